@@ -1,0 +1,47 @@
+/**
+ * Who is calling: exactly one of ten contexts (spec doc1 §5.1). Everything a guard needs is on it, resolved once per request,
+ * so guards are plain data and synchronous.
+ */
+export type CallerKind =
+  | 'system_key'
+  | 'user_api_key'
+  | 'service_key'
+  | 'jwt'
+  | 'popout'
+  | 'overlay'
+  | 'shared_overlay'
+  | 'extension'
+  | 'widget'
+  | 'anonymous';
+
+export interface Caller {
+  kind: CallerKind;
+  /** The acting user; null for credentials without one. */
+  user_id: string | null;
+  /** The account that account-scoped operations act on; null when there is none (anonymous, a JWT without an active account, a system key without `X-Lumio-Account`). */
+  account_id: string | null;
+  /** Id of the credential: session id for a JWT, key or token id otherwise; null for anonymous. */
+  credential_id: string | null;
+  /** Account-scope permissions; for a system key its grants as stored (`resource:*` may occur). */
+  permissions: ReadonlySet<string>;
+  admin_permissions: ReadonlySet<string>;
+  user_permissions: ReadonlySet<string>;
+  /** Bucket for rate limiting (spec rulings, "rate-limit buckets"). */
+  rate_bucket: string;
+  /** Requests a minute; null is unlimited. */
+  rate_limit: number | null;
+  /** Unix milliseconds at which the credential ends; null is never. */
+  expires_at: number | null;
+}
+
+/** What a request brings beside its body. */
+export interface RequestContext {
+  correlation_id: string;
+  /** W3C traceparent of the request, when it carried or was given one. */
+  trace: string | null;
+  ip: string;
+  /** Received at, Unix milliseconds. */
+  now: number;
+  /** Hash of caller, route and `Idempotency-Key`; event ids derive from it so that a retried command appends nothing twice. */
+  idempotency_seed: string | null;
+}

@@ -1,0 +1,22 @@
+/** Guards are data: OpenAPI shows them, tests walk them, one function enforces them. Order of checks: spec rulings, "order of checks". */
+export type Guard =
+  | { kind: 'public' }
+  | { kind: 'authenticated' }
+  | { kind: 'first_party' }
+  | { kind: 'system_key' }
+  | { kind: 'feature'; flag: string }
+  | { kind: 'permission'; permission: string }
+  | { kind: 'admin_permission'; permission: string }
+  | { kind: 'user_permission'; permission: string };
+
+/** At least one: leaving the guard out does not compile. */
+export type Guards = readonly [Guard, ...Guard[]];
+
+export const publicAccess: Guard = { kind: 'public' };
+export const authenticated: Guard = { kind: 'authenticated' };
+export const firstParty: Guard = { kind: 'first_party' };
+export const systemKeyOnly: Guard = { kind: 'system_key' };
+export const feature = (flag: string): Guard => ({ kind: 'feature', flag });
+export const permission = (name: string): Guard => ({ kind: 'permission', permission: name });
+export const adminPermission = (name: string): Guard => ({ kind: 'admin_permission', permission: name });
+export const userPermission = (name: string): Guard => ({ kind: 'user_permission', permission: name });

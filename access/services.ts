@@ -1,0 +1,52 @@
+import type { AppendResult, EventStore, Metadata, StreamWrite } from '../engines/event-store/port';
+import type { Database } from '../engines/postgres/port';
+import type { RecordLog } from '../engines/records/port';
+import type { Relay } from '../engines/relay/port';
+import type { Cache } from '../engines/cache/port';
+import type { Caller, RequestContext } from './caller';
+import type { Settings } from './settings';
+
+/** Waits until read models have caught up; bounded, and tells whether they had. */
+export interface ReadModels {
+  /** True when every projection named has passed `position` within the bound (default 2 s). */
+  passed(position: string, projections: readonly string[]): Promise<boolean>;
+}
+
+/** Feature flags as one account sees them. */
+export interface FeatureFlags {
+  enabled(flag: string, account_id: string | null): Promise<boolean>;
+}
+
+/** Messages for WebSocket channels that are broadcast and never stored. */
+export interface LiveMessages {
+  /** `message` is the whole server message (`{type, channel, event_type, data}`). */
+  broadcast(channel: string, message: unknown): Promise<void>;
+}
+
+/** Seals secrets that must be read again (shop secrets, OAuth tokens) under the master keys. */
+export interface SecretBox {
+  seal(plain: string): string;
+  open(sealed: string): string;
+}
+
+/** What operations may use; put together by the front door, the same on every engine. */
+export interface Services {
+  settings: Settings;
+  db: Database;
+  events: EventStore;
+  records: RecordLog;
+  relay: Relay;
+  cache: Cache;
+  read_models: ReadModels;
+  features: FeatureFlags;
+  live: LiveMessages;
+  secrets: SecretBox;
+  /** Metadata for events appended on behalf of this caller. */
+  metadata(caller: Caller, context: RequestContext): Metadata;
+  /** Appends and waits for `projections` (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when they lag. */
+  commit(
+    request: { caller: Caller; context: RequestContext },
+    writes: readonly StreamWrite[],
+    projections: readonly string[],
+  ): Promise<AppendResult>;
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+
+/** Whole seconds, or a number with `ms`, `s`, `m`, `h`, `d`; read as milliseconds. Spec rulings, "durations in settings". */
+const UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const duration = (fallback: string) =>
+  z
+    .union([z.string(), z.number()])
+    .default(fallback)
+    .transform((value, ctx) => {
+      const match = /^(\d+)(ms|s|m|h|d)?$/.exec(String(value));
+      if (!match) {
+        ctx.addIssue({ code: 'custom', message: 'must be whole seconds, or a number with ms, s, m, h or d' });
+        return z.NEVER;
+      }
+      return Number(match[1]) * UNIT[(match[2] as keyof typeof UNIT | undefined) ?? 's'];
+    });
+const flag = z.preprocess((value) => (value === 'true' ? true : value === 'false' ? false : value), z.boolean());
+const integer = (min: number, max: number) =>
+  z.preprocess((value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value), z.int().min(min).max(max));
+const secret = z.string().default('');
+const listOf = (value: unknown) => (typeof value === 'string' ? value.split(',').map((item) => item.trim()).filter(Boolean) : value);
+const strings = z.preprocess(listOf, z.array(z.string()));
+
+export const ROLES = ['api', 'ingest', 'projector', 'realtime', 'worker'] as const;
+export type Role = (typeof ROLES)[number];
+
+/**
+ * Every setting of Lumio, with its default. A dotted key `webhooks.kick_secret` is `webhooks: {kick_secret}` in `lumio.config.json`
+ * and `LUMIO_WEBHOOKS__KICK_SECRET` in the environment. Sources: design §9, spec/config.json.
+ */
+export const SettingsSchema = z.strictObject({
+  /** Resolved before the schema is applied: a non-loopback host without it is refused. */
+  env: z.enum(['development', 'production']).default('development'),
+  host: z.string().min(1).default('127.0.0.1'),
+  port: integer(0, 65535).default(7070),
+  public_url: z.url().optional(),
+  data_dir: z.string().min(1).default('.lumio'),
+  roles: z.preprocess(listOf, z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
+  trusted_proxies: strings.default([]),
+  allowed_origins: strings.default([]),
+  log_level: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  database: z
+    .strictObject({
+      /** Absent: a PostgreSQL of our own in the data folder. */
+      url: z.string().optional(),
+      pool_size: integer(2, 200).default(12),
+    })
+    .prefault({}),
+  event_store: z.strictObject({ url: z.string().default('postgres') }).prefault({}),
+  broker: z
+    .strictObject({
+      url: z.string().default('postgres'),
+      partitions: integer(1, 1024).default(8),
+      /** Kafka: copies of each partition. */
+      replication: integer(1, 9).default(1),
+      tls: flag.default(false),
+      sasl_mechanism: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+      sasl_username: z.string().optional(),
+      sasl_password: z.string().optional(),
+      /** Confluent-compatible schema registry; absent: the ids fixed in the repository. */
+      schema_registry_url: z.url().optional(),
+    })
+    .prefault({}),
+  redis: z.strictObject({ url: z.string().optional() }).prefault({}),
+  blobs: z
+    .strictObject({
+      /** A folder, or `s3://KEY:SECRET@host:port/bucket?region=…&tls=false`; absent: `<data_dir>/blobs`. */
+      url: z.string().optional(),
+    })
+    .prefault({}),
+  secrets: z
+    .strictObject({
+      /** `id:base64 of 32 bytes`, several by commas, the first one writes. */
+      keys: z.string().optional(),
+    })
+    .prefault({}),
+  auth: z
+    .strictObject({
+      access_token_expiration: duration('15m'),
+      session_lifetime: duration('30d'),
+      ws_token_expiration: duration('15m'),
+      /** SHA-256 hex of a system key, `=`, its grants joined by `+`; several by commas. */
+      system_keys: strings.default([]),
+    })
+    .prefault({}),
+  graphql: z.strictObject({ playground: flag.optional() }).prefault({}),
+  docs: z.strictObject({ swagger_ui: flag.optional(), openapi_json: flag.optional() }).prefault({}),
+  metrics: z
+    .strictObject({ host: z.string().default('127.0.0.1'), port: integer(0, 65535).default(7071) })
+    .prefault({}),
+  webhooks: z
+    .strictObject({
+      require_signatures: flag.default(true),
+      youtube_secret: secret,
+      kick_public_key: secret,
+      kick_secret: secret,
+      trovo_secret: secret,
+    })
+    .prefault({}),
+  stripe: z.strictObject({ webhook_secret: secret }).prefault({}),
+  payments: z
+    .strictObject({
+      stripe_connect_webhook_secret: secret,
+      allow_unsigned_webhooks: flag.default(false),
+      paypal_webhook_id: secret,
+    })
+    .prefault({}),
+  realtime: z
+    .strictObject({
+      resume_window: duration('600s'),
+    })
+    .prefault({}),
+  tracing: z
+    .strictObject({
+      /** OTLP/HTTP endpoint; absent: no export. */
+      otlp_url: z.url().optional(),
+    })
+    .prefault({}),
+});
+
+export type Settings = Readonly<z.output<typeof SettingsSchema>>;

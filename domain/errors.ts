@@ -1,0 +1,56 @@
+/** The one table of error codes and the HTTP status each is answered with. Source: spec doc1 §7.1. */
+export const ERROR_STATUS = {
+  BAD_REQUEST: 400,
+  VALIDATION_ERROR: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  PLAN_LIMIT_REACHED: 403,
+  FEATURE_DISABLED: 403,
+  NOT_FOUND: 404,
+  CONFLICT: 409,
+  RATE_LIMIT_EXCEEDED: 429,
+  DATABASE_ERROR: 500,
+  REDIS_ERROR: 500,
+  INTERNAL_SERVER_ERROR: 500,
+} as const;
+export type ErrorCode = keyof typeof ERROR_STATUS;
+
+export interface ApiErrorOptions {
+  /** Facts for the client beside the message; sent as `details`. */
+  details?: Record<string, unknown>;
+  /** Overrides the code's own status (413 and 503 are answered with a table code but their own status). */
+  status?: number;
+  /** Seconds; sent as the `Retry-After` header. */
+  retry_after_seconds?: number;
+  cause?: unknown;
+}
+
+/** An answer that the caller is meant to read: `message` is user-facing and sent verbatim (4xx), replaced by a generic text for 5xx. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly details: Record<string, unknown> | undefined;
+  readonly retry_after_seconds: number | undefined;
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options: ApiErrorOptions = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'ApiError';
+    this.status = options.status ?? ERROR_STATUS[code];
+    this.details = options.details;
+    this.retry_after_seconds = options.retry_after_seconds;
+  }
+}
+
+/** A rule of the domain said no. The front door answers 409 `CONFLICT` unless the area maps it otherwise. */
+export class DomainError extends Error {
+  constructor(
+    readonly reason: string,
+    readonly details: Record<string, unknown> = {},
+  ) {
+    super(reason);
+    this.name = 'DomainError';
+  }
+}

@@ -1,0 +1,35 @@
+/** Topics of the broker. Source: design §6. */
+export const TOPICS = {
+  platform_events: 'platform-events',
+  chat_events: 'chat-events',
+  webhook_events: 'webhook-events',
+  stream_samples: 'stream-samples',
+  domain_events: 'domain-events',
+} as const;
+export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
+
+/** The record envelope, version 1: what every ingest topic carries. Field meanings are fixed; new fields get defaults (schema evolution). */
+export interface RecordEnvelope {
+  /** UUIDv7, made when the record was received; becomes the row id in the event log. */
+  id: string;
+  account_id: string;
+  /** `platform:action`, at most 100 characters. */
+  type: string;
+  /** Vendor slug. */
+  platform: string;
+  /** The vendor's delivery or object id, prefixed with the slug (`kick:01J…`); null when it has none. */
+  external_id: string | null;
+  /** RFC 3339 UTC: the vendor's event time, else when it was received. */
+  occurred_at: string;
+  /** RFC 3339 UTC. */
+  received_at: string;
+  /** The person the record is about (`kick:987654321`), whose key encrypts `raw`; null when about nobody. */
+  subject: string | null;
+  /** JSON text as received (NUL and lone surrogates replaced by U+FFFD). `[erased]` as a JSON string when the subject's key is gone. */
+  raw: string;
+  /** W3C traceparent, or null. */
+  trace: string | null;
+}
+
+/** What `raw` reads as after its subject was erased. */
+export const ERASED_RAW = '"[erased]"';

@@ -1,0 +1,22 @@
+/** The outside services Lumio speaks with. Slugs are the vendors' own; nothing else in the project spells them. Source: spec INDEX, "Neutral word to vendor". */
+export const SERVICE = 'lumio';
+
+/** Streaming platforms: each has channels, and its events go to the event log. */
+export const PLATFORMS = ['twitch', 'youtube', 'kick', 'trovo'] as const;
+export type Platform = (typeof PLATFORMS)[number];
+
+/** Every vendor whose events, payments or state reach Lumio. */
+export const VENDORS = [
+  ...PLATFORMS,
+  'spotify',
+  'shopify',
+  'stripe',
+  'paypal',
+  'streamelements',
+  'discord',
+] as const;
+export type Vendor = (typeof VENDORS)[number];
+
+export function isVendor(slug: string): slug is Vendor {
+  return (VENDORS as readonly string[]).includes(slug);
+}

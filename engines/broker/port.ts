@@ -1,0 +1,72 @@
+/** One record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both fit a double. */
+export interface BrokerRecord {
+  topic: string;
+  partition: number;
+  offset: number;
+  key: string;
+  value: Buffer;
+  headers: Readonly<Record<string, string>>;
+  /** RFC 3339 UTC: when the broker took it. */
+  appended_at: string;
+}
+
+export interface NewRecord {
+  /** Same key, same partition, same order. */
+  key: string;
+  value: Buffer;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** Partition to the next offset to read. */
+export type Offsets = Map<number, number>;
+
+/** Records of one or several partitions, each partition's in offset order. */
+export interface RecordBatch {
+  topic: string;
+  records: BrokerRecord[];
+  /** Per partition in this batch: `from` is where reading began, `to` the next offset to read after it. */
+  progress: Map<number, { from: number; to: number }>;
+}
+
+export interface ConsumeOptions {
+  topic: string;
+  /** Consumers of one group share the partitions between them. */
+  group: string;
+  /** Most records per batch. Default 1000. */
+  max_records?: number;
+  /** Called at each assignment: where to read on, from the caller's own checkpoint. A partition that is left out starts at its earliest record. */
+  start(partitions: number[]): Promise<Offsets>;
+  /** Batches of one partition never overlap in time. A throw ends the consumer: `done` rejects with it, and nothing is skipped. */
+  onBatch(batch: RecordBatch): Promise<void>;
+}
+
+export interface Consumer {
+  /** Settles when it has stopped: resolved by `stop()`, rejected when `onBatch` or the engine failed for good. */
+  readonly done: Promise<void>;
+  /** Stops fetching and waits for the batch in hand. */
+  stop(): Promise<void>;
+}
+
+export interface Bounds {
+  /** Earliest offset still kept. */
+  earliest: number;
+  /** Offset that the next record will get. */
+  next: number;
+}
+
+/** A partitioned log of records. Contract: test/broker.contract.ts, held for every adapter. */
+export interface Broker {
+  /** Identity of this log; a checkpoint names it. */
+  readonly id: string;
+  /** Creates missing topics with `partitions` each; never changes an existing one. */
+  ensureTopics(topics: readonly string[], partitions: number): Promise<void>;
+  /** Durable (acks=all, fsync) when it resolves; per key in call order. Rejects as a whole: the caller retries, the effect is deduplicated behind it. */
+  publish(topic: string, records: readonly NewRecord[]): Promise<void>;
+  consume(options: ConsumeOptions): Consumer;
+  /** Records of one partition from `from` (inclusive) up to `to` (exclusive; default: the end at the time of the call), in batches. */
+  read(topic: string, partition: number, from: number, to?: number): AsyncIterable<BrokerRecord[]>;
+  bounds(topic: string): Promise<Map<number, Bounds>>;
+  /** Drops records below `before`; only the archiver calls it, after the records are in the archive. */
+  trim(topic: string, partition: number, before: number): Promise<void>;
+  close(): Promise<void>;
+}

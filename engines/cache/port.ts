@@ -1,0 +1,9 @@
+/** Short-lived shared values. A miss, or an engine that is away, reads as undefined: the caller asks the source. */
+export interface Cache {
+  get(key: string): Promise<string | undefined>;
+  set(key: string, value: string, ttl_seconds: number): Promise<void>;
+  delete(key: string): Promise<void>;
+  /** False when the engine behind it does not answer. */
+  ping(): Promise<boolean>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,105 @@
+import type { JsonObject } from '../../domain/json';
+
+/** What a stream must look like for an append: not existing yet, exactly at that revision (the first event is 0), or anything. */
+export type Expected = 'none' | 'any' | number;
+
+export interface NewEvent {
+  /** UUID; appending an event id again returns the first append's result instead of storing it twice. */
+  id: string;
+  /** `subject:past_or_noun`, like `account:created`. */
+  type: string;
+  data: JsonObject;
+}
+
+export interface StreamWrite {
+  stream: string;
+  expected: Expected;
+  /** At least one. */
+  events: NewEvent[];
+}
+
+/** Who, why and on whose behalf; flat strings on every engine (actor_kind, actor_id, credential_id, account_id, correlation_id, causation_id, traceparent). */
+export type Metadata = Readonly<Record<string, string>>;
+
+/** Opaque outside the adapter; comparable only through {@link EventStore.compare}. */
+export type Position = string;
+
+export interface AppendResult {
+  /** Position of the append's last event. */
+  position: Position;
+  /** Stream name to the revision of its last event. */
+  revisions: Record<string, number>;
+}
+
+export interface StoredEvent {
+  id: string;
+  stream: string;
+  revision: number;
+  position: Position;
+  type: string;
+  data: JsonObject;
+  metadata: Metadata;
+  /** RFC 3339 UTC. */
+  recorded_at: string;
+}
+
+export interface EventFilter {
+  /** Only these event types; absent means all. */
+  types?: readonly string[];
+}
+
+export interface SubscribeOptions extends EventFilter {
+  /** Exclusive: the position of the last event already handled; null starts at the beginning. */
+  after: Position | null;
+  /** Most events per batch. Default 500. */
+  batch_size?: number;
+}
+
+export interface EventBatch {
+  /** Matching events in commit order; may be empty when only other types went by. */
+  events: StoredEvent[];
+  /** Everything up to here was seen, matching or not. */
+  position: Position;
+}
+
+/** A running subscription. `done` settles when it has stopped: resolved by `stop()`, rejected when `onBatch` or the engine failed for good. */
+export interface Subscription {
+  readonly done: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** An append's expectation did not hold; nothing of that append was stored. */
+export class RevisionConflict extends Error {
+  constructor(
+    readonly stream: string,
+    readonly expected: Expected,
+    /** Null when the stream does not exist. */
+    readonly actual: number | null,
+  ) {
+    super(`stream ${stream}: expected ${expected}, found ${actual ?? 'no stream'}`);
+    this.name = 'RevisionConflict';
+  }
+}
+
+/**
+ * The log of domain events. Contract (test/event-store.contract.ts holds it for every adapter):
+ * - `append` is all-or-nothing over its streams, and durable when it resolves;
+ * - an append retried with the same event ids resolves with the first result;
+ * - `subscribe` delivers in commit order with no gap, no skip, and every stream in its own order.
+ */
+export interface EventStore {
+  /** Identity of this store; a checkpoint names it, so that positions of another store are never used here. */
+  readonly id: string;
+  /** @throws RevisionConflict */
+  append(writes: readonly StreamWrite[], metadata: Metadata): Promise<AppendResult>;
+  /** Events of one stream from revision `from` (default 0) on, oldest first; empty when the stream does not exist. */
+  read(stream: string, from?: number): Promise<StoredEvent[]>;
+  /** All events in commit order from `after` (exclusive) to the head at the time of the call. */
+  readAll(after: Position | null, filter?: EventFilter): AsyncIterable<EventBatch>;
+  subscribe(options: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): Subscription;
+  /** Position of the newest event; null when empty. */
+  head(): Promise<Position | null>;
+  /** Negative, zero or positive, like a sort comparator. */
+  compare(a: Position, b: Position): number;
+  close(): Promise<void>;
+}

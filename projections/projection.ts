@@ -1,0 +1,52 @@
+import type { Queryable } from '../engines/postgres/port';
+import type { StoredEvent } from '../engines/event-store/port';
+import type { LoggedRecord } from '../engines/records/port';
+
+/** A message for one WebSocket channel; stored in the outbox in the projection's own transaction. */
+export interface ChannelMessage {
+  channel: string;
+  /** The server message's `event_type`. */
+  event_type: string;
+  /** JSON text of `data`. */
+  data: string;
+}
+
+export type Source =
+  | { kind: 'topic'; topic: string }
+  | { kind: 'domain_events'; types: readonly string[] };
+
+export const topic = (name: string): Source => ({ kind: 'topic', topic: name });
+export const domainEvents = (types: readonly string[]): Source => ({ kind: 'domain_events', types });
+
+interface ProjectionBase {
+  /** Also the file's name: `event-log`. */
+  name: string;
+  /** Raised when the tables' meaning changes: the runtime then asks for a rebuild. */
+  version: number;
+  /** Tables that a rebuild replays into; named without a schema in every statement, so that a shadow schema can stand in. */
+  tables: readonly string[];
+}
+
+/** Reads a topic of records. `apply` is set-based, runs in one transaction with outbox and checkpoint, and must give the same rows when a batch comes again. */
+export interface RecordProjection extends ProjectionBase {
+  from: { kind: 'topic'; topic: string };
+  apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
+}
+
+/** Reads domain events. */
+export interface EventProjection extends ProjectionBase {
+  from: { kind: 'domain_events'; types: readonly string[] };
+  apply(batch: readonly StoredEvent[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
+}
+
+export interface ApplyMode {
+  /** True while a rebuild fills shadow tables: effects outside `tables` (ledger, messages) must not be made again. */
+  rebuilding: boolean;
+}
+
+export type Projection = RecordProjection | EventProjection;
+
+/** Declares a projection; a builder of data only, the runtime drives it. */
+export function projection<P extends Projection>(declared: P): P {
+  return declared;
+}
