@@ -1,0 +1,83 @@
+import pg from 'pg';
+import type { Database, Queryable, Row } from './port';
+
+// int8 and numeric arrive as text by default. Our 64-bit values (positions, offsets, counts) stay below 2^53.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds.
+const utc = (text: string) => text.replace(' ', 'T').replace(/\+00$/, 'Z');
+pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, utc);
+// JSON stays text: parsing is the reader's decision, since JSON.parse alters large numbers.
+pg.types.setTypeParser(pg.types.builtins.JSON, (text) => text);
+
+export interface PoolOptions {
+  url: string;
+  /** Shows in pg_stat_activity, and names the pool in metrics. */
+  name: string;
+  /** Most connections. Default 10. */
+  size?: number;
+  /** Milliseconds after which the server cancels a statement; 0 (default) is never. */
+  statement_timeout_ms?: number;
+  onError?: (error: Error) => void;
+}
+
+/** A pool of connections as the {@link Database} port. */
+export class PostgresDatabase implements Database {
+  readonly pool: pg.Pool;
+  readonly name: string;
+
+  constructor(options: PoolOptions) {
+    this.name = options.name;
+    this.pool = new pg.Pool({
+      connectionString: options.url,
+      application_name: `lumio ${options.name}`,
+      max: options.size ?? 10,
+      idleTimeoutMillis: 30_000,
+      connectionTimeoutMillis: 10_000,
+      keepAlive: true,
+      options: `-c timezone=UTC${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
+    });
+    // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the process.
+    this.pool.on('error', (error) => options.onError?.(error));
+  }
+
+  async query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
+    return (await this.pool.query<R>({ text, values: values as unknown[], ...(name ? { name } : {}) })).rows;
+  }
+
+  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const client = await this.pool.connect();
+    let broken: Error | undefined;
+    const onError = (error: Error) => (broken = error);
+    client.on('error', onError);
+    try {
+      await client.query('begin');
+      const result = await work(asQueryable(client));
+      await client.query('commit');
+      return result;
+    } catch (error) {
+      await client.query('rollback').catch((failure: Error) => (broken = failure));
+      throw error;
+    } finally {
+      client.off('error', onError);
+      client.release(broken);
+    }
+  }
+
+  /** Connections open and idle, for metrics. */
+  stats(): { connections: number; idle: number } {
+    return { connections: this.pool.totalCount, idle: this.pool.idleCount };
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end();
+  }
+}
+
+/** One connection as the {@link Queryable} port. */
+export function asQueryable(client: pg.ClientBase): Queryable {
+  return {
+    async query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
+      return (await client.query<R>({ text, values: values as unknown[], ...(name ? { name } : {}) })).rows;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../engines/postgres/embedded';
+import { migrate } from '../../engines/postgres/migrate';
+import { silentLog } from './log';
+
+export interface TestCluster {
+  postgres: EmbeddedPostgres;
+  data_dir: string;
+}
+
+/** One real PostgreSQL for the run, with a migrated database that every test file copies. */
+export default async function setup(): Promise<void> {
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-test-'));
+  // What is tested is never the machine's power failing: without fsync a copy of the template costs milliseconds.
+  const postgres = await startEmbeddedPostgres({
+    data_dir,
+    log: silentLog,
+    settings: ['fsync=off', 'max_connections=400'],
+  });
+  const admin = new pg.Client({ connectionString: postgres.url });
+  await admin.connect();
+  await admin.query('create database lumio_test_template');
+  await admin.end();
+  await migrate(postgres.url.replace('/lumio?', '/lumio_test_template?'));
+  process.env.LUMIO_TEST_POSTGRES = postgres.url;
+  (globalThis as { lumioTestCluster?: TestCluster }).lumioTestCluster = { postgres, data_dir };
+}
