@@ -1,4 +1,9 @@
 import type { Knex } from 'knex';
+import { installation } from './0001-installation';
+import { eventStore } from './0002-event-store';
+import { projections } from './0005-projections';
+import { identity } from './0006-identity';
+import { eventLog } from './0008-event-log';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -7,4 +12,4 @@ export interface Migration {
 }
 
 /** In the order they are applied; never reordered, never edited once released. */
-export const MIGRATIONS: readonly Migration[] = [];
+export const MIGRATIONS: readonly Migration[] = [installation, eventStore, projections, identity, eventLog];

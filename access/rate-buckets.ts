@@ -1,0 +1,37 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Caller, CallerKind } from './caller';
+
+/** Requests a minute by context, whatever the plan; null is unlimited. Source: spec doc1 §5.1. */
+export const RATE_LIMITS: Readonly<Record<CallerKind, number | null>> = {
+  system_key: null,
+  user_api_key: 1200,
+  service_key: 1200,
+  jwt: 600,
+  popout: 600,
+  overlay: 600,
+  shared_overlay: 600,
+  extension: 600,
+  widget: 600,
+  anonymous: 120,
+};
+
+/** The network that an anonymous caller is counted by: an IPv4 address, or the /64 of an IPv6 address. Source: spec rulings, "rate-limit buckets". */
+export function networkOf(ip: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip);
+  if (mapped) return mapped[1]!;
+  const plain = ip.replace(/%.*$/, '');
+  if (isIPv4(plain) || !isIPv6(plain)) return plain;
+  const [head = '', tail] = plain.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const after = tail === '' ? [] : tail.split(':');
+    // An embedded IPv4 tail stands for two groups.
+    const width = after.length + (after.at(-1)?.includes('.') ? 1 : 0);
+    while (groups.length + width < 8) groups.push('0');
+    groups.push(...after);
+  }
+  return `${groups.slice(0, 4).map((group) => parseInt(group, 16).toString(16)).join(':')}::/64`;
+}
+
+/** Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests. */
+export const upgradeBucket = (caller: Caller): string => `upgrade:${caller.rate_bucket}`;

@@ -1,0 +1,178 @@
+import { DomainError } from './errors';
+import { isKnownFlag } from './feature-flags';
+import { DEFAULT_ROLES } from './permissions';
+import { unreachable } from './unreachable';
+
+/** A role as an account keeps it: its permissions are listed one by one, never by wildcard. */
+export interface AccountRole {
+  role_id: string;
+  slug: string;
+  name: string;
+  is_system: boolean;
+  permissions: string[];
+}
+
+/** A tenant: members with roles, feature overrides. Source: spec doc1 §1, §5.9, §5.10. */
+export type AccountEvent =
+  | {
+      type: 'account:created';
+      account_id: string;
+      name: string;
+      owner_id: string;
+      /** Owner, Administrator, Moderator, Viewer, in this order. */
+      roles: AccountRole[];
+      /** The owner's membership. */
+      membership_id: string;
+      created_at: string;
+    }
+  | { type: 'account:member_added'; account_id: string; membership_id: string; user_id: string; role_id: string; added_at: string }
+  | { type: 'account:member_role_changed'; account_id: string; user_id: string; role_id: string; changed_at: string }
+  | { type: 'account:member_removed'; account_id: string; membership_id: string; user_id: string; removed_at: string }
+  | {
+      type: 'account:feature_override_set';
+      account_id: string;
+      flag: string;
+      /** Null takes the override away. */
+      enabled: boolean | null;
+      set_at: string;
+    };
+
+export const ACCOUNT_EVENTS = [
+  'account:created',
+  'account:member_added',
+  'account:member_role_changed',
+  'account:member_removed',
+  'account:feature_override_set',
+] as const satisfies readonly AccountEvent['type'][];
+
+export type AccountCommand =
+  | {
+      type: 'account:create';
+      account_id: string;
+      name: string;
+      owner_id: string;
+      membership_id: string;
+      /** One id for each of the default roles, in their order. */
+      role_ids: readonly string[];
+      now: string;
+    }
+  | { type: 'account:add_member'; membership_id: string; user_id: string; role_id: string; now: string }
+  | { type: 'account:change_member_role'; user_id: string; role_id: string; now: string }
+  | { type: 'account:remove_member'; user_id: string; now: string }
+  | { type: 'account:set_feature_override'; flag: string; enabled: boolean | null; now: string };
+
+export interface Account {
+  account_id: string | null;
+  owner_id: string | null;
+  roles: ReadonlyMap<string, string>;
+  /** User to membership and role. */
+  members: ReadonlyMap<string, { membership_id: string; role_id: string }>;
+  overrides: ReadonlyMap<string, boolean>;
+}
+
+export const initialAccount: Account = {
+  account_id: null,
+  owner_id: null,
+  roles: new Map(),
+  members: new Map(),
+  overrides: new Map(),
+};
+export const accountStream = (account_id: string): string => `account-${account_id}`;
+
+/** The four default roles under the given ids, ready for `account:created`. */
+export function seededRoles(role_ids: readonly string[]): AccountRole[] {
+  if (role_ids.length !== DEFAULT_ROLES.length) throw new Error(`an account is seeded with ${DEFAULT_ROLES.length} roles`);
+  return DEFAULT_ROLES.map((role, index) => ({ role_id: role_ids[index]!, ...role, permissions: [...role.permissions] }));
+}
+
+export function decideAccount(state: Account, command: AccountCommand): AccountEvent[] {
+  if (command.type === 'account:create') {
+    if (state.account_id !== null) throw new DomainError('ACCOUNT_EXISTS', { account_id: state.account_id });
+    const { account_id, name, owner_id, membership_id, now } = command;
+    const roles = seededRoles(command.role_ids);
+    return [{ type: 'account:created', account_id, name, owner_id, roles, membership_id, created_at: now }];
+  }
+  const { account_id } = state;
+  if (account_id === null) throw new DomainError('ACCOUNT_NOT_FOUND');
+  switch (command.type) {
+    case 'account:add_member': {
+      const { membership_id, user_id, role_id, now } = command;
+      if (state.members.has(user_id)) throw new DomainError('ALREADY_A_MEMBER', { user_id });
+      requireAssignable(state, role_id);
+      return [{ type: 'account:member_added', account_id, membership_id, user_id, role_id, added_at: now }];
+    }
+    case 'account:change_member_role': {
+      const { user_id, role_id, now } = command;
+      const member = requireMember(state, user_id);
+      if (user_id === state.owner_id) throw new DomainError('OWNER_KEEPS_ROLE', { user_id });
+      requireAssignable(state, role_id);
+      if (member.role_id === role_id) return [];
+      return [{ type: 'account:member_role_changed', account_id, user_id, role_id, changed_at: now }];
+    }
+    case 'account:remove_member': {
+      const { user_id, now } = command;
+      const { membership_id } = requireMember(state, user_id);
+      if (user_id === state.owner_id) throw new DomainError('OWNER_STAYS', { user_id });
+      return [{ type: 'account:member_removed', account_id, membership_id, user_id, removed_at: now }];
+    }
+    case 'account:set_feature_override': {
+      const { flag, enabled, now } = command;
+      if (!isKnownFlag(flag)) throw new DomainError('UNKNOWN_FLAG', { flag });
+      if ((state.overrides.get(flag) ?? null) === enabled) return [];
+      return [{ type: 'account:feature_override_set', account_id, flag, enabled, set_at: now }];
+    }
+    default:
+      return unreachable(command);
+  }
+}
+
+export function evolveAccount(state: Account, event: AccountEvent): Account {
+  switch (event.type) {
+    case 'account:created': {
+      const { account_id, owner_id, membership_id, roles } = event;
+      const role_id = roles[0]!.role_id;
+      return {
+        ...state,
+        account_id,
+        owner_id,
+        roles: new Map(roles.map((role) => [role.role_id, role.slug])),
+        members: new Map([[owner_id, { membership_id, role_id }]]),
+      };
+    }
+    case 'account:member_added': {
+      const { user_id, membership_id, role_id } = event;
+      return { ...state, members: new Map(state.members).set(user_id, { membership_id, role_id }) };
+    }
+    case 'account:member_role_changed': {
+      const member = state.members.get(event.user_id);
+      if (member === undefined) return state;
+      return { ...state, members: new Map(state.members).set(event.user_id, { ...member, role_id: event.role_id }) };
+    }
+    case 'account:member_removed': {
+      const members = new Map(state.members);
+      members.delete(event.user_id);
+      return { ...state, members };
+    }
+    case 'account:feature_override_set': {
+      const overrides = new Map(state.overrides);
+      if (event.enabled === null) overrides.delete(event.flag);
+      else overrides.set(event.flag, event.enabled);
+      return { ...state, overrides };
+    }
+    default:
+      return unreachable(event);
+  }
+}
+
+function requireMember(state: Account, user_id: string) {
+  const member = state.members.get(user_id);
+  if (member === undefined) throw new DomainError('MEMBER_NOT_FOUND', { user_id });
+  return member;
+}
+
+/** Ownership is not handed out by giving the Owner role. */
+function requireAssignable(state: Account, role_id: string): void {
+  const slug = state.roles.get(role_id);
+  if (slug === undefined) throw new DomainError('ROLE_NOT_FOUND', { role_id });
+  if (slug === 'owner') throw new DomainError('ONE_OWNER', { role_id });
+}

@@ -1,0 +1,119 @@
+import { DomainError } from './errors';
+import { unreachable } from './unreachable';
+import type { Platform } from './vendors';
+
+/**
+ * What an account is connected to: one channel per platform, and shops. All of one account's connections are one stream, so that
+ * "one per platform" is a rule of its state. A shop's webhook secret is never in an event: it is sealed in a table of its own.
+ * One channel may be connected by several accounts; a shop domain by one (reserved in the same append).
+ */
+export type ConnectionEvent =
+  | {
+      type: 'connection:channel_connected';
+      account_id: string;
+      connection_id: string;
+      platform: Platform;
+      platform_channel_id: string;
+      channel_name: string;
+      connected_at: string;
+    }
+  | { type: 'connection:channel_disconnected'; account_id: string; connection_id: string; platform: Platform; disconnected_at: string }
+  | { type: 'connection:shop_connected'; account_id: string; connection_id: string; shop_domain: string; connected_at: string }
+  | { type: 'connection:shop_disconnected'; account_id: string; connection_id: string; shop_domain: string; disconnected_at: string };
+
+export const CONNECTION_EVENTS = [
+  'connection:channel_connected',
+  'connection:channel_disconnected',
+  'connection:shop_connected',
+  'connection:shop_disconnected',
+] as const satisfies readonly ConnectionEvent['type'][];
+
+export type ConnectionCommand =
+  | {
+      type: 'connection:connect_channel';
+      account_id: string;
+      connection_id: string;
+      platform: Platform;
+      platform_channel_id: string;
+      channel_name: string;
+      now: string;
+    }
+  | { type: 'connection:disconnect_channel'; account_id: string; platform: Platform; now: string }
+  | { type: 'connection:connect_shop'; account_id: string; connection_id: string; shop_domain: string; now: string }
+  | { type: 'connection:disconnect_shop'; account_id: string; shop_domain: string; now: string };
+
+export interface Connections {
+  channels: ReadonlyMap<Platform, { connection_id: string; platform_channel_id: string }>;
+  /** Shop domain to connection id. */
+  shops: ReadonlyMap<string, string>;
+}
+
+export const initialConnections: Connections = { channels: new Map(), shops: new Map() };
+export const connectionsStream = (account_id: string): string => `connections-${account_id}`;
+/** Shop domains are host names: case means nothing. */
+export const normaliseShopDomain = (domain: string): string => domain.trim().toLowerCase();
+
+export function decideConnection(state: Connections, command: ConnectionCommand): ConnectionEvent[] {
+  const { account_id, now } = command;
+  switch (command.type) {
+    case 'connection:connect_channel': {
+      const { connection_id, platform, platform_channel_id, channel_name } = command;
+      const present = state.channels.get(platform);
+      if (present?.platform_channel_id === platform_channel_id) return [];
+      if (present) throw new DomainError('PLATFORM_ALREADY_CONNECTED', { platform });
+      return [
+        {
+          type: 'connection:channel_connected',
+          account_id,
+          connection_id,
+          platform,
+          platform_channel_id,
+          channel_name,
+          connected_at: now,
+        },
+      ];
+    }
+    case 'connection:disconnect_channel': {
+      const present = state.channels.get(command.platform);
+      if (present === undefined) throw new DomainError('CONNECTION_NOT_FOUND', { platform: command.platform });
+      const { connection_id } = present;
+      return [{ type: 'connection:channel_disconnected', account_id, connection_id, platform: command.platform, disconnected_at: now }];
+    }
+    case 'connection:connect_shop': {
+      const shop_domain = normaliseShopDomain(command.shop_domain);
+      if (state.shops.has(shop_domain)) return [];
+      return [{ type: 'connection:shop_connected', account_id, connection_id: command.connection_id, shop_domain, connected_at: now }];
+    }
+    case 'connection:disconnect_shop': {
+      const shop_domain = normaliseShopDomain(command.shop_domain);
+      const connection_id = state.shops.get(shop_domain);
+      if (connection_id === undefined) throw new DomainError('CONNECTION_NOT_FOUND', { shop_domain });
+      return [{ type: 'connection:shop_disconnected', account_id, connection_id, shop_domain, disconnected_at: now }];
+    }
+    default:
+      return unreachable(command);
+  }
+}
+
+export function evolveConnection(state: Connections, event: ConnectionEvent): Connections {
+  switch (event.type) {
+    case 'connection:channel_connected': {
+      const { platform, connection_id, platform_channel_id } = event;
+      return { ...state, channels: new Map(state.channels).set(platform, { connection_id, platform_channel_id }) };
+    }
+    case 'connection:channel_disconnected': {
+      const channels = new Map(state.channels);
+      channels.delete(event.platform);
+      return { ...state, channels };
+    }
+    case 'connection:shop_connected':
+      return { ...state, shops: new Map(state.shops).set(event.shop_domain, event.connection_id) };
+    case 'connection:shop_disconnected': {
+      const shops = new Map(state.shops);
+      shops.delete(event.shop_domain);
+      return { ...state, shops };
+    }
+    default:
+      return unreachable(event);
+  }
+}

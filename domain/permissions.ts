@@ -1,0 +1,190 @@
+/**
+ * The permission registries and the roles that are seeded from them. Scopes never mix: a string of one registry grants nothing in
+ * another, even where both spell it alike (ruling c03). Source: spec doc1 §5.10–5.12.
+ */
+
+/** Resource to its actions, separated by blanks. */
+type Actions = Readonly<Record<string, string>>;
+
+const registry = (resources: Actions): readonly string[] =>
+  Object.freeze(
+    Object.entries(resources).flatMap(([resource, actions]) => actions.split(' ').map((action) => `${resource}:${action}`)),
+  );
+
+/** What a member may do in an account; 123 strings. Source: spec doc1 §5.10 (`music:*` is `spotify:*`, ruling c79). */
+export const ACCOUNT_PERMISSIONS: readonly string[] = registry({
+  events: 'read create userinfo',
+  overlays: 'read create edit delete access-read access-grant access-revoke',
+  widgets: 'read create edit delete access-read access-grant access-revoke',
+  'extension-data': 'read edit',
+  spotify: 'read playback volume queue playlist device worker',
+  chat: 'read write userinfo delete ban timeout notes raid poll prediction refresh_user',
+  connections: 'read create edit delete',
+  settings: 'read edit',
+  automations: 'read create edit delete execute',
+  members: 'read create edit delete',
+  uploads: 'read create delete',
+  rewards: 'read create edit delete',
+  tokens: 'read create edit delete',
+  apikeys: 'read create edit delete',
+  account: 'read edit delete',
+  plan: 'read edit',
+  'login-assignments': 'read create delete',
+  'extension-dev': 'read create edit delete publish analytics payouts',
+  sounds: 'read create edit delete play',
+  'bot-modules': 'read edit',
+  copyright: 'read edit delete vote report recommend',
+  obs: 'read edit delete',
+  roles: 'read edit delete',
+  'bot-commands': 'read create edit delete',
+  'bot-connections': 'read create delete',
+  'se-tokens': 'read create delete',
+  'extension-store': 'read install uninstall configure review',
+  history: 'read share export delete',
+  'public-stats': 'read edit',
+  'audit-log': 'read',
+});
+
+/** What an operator of the service may do; 90 strings, those shared by name with the account scope included (ruling c06). Source: spec doc1 §5.11. */
+export const ADMIN_PERMISSIONS: readonly string[] = registry({
+  admin: 'access privacy-erase',
+  'admin-roles': 'read create edit delete',
+  'developer-verification': 'read edit',
+  features: 'read edit',
+  'feature-flags': 'read edit',
+  users: 'read edit delete',
+  accounts: 'read edit delete overrides-read overrides-edit',
+  providers: 'read edit',
+  platforms: 'read edit',
+  'system-keys': 'read create delete',
+  'oauth-clients': 'read create edit delete',
+  'system-connections': 'read edit delete',
+  billing: 'read edit',
+  plans: 'read create edit delete',
+  subscriptions: 'read edit',
+  coupons: 'read create edit delete',
+  'bot-control': 'read edit',
+  'bot-commands': 'read create edit delete',
+  'bot-connections': 'read create delete',
+  'discord-guilds': 'read delete',
+  support: 'read edit',
+  audit: 'read',
+  'audit-log': 'read',
+  'csp-reports': 'read',
+  'se-tokens': 'read delete',
+  'extension-review': 'read edit',
+  'developer-limits': 'read edit',
+  ideas: 'moderate_read moderate_status moderate_edit moderate_delete moderate_comment',
+  copyright: 'moderate read edit delete',
+  'user-roles': 'read create edit delete',
+  crawler: 'scope-read scope-edit watchlist-read watchlist-create watchlist-delete',
+  obs: 'read edit',
+  'bot-modules': 'read edit',
+});
+
+/** What a user may do regardless of account; ten strings. Source: spec doc1 §5.12. */
+export const USER_PERMISSIONS: readonly string[] = registry({
+  ideas: 'read create edit delete vote comment_read comment_create comment_edit comment_delete comment_vote',
+});
+
+const accountPermissions: ReadonlySet<string> = new Set(ACCOUNT_PERMISSIONS);
+const adminPermissions: ReadonlySet<string> = new Set(ADMIN_PERMISSIONS);
+
+/** True for a string of the account registry; wildcards are none. */
+export const isAccountPermission = (name: string): boolean => accountPermissions.has(name);
+/** True for a string of the admin registry; wildcards are none. */
+export const isAdminPermission = (name: string): boolean => adminPermissions.has(name);
+
+export interface SeededRole {
+  slug: 'owner' | 'administrator' | 'moderator' | 'viewer';
+  name: string;
+  /** System roles cannot be deleted. */
+  is_system: boolean;
+  permissions: readonly string[];
+}
+
+const NOT_FOR_ADMINISTRATORS: ReadonlySet<string> = new Set([
+  'account:delete',
+  'plan:read',
+  'plan:edit',
+  'extension-dev:payouts',
+]);
+
+/** The roles of every new account, in the order they are seeded. Source: spec doc1 §5.10, "Default roles". */
+export const DEFAULT_ROLES: readonly SeededRole[] = [
+  { slug: 'owner', name: 'Owner', is_system: true, permissions: ACCOUNT_PERMISSIONS },
+  {
+    slug: 'administrator',
+    name: 'Administrator',
+    is_system: false,
+    permissions: ACCOUNT_PERMISSIONS.filter((name) => !NOT_FOR_ADMINISTRATORS.has(name)),
+  },
+  {
+    slug: 'moderator',
+    name: 'Moderator',
+    is_system: false,
+    permissions: registry({
+      events: 'read create userinfo',
+      overlays: 'read',
+      spotify: 'read playback queue playlist device',
+      chat: 'read write userinfo delete ban timeout notes raid refresh_user poll prediction',
+      connections: 'read',
+      uploads: 'read',
+      rewards: 'read',
+      automations: 'read execute',
+      members: 'read',
+      roles: 'read',
+      obs: 'read',
+      copyright: 'vote report recommend',
+      'bot-modules': 'read',
+      'bot-connections': 'read',
+      'bot-commands': 'read',
+      'extension-store': 'read review',
+      'extension-data': 'read',
+      widgets: 'read',
+      sounds: 'read play',
+      history: 'read export',
+      'public-stats': 'read',
+    }),
+  },
+  {
+    slug: 'viewer',
+    name: 'Viewer',
+    is_system: false,
+    permissions: registry({
+      events: 'read userinfo',
+      overlays: 'read',
+      'bot-commands': 'read',
+      'extension-store': 'read review',
+      'extension-data': 'read',
+      widgets: 'read',
+      sounds: 'read',
+    }),
+  },
+];
+
+/** Admin roles that exist without anyone having made them; `admin:access` is in every admin role. */
+export const SYSTEM_ADMIN_ROLES: Readonly<Record<string, readonly string[]>> = {
+  'super-admin': ADMIN_PERMISSIONS,
+};
+
+/** User roles that exist without anyone having made them; every user is a Member. Source: spec doc1 §5.12. */
+export const SYSTEM_USER_ROLES: Readonly<Record<string, readonly string[]>> = {
+  member: USER_PERMISSIONS,
+  restricted: ['ideas:read', 'ideas:comment_read'],
+  moderator: [...USER_PERMISSIONS, ...ADMIN_PERMISSIONS.filter((name) => name.startsWith('ideas:moderate_'))],
+};
+
+/**
+ * The account permissions that a list of grants gives. Only a system key's grants may hold `resource:*`, which is every action of
+ * that resource; a bare `*` or `*:*` is the literal string and so matches nothing. Never contains a wildcard. Source: spec doc1 §5.4.
+ */
+export function expandGrants(grants: Iterable<string>): string[] {
+  const held = new Set(grants);
+  return ACCOUNT_PERMISSIONS.filter((name) => held.has(name) || held.has(`${name.slice(0, name.indexOf(':'))}:*`));
+}
+
+/** True when the grants of a system key allow the permission. */
+export function grantsAllow(grants: ReadonlySet<string>, permission: string): boolean {
+  return grants.has(permission) || grants.has(`${permission.slice(0, permission.indexOf(':'))}:*`);
+}

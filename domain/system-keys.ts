@@ -1,0 +1,48 @@
+import { DomainError } from './errors';
+import { unreachable } from './unreachable';
+
+/** A key of the service itself, without owner or account; may hold `resource:*` grants. Source: spec doc1 §5.4, "System keys". */
+export type SystemKeyEvent =
+  | {
+      type: 'system_key:created';
+      key_id: string;
+      key_hash: string;
+      key_prefix: string;
+      label: string;
+      permissions: string[];
+      created_at: string;
+    }
+  | { type: 'system_key:revoked'; key_id: string; revoked_at: string };
+
+export const SYSTEM_KEY_EVENTS = ['system_key:created', 'system_key:revoked'] as const satisfies readonly SystemKeyEvent['type'][];
+
+export type SystemKeyCommand =
+  | (Omit<Extract<SystemKeyEvent, { type: 'system_key:created' }>, 'type' | 'created_at'> & { type: 'system_key:create'; now: string })
+  | { type: 'system_key:revoke'; now: string };
+
+export interface SystemKey {
+  status: 'none' | 'active' | 'revoked';
+  key_id: string;
+}
+
+export const initialSystemKey: SystemKey = { status: 'none', key_id: '' };
+export const systemKeyStream = (key_id: string): string => `system-key-${key_id}`;
+
+export function decideSystemKey(state: SystemKey, command: SystemKeyCommand): SystemKeyEvent[] {
+  switch (command.type) {
+    case 'system_key:create': {
+      if (state.status !== 'none') throw new DomainError('KEY_EXISTS', { key_id: state.key_id });
+      const { type: _type, now, ...key } = command;
+      return [{ type: 'system_key:created', ...key, created_at: now }];
+    }
+    case 'system_key:revoke':
+      if (state.status !== 'active') throw new DomainError('KEY_NOT_FOUND', { key_id: state.key_id });
+      return [{ type: 'system_key:revoked', key_id: state.key_id, revoked_at: command.now }];
+    default:
+      return unreachable(command);
+  }
+}
+
+export function evolveSystemKey(_state: SystemKey, event: SystemKeyEvent): SystemKey {
+  return { status: event.type === 'system_key:created' ? 'active' : 'revoked', key_id: event.key_id };
+}

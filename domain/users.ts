@@ -1,0 +1,61 @@
+import { DomainError } from './errors';
+import { SYSTEM_ADMIN_ROLES } from './permissions';
+import { unreachable } from './unreachable';
+
+/**
+ * A person with one identity, who may belong to several accounts. E-mail addresses and other private data are never in these events:
+ * only the public display name and picture are. Source: spec doc1 §1, doc2 §2.3.
+ */
+export type UserEvent =
+  | { type: 'user:registered'; user_id: string; display_name: string; avatar_url: string | null; registered_at: string }
+  | { type: 'user:admin_role_assigned'; user_id: string; role: string; assigned_at: string }
+  | { type: 'user:admin_role_removed'; user_id: string; role: string; removed_at: string };
+
+export const USER_EVENTS = ['user:registered', 'user:admin_role_assigned', 'user:admin_role_removed'] as const satisfies readonly UserEvent['type'][];
+
+export type UserCommand =
+  | { type: 'user:register'; user_id: string; display_name: string; avatar_url: string | null; now: string }
+  | { type: 'user:assign_admin_role'; role: string; now: string }
+  | { type: 'user:remove_admin_role'; role: string; now: string };
+
+export interface User {
+  user_id: string | null;
+  admin_roles: ReadonlySet<string>;
+}
+
+export const initialUser: User = { user_id: null, admin_roles: new Set() };
+export const userStream = (user_id: string): string => `user-${user_id}`;
+
+export function decideUser(state: User, command: UserCommand): UserEvent[] {
+  if (command.type === 'user:register') {
+    if (state.user_id !== null) throw new DomainError('USER_EXISTS', { user_id: state.user_id });
+    const { user_id, display_name, avatar_url, now } = command;
+    return [{ type: 'user:registered', user_id, display_name, avatar_url, registered_at: now }];
+  }
+  const { user_id } = state;
+  if (user_id === null) throw new DomainError('USER_NOT_FOUND');
+  switch (command.type) {
+    case 'user:assign_admin_role':
+      if (!(command.role in SYSTEM_ADMIN_ROLES)) throw new DomainError('ROLE_NOT_FOUND', { role: command.role });
+      if (state.admin_roles.has(command.role)) return [];
+      return [{ type: 'user:admin_role_assigned', user_id, role: command.role, assigned_at: command.now }];
+    case 'user:remove_admin_role':
+      if (!state.admin_roles.has(command.role)) return [];
+      return [{ type: 'user:admin_role_removed', user_id, role: command.role, removed_at: command.now }];
+    default:
+      return unreachable(command);
+  }
+}
+
+export function evolveUser(state: User, event: UserEvent): User {
+  switch (event.type) {
+    case 'user:registered':
+      return { ...state, user_id: event.user_id };
+    case 'user:admin_role_assigned':
+      return { ...state, admin_roles: new Set([...state.admin_roles, event.role]) };
+    case 'user:admin_role_removed':
+      return { ...state, admin_roles: new Set([...state.admin_roles].filter((role) => role !== event.role)) };
+    default:
+      return unreachable(event);
+  }
+}
