@@ -1,0 +1,214 @@
+import type pg from 'pg';
+import { InvalidEvent, type EncodedAppend } from './checks';
+import { RevisionConflict, type AppendResult, type Expected } from './port';
+import { isPassing } from '../postgres/errors';
+
+/** Bounds of one round trip; an append that is larger by itself travels alone. */
+const MAX_APPENDS = 256;
+const MAX_EVENTS = 4096;
+const MAX_SIZE = 2 * 1024 * 1024;
+/** Appends to one stream that follow each other in one group; each costs a statement of its own. */
+const MAX_WAVES = 64;
+
+const APPEND =
+  'select write_no, status, revision::float8, at_position::text from append_domain_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)';
+
+export interface GroupOptions {
+  pool: pg.Pool;
+  /** Milliseconds without an answer after which a connection is given up (a half-open link never answers). */
+  timeout_ms: number;
+  /** Milliseconds for which a group whose fate is unknown is sent again. */
+  retry_for_ms: number;
+  onStored(): void;
+}
+
+interface Pending {
+  append: EncodedAppend;
+  resolve(result: AppendResult): void;
+  reject(error: Error): void;
+}
+
+interface OutcomeRow {
+  write_no: number;
+  status: 0 | 1 | 2 | 3;
+  revision: number;
+  at_position: string | null;
+}
+
+/**
+ * Collects the appends of one process: those that arrive in one turn of the event loop, or while a group is on its way, share one round trip
+ * and one commit. One group is in flight at a time, since the database takes them one after the other anyway.
+ */
+export class AppendGroups {
+  private readonly queue: Pending[] = [];
+  private running: Promise<void> | undefined;
+
+  constructor(private readonly options: GroupOptions) {}
+
+  append(append: EncodedAppend): Promise<AppendResult> {
+    return new Promise((resolve, reject) => {
+      this.queue.push({ append, resolve, reject });
+      this.running ??= new Promise<void>((started) => setImmediate(started)).then(() => this.run());
+    });
+  }
+
+  /** Resolves when everything taken so far has its outcome. */
+  async idle(): Promise<void> {
+    while (this.running) await this.running;
+  }
+
+  private async run(): Promise<void> {
+    while (this.queue.length > 0) {
+      const waves = this.take();
+      await this.settle(waves);
+      // The callers just answered get their turn, so that what they append next joins the next group.
+      if (this.queue.length > 0) await new Promise<void>((resume) => setImmediate(resume));
+    }
+    this.running = undefined;
+  }
+
+  /** The next group as waves: within one, no stream and no event id occurs twice. First come, first stored, stream by stream. */
+  private take(): Pending[][] {
+    const waves: Pending[][] = [];
+    const last_wave = new Map<string, number>();
+    let taken = 0;
+    let events = 0;
+    let size = 0;
+    for (const pending of this.queue) {
+      const { append } = pending;
+      events += append.event_count;
+      size += append.size;
+      if (taken > 0 && (taken === MAX_APPENDS || events > MAX_EVENTS || size > MAX_SIZE)) break;
+      let wave = 0;
+      for (const write of append.writes)
+        wave = Math.max(wave, last_wave.get(write.stream) ?? 0, last_wave.get(lastOf(write.ids)) ?? 0);
+      if (wave === MAX_WAVES) break;
+      (waves[wave] ??= []).push(pending);
+      for (const write of append.writes) last_wave.set(write.stream, wave + 1).set(lastOf(write.ids), wave + 1);
+      taken += 1;
+    }
+    this.queue.splice(0, taken);
+    return waves;
+  }
+
+  private async settle(waves: Pending[][]): Promise<void> {
+    const group = waves.flat();
+    let rows: OutcomeRow[];
+    try {
+      rows = await this.send(waves);
+    } catch (error) {
+      if (group.length === 1 || isPassing(error)) {
+        for (const { reject } of group) reject(error as Error);
+        return;
+      }
+      // Something in the group cannot be stored, and the statement was undone as a whole: the guilty one is found by sending each alone.
+      for (const pending of group) await this.settle([[pending]]);
+      return;
+    }
+    let stored = false;
+    const outcomes: OutcomeRow[] = [];
+    for (const row of rows) outcomes[row.write_no - 1] = row;
+    let first_write = 0;
+    for (const { append, resolve, reject } of group) {
+      const own = outcomes.slice(first_write, (first_write += append.writes.length));
+      const result = judge(append, own);
+      if (result instanceof Error) reject(result);
+      else resolve(result);
+      stored ||= own[0]!.status === 0;
+    }
+    if (stored) this.options.onStored();
+  }
+
+  /** Sends a group until its fate is known: stored ids answer with their first result, so sending again is harmless. */
+  private async send(waves: Pending[][]): Promise<OutcomeRow[]> {
+    const values = parameters(waves);
+    const give_up_at = Date.now() + this.options.retry_for_ms;
+    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1000)) {
+      try {
+        const query = { name: 'append-domain-events', text: APPEND, values, query_timeout: this.options.timeout_ms };
+        return (await this.options.pool.query<OutcomeRow>(query)).rows;
+      } catch (error) {
+        if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;
+        await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
+      }
+    }
+  }
+}
+
+function judge(append: EncodedAppend, rows: OutcomeRow[]): AppendResult | Error {
+  if (rows[0]!.status === 1) {
+    const index = append.writes.findIndex((write, n) => write.expected !== -2 && write.expected !== rows[n]!.revision);
+    const { stream, expected } = append.writes[index]!;
+    const found = rows[index]!.revision;
+    return new RevisionConflict(stream, asExpected(expected), found === -1 ? null : found);
+  }
+  if (rows[0]!.status === 3)
+    return new InvalidEvent(
+      `an event id of the append to ${append.writes.map(({ stream }) => stream).join(', ')} belongs to another append`,
+    );
+  const revisions: Record<string, number> = {};
+  append.writes.forEach((write, n) => (revisions[write.stream] = rows[n]!.revision));
+  return { position: rows[rows.length - 1]!.at_position!, revisions };
+}
+
+const asExpected = (expected: number): Expected => (expected === -2 ? 'any' : expected === -1 ? 'none' : expected);
+const lastOf = (ids: string[]): string => ids[ids.length - 1]!;
+
+/** The function's arguments: text lists by newline, which nothing encoded contains; numbers as array literals, cheaper than the driver's. */
+function parameters(waves: Pending[][]): string[] {
+  const metadata: string[] = [];
+  const wave_writes: number[] = [];
+  const wave_events: number[] = [];
+  const write = {
+    append: [] as number[],
+    stream: [] as string[],
+    expected: [] as number[],
+    size: [] as number[],
+    last: [] as string[],
+  };
+  const event = {
+    write: [] as number[],
+    index: [] as number[],
+    id: [] as string[],
+    type: [] as string[],
+    data: [] as string[],
+  };
+  for (const wave of waves) {
+    for (const { append } of wave) {
+      const append_no = metadata.push(append.metadata);
+      for (const { stream, expected, ids, types, data } of append.writes) {
+        const write_no = write.append.push(append_no);
+        write.stream.push(stream);
+        write.expected.push(expected);
+        write.size.push(ids.length);
+        write.last.push(lastOf(ids));
+        for (let n = 0; n < ids.length; n += 1) {
+          event.write.push(write_no);
+          event.index.push(n + 1);
+          event.id.push(ids[n]!);
+          event.type.push(types[n]!);
+          event.data.push(data[n]!);
+        }
+      }
+    }
+    wave_writes.push(write.append.length);
+    wave_events.push(event.write.length);
+  }
+  const numbers = (list: number[]) => `{${list.join(',')}}`;
+  const lines = (list: string[]) => list.join('\n');
+  return [
+    lines(metadata),
+    numbers(wave_writes),
+    numbers(wave_events),
+    numbers(write.append),
+    lines(write.stream),
+    numbers(write.expected),
+    numbers(write.size),
+    lines(write.last),
+    numbers(event.write),
+    numbers(event.index),
+    lines(event.id),
+    lines(event.type),
+    lines(event.data),
+  ];
+}

@@ -1,0 +1,172 @@
+import type pg from 'pg';
+import type { JsonObject } from '../../domain/json';
+import type { Logger } from '../log/port';
+import type { Wakeups } from '../wakeups/port';
+import { AppendGroups } from './append-groups';
+import { encodeAppend } from './checks';
+import type { EventBatch, EventFilter, EventStore, Metadata, Position, StoredEvent, SubscribeOptions } from './port';
+import { Tail } from './tail';
+
+export interface PostgresEventStoreOptions {
+  pool: pg.Pool;
+  wakeups: Wakeups;
+  log?: Logger;
+  /** Fallback poll of subscriptions, milliseconds. Default 1000. */
+  poll_ms?: number;
+  /** Default 30 000. */
+  append_timeout_ms?: number;
+  /** How long an append whose fate is unknown is sent again. Default 10 000. */
+  retry_for_ms?: number;
+}
+
+/** Rows of other types that one filtered page steps over at most. */
+const FILTER_WINDOW = 10_000;
+const DEFAULT_BATCH = 500;
+const COLUMNS = `position::text, stream, revision::float8, id, type, data::text, metadata::text,
+  to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at`;
+
+interface EventRow {
+  position: string;
+  stream: string;
+  revision: number;
+  id: string;
+  type: string;
+  data: string;
+  metadata: string;
+  recorded_at: string;
+}
+
+/**
+ * The event store on PostgreSQL (design §5). The pool stays its owner's. Position order is commit order (see migration 0002), so a page is
+ * `position > $1 order by position` and needs no knowledge of running transactions: an old one, here or in another database, delays nothing.
+ */
+export async function createPostgresEventStore(options: PostgresEventStoreOptions): Promise<EventStore> {
+  const { rows } = await options.pool.query<{ value: string }>("select value from installation where name = 'id'");
+  return new PostgresEventStore(`postgres:${rows[0]!.value}`, options);
+}
+
+class PostgresEventStore implements EventStore {
+  private readonly groups: AppendGroups;
+  private readonly tails = new Set<Tail>();
+  private closed = false;
+
+  constructor(
+    readonly id: string,
+    private readonly options: PostgresEventStoreOptions,
+  ) {
+    this.groups = new AppendGroups({
+      pool: options.pool,
+      timeout_ms: options.append_timeout_ms ?? 30_000,
+      retry_for_ms: options.retry_for_ms ?? 10_000,
+      onStored: () => options.wakeups.notify('events'),
+    });
+  }
+
+  async append(...[writes, metadata]: Parameters<EventStore['append']>) {
+    if (this.closed) throw new Error('the event store is closed');
+    return this.groups.append(encodeAppend(writes, metadata));
+  }
+
+  async read(stream: string, from = 0): Promise<StoredEvent[]> {
+    const events: StoredEvent[] = [];
+    for (;;) {
+      const text = `select ${COLUMNS} from domain_events where stream = $1 and revision >= $2 order by domain_events.revision limit 1000`;
+      const { rows } = await this.query('read-stream', text, [stream, from + events.length]);
+      for (const row of rows) events.push(toEvent(row));
+      if (rows.length < 1000) return events;
+    }
+  }
+
+  async *readAll(after: Position | null, filter: EventFilter = {}): AsyncGenerator<EventBatch> {
+    const head = await this.head();
+    let at = after;
+    while (head !== null && this.compare(at ?? '0', head) < 0) {
+      const page = await this.page(at, filter, DEFAULT_BATCH, head);
+      if (!page) return;
+      at = page.batch.position;
+      yield page.batch;
+    }
+  }
+
+  subscribe(subscribe: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): Tail {
+    const size = subscribe.batch_size ?? DEFAULT_BATCH;
+    const tail = new Tail({
+      after: subscribe.after,
+      wakeups: this.options.wakeups,
+      log: this.options.log,
+      poll_ms: this.options.poll_ms ?? 1000,
+      fetch: (after) => this.page(after, subscribe, size),
+      onBatch,
+    });
+    this.tails.add(tail);
+    const forget = () => void this.tails.delete(tail);
+    tail.done.then(forget, forget);
+    return tail;
+  }
+
+  async head(): Promise<Position | null> {
+    const text = 'select position::text from domain_events order by position desc limit 1';
+    return (await this.query('events-head', text, [])).rows[0]?.position ?? null;
+  }
+
+  compare(a: Position, b: Position): number {
+    return Number(a) - Number(b);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.tails].map((tail) => tail.stop()));
+    await this.groups.idle();
+  }
+
+  /** One statement, one snapshot: the events, and how far they reach. */
+  private async page(
+    after: Position | null,
+    filter: EventFilter,
+    size: number,
+    to: Position = '9223372036854775807',
+  ): Promise<{ batch: EventBatch; end: boolean } | undefined> {
+    const from = after ?? '0';
+    if (!filter.types) {
+      const text = `select ${COLUMNS} from domain_events where position > $1 and position <= $2 order by domain_events.position limit $3`;
+      const { rows } = await this.query('events-page', text, [from, to, size]);
+      if (rows.length === 0) return undefined;
+      return {
+        batch: { events: rows.map(toEvent), position: rows[rows.length - 1]!.position },
+        end: rows.length < size,
+      };
+    }
+    const text = `with span as materialized (
+        select max(position) as last, count(*) as passed
+        from (select position from domain_events where position > $1 and position <= $2 order by position limit ${FILTER_WINDOW}) p)
+      select span.last::text, span.passed::int, e.* from span
+      left join lateral (select ${COLUMNS} from domain_events
+        where position > $1 and position <= span.last and type = any($4::text[]) order by domain_events.position limit $3) e on true`;
+    const result = await this.query('events-filtered', text, [from, to, size, filter.types]);
+    const rows = result.rows as (EventRow & { last: string | null; passed: number })[];
+    const { last, passed } = rows[0]!;
+    if (last === null) return undefined;
+    const events = rows.filter((row) => row.position !== null).map(toEvent);
+    const full = events.length === size;
+    const position = full ? events[events.length - 1]!.position : last;
+    return { batch: { events, position }, end: !full && passed < FILTER_WINDOW };
+  }
+
+  private query(name: string, text: string, values: unknown[]): Promise<pg.QueryResult<EventRow>> {
+    const query = { name, text, values, query_timeout: 30_000 };
+    return this.options.pool.query<EventRow>(query);
+  }
+}
+
+function toEvent(row: EventRow): StoredEvent {
+  return {
+    id: row.id,
+    stream: row.stream,
+    revision: row.revision,
+    position: row.position,
+    type: row.type,
+    data: JSON.parse(row.data) as JsonObject,
+    metadata: JSON.parse(row.metadata) as Metadata,
+    recorded_at: row.recorded_at,
+  };
+}
