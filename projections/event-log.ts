@@ -1,0 +1,134 @@
+import { eventData, eventsChannel } from '../domain/events';
+import { eventUserId } from '../domain/event-users';
+import { TOPICS } from '../domain/records';
+import type { Queryable } from '../engines/postgres/port';
+import type { LoggedRecord } from '../engines/records/port';
+import { type ApplyMode, type ChannelMessage, projection, topic } from './projection';
+
+const INCOMING = `
+  incoming as (
+    select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::json[], $8::timestamptz[])
+      with ordinality as i (id, account_id, type, platform, external_id, user_id, raw, created_at, place)
+  )`;
+// One order for all writers of a row, so that two workers never wait for each other in a circle.
+const COUNTED = `
+  insert into event_log_counters as c (account_id, type, platform, day, count)
+    select account_id, type, platform, (created_at at time zone 'UTC')::date, count(*)
+    from logged group by 1, 2, 3, 4 order by 1, 2, 3, 4
+    on conflict (account_id, type, platform, day) do update set count = c.count + excluded.count`;
+const LOGGED_COLUMNS = 'id, account_id, type, platform, external_id, user_id, raw, created_at';
+
+/**
+ * The ledger decides which of two deliveries of one external id counts, whatever their times say; a row that is there already is not written,
+ * counted or announced again. Of duplicates inside one batch the first wins, since rows are inserted in the batch's order.
+ */
+const LIVE = `
+  with ${INCOMING},
+  taken as (
+    insert into ingested_ids (account_id, topic, external_id, record_id)
+      select account_id, $9, external_id, id from incoming where external_id is not null order by place
+      on conflict do nothing returning record_id
+  ),
+  logged as (
+    insert into platform_event_logs (${LOGGED_COLUMNS})
+      select ${LOGGED_COLUMNS} from incoming
+      where external_id is null or id in (select record_id from taken) order by place
+      on conflict do nothing returning id, account_id, type, platform, created_at
+  ),
+  counted as (${COUNTED})
+  select id, created_at from logged`;
+
+/** A rebuild reads the ledger and never writes it: a record counts when the ledger names it as the one that won. */
+const REBUILD = `
+  with ${INCOMING},
+  logged as (
+    insert into platform_event_logs (${LOGGED_COLUMNS})
+      select ${LOGGED_COLUMNS} from incoming i
+      where external_id is null or exists (
+        select from ingested_ids l
+        where l.account_id = i.account_id and l.topic = $9 and l.external_id = i.external_id and l.record_id = i.id)
+      order by place
+      on conflict do nothing returning account_id, type, platform, created_at
+  )
+  ${COUNTED}`;
+
+/**
+ * The event log (spec doc2 §2.15, doc3 §6.1): every new platform event once, its counters, and its message on `events:<account_id>`.
+ * A page that comes again changes nothing and announces nothing.
+ */
+export const eventLog = projection({
+  name: 'event-log',
+  version: 1,
+  from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
+  tables: ['platform_event_logs', 'event_log_counters'],
+  async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
+    const rows = batch.map(storable);
+    const values = columns(rows);
+    if (mode.rebuilding) {
+      await tx.query(REBUILD, values, 'event-log-rebuild');
+      return [];
+    }
+    const logged = await tx.query<{ id: string; created_at: string }>(LIVE, values, 'event-log-live');
+    const created = new Map(logged.map((row) => [row.id, row.created_at]));
+    const messages: ChannelMessage[] = [];
+    for (const row of rows) {
+      const created_at = created.get(row.id);
+      if (created_at === undefined || !created.delete(row.id)) continue;
+      messages.push({
+        channel: eventsChannel(row.account_id),
+        event_type: row.type,
+        data: eventData({ ...row, created_at }),
+      });
+    }
+    return messages;
+  },
+});
+
+interface StorableRow {
+  id: string;
+  account_id: string;
+  type: string;
+  platform: string;
+  external_id: string | null;
+  user_id: string | null;
+  raw: string;
+  created_at: string;
+}
+
+/** The record with what the table cannot hold made holdable: one odd record must not make its batch fail. */
+function storable(record: LoggedRecord): StorableRow {
+  return {
+    id: record.id.toLowerCase(),
+    account_id: record.account_id.toLowerCase(),
+    type: holdable(record.type),
+    platform: holdable(record.platform),
+    external_id: record.external_id === null || record.external_id === '' ? null : withoutNul(record.external_id),
+    user_id: eventUserId(record.platform, record.raw),
+    raw: withoutNul(record.raw),
+    created_at: record.occurred_at,
+  };
+}
+
+// U+0000 does not exist in PostgreSQL's text.
+const withoutNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text);
+
+/** At most 100 characters as PostgreSQL counts them (code points). */
+function holdable(text: string): string {
+  const clean = withoutNul(text);
+  return clean.length <= 100 ? clean : [...clean].slice(0, 100).join('');
+}
+
+function columns(rows: readonly StorableRow[]): unknown[] {
+  const column = <K extends keyof StorableRow>(name: K) => rows.map((row) => row[name]);
+  return [
+    column('id'),
+    column('account_id'),
+    column('type'),
+    column('platform'),
+    column('external_id'),
+    column('user_id'),
+    column('raw'),
+    column('created_at'),
+    TOPICS.platform_events,
+  ];
+}
