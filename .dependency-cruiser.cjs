@@ -1,0 +1,59 @@
+/** Imports go inward only: docs/architecture.md, "Rooms". */
+const ROOMS = ['commands', 'projections', 'read-api', 'ingest', 'realtime'];
+
+module.exports = {
+  forbidden: [
+    {
+      name: 'domain-imports-nothing',
+      comment: 'domain is pure: no other room, no node module, no package but zod (shapes are data)',
+      severity: 'error',
+      from: { path: '^domain/' },
+      to: { pathNot: ['^domain/', 'node_modules/zod/'] },
+    },
+    ...ROOMS.map((room) => ({
+      name: `${room}-imports-inward`,
+      comment: 'a room imports domain, access, ports and packages; what it needs of another room is passed in',
+      severity: 'error',
+      from: { path: `^${room}/` },
+      to: {
+        path: '^(api|bin|bench|test|migrations|vendors|engines|commands|projections|read-api|ingest|realtime)/',
+        pathNot: [`^${room}/`, '^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
+      },
+    })),
+    {
+      name: 'access-imports-ports',
+      severity: 'error',
+      from: { path: '^access/' },
+      to: {
+        path: '^(api|bin|bench|test|migrations|commands|projections|read-api|ingest|realtime|engines|vendors)/',
+        pathNot: ['^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
+      },
+    },
+    {
+      name: 'engines-know-no-room',
+      severity: 'error',
+      from: { path: '^engines/' },
+      to: { path: '^(access|api|bin|bench|test|commands|projections|read-api|ingest|realtime)/' },
+    },
+    {
+      name: 'migrations-know-nothing',
+      severity: 'error',
+      from: { path: '^migrations/' },
+      to: { path: '^(access|api|bin|bench|test|commands|projections|read-api|ingest|realtime|engines)/' },
+    },
+    {
+      name: 'product-needs-no-tests',
+      severity: 'error',
+      from: { pathNot: '^(test|bench)/' },
+      to: { path: '^(test|bench)/' },
+    },
+    { name: 'no-circles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '(^|/)(dist|node_modules/.*/node_modules)/' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { extensions: ['.ts', '.js', '.mjs', '.cjs', '.json'] },
+  },
+};

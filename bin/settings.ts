@@ -1,0 +1,115 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import type { z } from 'zod';
+import { type Settings, SettingsSchema } from '../access/settings';
+
+/** The settings are wrong; the message is the one line that the person who starts Lumio reads. */
+export class SettingsError extends Error {}
+
+const PREFIX = 'LUMIO_';
+type Tree = { [key: string]: unknown };
+
+export interface LoadOptions {
+  env: Readonly<Record<string, string | undefined>>;
+  /** Folder of `lumio.config.json`. */
+  cwd: string;
+  /** Values of development for what neither file nor environment sets (webhook secrets). */
+  development?: (data_dir: string) => Tree;
+}
+
+/**
+ * Settings from `lumio.config.json` (optional) and the environment, the environment winning. Design §9.
+ * @throws SettingsError naming the key, for a bad value, an unknown key, or settings that contradict each other
+ */
+export function loadSettings(options: LoadOptions): Settings {
+  const given = merge(readFile(resolve(options.cwd, 'lumio.config.json')), readEnvironment(options.env));
+  const host = String(given.host ?? '127.0.0.1');
+  if (given.env === undefined && !isLoopback(host)) {
+    throw new SettingsError(
+      `LUMIO_ENV: must be set (development or production) when LUMIO_HOST is not a loopback address (${host})`,
+    );
+  }
+  const development = (given.env ?? 'development') === 'development';
+  const data_dir = resolve(options.cwd, String(given.data_dir ?? '.lumio'));
+  const defaults = development ? merge(DEVELOPMENT, options.development?.(data_dir) ?? {}) : {};
+  const parsed = SettingsSchema.safeParse(merge(defaults, { ...given, data_dir }));
+  if (!parsed.success) throw new SettingsError(explain(parsed.error.issues[0]!));
+  contradictions(parsed.data);
+  return parsed.data;
+}
+
+const DEVELOPMENT: Tree = { graphql: { playground: true }, docs: { swagger_ui: true, openapi_json: true } };
+
+/** Names of the environment for messages: `webhooks.kick_secret` is `LUMIO_WEBHOOKS__KICK_SECRET`. */
+export function environmentName(path: readonly PropertyKey[]): string {
+  return PREFIX + path.map((part) => String(part).toUpperCase()).join('__');
+}
+
+function readFile(path: string): Tree {
+  if (!existsSync(path)) return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new SettingsError(`lumio.config.json: not valid JSON (${(error as Error).message})`);
+  }
+  if (!isTree(value)) throw new SettingsError('lumio.config.json: must be a JSON object');
+  return value;
+}
+
+function readEnvironment(env: LoadOptions['env']): Tree {
+  const tree: Tree = {};
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith(PREFIX) || value === undefined) continue;
+    const path = name.slice(PREFIX.length).toLowerCase().split('__');
+    let branch = tree;
+    for (const part of path.slice(0, -1)) {
+      const next = (branch[part] ??= {});
+      if (!isTree(next)) throw new SettingsError(`${name}: unknown setting`);
+      branch = next;
+    }
+    branch[path.at(-1)!] = value;
+  }
+  return tree;
+}
+
+function explain(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys') {
+    const path = [...issue.path, issue.keys[0]!];
+    return `${environmentName(path)} (${path.join('.')}): unknown setting`;
+  }
+  return `${environmentName(issue.path)} (${issue.path.join('.')}): ${issue.message}`;
+}
+
+/** Rules that span several settings. */
+function contradictions(settings: Settings): void {
+  if (settings.database.url !== undefined && settings.secrets.keys === undefined) {
+    throw new SettingsError(
+      'LUMIO_SECRETS__KEYS (secrets.keys): must be set (id:base64 of 32 bytes) with an external database, since all its nodes share the keys',
+    );
+  }
+  if (new Set(settings.roles).size < 5 && settings.redis.url === undefined) {
+    throw new SettingsError(
+      'LUMIO_REDIS__URL (redis.url): must be set when a process runs only some roles, since relay, limits and presence span processes',
+    );
+  }
+}
+
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true;
+  return isIP(host) === 4 && host.startsWith('127.');
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function merge(under: Tree, over: Tree): Tree {
+  const merged: Tree = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    const below = merged[key];
+    merged[key] = isTree(below) && isTree(value) ? merge(below, value) : value;
+  }
+  return merged;
+}

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadSettings, SettingsError } from '../bin/settings';
+
+describe('settings', () => {
+  let cwd: string;
+  beforeEach(() => {
+    cwd = mkdtempSync(join(tmpdir(), 'lumio-settings-'));
+  });
+  afterEach(() => rmSync(cwd, { recursive: true, force: true }));
+
+  const load = (env: Record<string, string>, file?: unknown) => {
+    if (file !== undefined) writeFileSync(join(cwd, 'lumio.config.json'), JSON.stringify(file));
+    return loadSettings({ env, cwd });
+  };
+  const refusal = (env: Record<string, string>, file?: unknown) => {
+    try {
+      load(env, file);
+    } catch (error) {
+      if (error instanceof SettingsError) return error.message;
+      throw error;
+    }
+    throw new Error('the settings were accepted');
+  };
+
+  test('nothing given: development on loopback with the documented defaults', () => {
+    const settings = load({ PATH: '/bin' });
+    expect(settings).toMatchObject({
+      env: 'development',
+      host: '127.0.0.1',
+      port: 7070,
+      data_dir: join(cwd, '.lumio'),
+      event_store: { url: 'postgres' },
+      graphql: { playground: true },
+      webhooks: { require_signatures: true, kick_secret: '' },
+      auth: { ws_token_expiration: 900_000 },
+    });
+  });
+
+  test('production turns explorer and documents off', () => {
+    const settings = load({ LUMIO_ENV: 'production' });
+    expect(settings.graphql.playground).toBeUndefined();
+    expect(settings.docs).toEqual({});
+  });
+
+  test('dotted keys come from the environment, which wins over the file', () => {
+    const settings = load(
+      { LUMIO_WEBHOOKS__KICK_SECRET: 'from env', LUMIO_AUTH__WS_TOKEN_EXPIRATION: '10m', LUMIO_ROLES: 'api,ingest,projector,realtime,worker' },
+      { webhooks: { kick_secret: 'from file', trovo_secret: 'kept' } },
+    );
+    expect(settings.webhooks).toMatchObject({ kick_secret: 'from env', trovo_secret: 'kept' });
+    expect(settings.auth.ws_token_expiration).toBe(600_000);
+    expect(settings.roles).toHaveLength(5);
+  });
+
+  test.each([
+    [{ LUMIO_WEBHOKS__KICK_SECRET: 'x' }, 'LUMIO_WEBHOKS (webhoks): unknown setting'],
+    [{ LUMIO_WEBHOOKS__KICK_SECRETS: 'x' }, 'LUMIO_WEBHOOKS__KICK_SECRETS (webhooks.kick_secrets): unknown setting'],
+    [{ LUMIO_PORT: '70700' }, /^LUMIO_PORT \(port\): /],
+    [{ LUMIO_PORT: 'http' }, /^LUMIO_PORT \(port\): /],
+    [{ LUMIO_PORT__X: '1', LUMIO_ENV: 'development' }, /^LUMIO_PORT/],
+    [{ LUMIO_ENV: 'staging' }, /^LUMIO_ENV \(env\): /],
+    [{ LUMIO_AUTH__WS_TOKEN_EXPIRATION: 'soon' }, /^LUMIO_AUTH__WS_TOKEN_EXPIRATION .*whole seconds/],
+    [{ LUMIO_ROLES: 'api,cook' }, /^LUMIO_ROLES__1 \(roles\.1\): /],
+    [{ LUMIO_HOST: '0.0.0.0' }, /^LUMIO_ENV: must be set/],
+    [{ LUMIO_DATABASE__URL: 'postgresql://db/lumio' }, /^LUMIO_SECRETS__KEYS /],
+    [{ LUMIO_ROLES: 'api' }, /^LUMIO_REDIS__URL /],
+  ])('%p is refused in one line that names the key', (env, message) => {
+    const line = refusal(env as unknown as Record<string, string>);
+    expect(line).toMatch(message);
+    expect(line).not.toContain('\n');
+  });
+
+  test('a file that is no JSON object is refused', () => {
+    expect(refusal({}, [1])).toBe('lumio.config.json: must be a JSON object');
+    writeFileSync(join(cwd, 'lumio.config.json'), '{');
+    expect(refusal({})).toMatch(/^lumio\.config\.json: not valid JSON/);
+  });
+});
