@@ -1,9 +1,12 @@
 import type { Knex } from 'knex';
 import { installation } from './0001-installation';
 import { eventStore } from './0002-event-store';
+import { broker } from './0003-broker';
+import { subjectKeys } from './0004-keys';
 import { projections } from './0005-projections';
 import { identity } from './0006-identity';
 import { eventLog } from './0008-event-log';
+import { ingest } from './0009-ingest';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -12,4 +15,4 @@ export interface Migration {
 }
 
 /** In the order they are applied; never reordered, never edited once released. */
-export const MIGRATIONS: readonly Migration[] = [installation, eventStore, projections, identity, eventLog];
+export const MIGRATIONS: readonly Migration[] = [installation, eventStore, broker, subjectKeys, projections, identity, eventLog, ingest];

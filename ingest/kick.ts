@@ -1,0 +1,134 @@
+import { ApiError } from '../domain/errors';
+import { TOPICS } from '../domain/records';
+import type { Settings } from '../access/settings';
+import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './signatures';
+import { eventTime } from './times';
+import * as webhook from './webhook';
+import type { Delivery, DraftRecord, Outcome, WebhookRequest, WebhookVendor } from './webhook';
+
+/**
+ * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts only where no RSA signature
+ * was sent or no key is configured, so that nobody can downgrade a delivery. A mismatch or a stale timestamp, where the spec names no status, is 401.
+ */
+export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor {
+  const keys = publicKeys(settings.kick_public_key, 'webhooks.kick_public_key');
+  const secrets = secretList(settings.kick_secret);
+  return {
+    vendor: 'kick',
+    path: '/v1/webhooks/kick',
+    headers: ['kick-event-message-id', 'kick-event-message-timestamp', 'kick-event-type', 'kick-event-version'],
+    async verify(request, _connections, now) {
+      const { headers, raw_body } = request;
+      const signature = webhook.headerOf(headers, 'kick-event-signature');
+      const legacy = webhook.headerOf(headers, 'x-kick-signature');
+      if (signature !== null && keys.length > 0) return verifyRsa(request, signature, now);
+      if (legacy !== null && secrets.length > 0) {
+        const hex = legacy.trim().replace(/^sha256=/i, '');
+        if (!hmacMatches('sha256', 'hex', secrets, raw_body, hex)) throw webhook.unauthorized();
+        return;
+      }
+      const needed = signature !== null ? keys.length : legacy !== null ? secrets.length : keys.length + secrets.length;
+      if (needed > 0) throw webhook.unauthorized('Missing webhook signature');
+      if (settings.require_signatures) throw new ApiError('FORBIDDEN', 'Webhook verification is not configured');
+    },
+    normalise: normaliseKick,
+  };
+
+  function verifyRsa({ headers, raw_body }: WebhookRequest, signature: string, now: number): void {
+    const message_id = webhook.headerOf(headers, 'kick-event-message-id');
+    const timestamp = webhook.headerOf(headers, 'kick-event-message-timestamp');
+    if (message_id === null || timestamp === null) throw webhook.unauthorized();
+    // headers reach us as latin1: the same bytes go back into what was signed
+    const signed = Buffer.concat([Buffer.from(`${message_id}.${timestamp}.`, 'latin1'), raw_body]);
+    if (!rsaMatches(keys, signed, signature)) throw webhook.unauthorized();
+    if (!isFresh(timestamp, now)) throw webhook.unauthorized('Webhook timestamp is outside the tolerance');
+  }
+}
+
+type Reading = Pick<DraftRecord, 'topic' | 'type'> & {
+  /** The person it is about. */
+  person: unknown;
+  /** When it happened, best first. */
+  times: readonly unknown[];
+};
+
+/**
+ * Kick payload to a record. Types beyond the spec's mapping are skipped; `channel.subscription.renewal` has the shape and meaning of a subscription, and
+ * Kick really sends `livestream.status.updated` with `is_live` where the spec names `livestream.started` and `.ended`.
+ */
+export function normaliseKick(delivery: Delivery): Outcome {
+  const body = webhook.readJsonBody(delivery);
+  if (!body.ok) return body.outcome;
+  const type = delivery.header('kick-event-type')?.trim() ?? webhook.idText(webhook.member(body.value, 'event'));
+  if (!type) return webhook.park('no_event_type', 'the header Kick-Event-Type is missing');
+  const reading = readKick(type, body.value);
+  if (reading === null) return webhook.skip('unmapped_type', type.slice(0, 100));
+  if (typeof reading === 'string') return webhook.park('bad_payload', reading);
+  const channel_id = webhook.idText(webhook.member(body.value, 'broadcaster', 'user_id'));
+  if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
+  const sent_at = delivery.header('kick-event-message-timestamp');
+  return webhook.ok({
+    owner: { kind: 'channel', platform: 'kick', channel_id },
+    topic: reading.topic,
+    type: reading.type,
+    platform: 'kick',
+    external_id: kickId(delivery, type, body.value),
+    occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
+    subject: webhook.subjectOf('kick', reading.person),
+    raw: body.raw,
+  });
+}
+
+/** The message id that Kick calls its idempotent key; for legacy deliveries without one, the chat message's own id or the content. */
+function kickId(delivery: Delivery, type: string, payload: unknown): string {
+  const message_id = delivery.header('kick-event-message-id');
+  if (message_id !== null) return webhook.externalId('kick', message_id.trim());
+  const chat_id = type === 'chat.message.sent' ? webhook.idText(webhook.member(payload, 'message_id')) : null;
+  if (chat_id !== null) return webhook.externalId('kick', chat_id);
+  return webhook.contentId('kick', delivery, `${type}:${delivery.header('kick-event-message-timestamp') ?? ''}`);
+}
+
+/** Null: a type that is not ours. A text: what is wrong with the payload. */
+function readKick(type: string, payload: unknown): Reading | string | null {
+  const at = (...path: string[]) => webhook.member(payload, ...path);
+  const event = (name: string, person: unknown, ...times: unknown[]): Reading => ({
+    topic: TOPICS.platform_events,
+    type: `kick:${name}`,
+    person,
+    times,
+  });
+  switch (type) {
+    case 'channel.followed':
+      return event('follower', at('follower', 'user_id'), at('created_at'));
+    case 'channel.subscription.new':
+    case 'channel.subscription.renewal':
+      return event('subscribe', at('subscriber', 'user_id'), at('created_at'));
+    case 'channel.subscription.gifts':
+      return event('gift', at('gifter', 'user_id'), at('created_at'));
+    case 'livestream.started':
+      return event('stream_online', null, at('started_at'), at('created_at'));
+    case 'livestream.ended':
+      return event('stream_offline', null, at('ended_at'), at('created_at'));
+    case 'livestream.status.updated': {
+      const is_live = at('is_live');
+      if (typeof is_live !== 'boolean') return 'is_live is missing';
+      return is_live ? event('stream_online', null, at('started_at')) : event('stream_offline', null, at('ended_at'));
+    }
+    case 'chat.message.sent':
+      return {
+        topic: TOPICS.chat_events,
+        type: 'kick:chat',
+        person: at('sender', 'user_id'),
+        times: [at('created_at')],
+      };
+    case 'moderation.banned':
+      return {
+        topic: TOPICS.chat_events,
+        type: 'kick:moderation_banned',
+        person: at('banned_user', 'user_id'),
+        times: [at('metadata', 'created_at'), at('created_at')],
+      };
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,92 @@
+import { createHmac, createPublicKey, timingSafeEqual, verify, type KeyObject } from 'node:crypto';
+import { parseTime } from './times';
+
+/**
+ * Checks of vendors' signatures, all over the raw bytes: a re-serialised body is another body.
+ * Secrets come as lists, so that an old and a new one overlap while they are exchanged.
+ */
+
+/** How far a signed timestamp may lie from now, both ways. Spec doc3 §4.2. */
+export const TOLERANCE_MS = 300_000;
+
+export type HmacAlgorithm = 'sha1' | 'sha256' | 'sha384' | 'sha512';
+
+/**
+ * The secrets in a setting: one, or several parted by commas. A text with commas also counts as one whole secret,
+ * since nothing forbids a vendor's secret to hold a comma.
+ */
+export function secretList(setting: string): string[] {
+  if (setting.trim() === '') return [];
+  const parts = setting
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
+  return parts.length === 1 ? parts : [setting, ...parts];
+}
+
+/** True when `presented` is the HMAC of `body` under one of the secrets. Constant time for each secret; the length, which is public, is checked first. */
+export function hmacMatches(
+  algorithm: HmacAlgorithm,
+  encoding: 'hex' | 'base64',
+  secrets: readonly string[],
+  body: Buffer,
+  presented: string,
+): boolean {
+  const signature = decodeSignature(presented, encoding);
+  if (!signature) return false;
+  let matched = false;
+  for (const secret of secrets) {
+    const expected = createHmac(algorithm, secret).update(body).digest();
+    // no early return: which of the secrets matched stays unseen
+    if (signature.length === expected.length && timingSafeEqual(signature, expected)) matched = true;
+  }
+  return matched;
+}
+
+/** `Buffer.from` skips what it cannot decode, so the alphabet is checked first. */
+function decodeSignature(text: string, encoding: 'hex' | 'base64'): Buffer | null {
+  const trimmed = text.trim();
+  if (trimmed.length > 1024) return null;
+  const valid = encoding === 'hex' ? /^(?:[0-9a-fA-F]{2})+$/ : /^[A-Za-z0-9+/]+={0,2}$/;
+  return valid.test(trimmed) ? Buffer.from(trimmed, encoding) : null;
+}
+
+/** `sha256=<hex>` apart; null when there is no such prefix. WebSub lets a hub name any of these methods. */
+export function prefixedSignature(header: string): { algorithm: HmacAlgorithm; hex: string } | null {
+  const match = /^(sha1|sha256|sha384|sha512)=([0-9a-fA-F]+)$/i.exec(header.trim());
+  return match ? { algorithm: match[1]!.toLowerCase() as HmacAlgorithm, hex: match[2]! } : null;
+}
+
+/**
+ * Public keys of a setting, compiled once: PEM blocks, one after another; `\n` may be written as two characters, as environment files do.
+ * @throws Error that names the setting when it holds text but no readable RSA key.
+ */
+export function publicKeys(setting: string, name: string): KeyObject[] {
+  if (setting.trim() === '') return [];
+  const blocks = setting
+    .replaceAll('\\n', '\n')
+    .match(/-----BEGIN (?:RSA )?PUBLIC KEY-----[^-]+-----END (?:RSA )?PUBLIC KEY-----/g);
+  if (!blocks) throw new Error(`${name}: must be a public key in PEM form`);
+  return blocks.map((pem) => {
+    let key: KeyObject;
+    try {
+      key = createPublicKey(pem);
+    } catch (cause) {
+      throw new Error(`${name}: must be a public key in PEM form`, { cause });
+    }
+    if (key.asymmetricKeyType !== 'rsa') throw new Error(`${name}: must be an RSA key`);
+    return key;
+  });
+}
+
+/** RSASSA-PKCS1-v1_5 with SHA-256, signature in base64, under any of the keys. */
+export function rsaMatches(keys: readonly KeyObject[], signed: Buffer, presented: string): boolean {
+  const signature = decodeSignature(presented, 'base64');
+  return signature !== null && keys.some((key) => verify('sha256', signed, key, signature));
+}
+
+/** True when the RFC 3339 `timestamp` lies within {@link TOLERANCE_MS} of `now` (Unix milliseconds). */
+export function isFresh(timestamp: string, now: number): boolean {
+  const time = parseTime(timestamp);
+  return time !== null && Math.abs(now - time) <= TOLERANCE_MS;
+}

@@ -1,0 +1,65 @@
+/** Received bytes to text that every store downstream can keep, and reading it without losing digits. Design §6. */
+
+/** Nesting beyond this is parked: JSON.stringify and PostgreSQL's jsonb recurse, and no vendor comes near it. */
+export const MAX_DEPTH = 200;
+
+/** Most bytes of a stored copy: the topics take 2 MiB, and the envelope and its encryption need room of it. */
+export const MAX_STORED_BYTES = 2 * 1024 * 1024 - 64 * 1024;
+
+const utf8 = new TextDecoder('utf-8');
+const ESCAPES = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^]/g;
+const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
+const LONE = /^\\u(?:0000|[dD][89a-fA-F])/;
+
+/** Invalid UTF-8 and NUL bytes become U+FFFD; a byte order mark is dropped. Nothing else changes. */
+export function decodeText(bytes: Buffer): string {
+  const text = utf8.decode(bytes);
+  return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
+}
+
+/** JSON text with `\u0000` and lone surrogate escapes as `\ufffd`, since PostgreSQL keeps neither; everything else byte for byte. */
+export function storableJson(text: string): string {
+  if (!SUSPECT_ESCAPE.test(text)) return text;
+  // pairs and other escapes are matched first, so that `\\u0000` (a backslash, then letters) and whole pairs stay
+  return text.replace(ESCAPES, (escape) => (escape.length === 6 && LONE.test(escape) ? '\\ufffd' : escape));
+}
+
+export type JsonReading = { ok: true; value: unknown } | { ok: false; reason: 'bad_json' | 'too_deep'; detail: string };
+
+/**
+ * Parses JSON for reading single members. Integers of 16 digits and more come as strings of their digits,
+ * since `JSON.parse` rounds ids beyond 2^53.
+ */
+export function readJson(text: string): JsonReading {
+  if (deeperThan(text, MAX_DEPTH)) return { ok: false, reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH}` };
+  try {
+    const value: unknown = JSON.parse(text);
+    return { ok: true, value: /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value };
+  } catch (error) {
+    return { ok: false, reason: 'bad_json', detail: (error as Error).message };
+  }
+}
+
+/** Only for text that parses: its strings are then closed, which keeps this linear. */
+function quoteLongIntegers(text: string): string {
+  return text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
+    /^-?\d{16,}$/.test(token) ? `"${token}"` : token,
+  );
+}
+
+function deeperThan(text: string, limit: number): boolean {
+  let depth = 0;
+  let in_string = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (in_string) {
+      if (code === 92) index += 1;
+      else if (code === 34) in_string = false;
+    } else if (code === 34) in_string = true;
+    else if (code === 91 || code === 123) {
+      depth += 1;
+      if (depth > limit) return true;
+    } else if (code === 93 || code === 125) depth -= 1;
+  }
+  return false;
+}
