@@ -1,0 +1,45 @@
+import type { Broker } from '../../engines/broker/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Logger } from '../../engines/log/port';
+import type { Database } from '../../engines/postgres/port';
+import type { RecordLog } from '../../engines/records/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import type { Projection } from '../../projections/projection';
+import type { ReadArchived } from '../../projections/rebuild';
+
+/** What a command of the `lumio` bin works with: the engines of the configuration, connected. */
+export interface CliContext {
+  db: Database;
+  broker: Broker;
+  records: RecordLog;
+  events: EventStore;
+  wakeups: Wakeups;
+  projections: readonly Projection[];
+  log: Logger;
+  /** Present where an archiver moves old records to blobs. */
+  readArchived?: ReadArchived;
+  close(): Promise<void>;
+}
+
+/** Connects to the engines; a command calls it once, when its arguments are known to be good. */
+export type Connect = () => Promise<CliContext>;
+
+/**
+ * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage.
+ * `work` returns its exit code; nothing is 0.
+ */
+export async function runCommand(
+  connect: Connect,
+  work: (context: CliContext) => Promise<number | void>,
+): Promise<void> {
+  let context: CliContext | undefined;
+  try {
+    context = await connect();
+    process.exitCode = (await work(context)) ?? 0;
+  } catch (error) {
+    process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  } finally {
+    await context?.close();
+  }
+}

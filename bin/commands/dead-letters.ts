@@ -1,0 +1,87 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { findDeadLetter, listDeadLetters, type DeadLetter } from '../../projections/dead-letters';
+import { dropDeadLetter, retryDeadLetter, type Settled } from '../../projections/settle';
+import { runCommand, type CliContext, type Connect } from './context';
+
+const id = (text: string): number => {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('must be the id of a dead letter.');
+  return value;
+};
+
+const line = (letter: DeadLetter): string =>
+  [
+    letter.id,
+    letter.projection,
+    letter.stream ?? `${letter.source}/${letter.partition}@${letter.position}`,
+    letter.type ?? '-',
+    letter.reason,
+    letter.last_failed_at,
+    letter.error.split('\n', 1)[0]!.slice(0, 160),
+  ].join('\t');
+
+/** The whole letter as JSON; record bytes as base64 (what is personal in them stays encrypted). */
+const detail = (letter: DeadLetter): string =>
+  JSON.stringify(
+    {
+      ...letter,
+      record: letter.record?.toString('base64') ?? null,
+      headers: letter.headers === null ? null : (JSON.parse(letter.headers) as unknown),
+      event: letter.event === null ? null : (JSON.parse(letter.event) as unknown),
+    },
+    null,
+    2,
+  );
+
+/** `lumio dead-letters list|show|retry|drop`. */
+export function register(program: Command, connect: Connect): void {
+  const group = program.command('dead-letters').description('records and events that a projection could not apply');
+
+  group
+    .command('list')
+    .description('list dead letters, oldest first')
+    .option('--projection <name>', 'only of this projection')
+    .addOption(new Option('--status <status>', 'which').choices(['parked', 'retried', 'dropped']).default('parked'))
+    .addOption(new Option('--limit <n>', 'at most so many').default(100).argParser(id))
+    .option('--json', 'one JSON object a line')
+    .action(async (options: { projection?: string; status: DeadLetter['status']; limit: number; json?: boolean }) => {
+      await runCommand(connect, async ({ db }) => {
+        for (const letter of await listDeadLetters(db, options)) {
+          process.stdout.write(`${options.json ? JSON.stringify(JSON.parse(detail(letter))) : line(letter)}\n`);
+        }
+      });
+    });
+
+  group
+    .command('show')
+    .argument('<id>', 'the dead letter', id)
+    .description('show one dead letter whole, as JSON')
+    .action(async (letter_id: number) => {
+      await runCommand(connect, async ({ db }) => {
+        const letter = await findDeadLetter(db, letter_id);
+        if (!letter) throw new Error(`there is no dead letter ${letter_id}`);
+        process.stdout.write(`${detail(letter)}\n`);
+      });
+    });
+
+  const settling = (
+    name: string,
+    description: string,
+    settle: (context: CliContext, letter_id: number) => Promise<Settled>,
+  ) =>
+    group
+      .command(name)
+      .argument('<id>', 'the dead letter', id)
+      .description(description)
+      .action(async (letter_id: number) => {
+        await runCommand(connect, async (context) => {
+          const { retried, dropped, waiting, error } = await settle(context, letter_id);
+          process.stdout.write(`applied ${retried}, dropped ${dropped}, still waiting ${waiting}\n`);
+          if (error === null) return 0;
+          process.stderr.write(`lumio: ${error}\n`);
+          return 1;
+        });
+      });
+  settling('retry', 'apply it now, and what waits behind it in its stream', retryDeadLetter);
+  settling('drop', 'give it up; the stream that waited behind it goes on', dropDeadLetter);
+}

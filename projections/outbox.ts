@@ -1,0 +1,68 @@
+import type { Database, Queryable } from '../engines/postgres/port';
+import type { ChannelMessage } from './projection';
+
+/** The wake-up that realtime nodes wait for; sent after the commit, never inside it. */
+export const OUTBOX_WAKEUP = 'outbox';
+
+/**
+ * Stores channel messages in the caller's transaction. It must be the transaction's last statement: from here to the
+ * commit one lock orders all projectors, so that outbox ids are in commit order and every channel's `seq` is dense.
+ * Returns the newest id; null without messages. Design §7.
+ */
+export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessage[]): Promise<number | null> {
+  if (messages.length === 0) return null;
+  const channels: string[] = [];
+  const types: string[] = [];
+  const data: string[] = [];
+  for (const message of messages) {
+    channels.push(message.channel);
+    types.push(message.event_type);
+    data.push(message.data);
+  }
+  const [row] = await tx.query('select outbox_write($1, $2, $3) as newest', [channels, types, data], 'outbox_write');
+  return row!.newest;
+}
+
+/** A row of the outbox as the tail reads it. */
+export interface OutboxRow {
+  id: number;
+  channel: string;
+  seq: number;
+  event_type: string;
+  /** JSON text. */
+  data: string;
+  created_at: string;
+}
+
+/** Messages committed after `after`, oldest first. Nothing that commits later can have a lower id. */
+export function tailOutbox(db: Queryable, after: number, limit: number): Promise<OutboxRow[]> {
+  return db.query<OutboxRow>(
+    'select id, channel, seq, event_type, data, created_at from outbox where id > $1 order by id limit $2',
+    [after, limit],
+    'outbox_tail',
+  );
+}
+
+/** Rows deleted by one statement while trimming: keeps its locks and its WAL small. */
+const TRIM_CHUNK = 5000;
+
+/**
+ * Deletes messages older than `keep_ms`, oldest first, in short transactions; returns how many.
+ * Channel heads stay: a channel's sequence never starts again.
+ */
+export async function trimOutbox(db: Database, keep_ms: number): Promise<number> {
+  let trimmed = 0;
+  for (;;) {
+    // The newest row stays, so that a reader can always tell "trimmed" from "never written".
+    const rows = await db.query(
+      `with old as (
+         select id from outbox
+         where created_at < clock_timestamp() - $1 * interval '1 millisecond' and id < (select max(id) from outbox)
+         order by id limit $2 for update skip locked)
+       delete from outbox using old where outbox.id = old.id returning 1 as one`,
+      [keep_ms, TRIM_CHUNK],
+    );
+    trimmed += rows.length;
+    if (rows.length < TRIM_CHUNK) return trimmed;
+  }
+}
