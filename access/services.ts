@@ -4,12 +4,16 @@ import type { RecordLog } from '../engines/records/port';
 import type { Relay } from '../engines/relay/port';
 import type { Cache } from '../engines/cache/port';
 import type { Caller, RequestContext } from './caller';
+import type { AccessChanges } from './changes';
 import type { Settings } from './settings';
+import type { Tokens } from './tokens';
 
 /** Waits until read models have caught up; bounded, and tells whether they had. */
 export interface ReadModels {
   /** True when every projection named has passed `position` within the bound (default 2 s). */
   passed(position: string, projections: readonly string[]): Promise<boolean>;
+  /** True when every projection named has applied all records that `topic` held at the time of the call, within the bound. */
+  caughtUp(topic: string, projections: readonly string[]): Promise<boolean>;
 }
 
 /** Feature flags as one account sees them. */
@@ -41,6 +45,10 @@ export interface Services {
   features: FeatureFlags;
   live: LiveMessages;
   secrets: SecretBox;
+  /** Signs and checks JWTs. */
+  tokens: Tokens;
+  /** Where a command says that a credential, membership or feature changed. */
+  access: AccessChanges;
   /** Metadata for events appended on behalf of this caller. */
   metadata(caller: Caller, context: RequestContext): Metadata;
   /** Appends and waits for `projections` (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when they lag. */

@@ -1,3 +1,4 @@
+import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { isKnownFlag } from './feature-flags';
 import { DEFAULT_ROLES } from './permissions';
@@ -70,7 +71,7 @@ export interface Account {
   overrides: ReadonlyMap<string, boolean>;
 }
 
-export const initialAccount: Account = {
+const initialAccount: Account = {
   account_id: null,
   owner_id: null,
   roles: new Map(),
@@ -85,7 +86,7 @@ export function seededRoles(role_ids: readonly string[]): AccountRole[] {
   return DEFAULT_ROLES.map((role, index) => ({ role_id: role_ids[index]!, ...role, permissions: [...role.permissions] }));
 }
 
-export function decideAccount(state: Account, command: AccountCommand): AccountEvent[] {
+function decideAccount(state: Account, command: AccountCommand): AccountEvent[] {
   if (command.type === 'account:create') {
     if (state.account_id !== null) throw new DomainError('ACCOUNT_EXISTS', { account_id: state.account_id });
     const { account_id, name, owner_id, membership_id, now } = command;
@@ -126,7 +127,7 @@ export function decideAccount(state: Account, command: AccountCommand): AccountE
   }
 }
 
-export function evolveAccount(state: Account, event: AccountEvent): Account {
+function evolveAccount(state: Account, event: AccountEvent): Account {
   switch (event.type) {
     case 'account:created': {
       const { account_id, owner_id, membership_id, roles } = event;
@@ -176,3 +177,5 @@ function requireAssignable(state: Account, role_id: string): void {
   if (slug === undefined) throw new DomainError('ROLE_NOT_FOUND', { role_id });
   if (slug === 'owner') throw new DomainError('ONE_OWNER', { role_id });
 }
+
+export const account: Decider<Account, AccountCommand, AccountEvent> = { initial: initialAccount, decide: decideAccount, evolve: evolveAccount };

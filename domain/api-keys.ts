@@ -1,3 +1,4 @@
+import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
 
@@ -37,10 +38,10 @@ export interface ApiKey {
   label: string;
 }
 
-export const initialApiKey: ApiKey = { status: 'none', key_id: '', account_id: '', user_id: '', label: '' };
+const initialApiKey: ApiKey = { status: 'none', key_id: '', account_id: '', user_id: '', label: '' };
 export const apiKeyStream = (key_id: string): string => `api-key-${key_id}`;
 
-export function decideApiKey(state: ApiKey, command: ApiKeyCommand): ApiKeyEvent[] {
+function decideApiKey(state: ApiKey, command: ApiKeyCommand): ApiKeyEvent[] {
   if (command.type === 'api_key:create') {
     if (state.status !== 'none') throw new DomainError('KEY_EXISTS', { key_id: state.key_id });
     const { type: _type, now, ...key } = command;
@@ -60,7 +61,7 @@ export function decideApiKey(state: ApiKey, command: ApiKeyCommand): ApiKeyEvent
   }
 }
 
-export function evolveApiKey(state: ApiKey, event: ApiKeyEvent): ApiKey {
+function evolveApiKey(state: ApiKey, event: ApiKeyEvent): ApiKey {
   switch (event.type) {
     case 'api_key:created': {
       const { key_id, account_id, user_id, label } = event;
@@ -74,3 +75,5 @@ export function evolveApiKey(state: ApiKey, event: ApiKeyEvent): ApiKey {
       return unreachable(event);
   }
 }
+
+export const apiKey: Decider<ApiKey, ApiKeyCommand, ApiKeyEvent> = { initial: initialApiKey, decide: decideApiKey, evolve: evolveApiKey };

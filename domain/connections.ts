@@ -1,3 +1,4 @@
+import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
 import type { Platform } from './vendors';
@@ -48,12 +49,12 @@ export interface Connections {
   shops: ReadonlyMap<string, string>;
 }
 
-export const initialConnections: Connections = { channels: new Map(), shops: new Map() };
+const initialConnections: Connections = { channels: new Map(), shops: new Map() };
 export const connectionsStream = (account_id: string): string => `connections-${account_id}`;
 /** Shop domains are host names: case means nothing. */
 export const normaliseShopDomain = (domain: string): string => domain.trim().toLowerCase();
 
-export function decideConnection(state: Connections, command: ConnectionCommand): ConnectionEvent[] {
+function decideConnection(state: Connections, command: ConnectionCommand): ConnectionEvent[] {
   const { account_id, now } = command;
   switch (command.type) {
     case 'connection:connect_channel': {
@@ -95,7 +96,7 @@ export function decideConnection(state: Connections, command: ConnectionCommand)
   }
 }
 
-export function evolveConnection(state: Connections, event: ConnectionEvent): Connections {
+function evolveConnection(state: Connections, event: ConnectionEvent): Connections {
   switch (event.type) {
     case 'connection:channel_connected': {
       const { platform, connection_id, platform_channel_id } = event;
@@ -117,3 +118,5 @@ export function evolveConnection(state: Connections, event: ConnectionEvent): Co
       return unreachable(event);
   }
 }
+
+export const connections: Decider<Connections, ConnectionCommand, ConnectionEvent> = { initial: initialConnections, decide: decideConnection, evolve: evolveConnection };

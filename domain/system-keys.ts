@@ -1,3 +1,4 @@
+import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
 
@@ -25,10 +26,10 @@ export interface SystemKey {
   key_id: string;
 }
 
-export const initialSystemKey: SystemKey = { status: 'none', key_id: '' };
+const initialSystemKey: SystemKey = { status: 'none', key_id: '' };
 export const systemKeyStream = (key_id: string): string => `system-key-${key_id}`;
 
-export function decideSystemKey(state: SystemKey, command: SystemKeyCommand): SystemKeyEvent[] {
+function decideSystemKey(state: SystemKey, command: SystemKeyCommand): SystemKeyEvent[] {
   switch (command.type) {
     case 'system_key:create': {
       if (state.status !== 'none') throw new DomainError('KEY_EXISTS', { key_id: state.key_id });
@@ -43,6 +44,8 @@ export function decideSystemKey(state: SystemKey, command: SystemKeyCommand): Sy
   }
 }
 
-export function evolveSystemKey(_state: SystemKey, event: SystemKeyEvent): SystemKey {
+function evolveSystemKey(_state: SystemKey, event: SystemKeyEvent): SystemKey {
   return { status: event.type === 'system_key:created' ? 'active' : 'revoked', key_id: event.key_id };
 }
+
+export const systemKey: Decider<SystemKey, SystemKeyCommand, SystemKeyEvent> = { initial: initialSystemKey, decide: decideSystemKey, evolve: evolveSystemKey };

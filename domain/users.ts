@@ -1,3 +1,4 @@
+import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { SYSTEM_ADMIN_ROLES } from './permissions';
 import { unreachable } from './unreachable';
@@ -23,10 +24,10 @@ export interface User {
   admin_roles: ReadonlySet<string>;
 }
 
-export const initialUser: User = { user_id: null, admin_roles: new Set() };
+const initialUser: User = { user_id: null, admin_roles: new Set() };
 export const userStream = (user_id: string): string => `user-${user_id}`;
 
-export function decideUser(state: User, command: UserCommand): UserEvent[] {
+function decideUser(state: User, command: UserCommand): UserEvent[] {
   if (command.type === 'user:register') {
     if (state.user_id !== null) throw new DomainError('USER_EXISTS', { user_id: state.user_id });
     const { user_id, display_name, avatar_url, now } = command;
@@ -47,7 +48,7 @@ export function decideUser(state: User, command: UserCommand): UserEvent[] {
   }
 }
 
-export function evolveUser(state: User, event: UserEvent): User {
+function evolveUser(state: User, event: UserEvent): User {
   switch (event.type) {
     case 'user:registered':
       return { ...state, user_id: event.user_id };
@@ -59,3 +60,5 @@ export function evolveUser(state: User, event: UserEvent): User {
       return unreachable(event);
   }
 }
+
+export const user: Decider<User, UserCommand, UserEvent> = { initial: initialUser, decide: decideUser, evolve: evolveUser };

@@ -1,0 +1,164 @@
+import { SYSTEM_ADMIN_ROLES, USER_PERMISSIONS } from '../domain/permissions';
+import type { Database, Row } from '../engines/postgres/port';
+import type { Caller } from './caller';
+import { RATE_LIMITS } from './rate-buckets';
+import { hashJti, type Claims } from './tokens';
+
+/** What the read models say of a credential. */
+export type Looked = { caller: Caller; failure: null } | { caller: null; failure: 'TOKEN_EXPIRED' | 'UNAUTHORIZED' };
+
+export const unauthorized: Looked = { caller: null, failure: 'UNAUTHORIZED' };
+export const expired: Looked = { caller: null, failure: 'TOKEN_EXPIRED' };
+
+const NONE: ReadonlySet<string> = new Set();
+const userPermissions: ReadonlySet<string> = new Set(USER_PERMISSIONS);
+const EPOCH_MS = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`;
+
+/** A system key of the static configuration. */
+export interface StaticSystemKey {
+  credential_id: string;
+  grants: ReadonlySet<string>;
+}
+
+/** Reads `auth.system_keys`: SHA-256 hex of a key, `=`, its grants joined by `+`. Throws with the entry's number, never its content. */
+export function parseSystemKeys(entries: readonly string[]): Map<string, StaticSystemKey> {
+  return new Map(
+    entries.map((entry, index) => {
+      const match = /^([0-9a-f]{64})=([a-z0-9_:*+-]+)$/i.exec(entry);
+      if (!match) throw new Error(`auth.system_keys: entry ${index + 1} is not <sha256 hex>=<grant>+<grant>`);
+      const hash = match[1]!.toLowerCase();
+      return [hash, { credential_id: `static-${hash.slice(0, 16)}`, grants: new Set(match[2]!.split('+').filter(Boolean)) }];
+    }),
+  );
+}
+
+/** The queries behind credentials; nothing is remembered here. `now` is in Unix milliseconds. Source: spec doc1 §5.3, 5.4, 5.9. */
+export class CredentialLookups {
+  constructor(
+    private readonly db: Database,
+    private readonly static_keys: ReadonlyMap<string, StaticSystemKey>,
+  ) {}
+
+  /** A session must still exist; an account that the user no longer belongs to reads as none (doc1 §5.9 rule 5). */
+  async session(session_id: string, claims: Pick<Claims, 'sub' | 'account_id' | 'exp'>, now: number): Promise<Looked> {
+    const [row] = await this.db.query(
+      `select m.account_id, r.permissions, array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
+       from sessions s join users u on u.id = s.user_id
+       left join account_members m on m.user_id = s.user_id and m.account_id = $3
+       left join account_roles r on r.id = m.role_id
+       where s.id = $1 and s.user_id = $2 and s.expires_at > to_timestamp($4 / 1000.0)`,
+      [session_id, claims.sub, claims.account_id, now],
+      'credential-session',
+    );
+    if (row === undefined) return unauthorized;
+    return {
+      failure: null,
+      caller: {
+        kind: 'jwt',
+        user_id: claims.sub,
+        account_id: row.account_id,
+        credential_id: session_id,
+        permissions: new Set<string>(row.permissions ?? []),
+        admin_permissions: new Set((row.admin_roles as string[]).flatMap((role) => SYSTEM_ADMIN_ROLES[role] ?? [])),
+        user_permissions: userPermissions,
+        rate_bucket: `user:${claims.sub}`,
+        rate_limit: RATE_LIMITS.jwt,
+        expires_at: claims.exp * 1000,
+      },
+    };
+  }
+
+  /** A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions. */
+  async wsToken(claims: Claims, now: number): Promise<Looked> {
+    const [row] = await this.db.query(
+      'select parent_kind, parent_id from ws_tokens where jti_hash = $1',
+      [hashJti(claims.jti)],
+      'credential-ws-token',
+    );
+    if (row === undefined) return unauthorized;
+    const looked = await (row.parent_kind === 'session'
+      ? this.session(row.parent_id, claims, now)
+      : row.parent_kind === 'user_api_key'
+        ? this.userApiKey('id', row.parent_id, now)
+        : Promise.resolve(unauthorized));
+    if (looked.caller === null) return looked;
+    const expires_at = Math.min(claims.exp * 1000, looked.caller.expires_at ?? Infinity);
+    return { failure: null, caller: { ...looked.caller, expires_at } };
+  }
+
+  /** Stops with the owner's membership. Source: spec doc1 §5.4 rule 6. */
+  async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Looked> {
+    const [row] = await this.db.query(
+      `select k.id, k.account_id, k.user_id, k.permissions, ${EPOCH_MS('k.expires_at')} as expires_at
+       from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1`,
+      [value],
+      `credential-api-key-${by}`,
+    );
+    if (row === undefined) return unauthorized;
+    if (row.expires_at !== null && row.expires_at <= now) return expired;
+    return {
+      failure: null,
+      caller: {
+        kind: 'user_api_key',
+        user_id: row.user_id,
+        account_id: row.account_id,
+        credential_id: row.id,
+        permissions: new Set<string>(row.permissions),
+        admin_permissions: NONE,
+        user_permissions: NONE,
+        rate_bucket: `key:${row.id}`,
+        rate_limit: RATE_LIMITS.user_api_key,
+        expires_at: row.expires_at,
+      },
+    };
+  }
+
+  /** Configuration first, then the admin panel's keys. `account_id` is the account that the request names; an unknown one reads as none. */
+  async systemKey(key_hash: string, account_id: string | null): Promise<Looked> {
+    const fixed = this.static_keys.get(key_hash);
+    const row: Row | undefined = fixed
+      ? { id: fixed.credential_id, permissions: fixed.grants }
+      : (await this.db.query('select id, permissions from system_keys where key_hash = $1', [key_hash], 'credential-system-key'))[0];
+    if (row === undefined) return unauthorized;
+    const [account] = account_id
+      ? await this.db.query('select id from accounts where id = $1', [account_id], 'credential-account')
+      : [];
+    return {
+      failure: null,
+      caller: {
+        kind: 'system_key',
+        user_id: null,
+        account_id: account?.id ?? null,
+        credential_id: row.id,
+        permissions: new Set<string>(row.permissions),
+        admin_permissions: NONE,
+        user_permissions: NONE,
+        rate_bucket: 'system',
+        rate_limit: RATE_LIMITS.system_key,
+        expires_at: null,
+      },
+    };
+  }
+
+  /** The caller as the read models have it now, by its credential alone; for sockets that were opened with it. */
+  async again(caller: Caller, now: number): Promise<Looked> {
+    const id = caller.credential_id;
+    if (id === null) return { caller, failure: null };
+    switch (caller.kind) {
+      case 'jwt': {
+        const exp = (caller.expires_at ?? 0) / 1000;
+        return this.session(id, { sub: caller.user_id ?? '', account_id: caller.account_id, exp }, now);
+      }
+      case 'user_api_key':
+        return this.userApiKey('id', id, now);
+      case 'system_key': {
+        const fixed = [...this.static_keys.values()].some((key) => key.credential_id === id);
+        if (fixed) return { caller, failure: null };
+        const [row] = await this.db.query('select permissions from system_keys where id = $1', [id], 'credential-system-key-id');
+        return row ? { caller: { ...caller, permissions: new Set<string>(row.permissions) }, failure: null } : unauthorized;
+      }
+      default:
+        return unauthorized;
+    }
+  }
+}

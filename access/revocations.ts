@@ -1,0 +1,85 @@
+import type { Queryable } from '../engines/postgres/port';
+import type { Logger } from '../engines/log/port';
+
+/** What no longer holds: one credential, everything of a user, an account's memberships and features, or a user within an account. */
+export interface Revocation {
+  credential_id: string | null;
+  user_id: string | null;
+  account_id: string | null;
+}
+
+export interface RevocationTail {
+  /** Returns a function that ends it. */
+  on(listener: (revocation: Revocation) => void): () => void;
+  /** Milliseconds since the tail last saw the table; grows while the database does not answer. */
+  age_ms(): number;
+  stop(): Promise<void>;
+}
+
+const POLL_MS = 500;
+/** Rows become visible when their transaction commits, not in the order of their ids: the last seconds are read again each time. */
+const OVERLAP_SECONDS = 10;
+const KEEP_SECONDS = 3600;
+
+/**
+ * Follows the `revocations` table, so that every node forgets credentials and cuts sockets within a second or two of the commit, whatever
+ * the relay lost. Each row is told once. Rows from before the start are not told. Source: spec rulings, "revocation times".
+ */
+export function createRevocationTail(deps: { db: Queryable; log: Logger }): RevocationTail {
+  const listeners = new Set<(revocation: Revocation) => void>();
+  const told = new Map<number, number>();
+  let started = false;
+  let stopped = false;
+  let seen_at = Date.now();
+  let trimmed_at = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+
+  async function poll(): Promise<void> {
+    const rows = await deps.db.query(
+      `select id, credential_id, user_id, account_id from revocations
+       where recorded_at > clock_timestamp() - make_interval(secs => $1) order by id`,
+      [OVERLAP_SECONDS + Math.ceil((Date.now() - seen_at) / 1000)],
+      'revocations-tail',
+    );
+    const now = Date.now();
+    for (const { id, credential_id, user_id, account_id } of rows) {
+      const fresh = !told.has(id);
+      told.set(id, now);
+      if (fresh && started) for (const listener of listeners) listener({ credential_id, user_id, account_id });
+    }
+    started = true;
+    seen_at = now;
+    for (const [id, at] of told) if (now - at > 2000 * OVERLAP_SECONDS) told.delete(id);
+    if (now - trimmed_at > 600_000) {
+      trimmed_at = now;
+      await deps.db.query('delete from revocations where recorded_at < clock_timestamp() - make_interval(secs => $1)', [KEEP_SECONDS]);
+    }
+  }
+
+  function next(): void {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      running = poll()
+        .catch((error: unknown) => deps.log.warn({ err: error }, 'revocations could not be read; trying again'))
+        .then(next);
+    }, POLL_MS);
+    timer.unref();
+  }
+  running = poll()
+    .catch((error: unknown) => deps.log.warn({ err: error }, 'revocations could not be read; trying again'))
+    .then(next);
+
+  return {
+    on(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    age_ms: () => Date.now() - seen_at,
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
