@@ -18,6 +18,11 @@ export function parseInstant(text: string): string | null {
   return `${at.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }
 
+/** An RFC 3339 UTC instant with a fraction, without the fraction's last zeros: as the database writes it. */
+export function shortInstant(instant: string): string {
+  return instant.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z');
+}
+
 function offsetMinutes(zone: string): number {
   if (zone === 'Z' || zone === 'z') return 0;
   const digits = zone.slice(1).replace(':', '');

@@ -1,0 +1,160 @@
+import { v5, v7 } from 'uuid';
+import { z } from 'zod';
+import type { Caller, RequestContext } from '../access/caller';
+import { feature, permission, systemKeyOnly } from '../access/guards';
+import { command, post } from '../access/operation';
+import type { Services } from '../access/services';
+import { ApiError } from '../domain/errors';
+import { eventUserId } from '../domain/event-users';
+import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
+import { parseInstant, shortInstant } from '../domain/instants';
+import { stringify } from '../domain/json';
+import { TOPICS } from '../domain/records';
+
+/** How far ahead of our clock an event may say it happened. Spec rulings, `EmitEventInput`. */
+const FUTURE_MS = 5 * 60_000;
+/** Ids of emitted events that come again under their Idempotency-Key derive from this. */
+const EMITTED = 'b0ab6a2e-2f6c-5d0c-9a55-7f3f2a5f5b6d';
+
+const eventType = z
+  .string()
+  .max(100)
+  .regex(/^[A-Za-z0-9_.-]+:[A-Za-z0-9_.:-]+$/, 'must be prefix:action')
+  .describe('`prefix:action`, at most 100 characters');
+const platform = z.string().regex(/^[A-Za-z0-9_-]{1,50}$/, 'must be a slug');
+const raw = z.record(z.string(), z.unknown());
+
+const EmitEventInput = z
+  .object({
+    event_type: eventType,
+    platform: platform.nullish().describe('Default: the prefix of the type'),
+    external_id: z.string().min(1).max(255).nullish().describe('An event with an id that was there before is not inserted again'),
+    raw: raw.nullish().describe('Default: {}'),
+    created_at: z
+      .string()
+      .refine((text) => parseInstant(text) !== null, 'created_at: must be an ISO 8601 date or date-time')
+      .nullish()
+      .describe('Default: now; at most five minutes ahead'),
+  })
+  .meta({ id: 'EmitEventInput' });
+
+const EmitEventResult = z.object({ success: z.boolean(), event: EventRecord }).meta({ id: 'EmitEventResult' });
+
+/**
+ * Puts an event into the account's log and on its channel, through the same record log as vendors' events (spec doc2 §4.4, doc3 §6.1).
+ * Answers when the event can be read. An `external_id` that the account had before answers the event that is there.
+ */
+export const emitEvent = command({
+  name: 'emitEvent',
+  summary: "Inserts an event into the account's log and broadcasts it. Spec doc2 §4.3, §4.4",
+  rest: post('/v1/events/emit', { status: 201 }),
+  graphql: { argument: 'input' },
+  guard: [feature('feature:events'), permission('events:create')],
+  input: EmitEventInput,
+  output: EmitEventResult,
+  async run({ input, caller, context }, services) {
+    const row = newEvent(input, accountOf(caller), context);
+    const earlier = context.idempotency_seed === null ? undefined : await stored(services, row);
+    if (earlier) return { success: true, event: eventRecord(earlier) };
+    const user_id = eventUserId(row.platform, row.raw);
+    await services.records.append(TOPICS.platform_events, [
+      {
+        id: row.id,
+        account_id: row.account_id,
+        type: row.type,
+        platform: row.platform,
+        external_id: row.external_id,
+        occurred_at: row.created_at,
+        received_at: new Date(context.now).toISOString(),
+        subject: user_id === null ? null : `${row.platform}:${user_id}`,
+        raw: row.raw,
+        trace: context.trace,
+      },
+    ]);
+    await services.read_models.caughtUp(TOPICS.platform_events, ['event-log']);
+    // Not there within the bound: it is durable and will come, so the answer shows what it will be.
+    return { success: true, event: eventRecord((await stored(services, row)) ?? row) };
+  },
+});
+
+/** Broadcasts an event as `emitEvent` would, and stores nothing (spec doc2 §4.4, doc3 §6.1). */
+export const testEvent = command({
+  name: 'testEvent',
+  summary: "Broadcasts an event on the account's channel without storing it. Spec doc2 §4.4",
+  rest: post('/v1/events/test'),
+  graphql: { argument: 'input' },
+  guard: [feature('feature:events'), permission('events:create')],
+  input: EmitEventInput,
+  output: EmitEventResult,
+  async run({ input, caller, context }, { live }) {
+    const row = newEvent(input, accountOf(caller), context);
+    await broadcast(live, row);
+    return { success: true, event: eventRecord(row) };
+  },
+});
+
+/** What bots report on behalf of an account: broadcast only (spec doc2 §4.3). `username` is in `raw` too, where overlays look for it. */
+export const emitBotEvent = command({
+  name: 'emitBotEvent',
+  summary: "Broadcasts a bot's event on an account's channel without storing it. Spec doc2 §4.3",
+  rest: post('/v1/events/emit-bot'),
+  guard: [systemKeyOnly],
+  account: 'input',
+  input: z.object({
+    account_id: z.uuid().meta({ graphql: 'ID' }),
+    event_type: eventType,
+    platform,
+    username: z.string().min(1).max(255),
+    raw: raw.meta({ graphql: 'JSON' }),
+  }),
+  output: EmitEventResult,
+  async run({ input, context }, { live }) {
+    const payload = { username: input.username, ...input.raw };
+    const row = newEvent({ ...input, raw: payload }, input.account_id, context);
+    await broadcast(live, row);
+    return { success: true, event: eventRecord(row) };
+  },
+});
+
+type NewEvent = z.output<typeof EmitEventInput>;
+
+function newEvent(input: NewEvent, account_id: string, context: RequestContext): EventRow {
+  const created_at = shortInstant(input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString());
+  if (Date.parse(created_at) > context.now + FUTURE_MS) {
+    throw new ApiError('VALIDATION_ERROR', 'created_at: must not be more than five minutes in the future');
+  }
+  return {
+    id: context.idempotency_seed === null ? v7() : v5(context.idempotency_seed, EMITTED),
+    account_id: account_id.toLowerCase(),
+    type: input.event_type,
+    platform: input.platform ?? input.event_type.slice(0, input.event_type.indexOf(':')).slice(0, 50),
+    external_id: input.external_id ?? null,
+    raw: stringify(input.raw ?? {}),
+    created_at,
+  };
+}
+
+/** The event as the log shows it: under its own id, or, when its external id was there before, the event that has it. */
+async function stored({ db }: Services, row: EventRow): Promise<EventRow | undefined> {
+  const [found] = await db.query<EventRow>(
+    `select ${EVENT_COLUMNS} from platform_event_logs
+     where account_id = $1 and id in (
+       select $2::uuid union all
+       select record_id from ingested_ids where account_id = $1 and topic = $3 and external_id = $4)
+     limit 1`,
+    [row.account_id, row.id, TOPICS.platform_events, row.external_id],
+    'event-stored',
+  );
+  return found;
+}
+
+/** The same message as a stored event's, without the id that only stored ones have. */
+async function broadcast(live: Services['live'], row: EventRow): Promise<void> {
+  const channel = eventsChannel(row.account_id);
+  await live.broadcast(channel, { type: 'event', channel, event_type: row.type, data: JSON.parse(eventData(row)) });
+}
+
+function accountOf(caller: Caller): string {
+  if (caller.account_id === null) throw new ApiError('BAD_REQUEST', 'No account selected');
+  return caller.account_id;
+}

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import type { Caller } from '../access/caller';
+import { feature, permission } from '../access/guards';
+import { get, list, type Page, query } from '../access/operation';
+import { ApiError } from '../domain/errors';
+import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
+import { parseInstant } from '../domain/instants';
+import { type EventQuery, eventsPage } from './events-pages';
+import { searchEvents } from './events-search';
+
+const instant = (name: string) =>
+  z.string().refine((text) => parseInstant(text) !== null, `${name}: must be an ISO 8601 date or date-time`);
+const names = z.array(z.string().min(1).max(100)).max(100);
+
+const EventFilterInput = z
+  .object({
+    types: names.nullish().describe('Exact event types'),
+    platform: z.string().max(1000).nullish().describe('Vendor slug; several by commas'),
+    user_id: z.string().max(200).nullish().describe("The vendor's id of the person the event is about"),
+    search: z.string().max(500).nullish().describe('Part of the raw JSON, whatever its case'),
+    from: instant('from').nullish().describe('ISO 8601: not before this'),
+    to: instant('to').nullish().describe('ISO 8601: before this'),
+    page: z.int().min(1).max(1_000_000_000).nullish().describe('From 1; default 1'),
+    limit: z.int().min(1).max(100).nullish().describe('Default 25, at most 100'),
+  })
+  .meta({ id: 'EventFilterInput' });
+
+/** The account's events, newest first (spec doc2 §4.3, doc1 §8). */
+export const events = query({
+  name: 'events',
+  summary: "The account's platform events, newest first. Spec doc2 §4.3",
+  rest: list('/v1/events', { mapInput: fromQueryString }),
+  graphql: { argument: 'filter', page_type: 'PaginatedEventResult', renamed: { eventType: 'type' } },
+  guard: [feature('feature:events'), permission('events:read')],
+  input: EventFilterInput,
+  output: EventRecord,
+  async run({ input, caller }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
+    const filter = eventQuery(input, caller);
+    const search = input.search ?? '';
+    const found = search === '' ? await eventsPage(db, filter) : await searchEvents(db, filter, search);
+    return {
+      items: found.rows.map(eventRecord),
+      total: found.total,
+      page: filter.page,
+      limit: filter.limit,
+      ...(found.partial ? { partial: true } : {}),
+    };
+  },
+});
+
+/** One event of the account (spec doc2 §4.4). */
+export const event = query({
+  name: 'event',
+  summary: 'One platform event of the account. Spec doc2 §4.4',
+  rest: get('/v1/events/{id}'),
+  graphql: { renamed: { eventType: 'type' } },
+  guard: [feature('feature:events'), permission('events:read')],
+  input: z.object({ id: z.uuid() }),
+  output: EventRecord,
+  async run({ input, caller }, { db }) {
+    const [row] = await db.query<EventRow>(
+      `select ${EVENT_COLUMNS} from platform_event_logs where id = $1 and account_id = $2`,
+      [input.id, accountOf(caller)],
+      'event-by-id',
+    );
+    if (!row) throw new ApiError('NOT_FOUND', 'Event not found');
+    return eventRecord(row);
+  },
+});
+
+/** `userId`, as GraphQL spells it, is understood on REST too, and a repeated `platform` like one with commas. */
+function fromQueryString({ userId, ...query }: Record<string, unknown>): Record<string, unknown> {
+  return {
+    ...query,
+    ...(userId === undefined ? {} : { user_id: query.user_id ?? userId }),
+    ...(Array.isArray(query.platform) ? { platform: query.platform.join(',') } : {}),
+  };
+}
+
+function eventQuery(input: z.output<typeof EventFilterInput>, caller: Caller): EventQuery {
+  const platforms = (input.platform ?? '')
+    .split(',')
+    .map((slug) => slug.trim())
+    .filter((slug) => slug !== '');
+  const types = input.types ?? [];
+  const from = input.from ? parseInstant(input.from) : null;
+  const to = input.to ? parseInstant(input.to) : null;
+  if (from !== null && to !== null && from > to) throw new ApiError('VALIDATION_ERROR', 'from: must not be after to');
+  return {
+    account_id: accountOf(caller),
+    types: types.length > 0 ? [...new Set(types)] : null,
+    platforms: platforms.length > 0 ? [...new Set(platforms)] : null,
+    user_id: input.user_id ? input.user_id : null,
+    from,
+    to,
+    page: input.page ?? 1,
+    limit: input.limit ?? 25,
+  };
+}
+
+function accountOf(caller: Caller): string {
+  if (caller.account_id === null) throw new ApiError('BAD_REQUEST', 'No account selected');
+  return caller.account_id;
+}
