@@ -44,4 +44,6 @@ export interface RequestContext {
   now: number;
   /** Hash of caller, route and `Idempotency-Key`; event ids derive from it so that a retried command appends nothing twice. */
   idempotency_seed: string | null;
+  /** Headers that the answer will carry on both protocols (`Set-Cookie`, `X-Lumio-Read-Model`); set by operations and services. */
+  response_headers?: Record<string, string>;
 }

@@ -67,6 +67,11 @@ export interface OperationSpec<I extends z.ZodType, O extends z.ZodType> {
   rest: RestRoute | null;
   graphql?: GraphqlShape;
   guard: Guards;
+  /**
+   * Where an account-scoped operation takes its account from: `caller` (default: what the credential or `X-Lumio-Account` says) or
+   * `input` (it names the account itself, so a system key needs no header). Spec rulings, "system key and accounts".
+   */
+  account?: 'caller' | 'input';
   /** Validation, OpenAPI schema and GraphQL arguments come from it. Always an object schema. */
   input: I;
   /** Serialisation, OpenAPI response and GraphQL type come from it; for a collection the schema of one item. Name types by `.meta({ id: 'UserApiKey' })`. */

@@ -5,6 +5,7 @@ import { broker } from './0003-broker';
 import { subjectKeys } from './0004-keys';
 import { projections } from './0005-projections';
 import { identity } from './0006-identity';
+import { idempotency } from './0007-idempotency';
 import { eventLog } from './0008-event-log';
 import { ingest } from './0009-ingest';
 
@@ -15,4 +16,4 @@ export interface Migration {
 }
 
 /** In the order they are applied; never reordered, never edited once released. */
-export const MIGRATIONS: readonly Migration[] = [installation, eventStore, broker, subjectKeys, projections, identity, eventLog, ingest];
+export const MIGRATIONS: readonly Migration[] = [installation, eventStore, broker, subjectKeys, projections, identity, idempotency, eventLog, ingest];

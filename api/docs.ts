@@ -1,0 +1,82 @@
+import fastifyStatic from '@fastify/static';
+import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
+import type { FastifyInstance } from 'fastify';
+import { printSchema, type GraphQLSchema } from 'graphql';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Settings } from '../access/settings';
+import { JSON_TYPE } from './rest';
+
+export interface DocsOptions {
+  settings: Settings;
+  schema: GraphQLSchema;
+  /** Made on the first request for it. */
+  openapi(): Record<string, unknown>;
+}
+
+/** Pages of ours load nothing from elsewhere; what each kind of page needs beyond that is named here. */
+const SWAGGER_CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** GraphiQL arrives as one page with its scripts inside, starts its editor's workers from blobs, and its editor styles lines inline. */
+const GRAPHIQL_CSP =
+  "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; connect-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** The SDL, the OpenAPI document, Swagger UI and GraphiQL, each where and when the spec says. Source: spec doc1 §1, §9.3. */
+export async function registerDocs(app: FastifyInstance, { settings, schema, openapi }: DocsOptions): Promise<void> {
+  const sdl = `${printSchema(schema)}\n`;
+  app.get('/v1/schema', async (_request, reply) => reply.type('text/plain; charset=utf-8').send(sdl));
+
+  let text: string | undefined;
+  const document = () => (text ??= JSON.stringify(openapi()));
+  if (settings.docs.swagger_ui) {
+    app.get('/v1/api-doc/openapi.json', async (_request, reply) =>
+      reply.header('content-type', JSON_TYPE).send(document()),
+    );
+    await registerSwagger(app);
+  }
+  if (settings.docs.openapi_json) {
+    app.get('/v1/openapi.json', async (_request, reply) => reply.header('content-type', JSON_TYPE).send(document()));
+  }
+  if (settings.graphql.playground) {
+    const page = renderGraphiQL({ title: 'Lumio GraphiQL', endpoint: '/v1/gql' } as Parameters<
+      typeof renderGraphiQL
+    >[0]);
+    app.get('/v1/graphiql', async (_request, reply) =>
+      reply.header('content-security-policy', GRAPHIQL_CSP).type('text/html; charset=utf-8').send(page),
+    );
+  }
+}
+
+const SWAGGER_START = `window.ui = SwaggerUIBundle({
+  url: '/v1/api-doc/openapi.json',
+  dom_id: '#swagger-ui',
+  deepLinking: true,
+  validatorUrl: null,
+  presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
+  layout: 'StandaloneLayout',
+});
+`;
+
+async function registerSwagger(app: FastifyInstance): Promise<void> {
+  const root = dirname(require.resolve('swagger-ui-dist/package.json'));
+  const index = readFileSync(join(root, 'index.html'), 'utf8');
+  await app.register(async (scope) => {
+    scope.addHook('onSend', async (_request, reply) => {
+      void reply.header('content-security-policy', SWAGGER_CSP);
+    });
+    scope.get('/v1/swagger-ui', async (_request, reply) => reply.redirect('/v1/swagger-ui/', 301));
+    scope.get('/v1/swagger-ui/', async (_request, reply) => reply.type('text/html; charset=utf-8').send(index));
+    scope.get('/v1/swagger-ui/swagger-initializer.js', async (_request, reply) =>
+      reply.type('text/javascript; charset=utf-8').send(SWAGGER_START),
+    );
+    await scope.register(fastifyStatic, {
+      root,
+      prefix: '/v1/swagger-ui/',
+      index: false,
+      wildcard: true,
+      allowedPath: (path) => /\.(css|js|png)$/.test(path),
+      cacheControl: true,
+      maxAge: '1h',
+    });
+  });
+}

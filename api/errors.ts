@@ -1,0 +1,103 @@
+import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../domain/errors';
+
+/** What a caller is told instead of any 5xx detail. Source: spec doc1 §7.1 rule 2. */
+export const GENERIC_MESSAGES = {
+  DATABASE_ERROR: 'An internal database error occurred',
+  REDIS_ERROR: 'An internal cache error occurred',
+  INTERNAL_SERVER_ERROR: 'An internal server error occurred',
+} as const;
+type GenericCode = keyof typeof GENERIC_MESSAGES;
+
+/** One failure as every protocol shows it. */
+export interface Failure {
+  code: ErrorCode;
+  message: string;
+  status: number;
+  details: Record<string, unknown> | undefined;
+  retry_after_seconds: number | undefined;
+  /** True when the caller was given a generic text: the cause belongs in the log. */
+  hidden: boolean;
+}
+
+/** PostgreSQL's SQLSTATE, and errors of the connection to it. */
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND']);
+const REDIS_NAMES = new Set([
+  'ReplyError',
+  'MaxRetriesPerRequestError',
+  'AbortError',
+  'ParserError',
+  'ClusterAllFailedError',
+]);
+
+/** Turns anything thrown into the one answer that REST and GraphQL both derive theirs from. Never throws. Source: spec doc1 §7.1. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof ApiError) {
+    const hidden = error.status >= 500 && error.code in GENERIC_MESSAGES;
+    return {
+      code: error.code,
+      message: hidden ? GENERIC_MESSAGES[error.code as GenericCode] : error.message,
+      status: error.status,
+      details: hidden ? undefined : error.details,
+      retry_after_seconds: error.retry_after_seconds,
+      hidden,
+    };
+  }
+  if (error instanceof DomainError) {
+    return {
+      ...plain('CONFLICT', error.reason),
+      details: Object.keys(error.details).length > 0 ? error.details : undefined,
+    };
+  }
+  return fromTransport(error) ?? generic(codeOf(error));
+}
+
+/** Failures of Fastify's own request reading; their codes start with `FST_ERR_`. */
+function fromTransport(error: unknown): Failure | null {
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
+  if (typeof code !== 'string' || typeof statusCode !== 'number' || statusCode < 400 || statusCode > 499) return null;
+  const message =
+    statusCode === 413
+      ? 'The request body is too large'
+      : statusCode === 415
+        ? 'Unsupported content type: send application/json'
+        : code === 'FST_ERR_BAD_URL'
+          ? 'The URL is malformed'
+          : 'The request is malformed';
+  return { ...plain('BAD_REQUEST', message), status: statusCode };
+}
+
+function plain(code: ErrorCode, message: string): Failure {
+  return {
+    code,
+    message,
+    status: ERROR_STATUS[code],
+    details: undefined,
+    retry_after_seconds: undefined,
+    hidden: false,
+  };
+}
+
+function generic(code: GenericCode): Failure {
+  return { ...plain(code, GENERIC_MESSAGES[code]), hidden: true };
+}
+
+function codeOf(error: unknown): GenericCode {
+  if (!(error instanceof Error)) return 'INTERNAL_SERVER_ERROR';
+  const { code, severity, command } = error as { code?: unknown; severity?: unknown; command?: unknown };
+  if (REDIS_NAMES.has(error.name) || command !== undefined) return 'REDIS_ERROR';
+  if (typeof code === 'string' && CONNECTION_CODES.has(code)) return 'DATABASE_ERROR';
+  const fromPostgres =
+    (typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined) ||
+    /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|Cannot use a pool after/.test(
+      error.message,
+    );
+  return fromPostgres ? 'DATABASE_ERROR' : 'INTERNAL_SERVER_ERROR';
+}
+
+/** The flat body of REST. `details` is present only when there are some. */
+export function restBody(failure: Failure): Record<string, unknown> {
+  return failure.details === undefined
+    ? { error: failure.code, message: failure.message }
+    : { error: failure.code, message: failure.message, details: failure.details };
+}

@@ -1,0 +1,71 @@
+import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
+import { RawJson } from '../../domain/json';
+
+/** What a literal in a document says, as JavaScript. */
+function literal(node: ValueNode, variables?: Record<string, unknown> | null): unknown {
+  switch (node.kind) {
+    case Kind.NULL:
+      return null;
+    case Kind.INT:
+    case Kind.FLOAT:
+      return exact(Number(node.value));
+    case Kind.STRING:
+    case Kind.BOOLEAN:
+    case Kind.ENUM:
+      return node.value;
+    case Kind.LIST:
+      return node.values.map((value) => literal(value, variables));
+    case Kind.OBJECT:
+      return Object.fromEntries(node.fields.map((field) => [field.name.value, literal(field.value, variables)]));
+    case Kind.VARIABLE:
+      return variables?.[node.name.value] ?? null;
+  }
+}
+
+function exact(value: number): number {
+  if (Number.isInteger(value) ? !Number.isSafeInteger(value) : !Number.isFinite(value)) {
+    throw new GraphQLError('A number is too large to be kept exactly: send it as a text');
+  }
+  return value;
+}
+
+/** Any JSON value; a vendor's own text passes through byte for byte. */
+export const JsonScalar = new GraphQLScalarType({
+  name: 'JSON',
+  description: 'Any JSON value.',
+  serialize: (value) => (value instanceof RawJson ? value : value),
+  parseValue: (value) => value,
+  parseLiteral: literal,
+});
+
+function integer(value: unknown): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
+  throw new GraphQLError(`Int53 cannot represent this value: ${String(value).slice(0, 40)}`);
+}
+
+/** Byte sizes and counts overflow `Int`'s 32 bits. Source: spec rulings, c68. */
+export const Int53 = new GraphQLScalarType({
+  name: 'Int53',
+  description: 'A whole number of at most 53 bits, exact in every JSON reader.',
+  serialize: integer,
+  parseValue: integer,
+  parseLiteral: (node) => integer(node.kind === Kind.INT ? Number(node.value) : undefined),
+});
+
+function textScalar(name: string, description: string): GraphQLScalarType {
+  const text = (value: unknown) => {
+    if (typeof value === 'string') return value;
+    throw new GraphQLError(`${name} must be a text`);
+  };
+  return new GraphQLScalarType({
+    name,
+    description,
+    serialize: text,
+    parseValue: text,
+    parseLiteral: (node) => text(node.kind === Kind.STRING ? node.value : undefined),
+  });
+}
+
+/** The format of both is checked by the operation's own schema, so that REST and GraphQL refuse it with one text. */
+export const Uuid = textScalar('UUID', 'A UUID in its text form.');
+export const DateTime = textScalar('DateTime', 'A time in RFC 3339, UTC.');

@@ -1,0 +1,150 @@
+import {
+  GraphQLBoolean,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLSchema,
+  type GraphQLArgumentConfig,
+  type GraphQLFieldConfig,
+} from 'graphql';
+import type { Operation, Page } from '../../access/operation';
+import type { Prepared } from '../invoke';
+import type { RequestState } from '../request-state';
+import { shapeOf, unwrap } from '../schema-shape';
+import { pascalCase } from './names';
+import { inputConverter, TypeRegistry, type Convert, type InputMember, type OutputType } from './types';
+
+type Field = GraphQLFieldConfig<unknown, RequestState>;
+
+/** Builds the schema of all operations: queries and mutations, with their guards and validation inside the root resolvers. */
+export function buildGraphqlSchema(prepared: readonly Prepared[]): GraphQLSchema {
+  const renamed = new Map<string, Readonly<Record<string, string>>>();
+  for (const { operation } of prepared) {
+    const id = unwrap(elementOf(operation), 'output').meta.id;
+    if (operation.graphql?.renamed && id) renamed.set(id, { ...renamed.get(id), ...operation.graphql.renamed });
+  }
+  const types = new TypeRegistry(renamed);
+  const pages = new Map<string, GraphQLObjectType>();
+  const roots: Record<Operation['kind'], Record<string, Field>> = { query: {}, command: {} };
+  for (const one of prepared) {
+    const root = roots[one.operation.kind];
+    if (root[one.operation.name]) throw new Error(`two operations are both named ${one.operation.name}`);
+    root[one.operation.name] = field(one, types, pages);
+  }
+  return new GraphQLSchema({
+    query: new GraphQLObjectType({ name: 'Query', fields: roots.query }),
+    mutation:
+      Object.keys(roots.command).length > 0 ? new GraphQLObjectType({ name: 'Mutation', fields: roots.command }) : null,
+  });
+}
+
+function elementOf(operation: Operation) {
+  const inner = unwrap(operation.output, 'output');
+  return inner.def.type === 'array' ? inner.def.element! : operation.output;
+}
+
+function field(
+  { operation, ...prepared }: Prepared,
+  types: TypeRegistry,
+  pages: Map<string, GraphQLObjectType>,
+): Field {
+  const { args, toInput } = argumentsOf(operation, types);
+  const { type, convert } = resultOf(operation, types, pages);
+  return {
+    type,
+    args,
+    description: `${operation.summary}${guardText(operation)}`,
+    async resolve(_source, given, { caller, context }) {
+      const admitted = prepared.admit(caller, () => toInput(given) as Record<string, unknown>);
+      const input = admitted instanceof Promise ? await admitted : admitted;
+      const result = await prepared.run(input, caller, context);
+      return convert && result !== null && result !== undefined ? convert(result) : result;
+    },
+  };
+}
+
+function guardText(operation: Operation): string {
+  const needs = operation.guard.flatMap((guard) =>
+    guard.kind === 'public'
+      ? []
+      : [guard.kind === 'feature' ? guard.flag : 'permission' in guard ? guard.permission : guard.kind],
+  );
+  return needs.length > 0 ? `\n\nNeeds: ${needs.join(', ')}` : '';
+}
+
+function argumentsOf(
+  operation: Operation,
+  types: TypeRegistry,
+): { args: Record<string, GraphQLArgumentConfig>; toInput: Convert } {
+  const shape = shapeOf(operation.input, 'input');
+  const shaped = operation.graphql ?? {};
+  const under = shaped.argument ?? 'flat';
+  const owner = pascalCase(operation.name);
+  if (under === 'flat') {
+    const members = types.members(shape, owner);
+    return { args: asArguments(members), toInput: inputConverter(members) };
+  }
+  const apart = new Set(shaped.flat_arguments ?? []);
+  const pick = (wanted: boolean) =>
+    Object.fromEntries(Object.entries(shape).filter(([name]) => apart.has(name) === wanted));
+  const flat = types.members(pick(true), owner);
+  const { meta } = unwrap(operation.input, 'input');
+  const name = meta.id ?? `${owner}${under === 'filter' ? 'FilterInput' : 'Input'}`;
+  const nested = types.inputObject(name, pick(false), meta.description);
+  const flatInput = inputConverter(flat);
+  return {
+    args: {
+      ...asArguments(flat),
+      [under]: { type: nested.required ? new GraphQLNonNull(nested.type as never) : nested.type },
+    },
+    toInput(given) {
+      const { [under]: inner, ...others } = given as Record<string, unknown>;
+      const input = flatInput(others) as Record<string, unknown>;
+      return inner === undefined || inner === null ? input : Object.assign(input, nested.convert!(inner));
+    },
+  };
+}
+
+function asArguments(members: ReadonlyMap<string, InputMember>): Record<string, GraphQLArgumentConfig> {
+  return Object.fromEntries([...members].map(([name, { type, description }]) => [name, { type, description }]));
+}
+
+function resultOf(operation: Operation, types: TypeRegistry, pages: Map<string, GraphQLObjectType>): OutputType {
+  const owner = pascalCase(operation.name);
+  const collection = operation.rest?.envelope === 'collection' || operation.graphql?.page_type !== undefined;
+  if (!collection) return types.output(operation.output, `${owner}Result`);
+  const item = types.output(operation.output, `${owner}Item`);
+  const toItem = item.convert;
+  const toItems = (items: unknown[]) => (toItem ? items.map((one) => (one == null ? one : toItem(one))) : items);
+  const name = operation.graphql?.page_type;
+  if (name === undefined) {
+    return {
+      type: new GraphQLNonNull(new GraphQLList(item.type)),
+      convert: (page) => toItems(Array.isArray(page) ? (page as unknown[]) : (page as Page<unknown>).items),
+    };
+  }
+  let type = pages.get(name);
+  if (!type) {
+    const count = { type: new GraphQLNonNull(GraphQLInt) };
+    type = new GraphQLObjectType({
+      name,
+      fields: {
+        items: { type: new GraphQLNonNull(new GraphQLList(item.type)) },
+        total: count,
+        page: count,
+        limit: count,
+        pages: count,
+        partial: { type: GraphQLBoolean, description: 'True when `total` is a lower bound.' },
+      },
+    });
+    pages.set(name, type);
+  }
+  return {
+    type: new GraphQLNonNull(type),
+    convert(result) {
+      const { items, total, page, limit, partial } = result as Page<unknown>;
+      return { items: toItems(items), total, page, limit, pages: Math.max(1, Math.ceil(total / limit)), partial };
+    },
+  };
+}

@@ -1,0 +1,274 @@
+import {
+  GraphQLBoolean,
+  GraphQLEnumType,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInputObjectType,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLString,
+  type GraphQLFieldConfig,
+  type GraphQLInputFieldConfig,
+  type GraphQLInputType,
+  type GraphQLOutputType,
+  type GraphQLScalarType,
+} from 'graphql';
+import type { z } from 'zod';
+import { defOf, metaOf, unwrap, type Unwrapped } from '../schema-shape';
+import { camelCase, enumName, pascalCase } from './names';
+import { DateTime, Int53, JsonScalar, Uuid } from './scalars';
+
+const SCALARS: Readonly<Record<string, GraphQLScalarType>> = {
+  ID: GraphQLID,
+  String: GraphQLString,
+  Int: GraphQLInt,
+  Float: GraphQLFloat,
+  Boolean: GraphQLBoolean,
+  JSON: JsonScalar,
+  Int53,
+  UUID: Uuid,
+  DateTime,
+};
+
+/** Turns a value as operations speak it (snake_case) into GraphQL's, or the other way round; null where nothing has to change. */
+export type Convert = (value: unknown) => unknown;
+
+export interface OutputType {
+  type: GraphQLOutputType;
+  convert: Convert | null;
+}
+export interface InputType {
+  type: GraphQLInputType;
+  convert: Convert | null;
+  /** GraphQL's null stands for "left out" where the member does not know null. */
+  null_is_absent: boolean;
+  required: boolean;
+}
+
+/** GraphQL types of all zod schemas met, one per name. */
+export class TypeRegistry {
+  private readonly outputs = new Map<string, OutputType & { schema: z.ZodType }>();
+  private readonly inputs = new Map<string, InputType>();
+  private readonly enums = new Map<string, GraphQLEnumType>();
+
+  /** `renamed`: type name → GraphQL field → member, where it is not the member's camelCase. */
+  constructor(private readonly renamed: ReadonlyMap<string, Readonly<Record<string, string>>>) {}
+
+  /** `path` names types without a name of their own. */
+  output(schema: z.ZodType, path: string): OutputType {
+    const inner = unwrap(schema, 'output');
+    const built = this.outputOf(inner, path);
+    const optional = inner.nullable || inner.optional;
+    return optional ? built : { ...built, type: new GraphQLNonNull(built.type as never) };
+  }
+
+  private outputOf(inner: Unwrapped, path: string): OutputType {
+    const scalar = this.scalar(inner, 'output');
+    if (scalar) return { type: scalar, convert: null };
+    switch (inner.def.type) {
+      case 'array': {
+        const item = this.output(inner.def.element!, path);
+        const { convert } = item;
+        return {
+          type: new GraphQLList(item.type),
+          convert:
+            convert &&
+            ((value) => (Array.isArray(value) ? value.map((one) => (one == null ? one : convert(one))) : value)),
+        };
+      }
+      case 'object':
+        return this.objectOf(inner, path);
+      default:
+        return { type: JsonScalar, convert: null };
+    }
+  }
+
+  private objectOf(inner: Unwrapped, path: string): OutputType {
+    const name = inner.meta.id ?? path;
+    const known = this.outputs.get(name);
+    if (known) {
+      if (known.schema !== inner.schema && memberNames(known.schema) !== memberNames(inner.schema)) {
+        throw new Error(`two different schemas are both named ${name}`);
+      }
+      return known;
+    }
+    const members: { from: string; to: string; convert: Convert | null }[] = [];
+    const renamed = Object.entries(this.renamed.get(name) ?? {});
+    const type = new GraphQLObjectType({
+      name,
+      description: inner.meta.description,
+      fields: () => {
+        const fields: Record<string, GraphQLFieldConfig<unknown, unknown>> = {};
+        for (const [member, schema] of Object.entries(inner.def.shape!)) {
+          const field =
+            renamed.find(([, from]) => from === member)?.[0] ?? metaOf(schema).graphql_name ?? camelCase(member);
+          const { type: memberType, convert } = this.output(schema, name + pascalCase(member));
+          fields[field] = { type: memberType, description: metaOf(schema).description };
+          members.push({ from: member, to: field, convert });
+        }
+        return fields;
+      },
+    });
+    const entry = { type, schema: inner.schema, convert: objectConverter(members) };
+    this.outputs.set(name, entry);
+    return entry;
+  }
+
+  input(schema: z.ZodType, path: string): InputType {
+    const inner = unwrap(schema, 'input');
+    const built = this.inputOf(inner, path);
+    const required = !inner.nullable && !inner.optional;
+    return {
+      type: required ? new GraphQLNonNull(built.type as never) : built.type,
+      convert: built.convert,
+      null_is_absent: !inner.nullable,
+      required,
+    };
+  }
+
+  private inputOf(inner: Unwrapped, path: string): { type: GraphQLInputType; convert: Convert | null } {
+    const scalar = this.scalar(inner, 'input');
+    if (scalar) return { type: scalar, convert: null };
+    switch (inner.def.type) {
+      case 'array': {
+        const { type, convert } = this.input(inner.def.element!, path);
+        return {
+          type: new GraphQLList(type),
+          convert:
+            convert &&
+            ((value) => (Array.isArray(value) ? value.map((one) => (one == null ? one : convert(one))) : value)),
+        };
+      }
+      case 'object':
+        return this.inputObject(inner.meta.id ?? `${path}Input`, inner.def.shape!, inner.meta.description);
+      default:
+        return { type: JsonScalar, convert: null };
+    }
+  }
+
+  /** An input object over some members of a schema. */
+  inputObject(name: string, shape: Readonly<Record<string, z.ZodType>>, description?: string): InputType {
+    const known = this.inputs.get(name);
+    if (known) return known;
+    const members = this.members(shape, name);
+    const fields = Object.fromEntries(
+      [...members].map(([field, { type, description: text }]): [string, GraphQLInputFieldConfig] => [
+        field,
+        { type, description: text },
+      ]),
+    );
+    const built: InputType = {
+      type: new GraphQLInputObjectType({ name, description, fields }),
+      convert: inputConverter(members),
+      null_is_absent: true,
+      required: [...members.values()].some((member) => member.required),
+    };
+    this.inputs.set(name, built);
+    return built;
+  }
+
+  /** GraphQL name → member of an input schema. */
+  members(shape: Readonly<Record<string, z.ZodType>>, owner: string): Map<string, InputMember> {
+    return new Map(
+      Object.entries(shape).map(([member, schema]) => [
+        metaOf(schema).graphql_name ?? camelCase(member),
+        { ...this.input(schema, owner + pascalCase(member)), member, description: metaOf(schema).description },
+      ]),
+    );
+  }
+
+  private scalar(inner: Unwrapped, side: 'input' | 'output'): GraphQLScalarType | GraphQLEnumType | null {
+    const { def, meta } = inner;
+    if (meta.graphql) {
+      const named = SCALARS[meta.graphql];
+      if (!named) throw new Error(`unknown GraphQL scalar ${meta.graphql}`);
+      return named;
+    }
+    switch (def.type) {
+      case 'string':
+        return textType(def, side);
+      case 'boolean':
+        return GraphQLBoolean;
+      case 'number':
+        return numberType(def);
+      case 'enum':
+        return meta.id ? this.enumType(meta.id, Object.values(def.entries!), meta.description) : GraphQLString;
+      case 'literal':
+        return typeof def.values?.[0] === 'boolean'
+          ? GraphQLBoolean
+          : typeof def.values?.[0] === 'number'
+            ? GraphQLInt
+            : GraphQLString;
+      default:
+        return null;
+    }
+  }
+
+  private enumType(name: string, entries: (string | number)[], description?: string): GraphQLEnumType {
+    let type = this.enums.get(name);
+    if (!type) {
+      const values = Object.fromEntries(entries.map((value) => [enumName(String(value)), { value }]));
+      this.enums.set(name, (type = new GraphQLEnumType({ name, description, values })));
+    }
+    return type;
+  }
+}
+
+export interface InputMember extends InputType {
+  member: string;
+  description: string | undefined;
+}
+
+function memberNames(schema: z.ZodType): string {
+  return Object.keys(defOf(schema).shape ?? {}).join(' ');
+}
+
+/** The documents say `String` for times that are sent (spec doc2 §2.5), so inputs take that; answers say what it is. */
+function textType(
+  def: { format?: string; checks?: { _zod: { def: Record<string, unknown> } }[] },
+  side: 'input' | 'output',
+) {
+  const format = def.format ?? def.checks?.map((check) => check._zod.def.format).find((found) => found !== undefined);
+  if (format === 'uuid' || format === 'guid') return Uuid;
+  return format === 'datetime' && side === 'output' ? DateTime : GraphQLString;
+}
+
+function numberType(def: {
+  format?: string;
+  checks?: { _zod: { def: Record<string, unknown> } }[];
+}): GraphQLScalarType {
+  const checks = (def.checks ?? []).map((check) => check._zod.def);
+  const whole = /int/.test(def.format ?? '') || checks.some((check) => /int/.test(String(check.format ?? '')));
+  if (!whole) return GraphQLFloat;
+  const beyond = checks.some((check) => check.check === 'less_than' && Number(check.value) > 2 ** 31 - 1);
+  return beyond ? Int53 : GraphQLInt;
+}
+
+/** Copies the members GraphQL shows, under its names. Only those: an unnamed member never leaves. */
+function objectConverter(members: readonly { from: string; to: string; convert: Convert | null }[]): Convert {
+  return (value) => {
+    const source = value as Record<string, unknown>;
+    const shown: Record<string, unknown> = {};
+    for (let i = 0; i < members.length; i += 1) {
+      const { from, to, convert } = members[i]!;
+      const member = source[from];
+      shown[to] = convert !== null && member !== null && member !== undefined ? convert(member) : member;
+    }
+    return shown;
+  };
+}
+
+/** Copies what was given under our names; GraphQL's null becomes "left out" where the member has no null. */
+export function inputConverter(members: ReadonlyMap<string, InputMember>): Convert {
+  return (value) => {
+    const input: Record<string, unknown> = {};
+    for (const [name, given] of Object.entries(value as Record<string, unknown>)) {
+      const member = members.get(name);
+      if (!member || given === undefined || (given === null && member.null_is_absent)) continue;
+      input[member.member] = member.convert && given !== null ? member.convert(given) : given;
+    }
+    return input;
+  };
+}

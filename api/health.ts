@@ -1,0 +1,81 @@
+import type { FastifyInstance } from 'fastify';
+import { JSON_TYPE } from './rest';
+
+export interface HealthCheck {
+  /** As shown: `database`, `timeseries`, `cache`. */
+  name: string;
+  /** A throw counts as unhealthy. */
+  check(): Promise<{ status: 'healthy' | 'degraded' | 'unhealthy'; latency_ms: number }>;
+}
+
+export interface HealthOptions {
+  checks: readonly HealthCheck[];
+  websocket(): { sessions: number; channels: number };
+  version: string;
+  public_url: string | undefined;
+}
+
+interface Entry {
+  name: string;
+  status: 'healthy' | 'degraded' | 'unhealthy';
+  latency_ms: number;
+}
+
+const CHECK_TIMEOUT_MS = 2000;
+/** Probes come often and from many: one round of checks answers all that ask within this time. */
+const FRESH_MS = 1000;
+
+/** `GET /v1/health` and the liveness probe `GET /v1`, both public and outside rate limits. Source: spec doc2 §2.16. */
+export function registerHealth(app: FastifyInstance, options: HealthOptions): void {
+  const started = Date.now();
+  let latest: { at: number; entries: Promise<Entry[]> } | null = null;
+  const entries = () => {
+    if (latest === null || Date.now() - latest.at > FRESH_MS) {
+      latest = { at: Date.now(), entries: Promise.all(options.checks.map(runCheck)) };
+    }
+    return latest.entries;
+  };
+
+  app.get('/v1', { config: { limit: 'exempt' } }, async (_request, reply) =>
+    reply.header('content-type', JSON_TYPE).send('{"status":"alive"}'),
+  );
+  app.get('/v1/health', { config: { limit: 'exempt' } }, async (request, reply) => {
+    const services = await entries();
+    const status = overall(services);
+    const origin = options.public_url?.replace(/\/+$/, '') ?? `${request.protocol}://${request.host}`;
+    const data = {
+      status,
+      version: options.version,
+      uptime_seconds: Math.floor((Date.now() - started) / 1000),
+      services: Object.fromEntries(services.map(({ name, ...entry }) => [name, entry])),
+      websocket: options.websocket(),
+    };
+    return reply
+      .code(status === 'unhealthy' ? 503 : 200)
+      .header('content-type', JSON_TYPE)
+      .send(JSON.stringify({ data, _links: { self: `${origin}/v1/health` } }));
+  });
+}
+
+/** Healthy when all are up, unhealthy when all are down, degraded between. Source: spec doc2 §3, Health. */
+function overall(services: readonly Entry[]): Entry['status'] {
+  if (services.every((service) => service.status === 'healthy')) return 'healthy';
+  return services.every((service) => service.status === 'unhealthy') ? 'unhealthy' : 'degraded';
+}
+
+async function runCheck(check: HealthCheck): Promise<Entry> {
+  const started = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('timeout')), CHECK_TIMEOUT_MS);
+  });
+  try {
+    const result = await Promise.race([check.check(), late]);
+    return { name: check.name, ...result };
+  } catch {
+    // Why it failed is in the log of the part that failed; here only that it did may be shown to anyone.
+    return { name: check.name, status: 'unhealthy', latency_ms: Math.round(performance.now() - started) };
+  } finally {
+    clearTimeout(timer);
+  }
+}

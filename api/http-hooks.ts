@@ -1,0 +1,111 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Settings } from '../access/settings';
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import type { Limiter } from './rate-limit';
+import { contextOf, correlationId, type ResolveCaller } from './request-state';
+
+export interface HttpHookOptions {
+  settings: Settings;
+  log: Logger;
+  metrics: Metrics;
+  limiter: Limiter;
+  resolveCaller: ResolveCaller;
+}
+
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const ALLOWED_HEADERS =
+  'authorization, content-type, idempotency-key, traceparent, x-correlation-id, x-lumio-account, x-share-password';
+const EXPOSED_HEADERS =
+  'idempotency-replayed, retry-after, x-correlation-id, x-lumio-read-model, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
+
+/** What happens around every request: correlation id, headers, CORS, caller, rate limit; afterwards metrics and the log line. */
+export function createHttpHooks(options: HttpHookOptions): { install(app: FastifyInstance): void } {
+  const { settings, log, limiter, resolveCaller } = options;
+  const requests = options.metrics.counter('http_requests_total', 'HTTP requests', ['method', 'route', 'status']);
+  const durations = options.metrics.histogram(
+    'http_request_duration_seconds',
+    'Time from the request line to the end of the answer',
+    BUCKETS,
+    ['method', 'route', 'status'],
+  );
+  const headers: Record<string, string> = {
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    'cache-control': 'no-store',
+    ...(settings.public_url?.startsWith('https:') ? { 'strict-transport-security': 'max-age=31536000' } : {}),
+  };
+  const origins = new Set(settings.allowed_origins);
+
+  /** True when the request was a preflight and is answered. */
+  function cors(request: FastifyRequest, reply: FastifyReply): boolean {
+    const { origin } = request.headers;
+    if (origin !== undefined && origins.size > 0) {
+      void reply.header('vary', 'Origin');
+      if (origins.has(origin)) {
+        void reply.headers({
+          'access-control-allow-origin': origin,
+          'access-control-allow-credentials': 'true',
+          'access-control-expose-headers': EXPOSED_HEADERS,
+        });
+      } else if (origins.has('*')) {
+        void reply.headers({ 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED_HEADERS });
+      }
+    }
+    if (request.method !== 'OPTIONS') return false;
+    void reply
+      .headers({
+        'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS',
+        'access-control-allow-headers': ALLOWED_HEADERS,
+        'access-control-max-age': '7200',
+      })
+      .code(204)
+      .send();
+    return true;
+  }
+
+  async function identify(request: FastifyRequest, reply: FastifyReply, count: boolean): Promise<void> {
+    const caller = await resolveCaller({
+      headers: request.headers,
+      method: request.method,
+      url: request.url,
+      query: request.query as Record<string, unknown>,
+      ip: request.ip,
+    });
+    request.state = { caller, context: contextOf(request) };
+    if (count) await limiter.count(caller, 1, reply);
+  }
+
+  return {
+    install(app) {
+      app.addHook('onRequest', (request, reply, done) => {
+        request.correlation_id = correlationId(request);
+        void reply.headers(headers).header('x-correlation-id', request.correlation_id);
+        if (cors(request, reply)) return;
+        const limit = request.routeOptions.config.limit;
+        if (limit === 'exempt') {
+          done();
+          return;
+        }
+        identify(request, reply, limit !== 'own').then(() => done(), done);
+      });
+      app.addHook('onResponse', (request, reply, done) => {
+        const labels = {
+          method: request.method,
+          route: request.routeOptions.url ?? 'unmatched',
+          status: String(reply.statusCode),
+        };
+        const seconds = reply.elapsedTime / 1000;
+        requests.inc(1, labels);
+        durations.observe(seconds, labels);
+        const facts = { ...labels, ms: Math.round(seconds * 1e4) / 10, correlation_id: request.correlation_id };
+        if (reply.statusCode >= 500) log.warn(facts, 'request failed');
+        else if (reply.statusCode >= 400 || request.method !== 'GET') log.info(facts, 'request');
+        else log.debug(facts, 'request');
+        done();
+      });
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { isUtf8 } from 'node:buffer';
+import { ApiError } from '../domain/errors';
+
+/** Deepest nesting of arrays and objects in a body. */
+export const MAX_JSON_DEPTH = 64;
+/** Largest body. Source: design §10. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+const malformed = (message: string) => new ApiError('BAD_REQUEST', message);
+const invalid = (message: string) => new ApiError('VALIDATION_ERROR', message);
+
+/**
+ * Parses a JSON body and refuses what JavaScript or PostgreSQL would silently change or choke on: nesting beyond
+ * {@link MAX_JSON_DEPTH}, NUL and lone surrogates, numbers that a double cannot hold, prototype keys, bytes that are not UTF-8.
+ * @throws ApiError BAD_REQUEST or VALIDATION_ERROR
+ */
+export function parseJsonBody(body: Buffer): unknown {
+  if (body.length === 0) return undefined;
+  if (!isUtf8(body)) throw malformed('The request body is not valid UTF-8');
+  const text = body.toString('utf8');
+  inspect(text);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed('The request body is not valid JSON');
+  }
+}
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+
+/** One pass over the text, before anything is built from it. Lengths are bounded by the body limit. */
+function inspect(text: string): void {
+  let depth = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text.charCodeAt(i);
+    if (c === QUOTE) i = inspectString(text, i);
+    else if (c === 91 || c === 123) {
+      depth += 1;
+      if (depth > MAX_JSON_DEPTH) throw malformed(`The request body is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    } else if (c === 93 || c === 125) depth -= 1;
+    else if (c === 45 || (c >= 48 && c <= 57)) i = inspectNumber(text, i);
+  }
+}
+
+/** Returns the index of the closing quote. */
+function inspectString(text: string, start: number): number {
+  const plainEnd = text.indexOf('"', start + 1);
+  if (plainEnd === -1) throw malformed('The request body is not valid JSON');
+  const escape = text.indexOf('\\', start + 1);
+  let end = plainEnd;
+  if (escape !== -1 && escape < plainEnd) {
+    for (end = escape; text.charCodeAt(end) !== QUOTE; end += 1) {
+      if (end >= text.length) throw malformed('The request body is not valid JSON');
+      if (text.charCodeAt(end) !== BACKSLASH) continue;
+      end += 1;
+      if (text[end] !== 'u') continue;
+      const unit = Number.parseInt(text.slice(end + 1, end + 5), 16);
+      if (unit === 0) throw invalid('NUL characters are not allowed');
+      if (unit >= 0xd800 && unit <= 0xdfff) {
+        const low = text.slice(end + 5, end + 7) === '\\u' ? Number.parseInt(text.slice(end + 7, end + 11), 16) : 0;
+        if (unit > 0xdbff || !(low >= 0xdc00 && low <= 0xdfff))
+          throw invalid('Lone surrogates are not allowed in texts');
+        end += 6;
+      }
+      end += 4;
+    }
+  }
+  const length = end - start - 1;
+  // Both can be spelled with escapes: the decoded name is what an object would get.
+  if (length >= 9 && length <= 66) refusePrototypeKey(text, start, end);
+  return end;
+}
+
+function refusePrototypeKey(text: string, start: number, end: number): void {
+  const raw = text.slice(start, end + 1);
+  if (!raw.includes('__proto__') && !raw.includes('\\u') && raw !== '"constructor"') return;
+  if (!/^\s*:/.test(text.slice(end + 1, end + 65))) return;
+  let name: unknown;
+  try {
+    name = JSON.parse(raw);
+  } catch {
+    throw malformed('The request body is not valid JSON');
+  }
+  if (name === '__proto__' || name === 'constructor') throw invalid(`The member name ${name} is not allowed`);
+}
+
+/** Returns the index of the number's last character. */
+function inspectNumber(text: string, start: number): number {
+  let end = start + 1;
+  let whole = true;
+  for (; end < text.length; end += 1) {
+    const c = text.charCodeAt(end);
+    if (c === 46 || c === 69 || c === 101) whole = false;
+    else if (!((c >= 48 && c <= 57) || c === 43 || c === 45)) break;
+  }
+  if (!whole || end - start > 15) {
+    const value = Number(text.slice(start, end));
+    if (whole ? !Number.isSafeInteger(value) : !Number.isFinite(value)) {
+      throw invalid('A number is too large to be kept exactly: send it as a text');
+    }
+  }
+  return end - 1;
+}

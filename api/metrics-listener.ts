@@ -1,0 +1,49 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface MetricsListener {
+  url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves `GET /metrics` (text exposition format 0.0.4) on a listener of its own, apart from the public origin. Port 0 is any free one.
+ * Source: spec doc2 §4.2, Health and metrics.
+ */
+export async function listenMetrics(options: {
+  host: string;
+  port: number;
+  render(): Promise<string>;
+}): Promise<MetricsListener> {
+  const server = createServer((request, response) => {
+    const known = request.url?.split('?')[0] === '/metrics';
+    if (!known || (request.method !== 'GET' && request.method !== 'HEAD')) {
+      response.writeHead(known ? 405 : 404, { 'content-type': 'text/plain; charset=utf-8' }).end();
+      return;
+    }
+    options.render().then(
+      (text) => {
+        response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
+        response.end(request.method === 'HEAD' ? undefined : text);
+      },
+      () =>
+        response
+          .writeHead(500, { 'content-type': 'text/plain; charset=utf-8' })
+          .end('metrics could not be collected\n'),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+  return {
+    url: `http://${host}:${port}/metrics`,
+    close: () =>
+      new Promise((resolve, reject) => {
+        server.close((error) => (error ? reject(error) : resolve()));
+        server.closeAllConnections();
+      }),
+  };
+}

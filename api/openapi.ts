@@ -1,0 +1,237 @@
+import { z } from 'zod';
+import type { Operation, RestRoute } from '../access/operation';
+import { ERROR_STATUS, type ErrorCode } from '../domain/errors';
+import { shapeOf, unwrap } from './schema-shape';
+import { GENERIC_MESSAGES } from './errors';
+
+type Json = Record<string, unknown>;
+
+export interface OpenApiOptions {
+  version: string;
+  public_url: string | undefined;
+}
+
+/** The OpenAPI 3.1 document of all operations. Source: spec doc1 §9.3, §9.4. */
+export function openApiDocument(operations: readonly Operation[], options: OpenApiOptions): Json {
+  const components: Record<string, Json> = { Error: ERROR_SCHEMA };
+  const paths: Record<string, Json> = {};
+  for (const operation of operations) {
+    if (!operation.rest) continue;
+    const path = (paths[operation.rest.path] ??= {});
+    path[operation.rest.method.toLowerCase()] = describe(operation, operation.rest, components);
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Lumio',
+      version: options.version,
+      description:
+        'Each operation has a GraphQL twin of the same name (`x-graphql`) with the same guard, validation, error codes and messages.',
+    },
+    servers: [{ url: options.public_url?.replace(/\/+$/, '') ?? '/' }],
+    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1))),
+    components: {
+      schemas: components,
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A JWT, an API key, a service or system key, or a popout token.',
+        },
+        popout_cookie: { type: 'apiKey', in: 'cookie', name: 'lumio-popout-token' },
+      },
+    },
+  };
+}
+
+const ERROR_SCHEMA: Json = {
+  type: 'object',
+  properties: {
+    error: { type: 'string', enum: Object.keys(ERROR_STATUS) },
+    message: { type: 'string' },
+    details: { type: 'object', additionalProperties: true },
+  },
+  required: ['error', 'message'],
+};
+
+function describe(operation: Operation, rest: RestRoute, components: Record<string, Json>): Json {
+  const shape = shapeOf(operation.input, 'input');
+  const inPath = new Set([...rest.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!));
+  const inBody = rest.method === 'POST' || rest.method === 'PUT' || rest.method === 'PATCH';
+  const parameters: Json[] = [...inPath].map((name) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: shape[name] ? jsonSchema(shape[name], 'input', components) : { type: 'string' },
+  }));
+  const members = Object.entries(shape).filter(([name]) => !inPath.has(name));
+  if (!inBody) {
+    for (const [name, schema] of members) {
+      const { nullable, optional, def } = unwrap(schema, 'input');
+      parameters.push({
+        name,
+        in: 'query',
+        required: !nullable && !optional,
+        ...(def.type === 'array' ? { style: 'form', explode: true } : {}),
+        schema: jsonSchema(schema, 'input', components),
+      });
+    }
+  }
+  if (rest.method !== 'GET') {
+    parameters.push({
+      name: 'Idempotency-Key',
+      in: 'header',
+      required: false,
+      description: 'Kept for 24 hours: the same request under the same key gets the first answer again.',
+      schema: { type: 'string', minLength: 1, maxLength: 255 },
+    });
+  }
+  const needs = requirements(operation);
+  return {
+    operationId: operation.name,
+    summary: operation.summary,
+    description: [operation.summary, ...needs.text].join('\n\n'),
+    tags: [rest.path.split('/')[2] ?? 'v1'],
+    'x-graphql': operation.name,
+    ...(needs.permissions.length > 0 ? { 'x-permission': single(needs.permissions) } : {}),
+    ...(needs.features.length > 0 ? { 'x-feature': single(needs.features) } : {}),
+    security: needs.open ? [{}, { bearer: [] }] : [{ bearer: [] }, { popout_cookie: [] }],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(inBody && members.length > 0
+      ? { requestBody: bodyOf(operation, new Set(members.map(([name]) => name)), components) }
+      : {}),
+    responses: { ...success(operation, rest, components), ...failures(operation, rest, needs.open, inPath.size > 0) },
+  };
+}
+
+const single = (values: readonly string[]) => (values.length === 1 ? values[0] : values);
+
+function requirements(operation: Operation) {
+  const permissions = operation.guard.flatMap((guard) => ('permission' in guard ? [guard.permission] : []));
+  const features = operation.guard.flatMap((guard) => (guard.kind === 'feature' ? [guard.flag] : []));
+  const kinds = new Set(operation.guard.map((guard) => guard.kind));
+  const text = [
+    ...permissions.map((name) => `Permission: \`${name}\``),
+    ...features.map((flag) => `Feature: \`${flag}\``),
+    ...(kinds.has('first_party') ? ['Only for a logged-in user or their own API key.'] : []),
+    ...(kinds.has('system_key') ? ['Only for a system key.'] : []),
+  ];
+  return { permissions, features, text, open: operation.guard.every((guard) => guard.kind === 'public') };
+}
+
+function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Record<string, Json>): Json {
+  const full = jsonSchema(operation.input, 'input', components, true);
+  const properties = Object.fromEntries(
+    Object.entries((full.properties ?? {}) as Json).filter(([name]) => names.has(name)),
+  );
+  const required = ((full.required ?? []) as string[]).filter((name) => names.has(name));
+  return {
+    required: required.length > 0,
+    content: {
+      'application/json': {
+        schema: {
+          type: 'object',
+          properties,
+          ...(required.length > 0 ? { required } : {}),
+          additionalProperties: false,
+        },
+      },
+    },
+  };
+}
+
+function success(operation: Operation, rest: RestRoute, components: Record<string, Json>): Json {
+  if (rest.envelope === 'empty') return { [rest.status]: { description: 'Done; no body.' } };
+  const one = jsonSchema(operation.output, 'output', components);
+  const url: Json = { type: 'string' };
+  const count: Json = { type: 'integer', minimum: 0 };
+  const schema =
+    rest.envelope === 'bare'
+      ? one
+      : rest.envelope === 'item'
+        ? strict({ data: one, _links: strict({ self: url }) })
+        : strict({
+            data: { type: 'array', items: one },
+            _links: {
+              type: 'object',
+              properties: { self: url, first: url, prev: url, next: url, last: url },
+              required: ['self', 'first', 'last'],
+            },
+            _meta: {
+              type: 'object',
+              properties: { total: count, page: count, limit: count, pages: count, partial: { type: 'boolean' } },
+              required: ['total', 'page', 'limit', 'pages'],
+            },
+          });
+  return { [rest.status]: { description: 'Success.', content: { 'application/json': { schema } } } };
+}
+
+const strict = (properties: Json): Json => ({ type: 'object', properties, required: Object.keys(properties) });
+
+function failures(operation: Operation, rest: RestRoute, open: boolean, hasPath: boolean): Json {
+  const codes: ErrorCode[] = [
+    'BAD_REQUEST',
+    'VALIDATION_ERROR',
+    'RATE_LIMIT_EXCEEDED',
+    'INTERNAL_SERVER_ERROR',
+    'DATABASE_ERROR',
+  ];
+  if (!open) codes.push('UNAUTHORIZED', 'FORBIDDEN');
+  if (operation.guard.some((guard) => guard.kind === 'feature')) codes.push('FEATURE_DISABLED');
+  if (hasPath) codes.push('NOT_FOUND');
+  if (rest.method !== 'GET') codes.push('CONFLICT', 'PLAN_LIMIT_REACHED');
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of codes) byStatus.set(ERROR_STATUS[code], [...(byStatus.get(ERROR_STATUS[code]) ?? []), code]);
+  const entry = (description: string): Json => ({
+    description,
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+  });
+  const answers = Object.fromEntries(
+    [...byStatus].map(([status, names]) => [
+      status,
+      entry(names.map((name) => (name in GENERIC_MESSAGES ? `${name}: no detail is shown` : name)).join(', ')),
+    ]),
+  );
+  if (rest.method !== 'GET') {
+    answers[413] = entry('BAD_REQUEST: the body is larger than 1 MiB');
+    answers[415] = entry('BAD_REQUEST: the content type is not application/json');
+  }
+  return answers;
+}
+
+/** JSON Schema of one zod schema, with its named parts moved to the components. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Record<string, Json>, inline = false): Json {
+  const { $schema: _dialect, $defs, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
+  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
+    components[componentName(name, io)] ??= relinked(definition, io) as Json;
+  }
+  if (inline && typeof root.$ref === 'string') {
+    return components[componentName(root.$ref.replace('#/$defs/', ''), io)]!;
+  }
+  return relinked(root, io) as Json;
+}
+
+/** One zod type may look different on the way in and on the way out. */
+const componentName = (name: string, io: 'input' | 'output') =>
+  io === 'input' && !/Input$/.test(name) ? `${name}Input` : name;
+
+function relinked(value: unknown, io: 'input' | 'output'): unknown {
+  if (Array.isArray(value)) return value.map((item) => relinked(item, io));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => name !== 'graphql' && name !== 'graphql_name' && name !== 'id')
+      .map(([name, inner]) => {
+        if (name === '$ref' && typeof inner === 'string') {
+          return [name, `#/components/schemas/${componentName(inner.replace('#/$defs/', ''), io)}`];
+        }
+        if (name === 'properties') {
+          return [
+            name,
+            Object.fromEntries(Object.entries(inner as Json).map(([key, member]) => [key, relinked(member, io)])),
+          ];
+        }
+        return [name, relinked(inner, io)];
+      }),
+  );
+}

@@ -1,0 +1,65 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { randomBytes } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Caller, RequestContext } from '../access/caller';
+
+/** What the credential resolver is shown of a request. */
+export interface CredentialSource {
+  headers: IncomingHttpHeaders;
+  method: string;
+  /** Path and query as received. */
+  url: string;
+  query: Readonly<Record<string, unknown>>;
+  ip: string;
+}
+
+/** Finds out who calls; an unknown or expired credential is `anonymous` (spec doc1 §5.1 rule 4). */
+export type ResolveCaller = (source: CredentialSource) => Promise<Caller>;
+
+/** What the front door knows of a request before it is routed to an operation. */
+export interface RequestState {
+  caller: Caller;
+  context: RequestContext;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    state: RequestState | null;
+    correlation_id: string;
+  }
+  interface FastifyContextConfig {
+    /** `exempt`: no caller is resolved and no limit counted; `own`: the handler counts for itself. Default: one unit. */
+    limit?: 'exempt' | 'own';
+  }
+}
+
+const CORRELATION_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** The caller's own `x-correlation-id` when it is harmless, else a new one. */
+export function correlationId(request: FastifyRequest): string {
+  const given = request.headers['x-correlation-id'];
+  return typeof given === 'string' && CORRELATION_ID.test(given) ? given : randomBytes(12).toString('hex');
+}
+
+export function contextOf(request: FastifyRequest): RequestContext {
+  const trace = request.headers.traceparent;
+  return {
+    correlation_id: request.correlation_id,
+    trace: typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : null,
+    ip: request.ip,
+    now: Date.now(),
+    idempotency_seed: null,
+  };
+}
+
+/** @throws Error when a route forgot to have its caller resolved; never the caller's fault. */
+export function stateOf(request: FastifyRequest): RequestState {
+  if (!request.state) throw new Error(`no caller was resolved for ${request.method} ${request.url}`);
+  return request.state;
+}
+
+/** Puts the headers that operations set on the answer. */
+export function sendContextHeaders(reply: FastifyReply, context: RequestContext): void {
+  if (context.response_headers) void reply.headers(context.response_headers);
+}

@@ -1,0 +1,95 @@
+import type { z } from 'zod';
+
+/** A zod schema's inner definition, as far as the front door reads it. */
+export interface ZodDef {
+  type: string;
+  innerType?: z.ZodType;
+  in?: z.ZodType;
+  out?: z.ZodType;
+  element?: z.ZodType;
+  options?: z.ZodType[];
+  entries?: Record<string, string | number>;
+  values?: unknown[];
+  shape?: Record<string, z.ZodType>;
+  format?: string;
+  checks?: { _zod: { def: Record<string, unknown> } }[];
+  defaultValue?: unknown;
+  getter?: () => z.ZodType;
+}
+
+export const defOf = (schema: z.ZodType): ZodDef => (schema as unknown as { _zod: { def: ZodDef } })._zod.def;
+
+/** What zod's `.meta()` may say beside JSON Schema's own words. */
+export interface ApiMeta {
+  /** Name of the type in OpenAPI and GraphQL. */
+  id?: string;
+  description?: string;
+  /** GraphQL scalar to use instead of the derived one (`ID`, `Int53`, `JSON`, `String`). */
+  graphql?: string;
+  /** GraphQL field name instead of the camelCase of the member. */
+  graphql_name?: string;
+}
+
+export function metaOf(schema: z.ZodType): ApiMeta {
+  return ((schema as { meta?: () => unknown }).meta?.() ?? {}) as ApiMeta;
+}
+
+export interface Unwrapped {
+  schema: z.ZodType;
+  def: ZodDef;
+  meta: ApiMeta;
+  /** Null is a value of it. */
+  nullable: boolean;
+  /** It may be left out (optional, or with a default). */
+  optional: boolean;
+}
+
+/** Peels optional, nullable, default, pipe, readonly … off, on the side (`input` or `output`) that is asked about. */
+export function unwrap(schema: z.ZodType, side: 'input' | 'output'): Unwrapped {
+  let nullable = false;
+  let optional = false;
+  let meta: ApiMeta = {};
+  for (let current = schema; ;) {
+    const def = defOf(current);
+    meta = { ...metaOf(current), ...meta };
+    switch (def.type) {
+      case 'nullable':
+        nullable = true;
+        current = def.innerType!;
+        break;
+      case 'optional':
+        optional = true;
+        current = def.innerType!;
+        break;
+      case 'default':
+      case 'prefault':
+        if (side === 'input') optional = true;
+        current = def.innerType!;
+        break;
+      case 'nonoptional':
+      case 'catch':
+      case 'readonly':
+        current = def.innerType!;
+        break;
+      case 'lazy':
+        current = def.getter!();
+        break;
+      case 'pipe': {
+        const isTransform = (part: z.ZodType) => defOf(part).type === 'transform';
+        // A preprocess step has no shape of its own: what follows it says what is meant. The same for a transform on the way out.
+        const preferred = side === 'input' ? def.in! : def.out!;
+        current = isTransform(preferred) ? (side === 'input' ? def.out! : def.in!) : preferred;
+        break;
+      }
+      default:
+        return { schema: current, def, meta, nullable, optional };
+    }
+  }
+}
+
+/** Members of an object schema, whatever is wrapped around it. */
+export function shapeOf(schema: z.ZodType, side: 'input' | 'output'): Readonly<Record<string, z.ZodType>> {
+  const { def } = unwrap(schema, side);
+  if (def.type !== 'object' || !def.shape) throw new Error(`an object schema is needed here, not ${def.type}`);
+  return def.shape;
+}

@@ -1,0 +1,82 @@
+import fastJsonStringify from 'fast-json-stringify';
+import { z } from 'zod';
+import type { Envelope } from '../access/operation';
+import { withRawJson } from '../domain/json';
+
+type Schema = Record<string, unknown>;
+const TEXT: Schema = { type: 'string' };
+const COUNT: Schema = { type: 'integer' };
+
+/** JSON Schema of what is sent: what zod cannot express is left open. */
+export function outputJsonSchema(schema: z.ZodType): Schema {
+  return z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any', cycles: 'ref' }) as Schema;
+}
+
+/**
+ * Compiles the writer of one operation's answers. Only members that the schema names leave the house; a `RawJson` inside is sent
+ * byte for byte.
+ */
+export function compileSerialiser(output: z.ZodType, envelope: Envelope): (answer: unknown) => string {
+  const full = outputJsonSchema(output);
+  const one = writable(full, (full.$defs ?? {}) as Record<string, Schema>, []);
+  const write = fastJsonStringify(enveloped(one, envelope) as unknown as Parameters<typeof fastJsonStringify>[0]);
+  return (answer) => withRawJson(() => write(answer));
+}
+
+function enveloped(one: Schema, envelope: Envelope): Schema {
+  if (envelope === 'item') {
+    return object({ data: one, _links: object({ self: TEXT }) });
+  }
+  if (envelope === 'collection') {
+    return object({
+      data: { type: 'array', items: one },
+      _links: object({ self: TEXT, first: TEXT, prev: TEXT, next: TEXT, last: TEXT }),
+      _meta: object({ total: COUNT, page: COUNT, limit: COUNT, pages: COUNT, partial: { type: 'boolean' } }),
+    });
+  }
+  return one;
+}
+
+const object = (properties: Record<string, Schema>): Schema => ({ type: 'object', properties });
+
+/**
+ * The part of a JSON Schema that decides how a value is written: types and members, references resolved. What needs a validator to
+ * choose (unions), and open objects (whose value may be `RawJson`), are left to `JSON.stringify`.
+ */
+function writable(schema: Schema, defs: Record<string, Schema>, seen: readonly string[]): Schema {
+  if (typeof schema.$ref === 'string') {
+    const name = schema.$ref.replace('#/$defs/', '');
+    if (seen.includes(name) || !defs[name]) return {};
+    return writable(defs[name], defs, [...seen, name]);
+  }
+  const options = (schema.anyOf ?? schema.oneOf) as Schema[] | undefined;
+  if (options) {
+    const others = options.filter((option) => option.type !== 'null');
+    if (others.length !== 1) return {};
+    const only = writable(others[0]!, defs, seen);
+    return typeof only.type === 'string' ? { ...only, nullable: true } : only;
+  }
+  const types = Array.isArray(schema.type) ? (schema.type as string[]) : [schema.type as string | undefined];
+  const named = types.filter((type) => type !== 'null');
+  if (named.length !== 1 || named[0] === undefined) return {};
+  const nullable = types.includes('null') ? { nullable: true } : {};
+  switch (named[0]) {
+    case 'object': {
+      const members = schema.properties as Record<string, Schema> | undefined;
+      if (!members || schema.additionalProperties !== false) return {};
+      const properties = Object.fromEntries(
+        Object.entries(members).map(([name, member]) => [name, writable(member, defs, seen)]),
+      );
+      return { type: 'object', properties, ...nullable };
+    }
+    case 'array':
+      return { type: 'array', items: writable((schema.items ?? {}) as Schema, defs, seen), ...nullable };
+    case 'string':
+    case 'number':
+    case 'integer':
+    case 'boolean':
+      return { type: named[0], ...nullable };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,198 @@
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { AddressInfo } from 'node:net';
+import type { Socket } from 'node:net';
+import type { Operation } from '../access/operation';
+import type { Services } from '../access/services';
+import type { Settings } from '../access/settings';
+import { ApiError } from '../domain/errors';
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import type { RateLimits } from '../engines/rate-limits/port';
+import { registerDocs } from './docs';
+import { restBody, toFailure } from './errors';
+import { buildGraphqlSchema } from './graphql/schema';
+import type { GraphqlLimits } from './graphql/limits';
+import { registerGraphql } from './graphql/server';
+import { registerHealth, type HealthCheck } from './health';
+import { createHttpHooks } from './http-hooks';
+import { createIdempotency } from './idempotency';
+import { prepare } from './invoke';
+import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
+import { openApiDocument } from './openapi';
+import { createLimiter } from './rate-limit';
+import type { ResolveCaller } from './request-state';
+import { JSON_TYPE, registerRest } from './rest';
+import { registerWebhooks, type WebhookRoute } from './webhooks';
+
+export interface ApiDeps {
+  settings: Settings;
+  operations: readonly Operation[];
+  services: Services;
+  resolveCaller: ResolveCaller;
+  rate_limits: RateLimits;
+  webhooks: readonly WebhookRoute[];
+  health: { checks: readonly HealthCheck[]; websocket(): { sessions: number; channels: number } };
+  metrics: Metrics;
+  log: Logger;
+  version: string;
+  graphql?: { limits?: Partial<GraphqlLimits> };
+  /** Routes that are no operations (`.well-known`, file transfer); registered last, before the server is ready. */
+  extend?(app: FastifyInstance): Promise<void> | void;
+}
+
+export interface Api {
+  app: FastifyInstance;
+  /** Serves on the settings' host and port; resolves with the origin, `http://127.0.0.1:7070`. */
+  listen(): Promise<string>;
+  /** Refuses new requests, finishes those under way, and closes. */
+  close(): Promise<void>;
+}
+
+/**
+ * The front door: derives REST, GraphQL, SDL and OpenAPI from the operations and serves them with webhooks, health and documents.
+ * A node answers 404 to the routes of roles that it does not have. Design §4, §9.
+ */
+export async function createApi(deps: ApiDeps): Promise<Api> {
+  const { settings, log, metrics } = deps;
+  const app = Fastify({
+    logger: false,
+    disableRequestLogging: true,
+    trustProxy: settings.trusted_proxies.length > 0 ? [...settings.trusted_proxies] : false,
+    bodyLimit: MAX_BODY_BYTES,
+    routerOptions: { maxParamLength: 500, ignoreTrailingSlash: false },
+    requestTimeout: 60_000,
+    genReqId: () => '',
+    clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (error, request, reply) => sendFailure(error, request as FastifyRequest, reply as FastifyReply),
+  });
+  app.decorateRequest('state', null);
+  app.decorateRequest('correlation_id', '');
+
+  const limiter = createLimiter(
+    deps.rate_limits,
+    log,
+    metrics.counter(
+      'lumio_rate_limiter_failures_total',
+      'Requests let through because the rate limiter did not answer',
+    ),
+  );
+  const hooks = createHttpHooks({ settings, log, metrics, limiter, resolveCaller: deps.resolveCaller });
+  hooks.install(app);
+  acceptJson(app);
+  app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
+
+  const idempotency = createIdempotency(deps.services.db, log);
+  const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
+  registerHealth(app, { ...deps.health, version: deps.version, public_url: settings.public_url });
+  if (settings.roles.includes('ingest')) await registerWebhooks(app, deps.webhooks, limiter, deps.resolveCaller);
+  const paths: { method: string; path: string }[] = [];
+  if (settings.roles.includes('api')) {
+    const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
+    for (const one of prepared) {
+      registerRest(app, one, { public_url: settings.public_url, idempotency });
+      if (one.operation.rest) paths.push(one.operation.rest);
+    }
+    const schema = buildGraphqlSchema(prepared);
+    const graphql = await registerGraphql(app, {
+      schema,
+      playground: settings.graphql.playground === true,
+      limits: deps.graphql?.limits,
+      limiter,
+      log,
+    });
+    paths.push({ method: 'POST', path: '/v1/gql' });
+    stops.push(() => graphql.stop());
+    await registerDocs(app, {
+      settings,
+      schema,
+      openapi: () => openApiDocument(deps.operations, { version: deps.version, public_url: settings.public_url }),
+    });
+  }
+  await deps.extend?.(app);
+  app.setNotFoundHandler((request, reply) => answerUnrouted(paths, request, reply));
+
+  function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    const failure = toFailure(error);
+    if (failure.hidden) {
+      log.error(
+        { error, correlation_id: request.correlation_id, method: request.method, route: request.routeOptions?.url },
+        'a request failed',
+      );
+    }
+    if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
+    void reply
+      .code(failure.status)
+      .header('content-type', JSON_TYPE)
+      .send(JSON.stringify(restBody(failure)));
+  }
+
+  return {
+    app,
+    async listen() {
+      await app.listen({ host: settings.host, port: settings.port });
+      const { port } = app.server.address() as AddressInfo;
+      return `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`;
+    },
+    async close() {
+      await app.close();
+      for (const stop of stops) await stop();
+    },
+  };
+}
+
+/** Bodies are JSON and nothing else; Fastify's own parser would let NUL, huge numbers and deep nesting through. */
+function acceptJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES },
+    (_request, body, done) => {
+      try {
+        done(null, parseJsonBody(body as Buffer));
+      } catch (error) {
+        done(error as Error, undefined);
+      }
+    },
+  );
+}
+
+/** A path that exists for another method is told apart from one that does not exist. */
+function answerUnrouted(
+  paths: readonly { method: string; path: string }[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
+  const path = request.url.split('?')[0]!;
+  const methods = new Set(paths.filter((known) => matches(known.path, path)).map((known) => known.method));
+  if (methods.size === 0) throw new ApiError('NOT_FOUND', 'Not found');
+  if (methods.has('GET')) methods.add('HEAD');
+  void reply.header('allow', [...methods, 'OPTIONS'].sort().join(', '));
+  throw new ApiError('BAD_REQUEST', 'Method not allowed', { status: 405 });
+}
+
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.split('/');
+  const given = path.split('/');
+  return (
+    wanted.length === given.length &&
+    wanted.every((part, i) => part === given[i] || (part.startsWith('{') && given[i] !== ''))
+  );
+}
+
+/** What is not HTTP enough to become a request gets the same flat body. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? '431 Request Header Fields Too Large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? '408 Request Timeout'
+        : '400 Bad Request';
+  const body = '{"error":"BAD_REQUEST","message":"The request is malformed"}';
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: ${JSON_TYPE}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,85 @@
+import type { FastifyInstance } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
+import { ApiError } from '../domain/errors';
+import { toFailure } from './errors';
+import { MAX_BODY_BYTES } from './json-body';
+import type { Limiter } from './rate-limit';
+import type { ResolveCaller } from './request-state';
+
+/** One inbound webhook of a vendor, as the ingest room declares it. */
+export interface WebhookRoute {
+  method: 'GET' | 'POST';
+  /** `/v1/webhooks/kick`, with `{name}` for path parameters. */
+  path: string;
+  handle(request: {
+    headers: IncomingHttpHeaders;
+    query: Readonly<Record<string, unknown>>;
+    raw_body: Buffer;
+    /** Unix milliseconds. */
+    received_at: number;
+    ip: string;
+    params?: Readonly<Record<string, string>>;
+  }): Promise<{ status: number; body?: string; content_type?: string; headers?: Record<string, string> }>;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * Registers vendors' webhooks in a scope of their own, where bodies stay the bytes that were signed. Deliveries with a valid signature
+ * are outside rate limits; refused ones count against the sender's address (spec rulings, "rate limits").
+ */
+export async function registerWebhooks(
+  app: FastifyInstance,
+  routes: readonly WebhookRoute[],
+  limiter: Limiter,
+  resolveCaller: ResolveCaller,
+): Promise<void> {
+  await app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
+      done(null, body),
+    );
+    for (const route of routes) {
+      scope.route({
+        method: route.method,
+        url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+        bodyLimit: MAX_BODY_BYTES,
+        config: { limit: 'exempt' },
+        handler: async (request, reply) => {
+          const answer = await deliver(route, {
+            headers: request.headers,
+            query: request.query as Record<string, unknown>,
+            raw_body: (request.body as Buffer | undefined) ?? EMPTY,
+            received_at: Date.now(),
+            ip: request.ip,
+            params: request.params as Record<string, string>,
+          });
+          if (answer.status === 401 || answer.status === 403) {
+            const anonymous = { headers: {}, method: request.method, url: route.path, query: {}, ip: request.ip };
+            await limiter.count(await resolveCaller(anonymous), 1, reply);
+          }
+          if (answer.headers) void reply.headers(answer.headers);
+          void reply.code(answer.status);
+          if (answer.body === undefined) return reply.send();
+          return reply
+            .header('content-type', answer.content_type ?? 'application/json; charset=utf-8')
+            .send(answer.body);
+        },
+      });
+    }
+  });
+}
+
+/** A delivery that could not be kept is asked for again: vendors retry on 503, and nothing was acknowledged. */
+async function deliver(
+  route: WebhookRoute,
+  request: Parameters<WebhookRoute['handle']>[0],
+): ReturnType<WebhookRoute['handle']> {
+  try {
+    return await route.handle(request);
+  } catch (error) {
+    const failure = toFailure(error);
+    if (failure.status !== 500) throw error;
+    throw new ApiError(failure.code, failure.message, { status: 503, retry_after_seconds: 5, cause: error });
+  }
+}
