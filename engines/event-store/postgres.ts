@@ -22,6 +22,7 @@ export interface PostgresEventStoreOptions {
 /** Rows of other types that one filtered page steps over at most. */
 const FILTER_WINDOW = 10_000;
 const DEFAULT_BATCH = 500;
+// Sorting names the table: a bare `order by position` would sort by the text of the output column.
 const COLUMNS = `position::text, stream, revision::float8, id, type, data::text, metadata::text,
   to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at`;
 
@@ -105,7 +106,7 @@ class PostgresEventStore implements EventStore {
   }
 
   async head(): Promise<Position | null> {
-    const text = 'select position::text from domain_events order by position desc limit 1';
+    const text = 'select position::text from domain_events order by domain_events.position desc limit 1';
     return (await this.query('events-head', text, [])).rows[0]?.position ?? null;
   }
 

@@ -1,0 +1,195 @@
+import pg from 'pg';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
+import type { EventStore, StoredEvent } from '../engines/event-store/port';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { createPostgresWakeups } from '../engines/wakeups/postgres';
+import type { Wakeups } from '../engines/wakeups/port';
+import { eventStoreContract, happened, until, type StoreEngine } from './contracts/event-store';
+import { testDatabase, type TestDatabase } from './support/database';
+import { keptLog } from './support/log';
+
+interface PostgresEngine extends StoreEngine {
+  t: TestDatabase;
+}
+
+async function makeEngine(): Promise<PostgresEngine> {
+  const t = await testDatabase(2);
+  const nodes: { store: EventStore; wakeups: Wakeups; pool: pg.Pool }[] = [];
+  return {
+    t,
+    async open() {
+      const pool = new pg.Pool({ connectionString: t.url, max: 4 });
+      pool.on('error', () => undefined);
+      const wakeups = createPostgresWakeups({ url: t.url });
+      const store = await createPostgresEventStore({ pool, wakeups, poll_ms: 250 });
+      nodes.push({ store, wakeups, pool });
+      return store;
+    },
+    async breakLinks() {
+      await t.db.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      );
+    },
+    async close() {
+      for (const { store, wakeups, pool } of nodes) {
+        await store.close();
+        await wakeups.close();
+        await pool.end();
+      }
+      await t.drop();
+    },
+  };
+}
+
+eventStoreContract('postgres', makeEngine);
+
+describe('event store on PostgreSQL', () => {
+  let engine: PostgresEngine;
+  let store: EventStore;
+  beforeEach(async () => {
+    engine = await makeEngine();
+    store = await engine.open();
+  });
+  afterEach(() => engine.close());
+
+  const metadata = { actor_kind: 'system' };
+  const append = (stream: string, n = 0) =>
+    store.append([{ stream, expected: 'any', events: [happened('x:y', { n })] }], metadata);
+
+  /** A transaction on a connection of its own that can be held open. */
+  async function begin() {
+    const client = new pg.Client({ connectionString: engine.t.url });
+    await client.connect();
+    await client.query('begin');
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    return {
+      pid: rows[0]!.pid,
+      append(stream: string) {
+        const { id, type } = happened('x:y');
+        const text =
+          "select * from append_domain_events('{}', '{1}', '{1}', '{1}', $1, '{-1}', '{1}', $2, '{1}', '{1}', $2, $3, '{}')";
+        return client.query(text, [stream, id, type]);
+      },
+      async commit() {
+        await client.query('commit');
+        await client.end();
+      },
+    };
+  }
+
+  test('positions become visible in their order: a second group waits for the first commit, so a tail passes nothing by', async () => {
+    const slow = await begin();
+    const fast = await begin();
+    await slow.append('slow');
+    const later = fast.append('fast').then(() => fast.commit());
+    const waits = 'select 1 from pg_locks where pid = $1 and not granted';
+    await until(async () => (await engine.t.db.query(waits, [fast.pid])).length === 1, 'the second group to wait');
+    const seen: StoredEvent[] = [];
+    const tail = store.subscribe({ after: null }, async ({ events }) => void seen.push(...events));
+    const early: StoredEvent[] = [];
+    for await (const { events } of store.readAll(null)) early.push(...events);
+    expect(early).toEqual([]);
+    await slow.commit();
+    await later;
+    await until(() => seen.length === 2, 'both');
+    expect(seen.map(({ stream }) => stream)).toEqual(['slow', 'fast']);
+    await tail.stop();
+  });
+
+  test('twelve writers on three nodes: a tail sees every event, each in the order of the log', async () => {
+    const nodes = [store, await engine.open(), await engine.open()];
+    const tail_node = await engine.open();
+    const seen: StoredEvent[] = [];
+    const tail = tail_node.subscribe({ after: null, batch_size: 50 }, async ({ events }) => void seen.push(...events));
+    const end = Date.now() + 2500;
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, writer) => {
+        for (let n = 0; Date.now() < end; n += 1) {
+          const stream = `hot-${(writer + n) % 4}`;
+          await nodes[writer % 3]!.append(
+            [{ stream, expected: 'any', events: [happened('x:y', { writer, n })] }],
+            metadata,
+          );
+        }
+      }),
+    );
+    const rows = await engine.t.db.query(
+      'select id, stream, revision, position::text from domain_events order by domain_events.position',
+    );
+    await until(() => seen.length >= rows.length, 'the tail');
+    await tail.stop();
+    expect(rows.length).toBeGreaterThan(300);
+    expect(seen.map(({ id, stream, revision, position }) => ({ id, stream, revision, position }))).toEqual(rows);
+    const next = new Map<string, number>();
+    for (const { stream, revision } of seen) {
+      expect(revision).toBe(next.get(stream) ?? 0);
+      next.set(stream, revision + 1);
+    }
+    expect(rows.at(-1)!['position']).toBe(String(rows.length));
+  });
+
+  test('an old writing transaction, here or in another database, delays neither appends nor the tail', async () => {
+    const here = new pg.Client({ connectionString: engine.t.url });
+    const other = await testDatabase(1);
+    const elsewhere = new pg.Client({ connectionString: other.url });
+    for (const client of [here, elsewhere]) {
+      await client.connect();
+      await client.query("begin; insert into installation values ('idle', 'yes')");
+    }
+    const seen: StoredEvent[] = [];
+    const tail = store.subscribe({ after: null }, async ({ events }) => void seen.push(...events));
+    await append('s');
+    await until(() => seen.length === 1, 'the event');
+    await tail.stop();
+    for (const client of [here, elsewhere]) await client.end();
+    await other.drop();
+  });
+
+  test('appends that arrive together are one transaction', async () => {
+    await Promise.all(Array.from({ length: 64 }, (_, n) => append(`s-${n}`)));
+    const [row] = await engine.t.db.query(
+      'select count(*) as events, count(distinct xmin::text) as transactions from domain_events',
+    );
+    expect(row).toEqual({ events: 64, transactions: 1 });
+  });
+
+  test('a tail is woken: an event of another node arrives long before the poll', async () => {
+    const pool = new pg.Pool({ connectionString: engine.t.url, max: 2 });
+    const wakeups = createPostgresWakeups({ url: engine.t.url });
+    const node = await createPostgresEventStore({ pool, wakeups, poll_ms: 60_000 });
+    const seen: StoredEvent[] = [];
+    const tail = node.subscribe({ after: null }, async ({ events }) => void seen.push(...events));
+    await append('first');
+    await until(() => seen.length === 1, 'the first event');
+    await append('second');
+    await until(() => seen.length === 2, 'the second event');
+    await tail.stop();
+    await wakeups.close();
+    await pool.end();
+  });
+
+  test('without wake-ups the fallback poll finds it, and its failures are logged, not thrown', async () => {
+    const pool = new pg.Pool({ connectionString: engine.t.url, max: 2 });
+    pool.on('error', () => undefined);
+    const log = keptLog();
+    const node = await createPostgresEventStore({ pool, wakeups: createLocalWakeups(), poll_ms: 50, log });
+    const seen: StoredEvent[] = [];
+    const tail = node.subscribe({ after: null }, async ({ events }) => void seen.push(...events));
+    await engine.t.db.query('alter table domain_events rename to hidden');
+    await until(() => log.lines.some(({ level }) => level === 'warn'), 'a warning');
+    await engine.t.db.query('alter table hidden rename to domain_events');
+    await append('s');
+    await until(() => seen.length === 1, 'the event');
+    await tail.stop();
+    await pool.end();
+  });
+
+  test('data keeps its text: member order and escapes', async () => {
+    await store.append(
+      [{ stream: 's', expected: 'none', events: [happened('x:y', { b: 1, a: { z: '\\u0000', y: 'ü' } })] }],
+      metadata,
+    );
+    const [row] = await engine.t.db.query('select data from domain_events');
+    expect(row!['data']).toBe('{"b":1,"a":{"z":"\\\\u0000","y":"ü"}}');
+  });
+});
