@@ -176,15 +176,10 @@ export const SYSTEM_USER_ROLES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The account permissions that a list of grants gives. Only a system key's grants may hold `resource:*`, which is every action of
+ * The permissions of a registry that a list of grants gives. Only a system key's grants may hold `resource:*`, which is every action of
  * that resource; a bare `*` or `*:*` is the literal string and so matches nothing. Never contains a wildcard. Source: spec doc1 §5.4.
  */
-export function expandGrants(grants: Iterable<string>): string[] {
+export function expandGrants(grants: Iterable<string>, registry: readonly string[] = ACCOUNT_PERMISSIONS): string[] {
   const held = new Set(grants);
-  return ACCOUNT_PERMISSIONS.filter((name) => held.has(name) || held.has(`${name.slice(0, name.indexOf(':'))}:*`));
-}
-
-/** True when the grants of a system key allow the permission. */
-export function grantsAllow(grants: ReadonlySet<string>, permission: string): boolean {
-  return grants.has(permission) || grants.has(`${permission.slice(0, permission.indexOf(':'))}:*`);
+  return registry.filter((name) => held.has(name) || held.has(`${name.slice(0, name.indexOf(':'))}:*`));
 }

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { UserApiKey, userApiKeys } from '../access/api-keys';
+import type { Caller } from '../access/caller';
+import { feature, firstParty, permission } from '../access/guards';
+import { handle, load, newId } from '../access/handle';
+import { generateKey } from '../access/keys';
+import { command, del, patch, post, type Operation } from '../access/operation';
+import type { Services } from '../access/services';
+import { apiKey, apiKeyStream } from '../domain/api-keys';
+import { ApiError } from '../domain/errors';
+import { parseInstant, shortInstant } from '../domain/instants';
+import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
+
+const label = z.string().trim().min(1, 'label is required').max(100, 'label must be 100 characters or less');
+
+const CreateUserApiKeyInput = z
+  .object({
+    label,
+    permissions: z
+      .array(z.string().max(100))
+      .min(1, 'permissions must name at least one permission')
+      .max(500)
+      .describe("A subset of the creator's own permissions; fixed once created"),
+    expires_at: z
+      .string()
+      .refine((text) => parseInstant(text) !== null, 'expires_at must be an RFC 3339 date-time')
+      .nullish()
+      .describe('RFC 3339; null or absent: never'),
+  })
+  .meta({ id: 'CreateUserApiKeyInput' });
+
+const CreateUserApiKeyResult = z
+  .object({ key: z.string().describe('The full key; it is never shown again'), api_key: UserApiKey })
+  .meta({ id: 'CreateUserApiKeyResult' });
+
+const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteTokenResult' });
+
+/** Bound to the caller and the active account; the scope is a subset of what the caller holds now. Source: spec doc1 §5.4. */
+export const createUserApiKey = command({
+  name: 'createUserApiKey',
+  summary: 'Creates a personal API key and shows it once. Spec doc1 §5.4',
+  rest: post('/v1/api-keys', { status: 201 }),
+  graphql: { argument: 'input' },
+  guard: [firstParty, feature('feature:apikeys'), permission('apikeys:create')],
+  input: CreateUserApiKeyInput,
+  output: CreateUserApiKeyResult,
+  async run({ input, caller, context }, services) {
+    const { account_id, user_id } = ownerOf(caller);
+    for (const name of input.permissions) {
+      if (!isAccountPermission(name)) throw new ApiError('VALIDATION_ERROR', `Invalid permission: ${name}`);
+    }
+    const expires_at = input.expires_at == null ? null : parseInstant(input.expires_at);
+    if (expires_at !== null && Date.parse(expires_at) <= context.now) {
+      throw new ApiError('VALIDATION_ERROR', 'expires_at cannot be in the past');
+    }
+    const beyond = input.permissions.find((name) => !caller.permissions.has(name));
+    if (beyond !== undefined) throw new ApiError('FORBIDDEN', `Missing permission: ${beyond}`);
+
+    const key_id = newId(context, 'api-key');
+    const made = generateKey('user_api_key');
+    const { events } = await handle({ caller, context }, services, {
+      decider: apiKey,
+      stream: apiKeyStream(key_id),
+      command: {
+        type: 'api_key:create',
+        key_id,
+        account_id,
+        user_id,
+        key_hash: made.hash,
+        key_prefix: made.prefix,
+        label: input.label,
+        permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)),
+        expires_at,
+        now: new Date(context.now).toISOString(),
+      },
+      projections: ['api-keys'],
+    });
+    const created = events.find((event) => event.type === 'api_key:created');
+    // A retry of a call whose answer was lost finds a key that nobody has seen: only its hash was kept.
+    if (created?.key_hash !== made.hash) {
+      throw new ApiError('CONFLICT', 'The key was created but can no longer be shown; delete it and create another', {
+        details: { id: key_id },
+      });
+    }
+    return {
+      key: made.key,
+      api_key: {
+        id: key_id,
+        user_id,
+        account_id,
+        key_prefix: created.key_prefix,
+        label: created.label,
+        permissions: created.permissions,
+        created_at: shortInstant(created.created_at),
+        expires_at: created.expires_at && shortInstant(created.expires_at),
+        last_used_at: null,
+      },
+    };
+  },
+});
+
+/** Changes the label, and nothing else. */
+export const updateUserApiKey = command({
+  name: 'updateUserApiKey',
+  summary: "Renames one of the caller's own API keys. Spec doc1 §5.4",
+  rest: patch('/v1/api-keys/{id}'),
+  guard: [firstParty, feature('feature:apikeys'), permission('apikeys:edit')],
+  input: z.object({ id: z.uuid(), label }),
+  output: UserApiKey,
+  async run({ input, caller, context }, services) {
+    const row = await requireOwn(services, caller, input.id);
+    await handle({ caller, context }, services, {
+      decider: apiKey,
+      stream: apiKeyStream(input.id),
+      command: { type: 'api_key:rename', label: input.label, now: new Date(context.now).toISOString() },
+      projections: ['api-keys'],
+    });
+    return { ...row, label: input.label };
+  },
+});
+
+/** Revokes the key at once and leaves nothing of it. */
+export const deleteUserApiKey = command({
+  name: 'deleteUserApiKey',
+  summary: "Revokes one of the caller's own API keys. Spec doc1 §5.4",
+  rest: del('/v1/api-keys/{id}'),
+  guard: [firstParty, feature('feature:apikeys'), permission('apikeys:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: DeleteTokenResult,
+  async run({ input, caller, context }, services) {
+    await requireOwn(services, caller, input.id);
+    await handle({ caller, context }, services, {
+      decider: apiKey,
+      stream: apiKeyStream(input.id),
+      command: { type: 'api_key:revoke', now: new Date(context.now).toISOString() },
+      projections: ['api-keys'],
+    });
+    await services.access.announce({ credential_id: input.id });
+    return { success: true };
+  },
+});
+
+export const operations: readonly Operation[] = [createUserApiKey, updateUserApiKey, deleteUserApiKey];
+
+function ownerOf(caller: Caller): { account_id: string; user_id: string } {
+  const { account_id, user_id } = caller;
+  if (account_id === null || user_id === null) throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');
+  return { account_id, user_id };
+}
+
+/** The caller's own key of the active account; anything else, revoked keys included, is not there. */
+async function requireOwn(services: Pick<Services, 'db' | 'events'>, caller: Caller, id: string): Promise<UserApiKey> {
+  const [row] = await userApiKeys(services.db, caller, id);
+  const stored = row && (await load(services.events, apiKey, apiKeyStream(id)));
+  if (!row || stored?.state.status !== 'active') throw new ApiError('NOT_FOUND', 'API key not found');
+  return row;
+}

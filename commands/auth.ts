@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { firstParty, publicAccess } from '../access/guards';
+import { command, post, type Operation } from '../access/operation';
+import { ApiError } from '../domain/errors';
+import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
+
+const TokenResult = z
+  .object({
+    token: z.string().describe('Access JWT, `lm_` prefix'),
+    refresh_token: z.string(),
+    expires_at: z.string().describe('Of the access token'),
+    is_new_user: z.boolean(),
+    has_account: z.boolean(),
+  })
+  .meta({ id: 'TokenResult' });
+const LogoutResult = z.object({ success: z.boolean() }).meta({ id: 'LogoutResult' });
+const WsTokenResult = z.object({ ws_token: z.string(), expires_at: z.string() }).meta({ id: 'WsTokenResult' });
+const RefreshTokenInput = z.object({ refresh_token: z.string().min(1).max(4096) });
+
+const instant = (ms: number) => new Date(ms).toISOString();
+
+export const refreshToken = command({
+  name: 'refreshToken',
+  summary: 'Trades a refresh token for a new access token and a new refresh token. Spec doc1 §5.3',
+  rest: post('/v1/auth/refresh', { envelope: 'bare' }),
+  guard: [publicAccess],
+  input: RefreshTokenInput,
+  output: TokenResult,
+  async run({ input, context }, services) {
+    const { access, refresh, user_id } = await refreshSession(services, input.refresh_token, context.now);
+    const [membership] = await services.db.query('select 1 from account_members where user_id = $1 limit 1', [user_id]);
+    return {
+      token: access.token,
+      refresh_token: refresh.token,
+      expires_at: instant(access.expires_at),
+      is_new_user: false,
+      has_account: membership !== undefined,
+    };
+  },
+});
+
+export const logout = command({
+  name: 'logout',
+  summary: 'Ends the session of a refresh token, also of an expired one. Spec doc1 §5.3',
+  rest: post('/v1/auth/logout', { envelope: 'bare' }),
+  guard: [publicAccess],
+  input: RefreshTokenInput,
+  output: LogoutResult,
+  async run({ input, context }, services) {
+    await endSession(services, await sessionOf(services, input.refresh_token, context.now));
+    return { success: true };
+  },
+});
+
+export const logoutSession = command({
+  name: 'logoutSession',
+  summary: "Ends the caller's own session. Spec doc2 §4.3",
+  rest: post('/v1/auth/logout-session', { envelope: 'bare' }),
+  guard: [firstParty],
+  input: z.object({}),
+  output: LogoutResult,
+  async run({ caller }, services) {
+    if (caller.kind !== 'jwt' || caller.credential_id === null) {
+      throw new ApiError('BAD_REQUEST', 'An API key has no session to end');
+    }
+    await endSession(services, caller.credential_id);
+    return { success: true };
+  },
+});
+
+export const issueWsToken = command({
+  name: 'issueWsToken',
+  summary: 'Mints a short-lived token for the WebSocket upgrade alone. Spec doc1 §5.3',
+  rest: post('/v1/auth/ws-token'),
+  guard: [firstParty],
+  input: z.object({}),
+  output: WsTokenResult,
+  async run({ caller, context }, services) {
+    const { token, expires_at } = await mintWsToken(services, caller, context.now);
+    return { ws_token: token, expires_at: instant(expires_at) };
+  },
+});
+
+export const operations: readonly Operation[] = [refreshToken, logout, logoutSession, issueWsToken];

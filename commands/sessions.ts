@@ -1,0 +1,107 @@
+import { v7 } from 'uuid';
+import type { Caller } from '../access/caller';
+import type { Services } from '../access/services';
+import { hashJti, type SignedToken } from '../access/tokens';
+import { ApiError } from '../domain/errors';
+
+/**
+ * Sessions are rows, not events: they are keyed by the hash of the refresh token's `jti`, rotate with every refresh, and end 30 days after the
+ * login whatever the rotation. Source: spec doc1 §5.3 rule 7, rulings "tokens".
+ */
+export interface SessionTokens {
+  session_id: string;
+  user_id: string;
+  access: SignedToken;
+  refresh: SignedToken;
+}
+
+type Needs = Pick<Services, 'db' | 'tokens' | 'settings'>;
+
+/** Opens a session for the user; `now` in Unix milliseconds. */
+export async function openSession(services: Needs, user_id: string, account_id: string | null, now: number): Promise<SessionTokens> {
+  const session_id = v7();
+  const ends_at = now + services.settings.auth.session_lifetime;
+  const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now);
+  await services.db.query(
+    `insert into sessions (id, user_id, refresh_jti_hash, created_at, refreshed_at, expires_at)
+     values ($1, $2, $3, to_timestamp($4 / 1000.0), to_timestamp($4 / 1000.0), to_timestamp($5 / 1000.0))`,
+    [session_id, user_id, hashJti(signed.refresh.jti), now, ends_at],
+  );
+  return signed;
+}
+
+/** Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. @throws ApiError UNAUTHORIZED */
+export async function refreshSession(services: Needs, refresh_token: string, now: number): Promise<SessionTokens> {
+  const { claims, failure } = await services.tokens.verify(refresh_token, now);
+  const session_id = claims?.session_id;
+  if (failure !== null || claims.use !== 'refresh' || !session_id) throw refused();
+  const [session] = await services.db.query(
+    `select s.user_id, (extract(epoch from s.expires_at) * 1000)::float8 as ends_at, m.account_id
+     from sessions s left join account_members m on m.user_id = s.user_id and m.account_id = $3
+     where s.id = $1 and s.refresh_jti_hash = $2 and s.expires_at > to_timestamp($4 / 1000.0)`,
+    [session_id, hashJti(claims.jti), claims.account_id, now],
+  );
+  if (session === undefined) throw refused();
+  const { user_id, account_id, ends_at } = session;
+  const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now);
+  const moved = await services.db.query(
+    `update sessions set refresh_jti_hash = $3, refreshed_at = to_timestamp($4 / 1000.0)
+     where id = $1 and refresh_jti_hash = $2 returning id`,
+    [session_id, hashJti(claims.jti), hashJti(signed.refresh.jti), now],
+  );
+  if (moved.length === 0) throw refused();
+  return signed;
+}
+
+/** Ends a session that the refresh token belongs to, however old the token is. @throws ApiError UNAUTHORIZED when it is not a refresh token of ours */
+export async function sessionOf(services: Pick<Services, 'tokens'>, refresh_token: string, now: number): Promise<string> {
+  const { claims } = await services.tokens.verify(refresh_token, now);
+  if (claims === null || claims.use !== 'refresh' || claims.session_id === null) throw refused();
+  return claims.session_id;
+}
+
+/** Ends the session on every node; nothing happens when it had ended before. */
+export async function endSession(services: Pick<Services, 'db' | 'access'>, session_id: string): Promise<void> {
+  await services.db.query(
+    `with ended as (delete from sessions where id = $1 returning id)
+     insert into revocations (credential_id) select id::text from ended`,
+    [session_id],
+  );
+  await services.access.announce({ credential_id: session_id });
+}
+
+/** A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3 rule 4, rulings "ws tokens". */
+export async function mintWsToken(services: Needs, caller: Caller, now: number): Promise<SignedToken> {
+  if (caller.user_id === null || caller.credential_id === null) throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');
+  const signed = await services.tokens.sign(
+    { sub: caller.user_id, account_id: caller.account_id, session_id: null, use: 'ws' },
+    now,
+    services.settings.auth.ws_token_expiration,
+  );
+  await services.db.query(
+    `insert into ws_tokens (jti_hash, parent_kind, parent_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
+    [hashJti(signed.jti), caller.kind === 'jwt' ? 'session' : caller.kind, caller.credential_id, signed.expires_at],
+  );
+  return signed;
+}
+
+/** Drops rows that no token can refer to any more. */
+export async function sweepSessions(services: Pick<Services, 'db'>): Promise<void> {
+  await services.db.query('delete from sessions where expires_at < now()');
+  await services.db.query('delete from ws_tokens where expires_at < now()');
+}
+
+async function signPair(
+  { tokens, settings }: Needs,
+  session: { session_id: string; user_id: string; account_id: string | null; ends_at: number },
+  now: number,
+): Promise<SessionTokens> {
+  const { session_id, user_id, account_id, ends_at } = session;
+  const claims = { sub: user_id, account_id, session_id };
+  const left = ends_at - now;
+  const access = await tokens.sign({ ...claims, use: 'access' }, now, Math.min(settings.auth.access_token_expiration, left));
+  const refresh = await tokens.sign({ ...claims, use: 'refresh' }, now, left);
+  return { session_id, user_id, access, refresh };
+}
+
+const refused = () => new ApiError('UNAUTHORIZED', 'Invalid or expired refresh token');

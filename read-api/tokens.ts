@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import type { Caller } from '../access/caller';
+import { authenticated } from '../access/guards';
+import { get, query, type Operation } from '../access/operation';
+import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
+
+/** Lists in the registry's order; a system key's `resource:*` is written out, so that a wildcard is never answered (doc1 §5.4). */
+function effective(caller: Caller) {
+  if (caller.kind === 'system_key') {
+    return {
+      permissions: expandGrants(caller.permissions),
+      admin_permissions: expandGrants(caller.permissions, ADMIN_PERMISSIONS),
+      user_permissions: [],
+    };
+  }
+  return {
+    permissions: ACCOUNT_PERMISSIONS.filter((name) => caller.permissions.has(name)),
+    admin_permissions: ADMIN_PERMISSIONS.filter((name) => caller.admin_permissions.has(name)),
+    user_permissions: [...caller.user_permissions],
+  };
+}
+
+const EffectivePermissions = z
+  .object({
+    permissions: z.array(z.string()).describe('Account scope: of the active account for a session, its own scope for a key'),
+    admin_permissions: z.array(z.string()),
+    user_permissions: z.array(z.string()),
+  })
+  .meta({ id: 'EffectivePermissions' });
+
+/** REST shows all three scopes (spec rulings, "`GET /v1/tokens/me`"). */
+export const tokenPermissions = query({
+  name: 'tokenPermissions',
+  summary: "The caller's effective permissions by scope. Spec doc1 §5.4",
+  rest: get('/v1/tokens/me'),
+  guard: [authenticated],
+  input: z.object({}),
+  output: EffectivePermissions,
+  run: async ({ caller }) => effective(caller),
+});
+
+/** GraphQL shows the account scope as a plain list. */
+export const myPermissions = query({
+  name: 'myPermissions',
+  summary: "The caller's effective permissions. Spec doc2 §4.3",
+  rest: null,
+  guard: [authenticated],
+  input: z.object({}),
+  output: z.array(z.string()),
+  run: async ({ caller }) => effective(caller).permissions,
+});
+
+export const operations: readonly Operation[] = [tokenPermissions, myPermissions];
