@@ -28,7 +28,12 @@ const EmitEventInput = z
   .object({
     event_type: eventType,
     platform: platform.nullish().describe('Default: the prefix of the type'),
-    external_id: z.string().min(1).max(255).nullish().describe('An event with an id that was there before is not inserted again'),
+    external_id: z
+      .string()
+      .min(1)
+      .max(255)
+      .nullish()
+      .describe('An event with an id that was there before is not inserted again'),
     raw: raw.nullish().describe('Default: {}'),
     created_at: z
       .string()
@@ -119,7 +124,9 @@ export const emitBotEvent = command({
 type NewEvent = z.output<typeof EmitEventInput>;
 
 function newEvent(input: NewEvent, account_id: string, context: RequestContext): EventRow {
-  const created_at = shortInstant(input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString());
+  const created_at = shortInstant(
+    input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString(),
+  );
   if (Date.parse(created_at) > context.now + FUTURE_MS) {
     throw new ApiError('VALIDATION_ERROR', 'created_at: must not be more than five minutes in the future');
   }

@@ -2,9 +2,22 @@ import { ERASED_RAW } from './records';
 
 /** Where each vendor's payloads name the person an event is about; the first that is there wins. A top-level `user_id` is looked at before these. */
 const PATHS: Readonly<Record<string, readonly string[]>> = {
-  twitch: ['chatter_user_id', 'event.user_id', 'event.chatter_user_id', 'from_broadcaster_user_id', 'event.from_broadcaster_user_id'],
+  twitch: [
+    'chatter_user_id',
+    'event.user_id',
+    'event.chatter_user_id',
+    'from_broadcaster_user_id',
+    'event.from_broadcaster_user_id',
+  ],
   youtube: ['authorDetails.channelId', 'snippet.authorChannelId'],
-  kick: ['follower.user_id', 'subscriber.user_id', 'gifter.user_id', 'redeemer.user_id', 'sender.user_id', 'banned_user.user_id'],
+  kick: [
+    'follower.user_id',
+    'subscriber.user_id',
+    'gifter.user_id',
+    'redeemer.user_id',
+    'sender.user_id',
+    'banned_user.user_id',
+  ],
   trovo: ['sender_id', 'uid', 'data.sender_id'],
   shopify: ['customer.id'],
   streamelements: ['donation.user.channel', 'data.providerId', 'providerId'],

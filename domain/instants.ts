@@ -1,4 +1,5 @@
-const ISO = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?([Zz]|[+ -]\d{2}:?\d{2})?)?$/;
+const ISO =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?([Zz]|[+ -]\d{2}:?\d{2})?)?$/;
 
 /**
  * Reads an ISO 8601 date or date-time as an instant: RFC 3339 UTC with microseconds, or null when it is unparsable or impossible
@@ -11,7 +12,8 @@ export function parseInstant(text: string): string | null {
   const local = Date.UTC(+year!, +month! - 1, +day!, +hour, +minute, +second);
   const same = new Date(local);
   // Date.UTC rolls impossible parts over instead of refusing them, and reads years 0-99 as 19xx.
-  if (+year! < 100 || same.toISOString().slice(0, 19) !== `${year}-${month}-${day}T${hour}:${minute}:${second}`) return null;
+  if (+year! < 100 || same.toISOString().slice(0, 19) !== `${year}-${month}-${day}T${hour}:${minute}:${second}`)
+    return null;
   const at = new Date(local - offsetMinutes(zone) * 60_000);
   const utcYear = at.getUTCFullYear();
   if (!Number.isFinite(at.getTime()) || utcYear < 100 || utcYear > 9999) return null;

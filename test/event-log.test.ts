@@ -40,10 +40,9 @@ const rebuilt = (batch: LoggedRecord[]) => t.db.transaction((tx) => eventLog.app
 const rowsOf = (account_id: string) =>
   t.db.query('select * from platform_event_logs where account_id = $1 order by created_at, id', [account_id]);
 const countersOf = (account_id: string) =>
-  t.db.query(
-    'select type, platform, day::text, count from event_log_counters where account_id = $1 order by 1, 2, 3',
-    [account_id],
-  );
+  t.db.query('select type, platform, day::text, count from event_log_counters where account_id = $1 order by 1, 2, 3', [
+    account_id,
+  ]);
 
 describe('the event log', () => {
   test('a record becomes a row, a count and a message that shows the record as a read does', async () => {
@@ -141,7 +140,12 @@ describe('the event log', () => {
 
   test('odd texts are stored as far as they can be, and their batch with them', async () => {
     const account_id = v4();
-    const odd = record({ account_id, type: `kick:${'ä'.repeat(150)}`, external_id: 'a\0b', raw: '{"user_id":"\\u0000x"}' });
+    const odd = record({
+      account_id,
+      type: `kick:${'ä'.repeat(150)}`,
+      external_id: 'a\0b',
+      raw: '{"user_id":"\\u0000x"}',
+    });
     const long = record({ account_id, raw: JSON.stringify({ user_id: 'u'.repeat(5000) }) });
     expect(await live([odd, record({ account_id }), long])).toHaveLength(3);
     const rows = await rowsOf(account_id);
@@ -160,10 +164,14 @@ describe('the event log', () => {
     const ancient = '1999-12-31T23:59:59Z';
     await live([record({ account_id, occurred_at: last }), record({ account_id, occurred_at: ancient })]);
     const places = () =>
-      t.db.query('select tableoid::regclass::text as place from platform_event_logs where account_id = $1 order by created_at', [
-        account_id,
-      ]);
-    expect(await places()).toEqual([{ place: 'platform_event_logs_default' }, { place: 'platform_event_logs_default' }]);
+      t.db.query(
+        'select tableoid::regclass::text as place from platform_event_logs where account_id = $1 order by created_at',
+        [account_id],
+      );
+    expect(await places()).toEqual([
+      { place: 'platform_event_logs_default' },
+      { place: 'platform_event_logs_default' },
+    ]);
     const made = await Promise.all([1, 2, 3].map(() => t.db.query('select ensure_event_log_partitions(3) as made')));
     expect(made.flat().filter((row) => row.made > 0)).toHaveLength(1);
     expect(await places()).toEqual([
@@ -179,7 +187,8 @@ describe('the event log', () => {
     await t.db.query('create schema shadow_test');
     await t.db.query('create table shadow_test.platform_event_logs (like platform_event_logs including all)');
     await t.db.query('create table shadow_test.event_log_counters (like event_log_counters including all)');
-    const count = (tx: Queryable, table: string) => tx.query(`select count(*) from ${table} where account_id = $1`, [given.account_id]);
+    const count = (tx: Queryable, table: string) =>
+      tx.query(`select count(*) from ${table} where account_id = $1`, [given.account_id]);
     await t.db.transaction(async (tx) => {
       await tx.query('set local search_path = shadow_test, public');
       await eventLog.apply([given], tx, { rebuilding: true });
