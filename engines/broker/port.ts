@@ -54,6 +54,30 @@ export interface Bounds {
   next: number;
 }
 
+/** Most bytes of one record's value on every engine (Kafka topics are made with `max.message.bytes` above it). */
+export const MAX_VALUE_BYTES = 2 * 1024 * 1024;
+
+/** The offset asked for is not in the log: trimmed away, or beyond the end (another log's offset). Nothing is skipped silently. */
+export class OffsetOutOfRange extends Error {
+  constructor(
+    readonly topic: string,
+    readonly partition: number,
+    readonly offset: number,
+    readonly bounds: Bounds,
+  ) {
+    super(`${topic}/${partition}: offset ${offset} is outside the log, which holds ${bounds.earliest} to ${bounds.next}`);
+    this.name = 'OffsetOutOfRange';
+  }
+}
+
+/** A record that no engine would take: too large, or a key that cannot be text. */
+export class InvalidRecord extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'InvalidRecord';
+  }
+}
+
 /** A partitioned log of records. Contract: test/broker.contract.ts, held for every adapter. */
 export interface Broker {
   /** Identity of this log; a checkpoint names it. */

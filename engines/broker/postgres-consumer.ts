@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../log/port';
+import { isPassing } from '../postgres/errors';
+import type { Wakeups } from '../wakeups/port';
+import type { MemberSession } from './member-session';
+import type { ConsumeOptions, Consumer, RecordBatch } from './port';
+import type { Fetched, PostgresLog } from './postgres-log';
+import type { TopicInfo } from './publish-groups';
+
+const HEARTBEAT_MS = 3000;
+const POLL_MS = 1000;
+const MAX_BYTES = 4 * 1024 * 1024;
+
+export interface ConsumerDeps {
+  log: PostgresLog;
+  session: MemberSession;
+  wakeups: Wakeups;
+  logger: Logger | undefined;
+}
+
+/**
+ * One member of a group. JOINING → READING → LEFT: it holds leases on partitions, renews them by heartbeats that do not wait for a batch
+ * in hand, and reads only what it holds. A partition that another member should have is given back between two batches. A member that was
+ * away too long may read beside its successor for a moment: checkpoints are moved by compare-and-set, so the loser's batch has no effect.
+ */
+export class PostgresConsumer implements Consumer {
+  readonly done: Promise<void>;
+  private readonly member = randomUUID();
+  /** Partitions being read, and where to read on. */
+  private readonly positions = new Map<number, number>();
+  private leases = new Map<number, boolean>();
+  private balancing: Promise<unknown> = Promise.resolve();
+  private failure: Error | undefined;
+  private stopping = false;
+  private woken = true;
+  private wake: () => void = () => undefined;
+  private ahead: { after: string; fetched: Promise<Fetched> } | undefined;
+
+  constructor(
+    private readonly options: ConsumeOptions,
+    private readonly deps: ConsumerDeps,
+  ) {
+    this.done = this.run();
+    // Whoever watches `done` sees the rejection; a consumer that nobody watches must not end the process.
+    this.done.catch((error: Error) => deps.logger?.error({ err: error, topic: options.topic, group: options.group }, 'consumer stopped'));
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.rouse();
+    await this.done.catch(() => undefined);
+  }
+
+  private async run(): Promise<void> {
+    const topic = await this.persist(() => this.deps.log.topic(this.options.topic));
+    await this.deps.session.ready;
+    if (!topic || this.stopping) return;
+    const group_name = `broker-group:${topic.topic}:${this.options.group}`;
+    const heartbeat = () => void this.balance(topic, []).catch((error: Error) => this.fail(error));
+    const timer = setInterval(heartbeat, HEARTBEAT_MS);
+    const ends = [
+      this.deps.wakeups.on(`topic:${topic.topic}`, () => this.rouse()),
+      this.deps.wakeups.on(group_name, heartbeat),
+    ];
+    try {
+      await this.persist(() => this.balance(topic, []));
+      while (!this.stopping) await this.step(topic);
+      if (this.failure) throw this.failure;
+    } finally {
+      clearInterval(timer);
+      for (const end of ends) end();
+      await this.leave(topic, group_name);
+    }
+  }
+
+  /** Best effort: a member that cannot say goodbye is found dead by the others. */
+  private async leave(topic: TopicInfo, group_name: string): Promise<void> {
+    const left = this.balancing
+      .then(() => this.deps.log.leave(topic, this.options.group, this.member))
+      .then(() => this.deps.wakeups.notify(group_name))
+      .catch((error: Error) => this.deps.logger?.debug({ err: error }, 'a consumer could not say that it leaves'));
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([left, new Promise((resume) => (timer = setTimeout(resume, 2000)))]);
+    clearTimeout(timer);
+  }
+
+  private async step(topic: TopicInfo): Promise<void> {
+    await this.settle(topic);
+    this.woken = false;
+    const fetched = this.positions.size > 0 ? await this.persist(() => this.fetch(topic)) : undefined;
+    if (this.stopping) return;
+    if (!fetched || fetched.records.length === 0) return this.sleep(POLL_MS);
+    const batch: RecordBatch = { topic: topic.topic, records: fetched.records, progress: new Map() };
+    for (const [partition, to] of fetched.next) {
+      batch.progress.set(partition, { from: this.positions.get(partition)!, to });
+      this.positions.set(partition, to);
+    }
+    if (fetched.more) this.fetchAhead(topic);
+    await this.options.onBatch(batch);
+  }
+
+  /** Brings what is read in line with the leases: gives back what another should have, starts what is new, drops what was lost. */
+  private async settle(topic: TopicInfo): Promise<void> {
+    const unwanted = [...this.leases].filter(([, wanted]) => !wanted).map(([partition]) => partition);
+    if (unwanted.length > 0) {
+      for (const partition of unwanted) this.positions.delete(partition);
+      await this.persist(() => this.balance(topic, unwanted));
+    }
+    for (const partition of this.positions.keys()) if (!this.leases.has(partition)) this.positions.delete(partition);
+    const fresh = [...this.leases.keys()].filter((partition) => !this.positions.has(partition) && this.leases.get(partition));
+    if (fresh.length === 0 || this.stopping) return;
+    const starts = await this.options.start(fresh);
+    const bounds = await this.persist(() => this.deps.log.bounds(topic));
+    for (const partition of fresh) {
+      const from = starts.get(partition) ?? bounds?.get(partition)?.earliest;
+      if (from !== undefined) this.positions.set(partition, from);
+    }
+  }
+
+  private fetch(topic: TopicInfo): Promise<Fetched> {
+    const { ahead } = this;
+    this.ahead = undefined;
+    // Read ahead for other positions: the assignment changed meanwhile.
+    if (ahead && ahead.after === this.place()) return ahead.fetched;
+    return this.deps.log.fetch(topic, { from: this.positions, max_records: this.options.max_records ?? 1000, max_bytes: MAX_BYTES });
+  }
+
+  /** Reads the next batch while this one is worked on. */
+  private fetchAhead(topic: TopicInfo): void {
+    const fetched = this.fetch(topic);
+    // Looked at when it is this batch's turn, or never.
+    fetched.catch(() => undefined);
+    this.ahead = { after: this.place(), fetched };
+  }
+
+  private place(): string {
+    return JSON.stringify([...this.positions]);
+  }
+
+  /** One at a time, in order; other members are told when there is something for them to do. */
+  private balance(topic: TopicInfo, release: number[]): Promise<void> {
+    const balance = async () => {
+      const { group } = this.options;
+      const { leases, joined } = await this.deps.log.balance(topic, group, this.member, this.deps.session.lock, release);
+      const changed = leases.size !== this.leases.size || [...leases].some(([partition, wanted]) => this.leases.get(partition) !== wanted);
+      this.leases = leases;
+      if (joined || release.length > 0) this.deps.wakeups.notify(`broker-group:${topic.topic}:${group}`);
+      if (changed) this.rouse();
+    };
+    const result = this.balancing.then(balance);
+    this.balancing = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Tries until it works or the consumer stops (then undefined); an error that will not pass is thrown. */
+  private async persist<T>(work: () => Promise<T>): Promise<T | undefined> {
+    for (let pause_ms = 50; !this.stopping; pause_ms = Math.min(pause_ms * 2, 2000)) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        this.deps.logger?.warn({ err: error, topic: this.options.topic, group: this.options.group }, 'the log does not answer, trying again');
+        this.woken = false;
+        await this.sleep(pause_ms * (0.75 + Math.random() / 2));
+      }
+    }
+    return undefined;
+  }
+
+  private fail(error: Error): void {
+    if (isPassing(error)) return;
+    this.failure ??= error;
+    this.stopping = true;
+    this.rouse();
+  }
+
+  private rouse(): void {
+    this.woken = true;
+    this.wake();
+  }
+
+  private async sleep(ms: number): Promise<void> {
+    if (this.woken || this.stopping) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,119 @@
+import type pg from 'pg';
+import type { Logger } from '../log/port';
+import type { Wakeups } from '../wakeups/port';
+import { MemberSession } from './member-session';
+import type { Bounds, Broker, BrokerRecord, ConsumeOptions, Consumer, NewRecord } from './port';
+import { PostgresConsumer } from './postgres-consumer';
+import { PostgresLog } from './postgres-log';
+import { PublishGroups } from './publish-groups';
+
+const READ_RECORDS = 5000;
+const READ_BYTES = 4 * 1024 * 1024;
+
+export interface PostgresBrokerOptions {
+  pool: pg.Pool;
+  wakeups: Wakeups;
+  /** Identity of the log, which checkpoints name; give the installation's id where several databases may come into play. Default `postgres`. */
+  id?: string;
+  log?: Logger;
+  /** Milliseconds within which a publish is tried. Default 10,000. */
+  publish_timeout_ms?: number;
+}
+
+/**
+ * The embedded broker: a partitioned log in PostgreSQL, see migrations/0003-broker.ts. Partitions are chosen as Kafka's clients choose them.
+ * `close` stops its consumers and waits for its publishes; the pool stays the caller's.
+ */
+export function createPostgresBroker(options: PostgresBrokerOptions): Broker {
+  return new PostgresBroker(options);
+}
+
+class PostgresBroker implements Broker {
+  readonly id: string;
+  private readonly log: PostgresLog;
+  private readonly groups = new Map<string, PublishGroups>();
+  private readonly opening = new Map<string, Promise<PublishGroups>>();
+  private readonly consumers = new Set<Consumer>();
+  private session: MemberSession | undefined;
+  private closed = false;
+
+  constructor(private readonly options: PostgresBrokerOptions) {
+    this.id = options.id ?? 'postgres';
+    this.log = new PostgresLog(options.pool);
+  }
+
+  async ensureTopics(topics: readonly string[], partitions: number): Promise<void> {
+    for (const topic of topics) await this.log.ensureTopic(topic, partitions);
+  }
+
+  async publish(topic: string, records: readonly NewRecord[]): Promise<void> {
+    if (this.closed) throw new Error('the broker is closed');
+    if (records.length === 0) return;
+    // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
+    const group = this.opening.get(topic) ?? this.groups.get(topic) ?? this.open(topic);
+    return group instanceof PublishGroups ? group.publish(records) : (await group).publish(records);
+  }
+
+  consume(options: ConsumeOptions): Consumer {
+    if (this.closed) throw new Error('the broker is closed');
+    // pg.Pool keeps what it was made with.
+    this.session ??= new MemberSession((this.options.pool as unknown as { options: pg.ClientConfig }).options, this.options.log);
+    const deps = { log: this.log, session: this.session, wakeups: this.options.wakeups, logger: this.options.log };
+    const consumer = new PostgresConsumer(options, deps);
+    this.consumers.add(consumer);
+    const forget = () => void this.consumers.delete(consumer);
+    consumer.done.then(forget, forget);
+    return consumer;
+  }
+
+  async *read(topic: string, partition: number, from: number, to?: number): AsyncIterable<BrokerRecord[]> {
+    const info = await this.log.topic(topic);
+    const bounds = (await this.log.bounds(info)).get(partition);
+    if (!bounds) throw new Error(`there is no partition ${partition} of ${topic}`);
+    const end = Math.min(to ?? bounds.next, bounds.next);
+    const page = (at: number) =>
+      this.log.fetch(info, { from: new Map([[partition, at]]), to: end, max_records: READ_RECORDS, max_bytes: READ_BYTES });
+    let ahead = from < end || from < bounds.earliest ? page(from) : undefined;
+    while (ahead) {
+      const { records, next } = await ahead;
+      const at = next.get(partition) ?? end;
+      // The next page is read while the caller works on this one.
+      ahead = at < end ? page(at) : undefined;
+      ahead?.catch(() => undefined);
+      if (records.length > 0) yield records;
+    }
+  }
+
+  async bounds(topic: string): Promise<Map<number, Bounds>> {
+    return this.log.bounds(await this.log.topic(topic));
+  }
+
+  async trim(topic: string, partition: number, before: number): Promise<void> {
+    await this.log.trim(await this.log.topic(topic), partition, before);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.consumers].map((consumer) => consumer.stop()));
+    for (const group of this.groups.values()) await group.idle();
+    await this.session?.close();
+  }
+
+  private open(topic: string): Promise<PublishGroups> {
+    const opening = this.log.topic(topic).then((info) => {
+      const group = new PublishGroups({
+        pool: this.options.pool,
+        topic: info,
+        timeout_ms: this.options.publish_timeout_ms ?? 10_000,
+        onPublished: () => this.options.wakeups.notify(`topic:${topic}`),
+      });
+      this.groups.set(topic, group);
+      return group;
+    });
+    this.opening.set(topic, opening);
+    // Kept until those that wait for it had their turn.
+    const opened = () => void setImmediate(() => this.opening.delete(topic));
+    opening.then(opened, opened);
+    return opening;
+  }
+}
