@@ -1,0 +1,96 @@
+import fc from 'fast-check';
+import { decodeText, readJson, storableJson } from '../ingest/text';
+import { eventTime, parseTime, readTime } from '../ingest/times';
+
+const NOW = Date.parse('2026-11-21T10:00:00Z');
+
+describe('text that stores keep', () => {
+  test.each([
+    [String.raw`"a\u0000b"`, String.raw`"a\ufffdb"`],
+    [String.raw`"a\\u0000b"`, String.raw`"a\\u0000b"`],
+    [String.raw`"\\\u0000"`, String.raw`"\\\ufffd"`],
+    [String.raw`"\ud83d\ude00"`, String.raw`"\ud83d\ude00"`],
+    [String.raw`"\ud83d"`, String.raw`"\ufffd"`],
+    [String.raw`"\ude00\ud83d"`, String.raw`"\ufffd\ufffd"`],
+    [String.raw`"\ud83d\ud83d\uDE00"`, String.raw`"\ufffd\ud83d\uDE00"`],
+    [String.raw`"\ud83d\u0041"`, String.raw`"\ufffd\u0041"`],
+    [String.raw`"\u0001\ue000"`, String.raw`"\u0001\ue000"`],
+  ])('%s', (text, stored) => expect(storableJson(text)).toBe(stored));
+
+  test('bytes that are no UTF-8, and NUL bytes, are replaced', () => {
+    expect(decodeText(Buffer.from([0x22, 0x00, 0xff, 0xed, 0xa0, 0x80, 0x22]))).toMatch(/^"\ufffd+"$/);
+    expect(decodeText(Buffer.from('\ufeff{}'))).toBe('{}');
+  });
+
+  test('whatever JSON comes, the stored copy parses to the same value with the bad characters replaced', () => {
+    const replaced = (value: unknown): unknown => {
+      if (typeof value === 'string') return value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+      if (Array.isArray(value)) return value.map(replaced);
+      return value;
+    };
+    const text = fc.array(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.string({ unit: fc.constantFrom('\0', '\ud83d', '\ude00', '\\', 'u', '0', '"') }),
+      ),
+    );
+    fc.assert(
+      fc.property(text, (value) => {
+        const stored = storableJson(JSON.stringify(value));
+        expect(JSON.parse(stored)).toEqual(replaced(value));
+      }),
+    );
+  });
+
+  test('long integers are read as text, and nothing else changes', () => {
+    const text =
+      '{"id":820982911946154508,"n":-12345678901234567,"f":1.2345678901234567,"e":1234567890123456e2,"s":"820982911946154508 \\" 1234567890123456","k":12}';
+    expect(readJson(text)).toEqual({
+      ok: true,
+      value: {
+        id: '820982911946154508',
+        n: '-12345678901234567',
+        f: 1.2345678901234567,
+        e: 1234567890123456e2,
+        s: '820982911946154508 " 1234567890123456',
+        k: 12,
+      },
+    });
+  });
+});
+
+describe('times', () => {
+  test.each([
+    ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.000Z'],
+    ['2026-11-21t10:00:00.123456789z', '2026-11-21T10:00:00.123Z'],
+    ['2026-11-21T10:00:00.5+02:30', '2026-11-21T07:30:00.500Z'],
+    ['2026-11-21 10:00:00-0530', '2026-11-21T15:30:00.000Z'],
+    ['2024-02-29T00:00:00Z', '2024-02-29T00:00:00.000Z'],
+  ])('%s', (text, expected) => expect(new Date(parseTime(text)!).toISOString()).toBe(expected));
+
+  test.each([
+    '2026-02-29T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+    '2026-01-01',
+    '2026-01-01T24:00:00Z',
+    '2026-01-01T00:00:00',
+    '2026-01-01T00:00:00+99:00',
+    'now',
+    '',
+  ])('%s is no time', (text) => expect(parseTime(text)).toBeNull());
+
+  test('seconds, milliseconds and microseconds, as numbers or text', () => {
+    for (const value of [1785582123, '1785582123', 1785582123000, '1785582123000', 1785582123000000]) {
+      expect(readTime(value)).toBe(1785582123000);
+    }
+    expect([0, -1, Number.NaN, {}, true, null].map(readTime)).toEqual([null, null, null, null, null, null]);
+  });
+
+  test('a zero time or one of the far future gives way to the next candidate', () => {
+    expect(eventTime(NOW, '0001-01-01T00:00:00Z', '2099-01-01T00:00:00Z', null, '2026-11-21T09:00:00Z')).toBe(
+      '2026-11-21T09:00:00.000Z',
+    );
+    expect(eventTime(NOW, undefined)).toBe('2026-11-21T10:00:00.000Z');
+    expect(eventTime(NOW, '2026-11-21T10:04:59Z')).toBe('2026-11-21T10:04:59.000Z');
+  });
+});

@@ -1,0 +1,490 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createDeadLetters, type DeadLetters } from '../ingest/parked';
+import { hmacMatches, prefixedSignature, publicKeys, secretList } from '../ingest/signatures';
+import { retryDeadLetter, webhookRoutes, type WebhookDeps } from '../ingest/webhooks';
+import { testDatabase, type TestDatabase } from './support/database';
+import { keptLog } from './support/log';
+import * as support from './support/webhooks';
+
+const ACCOUNT = '01900000-0000-7000-8000-000000000001';
+const OTHER = '01900000-0000-7000-8000-000000000002';
+const SHOP = 'lumio-test.myshopify.com';
+const NOW = Date.parse('2026-11-21T10:00:00Z');
+const AT = '2026-11-21T09:59:58.123456789Z';
+const OK = { status: 200, body: { success: true } };
+
+let database: TestDatabase;
+let parked: DeadLetters;
+beforeAll(async () => {
+  database = await testDatabase();
+  parked = createDeadLetters({ db: database.db });
+});
+afterAll(() => database.drop());
+
+function setUp(settings: Partial<WebhookDeps['settings']> = {}) {
+  const records = support.keptRecords();
+  const log = keptLog();
+  const metrics = support.keptMetrics();
+  const accounts = {
+    'kick:123456789': [ACCOUNT],
+    'kick:54670000': [ACCOUNT, OTHER],
+    'youtube:UCabcdefghijklmnopqrstuv': [ACCOUNT],
+    'trovo:100000021': [ACCOUNT],
+    [SHOP]: [ACCOUNT],
+  };
+  const connections = support.connectionsOf(accounts, support.signing.shop_secret);
+  const deps = {
+    settings: { ...support.signing.settings, ...settings },
+    connections,
+    records,
+    parked,
+    log,
+    metrics,
+    now: () => NOW,
+  };
+  const routes = webhookRoutes(deps);
+  const deliver = (vendor: string, body: Buffer, headers: Record<string, string>) =>
+    support.deliver(routes, `/v1/webhooks/${vendor}`, body, headers, NOW);
+  return { deps, routes, deliver, records, log, metrics };
+}
+
+const follow = support.fixture('kick', 'channel.followed.json');
+const kick = (body = follow, type = 'channel.followed', at = AT) =>
+  support.kickHeaders(body, type, '01JX000000000000000000000A', at);
+const reserialised = (body: Buffer) => Buffer.from(JSON.stringify(JSON.parse(body.toString())));
+const refusal = (status: number, code: string) => expect.objectContaining({ status, code });
+
+describe('a signed delivery of every fixture is 200', () => {
+  const types = JSON.parse(support.fixture('kick', 'headers.json').toString()) as Record<
+    string,
+    Record<string, string>
+  >;
+  test.each(support.fixturesOf('kick', '.json').filter(([name]) => name !== 'headers.json'))(
+    'kick %s',
+    async (name, body) => {
+      const { deliver } = setUp();
+      const type = types[name]?.['Kick-Event-Type'] ?? 'chat.message.sent';
+      await expect(deliver('kick', body, support.kickHeaders(body, type, `01JX-${name}`, AT))).resolves.toEqual(OK);
+    },
+  );
+
+  test.each(
+    support.fixturesOf('youtube', '.xml').filter(([name]) => name !== 'feed.deleted_entry_without_channel.xml'),
+  )('youtube %s', async (_name, body) => {
+    const { deliver } = setUp();
+    await expect(deliver('youtube', body, support.youtubeHeaders(body))).resolves.toEqual(OK);
+  });
+
+  test.each(support.fixturesOf('shopify', '.json').filter(([name]) => !name.startsWith('api.')))(
+    'shopify %s',
+    async (name, body) => {
+      const { deliver, records } = setUp();
+      const topic = /^(orders|products)_(create|paid)/.exec(name)?.slice(1).join('/') ?? 'refunds/create';
+      await expect(deliver('shopify', body, support.shopifyHeaders(body, topic, `evt-${name}`))).resolves.toEqual(OK);
+      expect(records.kept.map((record) => record.raw)).toEqual(topic === 'refunds/create' ? [] : [body.toString()]);
+    },
+  );
+
+  test.each(support.fixturesOf('trovo', '.json').filter(([name]) => name.startsWith('channel.')))(
+    'trovo %s',
+    async (_name, body) => {
+      const { deliver, records } = setUp();
+      await expect(deliver('trovo', body, support.trovoHeaders(body))).resolves.toEqual(OK);
+      expect(records.kept).toHaveLength(1);
+    },
+  );
+});
+
+test('the envelope says whose it is, when, and carries the received text and the trace', async () => {
+  const { deliver, records } = setUp();
+  await deliver('kick', follow, kick());
+  expect(records.kept).toEqual([
+    {
+      topic: 'platform-events',
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+      account_id: ACCOUNT,
+      type: 'kick:follower',
+      platform: 'kick',
+      external_id: 'kick:01JX000000000000000000000A',
+      occurred_at: '2026-11-21T09:59:58.123Z',
+      received_at: '2026-11-21T10:00:00.000Z',
+      subject: 'kick:987654321',
+      raw: follow.toString(),
+      trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    },
+  ]);
+});
+
+test('a channel that two accounts have connected gives each its record', async () => {
+  const { deliver, records } = setUp();
+  const body = support.fixture('kick', 'chat.message.sent.captured_minimal.json');
+  await deliver('kick', body, kick(body, 'chat.message.sent'));
+  expect(records.kept.map((record) => record.account_id)).toEqual([ACCOUNT, OTHER]);
+  expect(new Set(records.kept.map((record) => record.id)).size).toBe(2);
+});
+
+test('a delivery for nobody here is accepted, logged and not kept', async () => {
+  const { deliver, records, log, metrics } = setUp();
+  const body = Buffer.from(follow.toString().replace('123456789', '999'));
+  await expect(deliver('kick', body, kick(body))).resolves.toEqual(OK);
+  expect(records.kept).toEqual([]);
+  expect(log.lines).toEqual([
+    expect.objectContaining({ facts: expect.objectContaining({ reason: 'unknown_account' }) }),
+  ]);
+  expect(metrics.counts.get('lumio_webhooks_total kick unknown_account')).toBe(1);
+});
+
+describe('kick signatures', () => {
+  test.each([
+    ['a body serialised again', reserialised(follow), kick()],
+    ['one byte more', Buffer.concat([follow, Buffer.from('\n')]), kick()],
+    ['another message id', follow, { ...kick(), 'kick-event-message-id': '01JX000000000000000000000B' }],
+    ['another timestamp', follow, { ...kick(), 'kick-event-message-timestamp': '2026-11-21T09:59:59Z' }],
+    ['no message id', follow, { ...kick(), 'kick-event-message-id': '' }],
+    ['garbage for a signature', follow, { ...kick(), 'kick-event-signature': '!!!' }],
+    ['an empty signature', follow, { ...kick(), 'kick-event-signature': '' }],
+    ['no signature at all', follow, { 'kick-event-type': 'channel.followed' }],
+    ['five minutes and a second old', follow, kick(follow, 'channel.followed', '2026-11-21T09:54:59Z')],
+    ['five minutes and a second ahead', follow, kick(follow, 'channel.followed', '2026-11-21T10:05:01Z')],
+    ['a timestamp that is none', follow, kick(follow, 'channel.followed', 'yesterday')],
+    [
+      'another key',
+      follow,
+      support.kickHeaders(
+        follow,
+        'channel.followed',
+        'x',
+        AT,
+        generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
+      ),
+    ],
+    [
+      'a wrong RSA signature beside a right legacy one',
+      follow,
+      {
+        ...kick(),
+        'kick-event-signature': 'AAAA',
+        'x-kick-signature': support.hmac('sha256', 'kick-legacy-secret', follow, 'hex'),
+      },
+    ],
+    ['a wrong legacy signature', follow, { 'x-kick-signature': support.hmac('sha256', 'wrong', follow, 'hex') }],
+  ])('%s is 401 and keeps nothing', async (_name, body, headers) => {
+    const { deliver, records } = setUp();
+    await expect(deliver('kick', body, headers)).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+    expect(records.kept).toEqual([]);
+  });
+
+  test.each(['2026-11-21T09:55:00Z', '2026-11-21T10:05:00Z', '2026-11-21T11:00:00.5+01:00'])(
+    '%s is fresh',
+    async (at) => {
+      const { deliver } = setUp();
+      await expect(deliver('kick', follow, kick(follow, 'channel.followed', at))).resolves.toEqual(OK);
+    },
+  );
+
+  test('the legacy signature counts where there is no other', async () => {
+    const { deliver, records } = setUp();
+    const legacy = {
+      'x-kick-signature': support.hmac('sha256', 'kick-legacy-secret', follow, 'hex'),
+      'kick-event-type': 'channel.followed',
+    };
+    await expect(deliver('kick', follow, legacy)).resolves.toEqual(OK);
+    expect(records.kept).toHaveLength(1);
+  });
+
+  test('an unset key is 403 while signatures are required, and no matter otherwise', async () => {
+    const unset = { kick_public_key: '', kick_secret: '' };
+    const unsigned: Record<string, string>[] = [
+      kick(),
+      { 'kick-event-type': 'channel.followed' },
+      { 'x-kick-signature': 'aa' },
+    ];
+    for (const headers of unsigned) {
+      await expect(setUp(unset).deliver('kick', follow, headers)).rejects.toEqual(refusal(403, 'FORBIDDEN'));
+    }
+    await expect(setUp({ kick_public_key: '' }).deliver('kick', follow, kick())).rejects.toEqual(
+      refusal(403, 'FORBIDDEN'),
+    );
+    await expect(setUp({ ...unset, require_signatures: false }).deliver('kick', follow, kick())).resolves.toEqual(OK);
+    const set = setUp({ require_signatures: false });
+    await expect(set.deliver('kick', reserialised(follow), kick())).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+  });
+
+  test('two keys overlap while they are exchanged', async () => {
+    const fresh = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const pem = fresh.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    const { deliver } = setUp({
+      kick_public_key: `${support.signing.settings.kick_public_key}\n${pem}`.replaceAll('\n', '\\n'),
+    });
+    await expect(deliver('kick', follow, kick())).resolves.toEqual(OK);
+    await expect(
+      deliver('kick', follow, support.kickHeaders(follow, 'channel.followed', 'y', AT, fresh.privateKey)),
+    ).resolves.toEqual(OK);
+  });
+
+  test('a key that is none stops the start with its name; the published one is read', () => {
+    expect(() => setUp({ kick_public_key: 'nonsense' })).toThrow('webhooks.kick_public_key');
+    expect(publicKeys(readFileSync(join(__dirname, 'fixtures/kick/kick-public-key.pem'), 'utf8'), 'key')).toHaveLength(
+      1,
+    );
+  });
+});
+
+describe('youtube', () => {
+  const body = support.fixture('youtube', 'feed.escaped_title.xml');
+  const sign = (algorithm: string, secret = 'youtube-secret') =>
+    `${algorithm}=${support.hmac(algorithm, secret, body, 'hex')}`;
+
+  test.each([
+    { 'x-hub-signature': sign('sha1') },
+    { 'x-hub-signature': sign('sha256') },
+    { 'x-hub-signature': sign('sha512').toUpperCase() },
+    { 'x-hub-signature-256': sign('sha256') },
+    { 'x-hub-signature-256': sign('sha256'), 'x-hub-signature': 'sha1=00' },
+  ])('%j is right', async (headers) => {
+    const { deliver, records } = setUp();
+    await expect(deliver('youtube', body, headers as Record<string, string>)).resolves.toEqual(OK);
+    expect(records.kept).toHaveLength(1);
+  });
+
+  test.each([
+    {},
+    { 'x-hub-signature': '' },
+    { 'x-hub-signature': sign('sha1', 'wrong') },
+    { 'x-hub-signature': sign('sha1').slice(5) },
+    { 'x-hub-signature': `md5=${'0'.repeat(32)}` },
+    { 'x-hub-signature': sign('sha1').slice(0, -2) },
+    { 'x-hub-signature-256': sign('sha256', 'wrong'), 'x-hub-signature': sign('sha1') },
+    { 'x-hub-signature-256': sign('sha1') },
+  ])('%j is 401', async (headers) => {
+    const { deliver } = setUp();
+    await expect(deliver('youtube', body, headers as Record<string, string>)).rejects.toEqual(
+      refusal(401, 'UNAUTHORIZED'),
+    );
+  });
+
+  test('an unset secret is 401 while signatures are required', async () => {
+    await expect(setUp({ youtube_secret: '' }).deliver('youtube', body, {})).rejects.toEqual(
+      refusal(401, 'UNAUTHORIZED'),
+    );
+    await expect(
+      setUp({ youtube_secret: '', require_signatures: false }).deliver('youtube', body, {}),
+    ).resolves.toEqual(OK);
+  });
+
+  test.each([support.fixture('youtube', 'feed.deleted_entry_without_channel.xml'), Buffer.from('no XML')])(
+    'unreadable Atom is 400',
+    async (bad) => {
+      const { deliver } = setUp();
+      await expect(deliver('youtube', bad, support.youtubeHeaders(bad))).rejects.toEqual(refusal(400, 'BAD_REQUEST'));
+      await expect(deliver('youtube', bad, {})).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+    },
+  );
+
+  test('the challenge comes back as text', async () => {
+    const route = setUp().routes.find((candidate) => candidate.method === 'GET')!;
+    const ask = (query: Record<string, string>) =>
+      route.handle({ headers: {}, query, raw_body: Buffer.alloc(0), received_at: NOW, ip: '192.0.2.1', trace: null });
+    await expect(ask({ 'hub.mode': 'subscribe', 'hub.challenge': '<b>14278</b>' })).resolves.toMatchObject({
+      status: 200,
+      text: '<b>14278</b>',
+      content_type: expect.stringMatching(/^text\/plain/),
+    });
+    await expect(ask({})).rejects.toEqual(refusal(400, 'BAD_REQUEST'));
+  });
+});
+
+describe('trovo and shopify signatures', () => {
+  const spell = support.fixture('trovo', 'channel.spell.json');
+  const order = support.fixture('shopify', 'orders_create.sample_2025.json');
+
+  test('trovo: right, wrong, missing, unset, several', async () => {
+    await expect(
+      setUp({ trovo_secret: 'new, trovo-secret' }).deliver('trovo', spell, support.trovoHeaders(spell)),
+    ).resolves.toEqual(OK);
+    for (const headers of [{}, { 'x-trovo-signature': 'zz' }, support.trovoHeaders(reserialised(spell))]) {
+      await expect(setUp().deliver('trovo', spell, headers)).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+    }
+    await expect(setUp({ trovo_secret: '' }).deliver('trovo', spell, {})).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+    await expect(setUp({ trovo_secret: '', require_signatures: false }).deliver('trovo', spell, {})).resolves.toEqual(
+      OK,
+    );
+  });
+
+  test('shopify: the secret is the shop’s own', async () => {
+    const { deliver, records } = setUp();
+    const headers = support.shopifyHeaders(order, 'orders/create', 'evt-1', 'Lumio-Test.myshopify.com');
+    await expect(deliver('shopify', order, headers)).resolves.toEqual(OK);
+    expect(records.kept[0]!.raw).toBe(order.toString());
+    for (const wrong of [
+      { ...headers, 'x-shopify-hmac-sha256': support.hmac('sha256', 'wrong', order, 'base64') },
+      { ...headers, 'x-shopify-hmac-sha256': '' },
+      { ...headers, 'x-shopify-shop-domain': 'another.myshopify.com' },
+      { ...headers, 'x-shopify-shop-domain': '' },
+    ]) {
+      await expect(deliver('shopify', order, wrong)).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+    }
+    await expect(deliver('shopify', reserialised(order), headers)).rejects.toEqual(refusal(401, 'UNAUTHORIZED'));
+    expect(records.kept).toHaveLength(1);
+  });
+
+  test('lists, encodings and prefixes', () => {
+    expect(secretList(' ')).toEqual([]);
+    expect(secretList('a')).toEqual(['a']);
+    expect(secretList('a, b')).toEqual(['a, b', 'a', 'b']);
+    const signature = support.hmac('sha256', 's', spell, 'hex');
+    expect(hmacMatches('sha256', 'hex', ['x', 's'], spell, signature.toUpperCase())).toBe(true);
+    expect(hmacMatches('sha256', 'hex', [], spell, signature)).toBe(false);
+    expect(hmacMatches('sha256', 'hex', ['s'], spell, `${signature}zz`)).toBe(false);
+    expect(hmacMatches('sha256', 'hex', ['s'], spell, 'a'.repeat(100_000))).toBe(false);
+    expect(prefixedSignature('SHA256=AB')).toEqual({ algorithm: 'sha256', hex: 'AB' });
+    expect(prefixedSignature('sha256')).toBeNull();
+  });
+});
+
+describe('what cannot be kept', () => {
+  const letters = async () =>
+    (await parked.list({ limit: 1000 })).map(({ vendor, reason, attempts }) => ({ vendor, reason, attempts }));
+  beforeEach(() => database.db.query('truncate ingest_dead_letters'));
+
+  test('signed garbage, NUL bytes and deep nesting never crash, and wait among the dead letters', async () => {
+    const { deliver, records } = setUp();
+    for (const text of ['garbage', '', '\0\0\0', '{"a":', '['.repeat(10_000) + ']'.repeat(10_000)]) {
+      const body = Buffer.from(text);
+      await expect(deliver('trovo', body, support.trovoHeaders(body))).resolves.toEqual(OK);
+    }
+    expect(records.kept).toEqual([]);
+    expect((await letters()).map((letter) => letter.reason)).toEqual([
+      'bad_json',
+      'bad_json',
+      'bad_json',
+      'bad_json',
+      'too_deep',
+    ]);
+  });
+
+  test('NUL and lone surrogates are replaced in the stored copy', async () => {
+    const { deliver, records } = setUp();
+    const text =
+      String.raw`{"type":"channel.spell","channel_id":"100000021","id":"1","a":"\u0000\ud83d\ud83d\ude00","b":"` +
+      '\0' +
+      '"}';
+    const body = Buffer.concat([Buffer.from(text.slice(0, -2)), Buffer.from([0xff]), Buffer.from('"}')]);
+    await expect(deliver('trovo', body, support.trovoHeaders(body))).resolves.toEqual(OK);
+    const raw = records.kept[0]!.raw;
+    expect(JSON.parse(raw)).toMatchObject({ a: '\ufffd\ufffd😀', b: '\ufffd\ufffd' });
+    await expect(database.db.query('select $1::jsonb as stored', [raw])).resolves.toHaveLength(1);
+  });
+
+  test('what grows beyond a topic’s limit is parked', async () => {
+    const { deliver } = setUp();
+    const body = Buffer.concat([
+      Buffer.from('{"type":"channel.spell","channel_id":"100000021","a":"'),
+      Buffer.alloc(1_000_000, 0xff),
+      Buffer.from('"}'),
+    ]);
+    await expect(deliver('trovo', body, support.trovoHeaders(body))).resolves.toEqual(OK);
+    expect(await letters()).toEqual([{ vendor: 'trovo', reason: 'too_large', attempts: 1 }]);
+  });
+
+  test('the same dead delivery is counted, not kept twice; another type of the same bytes is another', async () => {
+    const { deliver } = setUp();
+    const body = Buffer.from('{}');
+    for (const type of ['channel.followed', 'channel.followed', 'chat.message.sent']) {
+      await expect(deliver('kick', body, kick(body, type))).resolves.toEqual(OK);
+    }
+    expect((await letters()).map((letter) => letter.attempts).sort()).toEqual([1, 2]);
+  });
+
+  test('no 2xx without the durable write: 503 with Retry-After, from log, lookup and dead letters alike', async () => {
+    const away = refusal(503, 'DATABASE_ERROR');
+    const { deliver, records, deps } = setUp();
+    records.fail = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    await expect(deliver('kick', follow, kick())).rejects.toEqual(away);
+    await expect(deliver('kick', follow, kick())).rejects.toMatchObject({ retry_after_seconds: expect.any(Number) });
+    records.fail = null;
+    await expect(deliver('kick', follow, kick())).resolves.toEqual(OK);
+
+    const lost = () => Promise.reject(new Error('no connection'));
+    const blind = webhookRoutes({ ...deps, connections: { byChannel: lost, byShopDomain: lost } });
+    const order = support.fixture('shopify', 'orders_create.sample_2025.json');
+    await expect(support.deliver(blind, '/v1/webhooks/kick', follow, kick(), NOW)).rejects.toEqual(away);
+    await expect(
+      support.deliver(blind, '/v1/webhooks/shopify', order, support.shopifyHeaders(order, 'orders/create', 'e'), NOW),
+    ).rejects.toEqual(away);
+    const full = webhookRoutes({ ...deps, parked: { park: lost } });
+    const garbage = Buffer.from('{');
+    await expect(support.deliver(full, '/v1/webhooks/kick', garbage, kick(garbage), NOW)).rejects.toEqual(away);
+  });
+
+  test('what the log can never take is parked, and a retry after the fix stores it as of its first receipt', async () => {
+    const { deliver, records, deps } = setUp();
+    records.fail = Object.assign(new Error('invalid byte sequence'), { code: '22021' });
+    await expect(deliver('kick', follow, kick())).resolves.toEqual(OK);
+    const [letter] = await parked.list();
+    expect(letter).toMatchObject({
+      vendor: 'kick',
+      reason: 'not_storable',
+      status: 'parked',
+      headers: { 'kick-event-type': 'channel.followed' },
+    });
+    expect(JSON.stringify(letter)).not.toContain(kick()['kick-event-signature']);
+
+    const retry = { ...deps, parked };
+    await expect(retryDeadLetter(letter!.id, retry)).resolves.toMatchObject({
+      status: 'failed',
+      reason: 'not_storable',
+    });
+    records.fail = null;
+    await expect(retryDeadLetter(letter!.id, retry)).resolves.toEqual({ status: 'retried', records: 1 });
+    await expect(retryDeadLetter(letter!.id, retry)).resolves.toEqual({ status: 'not_parked' });
+    expect(records.kept).toEqual([
+      expect.objectContaining({
+        external_id: 'kick:01JX000000000000000000000A',
+        received_at: '2026-11-21T10:00:00.000Z',
+        raw: follow.toString(),
+      }),
+    ]);
+    expect(await parked.list()).toEqual([]);
+  });
+
+  test('dead letters end: dropped by an operator, or trimmed by age', async () => {
+    const { deliver } = setUp();
+    const body = Buffer.from('?');
+    await deliver('trovo', body, support.trovoHeaders(body));
+    const [letter] = await parked.list();
+    expect((await parked.get(letter!.id))!.raw_body).toEqual(body);
+    expect(await parked.settle(letter!.id, 'dropped')).toBe(true);
+    expect(await parked.settle(letter!.id, 'dropped')).toBe(false);
+    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '2 days'`);
+    expect(await parked.trim(3 * 86_400_000)).toBe(0);
+    expect(await parked.trim(86_400_000)).toBe(1);
+  });
+});
+
+test('a remark that repeats is logged once in a while, with the number left out', async () => {
+  const { routes, log, deps } = setUp();
+  let now = NOW;
+  deps.now = () => now;
+  const again = webhookRoutes(deps);
+  for (let count = 0; count < 5; count += 1) {
+    await expect(support.deliver(again, '/v1/webhooks/trovo', Buffer.from('{}'), {}, NOW)).rejects.toMatchObject({
+      status: 401,
+    });
+  }
+  expect(log.lines).toHaveLength(1);
+  now += 10_001;
+  await expect(support.deliver(again, '/v1/webhooks/trovo', Buffer.from('{}'), {}, NOW)).rejects.toMatchObject({
+    status: 401,
+  });
+  expect(log.lines[1]!.facts).toMatchObject({ left_out: 4 });
+  expect(routes.map((route) => `${route.method} ${route.path}`)).toEqual([
+    'GET /v1/webhooks/youtube',
+    'POST /v1/webhooks/youtube',
+    'POST /v1/webhooks/kick',
+    'POST /v1/webhooks/trovo',
+    'POST /v1/webhooks/shopify',
+  ]);
+});
