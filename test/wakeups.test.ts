@@ -1,0 +1,130 @@
+import { createServer, connect, type Server, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { createPostgresWakeups } from '../engines/wakeups/postgres';
+import type { Wakeups } from '../engines/wakeups/port';
+import { until } from './contracts/event-store';
+import { testDatabase, type TestDatabase } from './support/database';
+
+/** A TCP link to the database that can go silent with its sockets left open. */
+async function silenceableLink(url: string): Promise<{ url: string; silence(): void; close(): void }> {
+  const target = new URL(url);
+  const socket_dir = target.searchParams.get('host');
+  const links = new Set<Socket>();
+  const server: Server = createServer((near) => {
+    const far = socket_dir ? connect(`${socket_dir}/.s.PGSQL.5432`) : connect(Number(target.port), target.hostname);
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) {
+      links.add(socket);
+      socket.on('error', () => socket.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `postgresql://${target.username}@127.0.0.1:${port}${target.pathname}`,
+    silence() {
+      for (const socket of links) socket.unpipe().pause();
+    },
+    close() {
+      server.close();
+      for (const socket of links) socket.destroy();
+    },
+  };
+}
+
+const counting = (wakeups: Wakeups, name: string) => {
+  const count = { calls: 0, end: wakeups.on(name, () => void (count.calls += 1)) };
+  return count;
+};
+
+test('local wake-ups reach every listener of the name, coalesced, until it leaves', async () => {
+  const wakeups = createLocalWakeups();
+  const first = counting(wakeups, 'a');
+  const second = counting(wakeups, 'a');
+  const other = counting(wakeups, 'b');
+  for (let n = 0; n < 100; n += 1) wakeups.notify('a');
+  await until(() => first.calls > 0, 'the wake-up');
+  expect([first.calls, second.calls, other.calls]).toEqual([1, 1, 0]);
+  first.end();
+  wakeups.notify('a');
+  await until(() => second.calls === 2, 'the second wake-up');
+  expect(first.calls).toBe(1);
+  await wakeups.close();
+});
+
+describe('wake-ups through PostgreSQL', () => {
+  let t: TestDatabase;
+  beforeAll(async () => {
+    t = await testDatabase(2);
+  });
+  afterAll(() => t.drop());
+
+  const listeners = async () =>
+    (
+      await t.db.query(
+        "select pid from pg_stat_activity where datname = current_database() and application_name = 'lumio wakeups'",
+      )
+    ).map((row) => row['pid'] as number);
+
+  test('another process is woken, few times for many notifications', async () => {
+    const a = createPostgresWakeups({ url: t.url, coalesce_ms: 50 });
+    const b = createPostgresWakeups({ url: t.url });
+    await until(async () => (await listeners()).length === 2, 'both links');
+    const here = counting(a, 'topic:x');
+    const there = counting(b, 'topic:x');
+    await until(() => {
+      a.notify('topic:x');
+      return there.calls > 0;
+    }, 'the other process');
+    const [before, now] = [there.calls, Date.now()];
+    for (let n = 0; n < 20; n += 1) {
+      a.notify('topic:x');
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(here.calls).toBeGreaterThanOrEqual(20);
+    await until(() => there.calls > before, 'the last notification');
+    expect(there.calls - before).toBeLessThanOrEqual(2 + (Date.now() - now) / 50);
+    await a.close();
+    await b.close();
+  });
+
+  test('a cut link is renewed, everyone is woken, and what was notified meanwhile goes out', async () => {
+    const a = createPostgresWakeups({ url: t.url });
+    const b = createPostgresWakeups({ url: t.url });
+    await until(async () => (await listeners()).length === 2, 'both links');
+    const on_b = counting(b, 'events');
+    const old = await listeners();
+    await t.db.query('select pg_terminate_backend(pid) from unnest($1::int[]) pid', [old]);
+    a.notify('events');
+    await until(() => on_b.calls > 0, 'the wake-up');
+    await until(async () => (await listeners()).filter((pid) => !old.includes(pid)).length === 2, 'new links');
+    const calls = on_b.calls;
+    await until(() => {
+      a.notify('events');
+      return on_b.calls > calls;
+    }, 'a wake-up over the new links');
+    await a.close();
+    await b.close();
+  });
+
+  test('a link that goes silent without closing is noticed and renewed', async () => {
+    const link = await silenceableLink(t.url);
+    const a = createPostgresWakeups({ url: t.url });
+    const b = createPostgresWakeups({ url: link.url, keepalive_ms: 200 });
+    const on_b = counting(b, 'events');
+    await until(() => {
+      a.notify('events');
+      return on_b.calls > 1;
+    }, 'the first wake-ups');
+    link.silence();
+    const calls = on_b.calls;
+    await until(() => {
+      a.notify('events');
+      return on_b.calls > calls + 1;
+    }, 'wake-ups after the silence');
+    await a.close();
+    await b.close();
+    link.close();
+  });
+});

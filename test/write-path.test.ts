@@ -1,0 +1,192 @@
+import pg from 'pg';
+import { v4 } from 'uuid';
+import type { Caller, RequestContext } from '../access/caller';
+import { handle, newId, type Handling } from '../access/handle';
+import type { Services } from '../access/services';
+import type { Decider } from '../domain/decider';
+import { DomainError } from '../domain/errors';
+import { release, reservation, reservationStream, reserve, Taken } from '../domain/reservations';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
+import type { EventStore } from '../engines/event-store/port';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { testDatabase, type TestDatabase } from './support/database';
+import { decider } from './support/decider';
+
+type ShelfEvent =
+  | { type: 'shelf:opened'; name: string }
+  | { type: 'shelf:filled'; by: string }
+  | { type: 'shelf:renamed'; name: string };
+type ShelfCommand = { type: 'open'; name: string } | { type: 'fill'; by: string } | { type: 'rename'; name: string };
+interface Shelf {
+  name: string | null;
+  filled: string[];
+}
+
+const shelf: Decider<Shelf, ShelfCommand, ShelfEvent> = {
+  initial: { name: null, filled: [] },
+  decide(state, command) {
+    if (command.type === 'open') {
+      if (state.name !== null) throw new DomainError('SHELF_EXISTS');
+      return [{ type: 'shelf:opened', name: command.name }];
+    }
+    if (state.name === null) throw new DomainError('NO_SHELF');
+    if (command.type === 'rename')
+      return state.name === command.name ? [] : [{ type: 'shelf:renamed', name: command.name }];
+    return state.filled.includes(command.by) ? [] : [{ type: 'shelf:filled', by: command.by }];
+  },
+  evolve(state, event) {
+    if (event.type === 'shelf:filled') return { ...state, filled: [...state.filled, event.by] };
+    return { ...state, name: event.name };
+  },
+};
+
+describe('reservations', () => {
+  const given = decider(reservation);
+  const held = { type: 'reservation:made', kind: 'slug', value: 'ada', owner: 'a' } as const;
+  const free = { type: 'reservation:released', kind: 'slug', value: 'ada', owner: 'a' } as const;
+  test('a free value is taken', () =>
+    given([])
+      .when(reserve('slug', 'ada', 'a'))
+      .then(held));
+  test('a value given back is free', () =>
+    given([held, free])
+      .when(reserve('slug', 'ada', 'b'))
+      .then({ ...held, owner: 'b' }));
+  test('its owner may ask again', () =>
+    given([held])
+      .when(reserve('slug', 'ada', 'a'))
+      .thenNothing());
+  test('nobody else gets it', () =>
+    given([held])
+      .when(reserve('slug', 'ada', 'b'))
+      .thenFails('TAKEN'));
+  test('only its owner gives it back', () =>
+    given([held])
+      .when(release('slug', 'ada', 'b'))
+      .thenNothing());
+  test('odd and long values have a stream of a plain name', () => {
+    expect(reservationStream('slug', 'ada')).toBe('reservation-slug-ada');
+    for (const value of ['~', 'A b', 'ä', '', 'x'.repeat(400), '\u0000'])
+      expect(reservationStream('slug', value)).toMatch(/^reservation-slug-~[0-9a-f]{64}$/);
+    expect(reservationStream('slug', 'A')).not.toBe(reservationStream('slug', 'B'));
+  });
+});
+
+describe('handle', () => {
+  let t: TestDatabase;
+  let pool: pg.Pool;
+  let events: EventStore;
+  let services: Pick<Services, 'events' | 'commit'>;
+  let lose_answer = false;
+  beforeAll(async () => {
+    t = await testDatabase(2);
+    pool = new pg.Pool({ connectionString: t.url, max: 4 });
+    events = await createPostgresEventStore({ pool, wakeups: createLocalWakeups() });
+    services = {
+      events,
+      async commit(_request, writes) {
+        const result = await events.append(writes, {});
+        if (lose_answer) throw new Error('the process died here');
+        return result;
+      },
+    };
+  });
+  afterAll(async () => {
+    await events.close();
+    await pool.end();
+    await t.drop();
+  });
+
+  const caller: Caller = {
+    kind: 'jwt',
+    user_id: 'u',
+    account_id: 'a',
+    credential_id: 's',
+    permissions: new Set(),
+    admin_permissions: new Set(),
+    user_permissions: new Set(),
+    rate_bucket: 'u',
+    rate_limit: null,
+    expires_at: null,
+  };
+  const request = (idempotency_seed: string | null = null) => {
+    const context: RequestContext = { correlation_id: v4(), trace: null, ip: '127.0.0.1', now: 0, idempotency_seed };
+    return { caller, context };
+  };
+  const run = (
+    stream: string,
+    command: ShelfCommand,
+    seed: string | null = null,
+    more: Partial<Handling<Shelf, ShelfCommand, ShelfEvent>> = {},
+  ) => handle(request(seed), services, { decider: shelf, stream, command, projections: [], ...more });
+
+  test('forty at once on one stream: each finds the state of those before it', async () => {
+    await run('shelf-1', { type: 'open', name: 'one' });
+    const doubled = Array.from({ length: 40 }, (_, n) => `p-${n % 20}`);
+    let lost = 0;
+    for (let left = doubled; left.length > 0;) {
+      const outcomes = await Promise.allSettled(left.map((by) => run('shelf-1', { type: 'fill', by })));
+      left = left.filter((_, n) => outcomes[n]!.status === 'rejected');
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ name: 'RevisionConflict' });
+      lost += left.length;
+    }
+    expect(
+      (await events.read('shelf-1'))
+        .map(({ data }) => data['by'])
+        .slice(1)
+        .sort(),
+    ).toEqual([...new Set(doubled)].sort());
+    expect(lost).toBeLessThan(200);
+  });
+
+  test('nothing to change appends nothing', async () => {
+    const opened = await run('shelf-2', { type: 'open', name: 'two' });
+    expect(opened).toMatchObject({ state: { name: 'two' }, replayed: false, result: { revisions: { 'shelf-2': 0 } } });
+    expect(await run('shelf-2', { type: 'rename', name: 'two' })).toMatchObject({ events: [], result: null });
+    await expect(run('shelf-2', { type: 'open', name: 'again' })).rejects.toMatchObject({ reason: 'SHELF_EXISTS' });
+  });
+
+  test('a command stored but never answered is recognised by its seed and answered, not decided again', async () => {
+    lose_answer = true;
+    await expect(run('shelf-3', { type: 'open', name: 'three' }, 'seed-3')).rejects.toThrow('died');
+    lose_answer = false;
+    await run('shelf-3', { type: 'fill', by: 'other' });
+    const again = await run('shelf-3', { type: 'open', name: 'three' }, 'seed-3');
+    expect(again).toMatchObject({
+      replayed: true,
+      events: [{ type: 'shelf:opened', name: 'three' }],
+      state: { filled: ['other'] },
+    });
+    expect(await events.read('shelf-3')).toHaveLength(2);
+    await run('shelf-3', { type: 'fill', by: 'me' }, 'seed-3', { step: 'fill' });
+    expect(await events.read('shelf-3')).toHaveLength(3);
+  });
+
+  test('ids derive from the seed and the label, and are new without a seed', () => {
+    const seeded = { idempotency_seed: 's' };
+    expect(newId(seeded, 'a')).toBe(newId(seeded, 'a'));
+    expect(newId(seeded, 'a')).not.toBe(newId(seeded, 'b'));
+    expect(newId({ idempotency_seed: null }, 'a')).not.toBe(newId({ idempotency_seed: null }, 'a'));
+  });
+
+  test('one name, twenty shelves at once: one gets it, the others are told; renaming gives it back', async () => {
+    const named = (id: string, command: ShelfCommand & { name: string }) =>
+      run(id, command, null, {
+        reservations: () => [
+          reserve('shelf', command.name, id),
+          ...(command.type === 'rename' ? [release('shelf', 'the-one', id)] : []),
+        ],
+      });
+    const ids = Array.from({ length: 20 }, (_, n) => `shelf-n${n}`);
+    const outcomes = await Promise.allSettled(ids.map((id) => named(id, { type: 'open', name: 'the-one' })));
+    const winners = ids.filter((_, n) => outcomes[n]!.status === 'fulfilled');
+    expect(winners).toHaveLength(1);
+    for (const outcome of outcomes) if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(Taken);
+    const loser = ids.find((id) => id !== winners[0])!;
+    expect(await events.read(loser)).toEqual([]);
+    await named(winners[0]!, { type: 'rename', name: 'another' });
+    await named(loser, { type: 'open', name: 'the-one' });
+    await expect(named(`${loser}-x`, { type: 'open', name: 'another' })).rejects.toBeInstanceOf(Taken);
+  });
+});
