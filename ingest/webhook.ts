@@ -9,22 +9,23 @@ import { decodeText, readJson, storableJson } from './text';
 export interface WebhookRequest {
   /** By lower-case name. */
   headers: Readonly<Record<string, string | string[] | undefined>>;
-  query: Readonly<Record<string, string | undefined>>;
+  /** A parameter that comes several times is an array. */
+  query: Readonly<Record<string, unknown>>;
   raw_body: Buffer;
   /** Unix milliseconds. */
   received_at: number;
   ip: string;
-  /** W3C traceparent, or null. */
-  trace: string | null;
+  /** W3C traceparent. */
+  trace?: string | null;
 }
 
-/** `body` is sent as JSON, `text` as it is. */
 export interface WebhookAnswer {
   status: number;
-  body?: unknown;
-  text?: string;
+  /** Sent as it is. */
+  body?: string;
+  /** Default: JSON. */
   content_type?: string;
-  headers?: Readonly<Record<string, string>>;
+  headers?: Record<string, string>;
 }
 
 /**

@@ -26,6 +26,8 @@ export interface WebhookDeps {
   now?: () => number;
 }
 
+/** The same for every delivery that was taken in, so that it tells nothing about what is here. */
+const ACCEPTED: WebhookAnswer = { status: 200, body: '{"success":true}' };
 /** Seconds after which a vendor is asked to deliver again what could not be stored. */
 const RETRY_AFTER_SECONDS = 5;
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -108,7 +110,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
     let outcome = 'unavailable';
     try {
       outcome = await settle(vendor, request);
-      return { status: 200, body: { success: true } };
+      return ACCEPTED;
     } catch (error) {
       if (error instanceof ApiError) {
         if (error.status < 500) outcome = 'refused';
@@ -139,7 +141,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
     }
     const delivery = toDelivery(request.headers, request.raw_body, request.received_at);
     const read = normalise(vendor, delivery);
-    const outcome = read.kind === 'ok' ? await store(read.records, request.received_at, request.trace) : read;
+    const outcome = read.kind === 'ok' ? await store(read.records, request.received_at, request.trace ?? null) : read;
     switch (outcome.kind) {
       case 'stored':
         return 'stored';
@@ -150,7 +152,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
         throw new ApiError('BAD_REQUEST', outcome.message);
       case 'park': {
         const { reason, detail } = outcome;
-        const { raw_body, received_at, trace } = request;
+        const { raw_body, received_at, trace = null } = request;
         const headers = keptHeaders(vendor, request);
         await parked.park({
           vendor: vendor.vendor,

@@ -12,11 +12,11 @@ const PATH = '/v1/webhooks/youtube';
 /** The hub asks whether the subscription is meant: its challenge is echoed, nothing is refused. Spec doc3 §4.2. */
 export async function answerYoutubeChallenge(request: WebhookRequest): Promise<WebhookAnswer> {
   const challenge = request.query['hub.challenge'];
-  if (challenge === undefined || challenge === '') throw new ApiError('BAD_REQUEST', 'Missing hub.challenge');
+  if (typeof challenge !== 'string' || challenge === '') throw new ApiError('BAD_REQUEST', 'Missing hub.challenge');
   // the caller chooses the text: it must never be read as anything but text
   return {
     status: 200,
-    text: challenge,
+    body: challenge,
     content_type: 'text/plain; charset=utf-8',
     headers: { 'X-Content-Type-Options': 'nosniff' },
   };

@@ -13,7 +13,7 @@ const OTHER = '01900000-0000-7000-8000-000000000002';
 const SHOP = 'lumio-test.myshopify.com';
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const AT = '2026-11-21T09:59:58.123456789Z';
-const OK = { status: 200, body: { success: true } };
+const OK = { status: 200, body: '{"success":true}' };
 
 let database: TestDatabase;
 let parked: DeadLetters;
@@ -289,7 +289,7 @@ describe('youtube', () => {
       route.handle({ headers: {}, query, raw_body: Buffer.alloc(0), received_at: NOW, ip: '192.0.2.1', trace: null });
     await expect(ask({ 'hub.mode': 'subscribe', 'hub.challenge': '<b>14278</b>' })).resolves.toMatchObject({
       status: 200,
-      text: '<b>14278</b>',
+      body: '<b>14278</b>',
       content_type: expect.stringMatching(/^text\/plain/),
     });
     await expect(ask({})).rejects.toEqual(refusal(400, 'BAD_REQUEST'));
