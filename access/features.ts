@@ -17,7 +17,9 @@ interface Switches {
  * Feature flags over the read models: an account's switches are read together, at most once per 0.9 s, so that a change holds within a
  * second everywhere and at once where it is told through `forget`.
  */
-export function createFeatureFlags(deps: { db: Database }): FeatureFlags & { forget(revocation: Partial<Revocation>): void } {
+export function createFeatureFlags(deps: {
+  db: Database;
+}): FeatureFlags & { forget(revocation: Partial<Revocation>): void } {
   const remembered = new LRUCache<string, { switches: Promise<Switches>; at: number }>({ max: 20_000 });
 
   async function read(account_id: string): Promise<Switches> {

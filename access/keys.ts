@@ -18,7 +18,13 @@ export type KeyKind = keyof typeof TOKEN_PREFIXES;
 export const JWT_PREFIX = 'lm_eyJ';
 
 /** Kinds that a URL may carry; long-lived keys come by header only, JWTs only on the upgrade. Source: spec doc1 §5.2, ruling c25. */
-export const QUERY_KINDS: ReadonlySet<CallerKind> = new Set(['popout', 'overlay', 'shared_overlay', 'extension', 'widget']);
+export const QUERY_KINDS: ReadonlySet<CallerKind> = new Set([
+  'popout',
+  'overlay',
+  'shared_overlay',
+  'extension',
+  'widget',
+]);
 
 export interface NewKey {
   /** The full key: given to its owner once, stored nowhere. */
@@ -50,4 +56,5 @@ export function tokenKind(token: string): KeyKind | 'jwt' | null {
 }
 
 /** True when the part after the prefix is what {@link generateKey} makes; anything else need not be looked up. */
-export const wellFormedKey = (kind: KeyKind, token: string): boolean => /^[0-9a-f]{64}$/.test(token.slice(TOKEN_PREFIXES[kind].length));
+export const wellFormedKey = (kind: KeyKind, token: string): boolean =>
+  /^[0-9a-f]{64}$/.test(token.slice(TOKEN_PREFIXES[kind].length));

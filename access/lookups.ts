@@ -27,7 +27,10 @@ export function parseSystemKeys(entries: readonly string[]): Map<string, StaticS
       const match = /^([0-9a-f]{64})=([a-z0-9_:*+-]+)$/i.exec(entry);
       if (!match) throw new Error(`auth.system_keys: entry ${index + 1} is not <sha256 hex>=<grant>+<grant>`);
       const hash = match[1]!.toLowerCase();
-      return [hash, { credential_id: `static-${hash.slice(0, 16)}`, grants: new Set(match[2]!.split('+').filter(Boolean)) }];
+      return [
+        hash,
+        { credential_id: `static-${hash.slice(0, 16)}`, grants: new Set(match[2]!.split('+').filter(Boolean)) },
+      ];
     }),
   );
 }
@@ -118,7 +121,13 @@ export class CredentialLookups {
     const fixed = this.static_keys.get(key_hash);
     const row: Row | undefined = fixed
       ? { id: fixed.credential_id, permissions: fixed.grants }
-      : (await this.db.query('select id, permissions from system_keys where key_hash = $1', [key_hash], 'credential-system-key'))[0];
+      : (
+          await this.db.query(
+            'select id, permissions from system_keys where key_hash = $1',
+            [key_hash],
+            'credential-system-key',
+          )
+        )[0];
     if (row === undefined) return unauthorized;
     const [account] = account_id
       ? await this.db.query('select id from accounts where id = $1', [account_id], 'credential-account')
@@ -154,8 +163,14 @@ export class CredentialLookups {
       case 'system_key': {
         const fixed = [...this.static_keys.values()].some((key) => key.credential_id === id);
         if (fixed) return { caller, failure: null };
-        const [row] = await this.db.query('select permissions from system_keys where id = $1', [id], 'credential-system-key-id');
-        return row ? { caller: { ...caller, permissions: new Set<string>(row.permissions) }, failure: null } : unauthorized;
+        const [row] = await this.db.query(
+          'select permissions from system_keys where id = $1',
+          [id],
+          'credential-system-key-id',
+        );
+        return row
+          ? { caller: { ...caller, permissions: new Set<string>(row.permissions) }, failure: null }
+          : unauthorized;
       }
       default:
         return unauthorized;

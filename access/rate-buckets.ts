@@ -30,7 +30,10 @@ export function networkOf(ip: string): string {
     while (groups.length + width < 8) groups.push('0');
     groups.push(...after);
   }
-  return `${groups.slice(0, 4).map((group) => parseInt(group, 16).toString(16)).join(':')}::/64`;
+  return `${groups
+    .slice(0, 4)
+    .map((group) => parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
 }
 
 /** Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests. */

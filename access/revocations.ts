@@ -53,7 +53,9 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
     for (const [id, at] of told) if (now - at > 2000 * OVERLAP_SECONDS) told.delete(id);
     if (now - trimmed_at > 600_000) {
       trimmed_at = now;
-      await deps.db.query('delete from revocations where recorded_at < clock_timestamp() - make_interval(secs => $1)', [KEEP_SECONDS]);
+      await deps.db.query('delete from revocations where recorded_at < clock_timestamp() - make_interval(secs => $1)', [
+        KEEP_SECONDS,
+      ]);
     }
   }
 

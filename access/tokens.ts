@@ -27,7 +27,8 @@ export interface SignedToken {
 }
 
 /** What a token turned out to be. Expired is said only of a token that we signed. */
-export type Verified = { claims: Claims; failure: null } | { claims: Claims; failure: 'expired' } | { claims: null; failure: 'invalid' };
+export type Verified =
+  { claims: Claims; failure: null } | { claims: Claims; failure: 'expired' } | { claims: null; failure: 'invalid' };
 
 export interface Tokens {
   /** `now` in Unix milliseconds. */
@@ -65,7 +66,8 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
       'select kid, public_jwk, private_sealed from signing_keys order by created_at, kid',
     );
     for (const { kid, public_jwk } of rows) {
-      if (!keys.has(kid)) keys.set(kid, { kid, public_jwk, verify: (await importJWK(public_jwk, ALGORITHM)) as CryptoKey });
+      if (!keys.has(kid))
+        keys.set(kid, { kid, public_jwk, verify: (await importJWK(public_jwk, ALGORITHM)) as CryptoKey });
     }
     const newest = rows.at(-1);
     if (newest) {
@@ -124,7 +126,8 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
       } catch (error) {
         // jose checks the signature before the claims, so the payload of an expired token is one that we signed.
         if (error instanceof errors.JWTExpired) return { claims: claimsOf(error.payload), failure: 'expired' };
-        if (error instanceof errors.JOSEError || error instanceof TypeError) return { claims: null, failure: 'invalid' };
+        if (error instanceof errors.JOSEError || error instanceof TypeError)
+          return { claims: null, failure: 'invalid' };
         throw error;
       }
     },

@@ -18,7 +18,12 @@ export interface SessionTokens {
 type Needs = Pick<Services, 'db' | 'tokens' | 'settings'>;
 
 /** Opens a session for the user; `now` in Unix milliseconds. */
-export async function openSession(services: Needs, user_id: string, account_id: string | null, now: number): Promise<SessionTokens> {
+export async function openSession(
+  services: Needs,
+  user_id: string,
+  account_id: string | null,
+  now: number,
+): Promise<SessionTokens> {
   const session_id = v7();
   const ends_at = now + services.settings.auth.session_lifetime;
   const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now);
@@ -54,7 +59,11 @@ export async function refreshSession(services: Needs, refresh_token: string, now
 }
 
 /** Ends a session that the refresh token belongs to, however old the token is. @throws ApiError UNAUTHORIZED when it is not a refresh token of ours */
-export async function sessionOf(services: Pick<Services, 'tokens'>, refresh_token: string, now: number): Promise<string> {
+export async function sessionOf(
+  services: Pick<Services, 'tokens'>,
+  refresh_token: string,
+  now: number,
+): Promise<string> {
   const { claims } = await services.tokens.verify(refresh_token, now);
   if (claims === null || claims.use !== 'refresh' || claims.session_id === null) throw refused();
   return claims.session_id;
@@ -72,7 +81,8 @@ export async function endSession(services: Pick<Services, 'db' | 'access'>, sess
 
 /** A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3 rule 4, rulings "ws tokens". */
 export async function mintWsToken(services: Needs, caller: Caller, now: number): Promise<SignedToken> {
-  if (caller.user_id === null || caller.credential_id === null) throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');
+  if (caller.user_id === null || caller.credential_id === null)
+    throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');
   const signed = await services.tokens.sign(
     { sub: caller.user_id, account_id: caller.account_id, session_id: null, use: 'ws' },
     now,
@@ -99,7 +109,11 @@ async function signPair(
   const { session_id, user_id, account_id, ends_at } = session;
   const claims = { sub: user_id, account_id, session_id };
   const left = ends_at - now;
-  const access = await tokens.sign({ ...claims, use: 'access' }, now, Math.min(settings.auth.access_token_expiration, left));
+  const access = await tokens.sign(
+    { ...claims, use: 'access' },
+    now,
+    Math.min(settings.auth.access_token_expiration, left),
+  );
   const refresh = await tokens.sign({ ...claims, use: 'refresh' }, now, left);
   return { session_id, user_id, access, refresh };
 }

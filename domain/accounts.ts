@@ -26,7 +26,14 @@ export type AccountEvent =
       membership_id: string;
       created_at: string;
     }
-  | { type: 'account:member_added'; account_id: string; membership_id: string; user_id: string; role_id: string; added_at: string }
+  | {
+      type: 'account:member_added';
+      account_id: string;
+      membership_id: string;
+      user_id: string;
+      role_id: string;
+      added_at: string;
+    }
   | { type: 'account:member_role_changed'; account_id: string; user_id: string; role_id: string; changed_at: string }
   | { type: 'account:member_removed'; account_id: string; membership_id: string; user_id: string; removed_at: string }
   | {
@@ -60,7 +67,7 @@ export type AccountCommand =
   | { type: 'account:add_member'; membership_id: string; user_id: string; role_id: string; now: string }
   | { type: 'account:change_member_role'; user_id: string; role_id: string; now: string }
   | { type: 'account:remove_member'; user_id: string; now: string }
-  | { type: 'account:set_feature_override'; flag: string; enabled: boolean | null; now: string };
+  | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string };
 
 export interface Account {
   account_id: string | null;
@@ -82,8 +89,13 @@ export const accountStream = (account_id: string): string => `account-${account_
 
 /** The four default roles under the given ids, ready for `account:created`. */
 export function seededRoles(role_ids: readonly string[]): AccountRole[] {
-  if (role_ids.length !== DEFAULT_ROLES.length) throw new Error(`an account is seeded with ${DEFAULT_ROLES.length} roles`);
-  return DEFAULT_ROLES.map((role, index) => ({ role_id: role_ids[index]!, ...role, permissions: [...role.permissions] }));
+  if (role_ids.length !== DEFAULT_ROLES.length)
+    throw new Error(`an account is seeded with ${DEFAULT_ROLES.length} roles`);
+  return DEFAULT_ROLES.map((role, index) => ({
+    role_id: role_ids[index]!,
+    ...role,
+    permissions: [...role.permissions],
+  }));
 }
 
 function decideAccount(state: Account, command: AccountCommand): AccountEvent[] {
@@ -116,11 +128,13 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       if (user_id === state.owner_id) throw new DomainError('OWNER_STAYS', { user_id });
       return [{ type: 'account:member_removed', account_id, membership_id, user_id, removed_at: now }];
     }
-    case 'account:set_feature_override': {
-      const { flag, enabled, now } = command;
-      if (!isKnownFlag(flag)) throw new DomainError('UNKNOWN_FLAG', { flag });
-      if ((state.overrides.get(flag) ?? null) === enabled) return [];
-      return [{ type: 'account:feature_override_set', account_id, flag, enabled, set_at: now }];
+    case 'account:set_feature_overrides': {
+      const { overrides, now } = command;
+      const unknown = Object.keys(overrides).find((flag) => !isKnownFlag(flag));
+      if (unknown !== undefined) throw new DomainError('UNKNOWN_FLAG', { flag: unknown });
+      return Object.entries(overrides)
+        .filter(([flag, enabled]) => (state.overrides.get(flag) ?? null) !== enabled)
+        .map(([flag, enabled]) => ({ type: 'account:feature_override_set', account_id, flag, enabled, set_at: now }));
     }
     default:
       return unreachable(command);
@@ -178,4 +192,8 @@ function requireAssignable(state: Account, role_id: string): void {
   if (slug === 'owner') throw new DomainError('ONE_OWNER', { role_id });
 }
 
-export const account: Decider<Account, AccountCommand, AccountEvent> = { initial: initialAccount, decide: decideAccount, evolve: evolveAccount };
+export const account: Decider<Account, AccountCommand, AccountEvent> = {
+  initial: initialAccount,
+  decide: decideAccount,
+  evolve: evolveAccount,
+};

@@ -23,10 +23,17 @@ export type ApiKeyEvent =
   | { type: 'api_key:renamed'; key_id: string; account_id: string; label: string; renamed_at: string }
   | { type: 'api_key:revoked'; key_id: string; account_id: string; revoked_at: string };
 
-export const API_KEY_EVENTS = ['api_key:created', 'api_key:renamed', 'api_key:revoked'] as const satisfies readonly ApiKeyEvent['type'][];
+export const API_KEY_EVENTS = [
+  'api_key:created',
+  'api_key:renamed',
+  'api_key:revoked',
+] as const satisfies readonly ApiKeyEvent['type'][];
 
 export type ApiKeyCommand =
-  | (Omit<Extract<ApiKeyEvent, { type: 'api_key:created' }>, 'type' | 'created_at'> & { type: 'api_key:create'; now: string })
+  | (Omit<Extract<ApiKeyEvent, { type: 'api_key:created' }>, 'type' | 'created_at'> & {
+      type: 'api_key:create';
+      now: string;
+    })
   | { type: 'api_key:rename'; label: string; now: string }
   | { type: 'api_key:revoke'; now: string };
 
@@ -45,7 +52,8 @@ function decideApiKey(state: ApiKey, command: ApiKeyCommand): ApiKeyEvent[] {
   if (command.type === 'api_key:create') {
     if (state.status !== 'none') throw new DomainError('KEY_EXISTS', { key_id: state.key_id });
     const { type: _type, now, ...key } = command;
-    if (key.expires_at !== null && Date.parse(key.expires_at) <= Date.parse(now)) throw new DomainError('EXPIRY_IN_THE_PAST');
+    if (key.expires_at !== null && Date.parse(key.expires_at) <= Date.parse(now))
+      throw new DomainError('EXPIRY_IN_THE_PAST');
     return [{ type: 'api_key:created', ...key, created_at: now }];
   }
   const { key_id, account_id } = state;
@@ -76,4 +84,8 @@ function evolveApiKey(state: ApiKey, event: ApiKeyEvent): ApiKey {
   }
 }
 
-export const apiKey: Decider<ApiKey, ApiKeyCommand, ApiKeyEvent> = { initial: initialApiKey, decide: decideApiKey, evolve: evolveApiKey };
+export const apiKey: Decider<ApiKey, ApiKeyCommand, ApiKeyEvent> = {
+  initial: initialApiKey,
+  decide: decideApiKey,
+  evolve: evolveApiKey,
+};

@@ -18,9 +18,27 @@ export type ConnectionEvent =
       channel_name: string;
       connected_at: string;
     }
-  | { type: 'connection:channel_disconnected'; account_id: string; connection_id: string; platform: Platform; disconnected_at: string }
-  | { type: 'connection:shop_connected'; account_id: string; connection_id: string; shop_domain: string; connected_at: string }
-  | { type: 'connection:shop_disconnected'; account_id: string; connection_id: string; shop_domain: string; disconnected_at: string };
+  | {
+      type: 'connection:channel_disconnected';
+      account_id: string;
+      connection_id: string;
+      platform: Platform;
+      disconnected_at: string;
+    }
+  | {
+      type: 'connection:shop_connected';
+      account_id: string;
+      connection_id: string;
+      shop_domain: string;
+      connected_at: string;
+    }
+  | {
+      type: 'connection:shop_disconnected';
+      account_id: string;
+      connection_id: string;
+      shop_domain: string;
+      disconnected_at: string;
+    };
 
 export const CONNECTION_EVENTS = [
   'connection:channel_connected',
@@ -78,12 +96,28 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
       const present = state.channels.get(command.platform);
       if (present === undefined) throw new DomainError('CONNECTION_NOT_FOUND', { platform: command.platform });
       const { connection_id } = present;
-      return [{ type: 'connection:channel_disconnected', account_id, connection_id, platform: command.platform, disconnected_at: now }];
+      return [
+        {
+          type: 'connection:channel_disconnected',
+          account_id,
+          connection_id,
+          platform: command.platform,
+          disconnected_at: now,
+        },
+      ];
     }
     case 'connection:connect_shop': {
       const shop_domain = normaliseShopDomain(command.shop_domain);
       if (state.shops.has(shop_domain)) return [];
-      return [{ type: 'connection:shop_connected', account_id, connection_id: command.connection_id, shop_domain, connected_at: now }];
+      return [
+        {
+          type: 'connection:shop_connected',
+          account_id,
+          connection_id: command.connection_id,
+          shop_domain,
+          connected_at: now,
+        },
+      ];
     }
     case 'connection:disconnect_shop': {
       const shop_domain = normaliseShopDomain(command.shop_domain);
@@ -119,4 +153,8 @@ function evolveConnection(state: Connections, event: ConnectionEvent): Connectio
   }
 }
 
-export const connections: Decider<Connections, ConnectionCommand, ConnectionEvent> = { initial: initialConnections, decide: decideConnection, evolve: evolveConnection };
+export const connections: Decider<Connections, ConnectionCommand, ConnectionEvent> = {
+  initial: initialConnections,
+  decide: decideConnection,
+  evolve: evolveConnection,
+};

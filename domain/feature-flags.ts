@@ -34,7 +34,10 @@ export const KNOWN_FLAGS: readonly KnownFlag[] = [
     'copyright_public_quick_check',
   ),
   ...PLATFORMS.flatMap((platform) =>
-    ['', ':login', ':channel', ':bot'].map((part): KnownFlag => ({ key: `platform:${platform}${part}`, category: 'platform' })),
+    ['', ':login', ':channel', ':bot'].map((part): KnownFlag => ({
+      key: `platform:${platform}${part}`,
+      category: 'platform',
+    })),
   ),
   ...keys('widget', 'chat_box', 'event_list', 'spotify_now_playing', 'obs_browser_source'),
   ...keys(

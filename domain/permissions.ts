@@ -8,7 +8,9 @@ type Actions = Readonly<Record<string, string>>;
 
 const registry = (resources: Actions): readonly string[] =>
   Object.freeze(
-    Object.entries(resources).flatMap(([resource, actions]) => actions.split(' ').map((action) => `${resource}:${action}`)),
+    Object.entries(resources).flatMap(([resource, actions]) =>
+      actions.split(' ').map((action) => `${resource}:${action}`),
+    ),
   );
 
 /** What a member may do in an account; 123 strings. Source: spec doc1 §5.10 (`music:*` is `spotify:*`, ruling c79). */

@@ -15,10 +15,16 @@ export type SystemKeyEvent =
     }
   | { type: 'system_key:revoked'; key_id: string; revoked_at: string };
 
-export const SYSTEM_KEY_EVENTS = ['system_key:created', 'system_key:revoked'] as const satisfies readonly SystemKeyEvent['type'][];
+export const SYSTEM_KEY_EVENTS = [
+  'system_key:created',
+  'system_key:revoked',
+] as const satisfies readonly SystemKeyEvent['type'][];
 
 export type SystemKeyCommand =
-  | (Omit<Extract<SystemKeyEvent, { type: 'system_key:created' }>, 'type' | 'created_at'> & { type: 'system_key:create'; now: string })
+  | (Omit<Extract<SystemKeyEvent, { type: 'system_key:created' }>, 'type' | 'created_at'> & {
+      type: 'system_key:create';
+      now: string;
+    })
   | { type: 'system_key:revoke'; now: string };
 
 export interface SystemKey {
@@ -48,4 +54,8 @@ function evolveSystemKey(_state: SystemKey, event: SystemKeyEvent): SystemKey {
   return { status: event.type === 'system_key:created' ? 'active' : 'revoked', key_id: event.key_id };
 }
 
-export const systemKey: Decider<SystemKey, SystemKeyCommand, SystemKeyEvent> = { initial: initialSystemKey, decide: decideSystemKey, evolve: evolveSystemKey };
+export const systemKey: Decider<SystemKey, SystemKeyCommand, SystemKeyEvent> = {
+  initial: initialSystemKey,
+  decide: decideSystemKey,
+  evolve: evolveSystemKey,
+};

@@ -12,7 +12,11 @@ export type UserEvent =
   | { type: 'user:admin_role_assigned'; user_id: string; role: string; assigned_at: string }
   | { type: 'user:admin_role_removed'; user_id: string; role: string; removed_at: string };
 
-export const USER_EVENTS = ['user:registered', 'user:admin_role_assigned', 'user:admin_role_removed'] as const satisfies readonly UserEvent['type'][];
+export const USER_EVENTS = [
+  'user:registered',
+  'user:admin_role_assigned',
+  'user:admin_role_removed',
+] as const satisfies readonly UserEvent['type'][];
 
 export type UserCommand =
   | { type: 'user:register'; user_id: string; display_name: string; avatar_url: string | null; now: string }
@@ -61,4 +65,8 @@ function evolveUser(state: User, event: UserEvent): User {
   }
 }
 
-export const user: Decider<User, UserCommand, UserEvent> = { initial: initialUser, decide: decideUser, evolve: evolveUser };
+export const user: Decider<User, UserCommand, UserEvent> = {
+  initial: initialUser,
+  decide: decideUser,
+  evolve: evolveUser,
+};

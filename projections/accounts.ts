@@ -17,7 +17,10 @@ export const accounts = projection<EventProjection>({
       for (const { data } of run.events) {
         if (run.type === 'account:created') continue;
         // Members' permissions or the account's features are others now: nobody may go on with what was remembered.
-        revocations.push({ account_id: String(data.account_id), ...(data.user_id ? { user_id: String(data.user_id) } : {}) });
+        revocations.push({
+          account_id: String(data.account_id),
+          ...(data.user_id ? { user_id: String(data.user_id) } : {}),
+        });
       }
     }
     await recordRevocations(tx, mode, revocations);

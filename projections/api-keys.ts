@@ -29,9 +29,10 @@ export const apiKeys = projection<EventProjection>({
           );
           break;
         case 'api_key:revoked':
-          await tx.query(`delete from api_keys k using jsonb_to_recordset($1::jsonb) as e (key_id uuid) where k.id = e.key_id`, [
-            rowsOf(run),
-          ]);
+          await tx.query(
+            `delete from api_keys k using jsonb_to_recordset($1::jsonb) as e (key_id uuid) where k.id = e.key_id`,
+            [rowsOf(run)],
+          );
           break;
         case 'account:member_removed':
           await tx.query(
@@ -46,7 +47,9 @@ export const apiKeys = projection<EventProjection>({
     await recordRevocations(
       tx,
       mode,
-      batch.filter((event) => event.type === 'api_key:revoked').map((event) => ({ credential_id: String(event.data.key_id) })),
+      batch
+        .filter((event) => event.type === 'api_key:revoked')
+        .map((event) => ({ credential_id: String(event.data.key_id) })),
     );
     return [];
   },

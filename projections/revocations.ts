@@ -8,7 +8,11 @@ export interface Revocation {
 }
 
 /** Tells every node, in the projection's own transaction, what no longer holds. A rebuild tells nothing: it was told when it happened. */
-export async function recordRevocations(tx: Queryable, mode: ApplyMode, revocations: readonly Revocation[]): Promise<void> {
+export async function recordRevocations(
+  tx: Queryable,
+  mode: ApplyMode,
+  revocations: readonly Revocation[],
+): Promise<void> {
   if (mode.rebuilding || revocations.length === 0) return;
   await tx.query(
     `insert into revocations (credential_id, user_id, account_id)

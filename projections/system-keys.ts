@@ -21,15 +21,18 @@ export const systemKeys = projection<EventProjection>({
           [rowsOf(run)],
         );
       } else {
-        await tx.query(`delete from system_keys k using jsonb_to_recordset($1::jsonb) as e (key_id uuid) where k.id = e.key_id`, [
-          rowsOf(run),
-        ]);
+        await tx.query(
+          `delete from system_keys k using jsonb_to_recordset($1::jsonb) as e (key_id uuid) where k.id = e.key_id`,
+          [rowsOf(run)],
+        );
       }
     }
     await recordRevocations(
       tx,
       mode,
-      batch.filter((event) => event.type === 'system_key:revoked').map((event) => ({ credential_id: String(event.data.key_id) })),
+      batch
+        .filter((event) => event.type === 'system_key:revoked')
+        .map((event) => ({ credential_id: String(event.data.key_id) })),
     );
     return [];
   },

@@ -41,7 +41,9 @@ export const users = projection<EventProjection>({
     await recordRevocations(
       tx,
       mode,
-      batch.filter((event) => event.type.startsWith('user:admin_role_')).map((event) => ({ user_id: String(event.data.user_id) })),
+      batch
+        .filter((event) => event.type.startsWith('user:admin_role_'))
+        .map((event) => ({ user_id: String(event.data.user_id) })),
     );
     return [];
   },

@@ -22,7 +22,9 @@ function effective(caller: Caller) {
 
 const EffectivePermissions = z
   .object({
-    permissions: z.array(z.string()).describe('Account scope: of the active account for a session, its own scope for a key'),
+    permissions: z
+      .array(z.string())
+      .describe('Account scope: of the active account for a session, its own scope for a key'),
     admin_permissions: z.array(z.string()),
     user_permissions: z.array(z.string()),
   })

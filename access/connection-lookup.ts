@@ -1,0 +1,94 @@
+import { LRUCache } from 'lru-cache';
+import type { Platform } from '../domain/vendors';
+import type { Database } from '../engines/postgres/port';
+import type { Relay } from '../engines/relay/port';
+import type { ConnectedAccount, ConnectionLookup } from './connections';
+import type { SecretBox } from './services';
+
+/** Relay topic on which the key of a changed connection travels. */
+const CHANGED = 'connections';
+const channelKey = (platform: string, platform_channel_id: string) => `${platform}:${platform_channel_id}`;
+const shopKey = (shop_domain: string) => `shopify:${shop_domain}`;
+
+/** Tells every node that a channel's connections are others now. At most once: the lookup's short memory is the net behind it. */
+export const announceChannel = (relay: Relay, platform: Platform, platform_channel_id: string): Promise<void> =>
+  relay.publish(CHANGED, channelKey(platform, platform_channel_id));
+/** The same for a shop, by its normalised domain. */
+export const announceShop = (relay: Relay, shop_domain: string): Promise<void> =>
+  relay.publish(CHANGED, shopKey(shop_domain));
+
+const KNOWN_MS = 5000;
+/** Shorter: what arrives just after a channel was connected must not be dropped as unknown for long. */
+const UNKNOWN_MS = 1000;
+
+/**
+ * {@link ConnectionLookup} over the read model, with a memory of a few seconds that changed connections clear; `none` is remembered too.
+ * `close` ends its subscription.
+ */
+export function createConnectionLookup(deps: {
+  db: Database;
+  secrets: SecretBox;
+  relay: Relay;
+}): ConnectionLookup & { close(): void } {
+  const { db, secrets } = deps;
+  const remembered = new LRUCache<string, readonly ConnectedAccount[]>({ max: 50_000, ttl: KNOWN_MS });
+  const loading = new Map<string, Promise<readonly ConnectedAccount[]>>();
+  const unsubscribe = deps.relay.subscribe(CHANGED, (key) => {
+    remembered.delete(key);
+    // A load that began before the change must not be remembered after it.
+    loading.delete(key);
+  });
+
+  function find(key: string, load: () => Promise<readonly ConnectedAccount[]>): Promise<readonly ConnectedAccount[]> {
+    const known = remembered.get(key);
+    if (known) return Promise.resolve(known);
+    const under_way = loading.get(key);
+    if (under_way) return under_way;
+    const started: Promise<readonly ConnectedAccount[]> = load().then(
+      (accounts) => {
+        if (loading.get(key) === started) {
+          loading.delete(key);
+          remembered.set(key, accounts, { ttl: accounts.length > 0 ? KNOWN_MS : UNKNOWN_MS });
+        }
+        return accounts;
+      },
+      (error: unknown) => {
+        if (loading.get(key) === started) loading.delete(key);
+        throw error;
+      },
+    );
+    loading.set(key, started);
+    return started;
+  }
+
+  return {
+    byChannel: (platform, platform_channel_id) =>
+      find(channelKey(platform, platform_channel_id), async () => {
+        const rows = await db.query(
+          `select account_id from channel_connections
+           where platform = $1 and platform_channel_id = $2 order by connected_at, id`,
+          [platform, platform_channel_id],
+          'connections-by-channel',
+        );
+        return rows.map(({ account_id }) => ({ account_id, secret: null }));
+      }),
+
+    async byShopDomain(shop_domain) {
+      const [account] = await find(shopKey(shop_domain), async () => {
+        const rows = await db.query(
+          `select c.account_id, s.sealed from shop_connections c
+           left join connection_secrets s on s.connection_id = c.id where c.shop_domain = $1`,
+          [shop_domain],
+          'connections-by-shop',
+        );
+        return rows.map(({ account_id, sealed }) => ({
+          account_id,
+          secret: sealed === null ? null : secrets.open(sealed),
+        }));
+      });
+      return account ?? null;
+    },
+
+    close: unsubscribe,
+  };
+}

@@ -1,0 +1,236 @@
+import { randomBytes } from 'node:crypto';
+import { v7 } from 'uuid';
+import type { Caller, RequestContext } from '../access/caller';
+import { announceChannel, announceShop } from '../access/connection-lookup';
+import { handle, load } from '../access/handle';
+import { generateKey, type KeyKind } from '../access/keys';
+import { anonymous } from '../access/resolve';
+import type { Services } from '../access/services';
+import { account, accountStream } from '../domain/accounts';
+import { apiKey, apiKeyStream } from '../domain/api-keys';
+import { connections, connectionsStream } from '../domain/connections';
+import type { Decider, DomainEvent } from '../domain/decider';
+import { DomainError } from '../domain/errors';
+import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
+import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, DEFAULT_ROLES } from '../domain/permissions';
+import { reserve } from '../domain/reservations';
+import { systemKey, systemKeyStream } from '../domain/system-keys';
+import { user, userStream } from '../domain/users';
+import type { Platform } from '../domain/vendors';
+
+/** One demo user and the account that the user owns. */
+export interface DemoOwner {
+  user_id: string;
+  account_id: string;
+}
+
+/** What the first start decided, kept sealed in the database, so that each start of any node shows the same. */
+export interface DemoData {
+  owner: DemoOwner;
+  other: DemoOwner;
+  channels: Record<Platform, { connection_id: string; platform_channel_id: string }>;
+  shop: { connection_id: string; shop_domain: string; secret: string };
+  user_api_key: DemoKey;
+  system_key: DemoKey;
+}
+
+interface DemoKey {
+  key_id: string;
+  key: string;
+  hash: string;
+  prefix: string;
+}
+
+type Needs = Pick<Services, 'db' | 'events' | 'commit' | 'secrets' | 'relay'>;
+
+const CHANNELS: Record<Platform, string> = {
+  twitch: '141981764',
+  youtube: 'UCLumioDemoChannel000001',
+  kick: '987650001',
+  trovo: '100000021',
+};
+const SHOP_DOMAIN = 'lumio-demo.myshopify.com';
+/** Any number; nodes that start together make one set of demo data. */
+const DEMO_LOCK = 7_070_007;
+
+/**
+ * Demo data of development: a user with an account that is connected to one channel of each platform and to one shop, and a second,
+ * unrelated user and account; every feature on for both, the super admin role for the first alone. Every step is taken again on each
+ * start and changes nothing where it was taken before, so a start that was cut off is made good by the next. Source: design §9, spec
+ * rulings "demo data".
+ */
+export async function ensureDemoData(services: Needs): Promise<DemoData> {
+  return services.db.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [DEMO_LOCK]);
+    const data = await plan(services);
+    await makeOwner(services, data.owner, 'Demo Streamer', 'Demo Account');
+    await makeOwner(services, data.other, 'Other Streamer', 'Other Account');
+    await take(
+      services,
+      user,
+      userStream(data.owner.user_id),
+      { type: 'user:assign_admin_role', role: 'super-admin', now: now() },
+      ['users'],
+    );
+    await connect(services, data);
+    await makeKeys(services, data);
+    return data;
+  });
+}
+
+async function plan(services: Needs): Promise<DemoData> {
+  const [row] = await services.db.query(`select value from installation where name = 'demo'`);
+  const data = row ? (JSON.parse(services.secrets.open(row.value)) as DemoData) : newPlan();
+  const key = await load(services.events, apiKey, apiKeyStream(data.user_api_key.key_id));
+  const system = await load(services.events, systemKey, systemKeyStream(data.system_key.key_id));
+  // A demo key that someone revoked stays revoked; the next start shows another.
+  if (key?.state.status === 'revoked') data.user_api_key = newKey('user_api_key');
+  if (system?.state.status === 'revoked') data.system_key = newKey('system_key');
+  await services.db.query(
+    `insert into installation (name, value) values ('demo', $1) on conflict (name) do update set value = excluded.value`,
+    [services.secrets.seal(JSON.stringify(data))],
+  );
+  return data;
+}
+
+function newPlan(): DemoData {
+  const channels = Object.entries(CHANNELS).map(([platform, platform_channel_id]) => [
+    platform,
+    { connection_id: v7(), platform_channel_id },
+  ]);
+  return {
+    owner: { user_id: v7(), account_id: v7() },
+    other: { user_id: v7(), account_id: v7() },
+    channels: Object.fromEntries(channels) as DemoData['channels'],
+    shop: { connection_id: v7(), shop_domain: SHOP_DOMAIN, secret: randomBytes(32).toString('hex') },
+    user_api_key: newKey('user_api_key'),
+    system_key: newKey('system_key'),
+  };
+}
+
+const newKey = (kind: KeyKind): DemoKey => ({ key_id: v7(), ...generateKey(kind) });
+
+async function makeOwner(
+  services: Needs,
+  { user_id, account_id }: DemoOwner,
+  display_name: string,
+  name: string,
+): Promise<void> {
+  const register = { type: 'user:register', user_id, display_name, avatar_url: null, now: now() } as const;
+  await take(services, user, userStream(user_id), register, ['users']);
+  const create = {
+    type: 'account:create',
+    account_id,
+    name,
+    owner_id: user_id,
+    membership_id: v7(),
+    role_ids: DEFAULT_ROLES.map(() => v7()),
+    now: now(),
+  } as const;
+  await take(services, account, accountStream(account_id), create, ['accounts']);
+  const flags = KNOWN_FLAGS.filter((flag) => PLAN_CATEGORIES.has(flag.category)).map((flag) => [flag.key, true]);
+  const overrides = {
+    type: 'account:set_feature_overrides',
+    overrides: Object.fromEntries(flags),
+    now: now(),
+  } as const;
+  await take(services, account, accountStream(account_id), overrides, ['accounts']);
+}
+
+async function connect(services: Needs, { owner, channels, shop }: DemoData): Promise<void> {
+  const { account_id } = owner;
+  for (const [platform, channel] of Object.entries(channels) as [Platform, DemoData['channels'][Platform]][]) {
+    const command = {
+      type: 'connection:connect_channel',
+      account_id,
+      platform,
+      channel_name: 'lumio_demo',
+      now: now(),
+    } as const;
+    await take(services, connections, connectionsStream(account_id), { ...command, ...channel }, ['connections']);
+    await announceChannel(services.relay, platform, channel.platform_channel_id);
+  }
+  await services.db.query(
+    `insert into connection_secrets (connection_id, sealed) values ($1, $2)
+     on conflict (connection_id) do update set sealed = excluded.sealed, changed_at = now()`,
+    [shop.connection_id, services.secrets.seal(shop.secret)],
+  );
+  await handle(asOperator(), services, {
+    decider: connections,
+    stream: connectionsStream(account_id),
+    command: {
+      type: 'connection:connect_shop',
+      account_id,
+      connection_id: shop.connection_id,
+      shop_domain: shop.shop_domain,
+      now: now(),
+    },
+    projections: ['connections'],
+    reservations: () => [reserve('shop_domain', shop.shop_domain, account_id)],
+  });
+  await announceShop(services.relay, shop.shop_domain);
+}
+
+async function makeKeys(services: Needs, { owner, user_api_key, system_key }: DemoData): Promise<void> {
+  const of = ({ key_id, hash, prefix }: DemoKey) => ({
+    key_id,
+    key_hash: hash,
+    key_prefix: prefix,
+    label: 'Demo',
+    now: now(),
+  });
+  await take(
+    services,
+    apiKey,
+    apiKeyStream(user_api_key.key_id),
+    { type: 'api_key:create', ...of(user_api_key), ...owner, permissions: [...ACCOUNT_PERMISSIONS], expires_at: null },
+    ['api-keys'],
+  );
+  const resources = new Set(
+    [...ACCOUNT_PERMISSIONS, ...ADMIN_PERMISSIONS].map((name) => `${name.slice(0, name.indexOf(':'))}:*`),
+  );
+  await take(
+    services,
+    systemKey,
+    systemKeyStream(system_key.key_id),
+    { type: 'system_key:create', ...of(system_key), permissions: [...resources] },
+    ['system-keys'],
+  );
+}
+
+/** Takes a step unless it was taken before. */
+async function take<S, C, E extends DomainEvent>(
+  services: Needs,
+  decider: Decider<S, C, E>,
+  stream: string,
+  command: C,
+  projections: readonly string[],
+): Promise<void> {
+  try {
+    await handle(asOperator(), services, { decider, stream, command, projections });
+  } catch (error) {
+    if (!(error instanceof DomainError) || !TAKEN_BEFORE.has(error.reason)) throw error;
+  }
+}
+
+const TAKEN_BEFORE: ReadonlySet<string> = new Set([
+  'USER_EXISTS',
+  'ACCOUNT_EXISTS',
+  'KEY_EXISTS',
+  'PLATFORM_ALREADY_CONNECTED',
+]);
+const now = () => new Date().toISOString();
+
+/** The start itself, as events name who did it. */
+function asOperator(): { caller: Caller; context: RequestContext } {
+  return {
+    caller: {
+      ...anonymous('127.0.0.1'),
+      kind: 'system_key',
+      credential_id: 'demo-data',
+      rate_bucket: 'system',
+      rate_limit: null,
+    },
+    context: { correlation_id: v7(), trace: null, ip: '127.0.0.1', now: Date.now(), idempotency_seed: null },
+  };
+}
