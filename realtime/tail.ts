@@ -1,0 +1,106 @@
+import type { Logger } from '../engines/log/port';
+import type { Wakeups } from '../engines/wakeups/port';
+import type { StoredMessage } from './envelopes';
+import type { RealtimeMetrics } from './metrics';
+import type { Outbox } from './outbox';
+
+const POLL_MS = 1_000;
+/** Pages adapt between these: rows may be a hundred bytes or two megabytes. */
+const PAGE = { least: 8, first: 128, most: 1_000, bytes: 8 * 1024 * 1024 } as const;
+const RETRY = { first_ms: 50, most_ms: 2_000 } as const;
+
+export interface TailDeps {
+  outbox: Outbox;
+  wakeups: Wakeups;
+  log: Logger;
+  metrics: RealtimeMetrics;
+  deliver(message: StoredMessage): void;
+  /** True while the fan-out has more than enough to write. */
+  saturated(): boolean;
+}
+
+/**
+ * Reads the outbox of all channels once per node, from its head at the start on. Woken by the projector; polls each second in case a
+ * wake-up was lost. A database that goes away is waited for, and reading goes on after the last id: nothing is lost or repeated.
+ */
+export class Tail {
+  private after = -1;
+  private limit: number = PAGE.first;
+  private stopped = false;
+  private woken = false;
+  private wake: (() => void) | null = null;
+  /** Settles when the starting point is known: messages committed after that are delivered. */
+  readonly ready: Promise<void>;
+  private started: () => void = () => undefined;
+  private readonly end_wakeups: () => void;
+  private readonly done: Promise<void>;
+
+  constructor(private readonly deps: TailDeps) {
+    this.end_wakeups = deps.wakeups.on('outbox', () => {
+      this.woken = true;
+      this.wake?.();
+    });
+    this.ready = new Promise((resolve) => (this.started = resolve));
+    this.done = this.run();
+  }
+
+  private async run(): Promise<void> {
+    let retry_ms: number = RETRY.first_ms;
+    while (!this.stopped) {
+      try {
+        if (this.after < 0) {
+          this.after = await this.deps.outbox.newest();
+          this.started();
+        }
+        this.woken = false;
+        const rows = await this.deps.outbox.tail(this.after, this.limit);
+        retry_ms = RETRY.first_ms;
+        if (rows.length > 0) this.take(rows);
+        if (rows.length < this.limit && !this.woken) await this.pause(POLL_MS);
+        while (this.deps.saturated() && !this.stopped) await new Promise((resolve) => setTimeout(resolve, 5));
+      } catch (error) {
+        if (this.stopped) return;
+        this.deps.log.warn({ err: error, after: this.after }, 'the outbox cannot be read; trying again');
+        await this.pause(retry_ms);
+        retry_ms = Math.min(retry_ms * 2, RETRY.most_ms);
+      }
+    }
+  }
+
+  private take(rows: StoredMessage[]): void {
+    let bytes = 0;
+    for (const row of rows) {
+      bytes += row.data.length;
+      // The place moves first: a row that cannot be delivered must not be read for ever.
+      this.after = row.id;
+      try {
+        this.deps.deliver(row);
+      } catch (error) {
+        this.deps.log.error({ err: error, channel: row.channel, seq: row.seq }, 'a message could not be delivered');
+      }
+    }
+    if (bytes > PAGE.bytes) this.limit = Math.max(PAGE.least, Math.floor((rows.length * PAGE.bytes) / bytes));
+    else if (rows.length === this.limit) this.limit = Math.min(PAGE.most, this.limit * 2);
+    this.deps.metrics.tail_rows.inc(rows.length);
+    const lag = (Date.now() - Date.parse(rows[rows.length - 1]!.created_at)) / 1000;
+    this.deps.metrics.tail_lag.set(Math.max(0, lag));
+  }
+
+  private async pause(ms: number): Promise<void> {
+    if (this.stopped) return;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.wake = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+    clearTimeout(timer);
+    this.wake = null;
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.end_wakeups();
+    this.wake?.();
+    await this.done;
+  }
+}

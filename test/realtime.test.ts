@@ -1,0 +1,364 @@
+import { createLocalRelay } from '../engines/relay/local';
+import { testDatabase, type TestDatabase } from './support/database';
+import { ACCOUNT, caller, Client, OTHER_ACCOUNT, publish, realtimeNode, refused, type RealtimeNode } from './support/realtime';
+
+const EVENTS = `events:${ACCOUNT}`;
+let t: TestDatabase;
+let node: RealtimeNode;
+
+beforeAll(async () => {
+  t = await testDatabase();
+  node = await realtimeNode(t);
+});
+afterAll(async () => {
+  await node?.stop();
+  await t?.drop();
+});
+
+describe('the upgrade', () => {
+  test('without a credential the caller is anonymous; with one, header and query both work', async () => {
+    for (const [token, options] of [
+      [null, {}],
+      ['good', {}],
+      [null, { headers: { authorization: 'Bearer good' } }],
+    ] as const) {
+      const client = await Client.open(node.url, token, options);
+      expect(client.messages[0]).toEqual({ type: 'welcome', session_id: expect.stringMatching(/^[0-9a-f-]{36}$/), server_version: '1.2.3' });
+      client.end();
+    }
+  });
+
+  test.each([
+    ['expired', 'TOKEN_EXPIRED'],
+    ['forged', 'UNAUTHORIZED'],
+  ])('a failing credential (%s) is answered 401 before the switch', async (token, error) => {
+    for (const answer of [
+      await refused(`${node.url}?token=${token}`),
+      await refused(node.url, { headers: { authorization: `Bearer ${token}` } }),
+    ]) {
+      expect(answer.status).toBe(401);
+      expect(answer.body).toEqual({ error, message: expect.any(String) });
+      expect(answer.headers['content-type']).toMatch(/^application\/json/);
+    }
+  });
+
+  test('another site is refused, the same host and listed origins are not', async () => {
+    expect((await refused(node.url, { headers: { origin: 'https://evil.example' } })).status).toBe(403);
+    expect((await refused(node.url, { headers: { origin: 'null' } })).status).toBe(403);
+    for (const origin of ['https://app.example', node.url.replace('ws:', 'http:').replace('/v1/ws', '')]) {
+      (await Client.open(node.url, 'good', { headers: { origin } })).end();
+    }
+  });
+
+  test('other paths and too many headers are refused', async () => {
+    expect((await refused(node.url.replace('/v1/ws', '/v1/other'))).status).toBe(404);
+    const headers = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`x-${i}`, 'y']));
+    expect((await refused(node.url, { headers })).status).toBe(431);
+  });
+
+  test('a bucket that is empty answers 429 with the time to wait', async () => {
+    const limited = await realtimeNode(t, { admit: async () => ({ retry_after_seconds: 7 }) });
+    const answer = await refused(`${limited.url}?token=good`);
+    expect([answer.status, answer.body.error, answer.headers['retry-after']]).toEqual([429, 'RATE_LIMIT_EXCEEDED', '7']);
+    await limited.stop();
+  });
+
+  test('a database that cannot say who it is answers 503', async () => {
+    const broken = await realtimeNode(t, { resolve: () => Promise.reject(new Error('no database')) });
+    expect((await refused(`${broken.url}?token=good`)).status).toBe(503);
+    await broken.stop();
+  });
+});
+
+describe('messages', () => {
+  test('ping, subscribe, its repeat, an event, unsubscribe', async () => {
+    const client = await Client.open(node.url);
+    expect(await client.ask({ type: 'ping' }, 'pong')).toEqual({ type: 'pong' });
+    const first = await client.subscribe(EVENTS);
+    expect(first).toEqual({ type: 'subscribed', channel: EVENTS, id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/) });
+    expect(await client.subscribe(EVENTS)).toEqual(first);
+    await publish(t, node, EVENTS, [{ big: 1 }]);
+    const event = await client.next((message) => message.type === 'event', 'the event');
+    const [epoch, seq] = first.id!.split('-');
+    expect(event).toEqual({ type: 'event', id: `${epoch}-${Number(seq) + 1}`, channel: EVENTS, event_type: 'kick:follower', data: { big: 1 } });
+    expect(await client.ask({ type: 'unsubscribe', channel: EVENTS }, 'unsubscribed')).toEqual({ type: 'unsubscribed', channel: EVENTS });
+    await publish(t, node, EVENTS, [{ big: 2 }]);
+    const witness = await Client.open(node.url);
+    const head = (await witness.subscribe(EVENTS)).id!;
+    await publish(t, node, EVENTS, [{ big: 3 }]);
+    await witness.next((message) => message.data?.big === 3, 'the third');
+    expect(head).toMatch(/-\d+$/);
+    await client.ask({ type: 'ping' }, 'pong');
+    expect(client.events(EVENTS)).toEqual([{ big: 1 }]);
+    client.end();
+    witness.end();
+  });
+
+  test('stored data is sent as it was stored, byte for byte', async () => {
+    const client = await Client.open(node.url);
+    await client.subscribe(EVENTS);
+    const frames: string[] = [];
+    client.ws.on('message', (data) => frames.push(data.toString()));
+    await t.db.query('select outbox_write($1, $2, $3)', [[EVENTS], ['shopify:order'], ['{"id":820982911946154508, "ä":"\\u00e4😀"}']]);
+    node.wakeups.notify('outbox');
+    await client.next((message) => message.event_type === 'shopify:order', 'the order');
+    expect(frames.at(-1)).toContain('"data":{"id":820982911946154508, "ä":"\\u00e4😀"}}');
+    client.end();
+  });
+
+  test.each([
+    [`chat:${ACCOUNT}`, 'chat:message'],
+    [`automations:${ACCOUNT}`, 'automation'],
+    [EVENTS, 'event'],
+  ])('%s carries type %s', async (channel, type) => {
+    const client = await Client.open(node.url);
+    await client.subscribe(channel);
+    await publish(t, node, channel, [{ n: 1 }]);
+    expect(await client.next((message) => message.data !== undefined, 'the message')).toMatchObject({ type, channel, event_type: 'kick:follower', data: { n: 1 } });
+    client.end();
+  });
+
+  test.each(['', '{', '[]', 'null', '"ping"', '{"type":"nope"}', '{"type":"subscribe"}', '{"type":"subscribe","channel":5}', '{"type":"subscribe","channel":"a:b","since":5}', '{"type":"broadcast","channel":"a:b"}'])(
+    'INVALID_FORMAT for %s, and the session stays',
+    async (text) => {
+      const client = await Client.open(node.url);
+      client.send(text);
+      expect(await client.next((message) => message.type === 'error', 'the error')).toMatchObject({ code: 'INVALID_FORMAT', message: expect.any(String) });
+      await client.ask({ type: 'ping' }, 'pong');
+      client.end();
+    },
+  );
+
+  test('binary frames are INVALID_FORMAT, frames over 64 KiB MESSAGE_TOO_LARGE; the session stays', async () => {
+    const client = await Client.open(node.url);
+    client.ws.send(Buffer.from('{"type":"ping"}'));
+    expect((await client.next((message) => message.type === 'error', 'the error')).code).toBe('INVALID_FORMAT');
+    const exact = JSON.stringify({ type: 'ping', pad: '' });
+    client.send(JSON.stringify({ type: 'ping', pad: 'x'.repeat(65_536 - exact.length) }));
+    await client.next((message) => message.type === 'pong', 'the pong to exactly 64 KiB');
+    client.send(JSON.stringify({ type: 'ping', pad: 'x'.repeat(65_537 - exact.length) }));
+    expect((await client.next((message) => message.code === 'MESSAGE_TOO_LARGE', 'the error')).type).toBe('error');
+    await client.ask({ type: 'ping' }, 'pong');
+    client.end();
+  });
+
+  test('absurd sizes and tiny fragments close with 1009, after the error', async () => {
+    const big = await Client.open(node.url);
+    big.send('x'.repeat(300 * 1024));
+    expect(await big.closed()).toBe(1009);
+    expect(big.messages.at(-1)).toMatchObject({ type: 'error', code: 'MESSAGE_TOO_LARGE' });
+    const tiny = await Client.open(node.url);
+    for (let i = 0; i < 400; i += 1) tiny.ws.send('x', { fin: false });
+    expect(await tiny.closed()).toBe(1009);
+    await (await Client.open(node.url)).ask({ type: 'ping' }, 'pong');
+  });
+
+  test('fragments of one message are joined; Ping control frames are answered', async () => {
+    const client = await Client.open(node.url);
+    client.ws.send('{"type":', { fin: false });
+    client.ws.send('"ping"}', { fin: true });
+    await client.next((message) => message.type === 'pong', 'pong');
+    const answered = new Promise<string>((resolve) => client.ws.once('pong', (data) => resolve(data.toString())));
+    client.ws.ping('are you there');
+    expect(await answered).toBe('are you there');
+    client.end();
+  });
+});
+
+describe('gates', () => {
+  const install = '0190a000-0000-7000-8000-0000000000aa';
+  test.each([
+    [`events:${OTHER_ACCOUNT}`],
+    [`history:${ACCOUNT}`],
+    ['nothing:here'],
+    ['events:'],
+    ['events'],
+    [`events:${ACCOUNT}x`],
+    ['x'.repeat(10_000)],
+    [`overlay:key`],
+    [`widget:id`],
+    [`ext-storage:${install}`],
+    [`presence:widget:1`],
+    [`sounds:${OTHER_ACCOUNT}`],
+  ])('UNAUTHORIZED on %s', async (channel) => {
+    const client = await Client.open(node.url);
+    expect(await client.subscribe(channel)).toMatchObject({ type: 'error', code: 'UNAUTHORIZED' });
+    client.end();
+  });
+
+  test('the anonymous get public channels and nothing else', async () => {
+    const client = await Client.open(node.url, null);
+    for (const channel of [EVENTS, 'overlay:k', 'widget:w', `sounds:${ACCOUNT}`, 'presence:widget:1']) {
+      expect(await client.subscribe(channel)).toMatchObject({ type: 'error', code: 'UNAUTHORIZED', channel });
+    }
+    for (const channel of ['login-assignments:1', 'ideas:list', `ideas:${install}`, 'public-stats:kick:99']) {
+      expect(await client.subscribe(channel)).toMatchObject({ type: 'subscribed', channel });
+    }
+    client.end();
+  });
+
+  test('FEATURE_DISABLED only for those who are authorized', async () => {
+    node.off.add('feature:events').add('system:public_stats').add('system:ideas_hub_public');
+    const client = await Client.open(node.url);
+    expect(await client.subscribe(EVENTS)).toMatchObject({ type: 'error', code: 'FEATURE_DISABLED' });
+    expect(await client.subscribe(`events:${OTHER_ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(await client.subscribe('public-stats:kick:99')).toMatchObject({ code: 'FEATURE_DISABLED' });
+    expect(await client.subscribe('ideas:list')).toMatchObject({ code: 'FEATURE_DISABLED' });
+    expect(await client.ask({ type: 'broadcast', channel: EVENTS, payload: '{}' }, 'error')).toMatchObject({ code: 'FEATURE_DISABLED' });
+    node.off.clear();
+    client.end();
+  });
+
+  test('a system key goes by its grants on any account', async () => {
+    node.callers.set('system', caller({ kind: 'system_key', account_id: null, permissions: new Set(['events:*']) }));
+    const client = await Client.open(node.url, null, { headers: { authorization: 'Bearer system' } });
+    expect(await client.subscribe(`events:${OTHER_ACCOUNT}`)).toMatchObject({ type: 'subscribed' });
+    expect(await client.subscribe(`chat:${OTHER_ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+    client.end();
+  });
+
+  test('bound tokens reach their own resource; c16 for extensions', async () => {
+    const own = await realtimeNode(t, {
+      resources: {
+        overlay: async (id) => ({ account_id: ACCOUNT, bound: id === 'mine', owned: false }),
+        extension_install: async (id) => ({ account_id: ACCOUNT, bound: id === install, owned: false }),
+      },
+    });
+    own.callers.set('overlay', caller({ kind: 'overlay', permissions: new Set() }));
+    own.callers.set('extension', caller({ kind: 'extension', permissions: new Set(['events:read']) }));
+    const overlay = await Client.open(own.url, 'overlay');
+    expect(await overlay.subscribe('overlay:mine')).toMatchObject({ type: 'subscribed' });
+    expect(await overlay.subscribe('overlay:other')).toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(await overlay.subscribe(`sounds:${ACCOUNT}`)).toMatchObject({ type: 'subscribed' });
+    const extension = await Client.open(own.url, 'extension');
+    expect(await extension.subscribe(`ext-storage:${install}`)).toMatchObject({ type: 'subscribed' });
+    expect(await extension.subscribe(`ext-storage:${ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(await extension.subscribe(EVENTS)).toMatchObject({ type: 'subscribed' });
+    expect(await extension.subscribe(`chat:${ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+    await own.stop();
+  });
+
+  test('a flag that cannot be read is SUBSCRIBE_FAILED', async () => {
+    const broken = await realtimeNode(t, { features: { enabled: () => Promise.reject(new Error('no database')) } });
+    const client = await Client.open(broken.url);
+    expect(await client.subscribe(EVENTS)).toMatchObject({ type: 'error', code: 'SUBSCRIBE_FAILED' });
+    await client.ask({ type: 'ping' }, 'pong');
+    await broken.stop();
+  });
+});
+
+describe('broadcast', () => {
+  test('reaches every subscriber on every node, wrapped', async () => {
+    const relay = createLocalRelay();
+    const a = await realtimeNode(t, { relay });
+    const b = await realtimeNode(t, { relay });
+    const sender = await Client.open(a.url);
+    const near = await Client.open(a.url);
+    const far = await Client.open(b.url);
+    await Promise.all([near.subscribe(EVENTS), far.subscribe(EVENTS)]);
+    sender.send({ type: 'broadcast', channel: EVENTS, payload: '{"type":"my:thing","n":820982911946154508}' });
+    sender.send({ type: 'broadcast', channel: EVENTS, payload: '[1]' });
+    for (const client of [near, far]) {
+      await client.next((message) => message.event_type === 'broadcast', 'the broadcast');
+      const [first, second] = client.messages.filter((message) => message.type === 'event');
+      expect(first).toEqual({ type: 'event', channel: EVENTS, event_type: 'my:thing', data: expect.objectContaining({ type: 'my:thing' }) });
+      expect(second).toEqual({ type: 'event', channel: EVENTS, event_type: 'broadcast', data: [1] });
+    }
+    await a.stop();
+    await b.stop();
+  });
+
+  test.each([
+    [EVENTS, '{', 'INVALID_FORMAT'],
+    [EVENTS, '', 'INVALID_FORMAT'],
+    [`chat:${ACCOUNT}`, '{}', 'UNAUTHORIZED'],
+    [`events:${OTHER_ACCOUNT}`, '{}', 'UNAUTHORIZED'],
+    [`history:${ACCOUNT}`, '{}', 'UNAUTHORIZED'],
+    ['login-assignments:1', '{}', 'UNAUTHORIZED'],
+    ['nothing', '{}', 'UNAUTHORIZED'],
+  ])('to %s with %s is %s', async (channel, payload, code) => {
+    const client = await Client.open(node.url);
+    expect(await client.ask({ type: 'broadcast', channel, payload }, 'error')).toMatchObject({ code });
+    client.end();
+  });
+});
+
+describe('the end of a session', () => {
+  test('an expired credential: TOKEN_EXPIRED, then 4401', async () => {
+    node.callers.set('short', caller({ expires_at: Date.now() + 1_500 }));
+    const client = await Client.open(node.url, 'short');
+    expect(await client.closed()).toBe(4401);
+    expect(client.close_reason).toBe('TOKEN_EXPIRED');
+    expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'TOKEN_EXPIRED' });
+  });
+
+  test('a revoked credential: TOKEN_REVOKED, then 4401; its neighbours stay', async () => {
+    node.callers.set('doomed', caller({ credential_id: 'doomed' }));
+    node.callers.set('lapsed', caller({ credential_id: 'lapsed', user_id: 'u2' }));
+    const doomed = await Client.open(node.url, 'doomed');
+    const lapsed = await Client.open(node.url, 'lapsed');
+    const other = await Client.open(node.url);
+    node.revoke({ credential_id: 'doomed' });
+    node.ended.add('lapsed');
+    node.revoke({ user_id: 'u2' });
+    for (const client of [doomed, lapsed]) {
+      expect(await client.closed()).toBe(4401);
+      expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'TOKEN_REVOKED' });
+    }
+    await other.ask({ type: 'ping' }, 'pong');
+    // Revoked while the socket was opening.
+    const late = await Client.open(node.url, 'doomed');
+    expect(await late.closed()).toBe(4401);
+    other.end();
+  });
+
+  test('a feature that was turned off ends its channels', async () => {
+    const client = await Client.open(node.url);
+    await client.subscribe(EVENTS);
+    node.off.add('feature:events');
+    node.revoke({ account_id: ACCOUNT });
+    expect(await client.next((message) => message.type === 'error', 'the error')).toMatchObject({ code: 'FEATURE_DISABLED', channel: EVENTS });
+    node.off.clear();
+    await client.ask({ type: 'ping' }, 'pong');
+    client.end();
+  });
+
+  test('stopping closes with 1012 and lets nobody in', async () => {
+    const own = await realtimeNode(t);
+    const clients = await Promise.all(Array.from({ length: 20 }, () => Client.open(own.url)));
+    expect(own.realtime.stats()).toEqual({ sessions: 20, channels: 0 });
+    const stopped = own.realtime.stop();
+    for (const client of clients) expect(await client.closed()).toBe(1012);
+    await stopped;
+    expect((await refused(own.url)).status).toBe(503);
+    await own.stop();
+  });
+
+  test('silence closes with 4408; anything inbound keeps the session', async () => {
+    const own = await realtimeNode(t, { windows: { silence_ms: 3_000, stall_ms: 30_000 } });
+    const [silent, pinging, control] = await Promise.all([Client.open(own.url), Client.open(own.url), Client.open(own.url)]);
+    const timer = setInterval(() => {
+      pinging.send({ type: 'ping' });
+      control.ws.ping();
+    }, 500);
+    expect(await silent.closed()).toBe(4408);
+    clearInterval(timer);
+    await pinging.ask({ type: 'ping' }, 'pong');
+    await control.ask({ type: 'ping' }, 'pong');
+    await own.stop();
+  });
+});
+
+test('counts and metrics', async () => {
+  const own = await realtimeNode(t);
+  const client = await Client.open(own.url);
+  await client.subscribe(EVENTS);
+  expect(own.realtime.stats()).toEqual({ sessions: 1, channels: 1 });
+  const deadline = Date.now() + 15_000;
+  while (!(await own.metrics()).includes('lumio_websocket_sessions 1') && Date.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  expect(await own.metrics()).toContain('lumio_websocket_channels 1');
+  client.end();
+  await own.stop();
+});
