@@ -4,7 +4,7 @@ import { ApiError } from '../domain/errors';
 import { toFailure } from './errors';
 import { MAX_BODY_BYTES } from './json-body';
 import type { Limiter } from './rate-limit';
-import type { ResolveCaller } from './request-state';
+import { contextOf, type ResolveCaller } from './request-state';
 
 /** One inbound webhook of a vendor, as the ingest room declares it. */
 export interface WebhookRoute {
@@ -18,11 +18,14 @@ export interface WebhookRoute {
     /** Unix milliseconds. */
     received_at: number;
     ip: string;
+    /** W3C traceparent, or null. */
+    trace: string | null;
     params?: Readonly<Record<string, string>>;
   }): Promise<{ status: number; body?: string; content_type?: string; headers?: Record<string, string> }>;
 }
 
 const EMPTY = Buffer.alloc(0);
+const refused = (status: number) => status === 401 || status === 403;
 
 /**
  * Registers vendors' webhooks in a scope of their own, where bodies stay the bytes that were signed. Deliveries with a valid signature
@@ -46,18 +49,23 @@ export async function registerWebhooks(
         bodyLimit: MAX_BODY_BYTES,
         config: { limit: 'exempt' },
         handler: async (request, reply) => {
+          const countRefusal = async () => {
+            const anonymous = { headers: {}, method: request.method, url: route.path, query: {}, ip: request.ip };
+            await limiter.count(await resolveCaller(anonymous), 1, reply);
+          };
           const answer = await deliver(route, {
             headers: request.headers,
             query: request.query as Record<string, unknown>,
             raw_body: (request.body as Buffer | undefined) ?? EMPTY,
             received_at: Date.now(),
             ip: request.ip,
+            trace: contextOf(request).trace,
             params: request.params as Record<string, string>,
+          }).catch(async (error: unknown) => {
+            if (error instanceof ApiError && refused(error.status)) await countRefusal();
+            throw error;
           });
-          if (answer.status === 401 || answer.status === 403) {
-            const anonymous = { headers: {}, method: request.method, url: route.path, query: {}, ip: request.ip };
-            await limiter.count(await resolveCaller(anonymous), 1, reply);
-          }
+          if (refused(answer.status)) await countRefusal();
           if (answer.headers) void reply.headers(answer.headers);
           void reply.code(answer.status);
           if (answer.body === undefined) return reply.send();
