@@ -3,8 +3,10 @@ import type { Platform } from '../domain/vendors';
 import type { Database } from '../engines/postgres/port';
 import type { Relay } from '../engines/relay/port';
 import type { ConnectedAccount, ConnectionLookup } from './connections';
-import type { SecretBox } from './services';
+import type { SecretBox } from '../engines/secrets/port';
 
+/** What the secret box is told that a shop's signing secret is for. */
+export const SHOP_SECRET = 'shop-signing-secret';
 /** Relay topic on which the key of a changed connection travels. */
 const CHANGED = 'connections';
 const channelKey = (platform: string, platform_channel_id: string) => `${platform}:${platform_channel_id}`;
@@ -83,7 +85,7 @@ export function createConnectionLookup(deps: {
         );
         return rows.map(({ account_id, sealed }) => ({
           account_id,
-          secret: sealed === null ? null : secrets.open(sealed),
+          secret: sealed === null ? null : secrets.open(sealed, SHOP_SECRET).toString(),
         }));
       });
       return account ?? null;

@@ -2,6 +2,7 @@ import type { AppendResult, EventStore, Metadata, StreamWrite } from '../engines
 import type { Database } from '../engines/postgres/port';
 import type { RecordLog } from '../engines/records/port';
 import type { Relay } from '../engines/relay/port';
+import type { SecretBox } from '../engines/secrets/port';
 import type { Cache } from '../engines/cache/port';
 import type { Caller, RequestContext } from './caller';
 import type { AccessChanges } from './changes';
@@ -25,12 +26,6 @@ export interface FeatureFlags {
 export interface LiveMessages {
   /** `message` is the whole server message (`{type, channel, event_type, data}`). */
   broadcast(channel: string, message: unknown): Promise<void>;
-}
-
-/** Seals secrets that must be read again (shop secrets, OAuth tokens) under the master keys. */
-export interface SecretBox {
-  seal(plain: string): string;
-  open(sealed: string): string;
 }
 
 /** What operations may use; put together by the front door, the same on every engine. */

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { exportJWK, errors, generateKeyPair, importJWK, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
 import type { Database } from '../engines/postgres/port';
-import type { SecretBox } from './services';
+import type { SecretBox } from '../engines/secrets/port';
 
 /** What a JWT may be used for: any request, the WebSocket upgrade alone, or a refresh alone. Source: spec doc1 §5.3. */
 export type TokenUse = 'access' | 'ws' | 'refresh';
@@ -42,6 +42,8 @@ export interface Tokens {
 export const hashJti = (jti: string): string => createHash('sha256').update(jti).digest('hex');
 
 const ALGORITHM = 'EdDSA';
+/** What the secret box is told that these secrets are for. */
+const SEALED_FOR = 'jwt-signing-key';
 const RELOAD_AFTER_MS = 1000;
 /** Any number; nodes that start together make one key, not several. */
 const SIGNING_KEY_LOCK = 7_070_006;
@@ -71,7 +73,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
     }
     const newest = rows.at(-1);
     if (newest) {
-      const jwk = JSON.parse(deps.secrets.open(newest.private_sealed)) as JWK;
+      const jwk = JSON.parse(deps.secrets.open(newest.private_sealed, SEALED_FOR).toString()) as JWK;
       signer = { kid: newest.kid, key: (await importJWK(jwk, ALGORITHM)) as CryptoKey };
     }
     loaded_at = Date.now();
@@ -87,7 +89,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
     await tx.query('insert into signing_keys (kid, public_jwk, private_sealed) values ($1, $2, $3)', [
       kid,
       JSON.stringify(public_jwk),
-      deps.secrets.seal(JSON.stringify(await exportJWK(pair.privateKey))),
+      deps.secrets.seal(JSON.stringify(await exportJWK(pair.privateKey)), SEALED_FOR),
     ]);
   });
   await load();

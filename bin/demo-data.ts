@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { v7 } from 'uuid';
 import type { Caller, RequestContext } from '../access/caller';
-import { announceChannel, announceShop } from '../access/connection-lookup';
+import { announceChannel, announceShop, SHOP_SECRET } from '../access/connection-lookup';
 import { handle, load } from '../access/handle';
 import { generateKey, type KeyKind } from '../access/keys';
 import { anonymous } from '../access/resolve';
@@ -50,6 +50,7 @@ const CHANNELS: Record<Platform, string> = {
   trovo: '100000021',
 };
 const SHOP_DOMAIN = 'lumio-demo.myshopify.com';
+const SEALED_FOR = 'demo-data';
 /** Any number; nodes that start together make one set of demo data. */
 const DEMO_LOCK = 7_070_007;
 
@@ -80,7 +81,7 @@ export async function ensureDemoData(services: Needs): Promise<DemoData> {
 
 async function plan(services: Needs): Promise<DemoData> {
   const [row] = await services.db.query(`select value from installation where name = 'demo'`);
-  const data = row ? (JSON.parse(services.secrets.open(row.value)) as DemoData) : newPlan();
+  const data = row ? (JSON.parse(services.secrets.open(row.value, SEALED_FOR).toString()) as DemoData) : newPlan();
   const key = await load(services.events, apiKey, apiKeyStream(data.user_api_key.key_id));
   const system = await load(services.events, systemKey, systemKeyStream(data.system_key.key_id));
   // A demo key that someone revoked stays revoked; the next start shows another.
@@ -88,7 +89,7 @@ async function plan(services: Needs): Promise<DemoData> {
   if (system?.state.status === 'revoked') data.system_key = newKey('system_key');
   await services.db.query(
     `insert into installation (name, value) values ('demo', $1) on conflict (name) do update set value = excluded.value`,
-    [services.secrets.seal(JSON.stringify(data))],
+    [services.secrets.seal(JSON.stringify(data), SEALED_FOR)],
   );
   return data;
 }
@@ -153,7 +154,7 @@ async function connect(services: Needs, { owner, channels, shop }: DemoData): Pr
   await services.db.query(
     `insert into connection_secrets (connection_id, sealed) values ($1, $2)
      on conflict (connection_id) do update set sealed = excluded.sealed, changed_at = now()`,
-    [shop.connection_id, services.secrets.seal(shop.secret)],
+    [shop.connection_id, services.secrets.seal(shop.secret, SHOP_SECRET)],
   );
   await handle(asOperator(), services, {
     decider: connections,
