@@ -56,7 +56,6 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   const { settings, log, metrics } = deps;
   const app = Fastify({
     logger: false,
-    disableRequestLogging: true,
     trustProxy: settings.trusted_proxies.length > 0 ? [...settings.trusted_proxies] : false,
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: 500, ignoreTrailingSlash: false },

@@ -1,4 +1,4 @@
-import { execute, type DocumentNode, type ExecutionResult, type GraphQLSchema } from 'graphql';
+import { execute, GraphQLError, type DocumentNode, type ExecutionResult, type GraphQLSchema } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 import type { RequestState } from '../request-state';
@@ -32,7 +32,14 @@ export function createExecutor(schema: GraphQLSchema) {
       const compiled = compileQuery(schema, request.document, request.operation_name);
       if (isCompiledQuery(compiled)) entry.compiled = compiled;
     }
-    if (entry.compiled) return entry.compiled.query(undefined, request.state, request.variables ?? {});
+    if (!entry.compiled) return interpret(request);
+    const result = entry.compiled.query(undefined, request.state, request.variables ?? {});
+    if (result instanceof Promise) return result.then(withOwnErrors);
+    // Variables that do not fit: nothing has run, and graphql-js words the refusal as it did before the document was compiled.
+    return result.data === undefined ? interpret(request) : withOwnErrors(result);
+  };
+
+  function interpret(request: ExecutionRequest): Promise<ExecutionResult> | ExecutionResult {
     return execute({
       schema,
       document: request.document,
@@ -40,5 +47,21 @@ export function createExecutor(schema: GraphQLSchema) {
       variableValues: request.variables,
       contextValue: request.state,
     }) as Promise<ExecutionResult> | ExecutionResult;
-  };
+  }
+}
+
+/** The compiler makes errors of a class of its own; the rest of the house knows graphql-js's. */
+function withOwnErrors(result: ExecutionResult): ExecutionResult {
+  if (!result.errors || result.errors.length === 0) return result;
+  const errors = result.errors.map((error) =>
+    error instanceof GraphQLError && error.constructor === GraphQLError
+      ? error
+      : new GraphQLError(error.message, {
+          nodes: error.nodes,
+          path: error.path,
+          originalError: error.originalError,
+          extensions: error.extensions,
+        }),
+  );
+  return { ...result, errors };
 }

@@ -6,7 +6,7 @@ import {
 } from '@apollo/server/plugin/disabled';
 import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
 import { ApiError } from '../../domain/errors';
 import { stringify } from '../../domain/json';
 import type { Logger } from '../../engines/log/port';
@@ -146,7 +146,7 @@ export async function registerGraphql(
     if (failure.hidden) log.error({ error: cause, path: formatted.path }, 'a GraphQL field failed');
     return {
       message: failure.message,
-      ...(formatted.locations ? { locations: formatted.locations } : {}),
+      ...(formatted.locations && !formatted.path ? { locations: formatted.locations } : {}),
       ...(formatted.path ? { path: formatted.path } : {}),
       extensions: extensionsOf(failure),
     };
@@ -178,7 +178,8 @@ function ofGraphql(formatted: GraphQLFormattedError, cause: unknown): Failure {
       return toFailure(new ApiError('BAD_REQUEST', formatted.message));
     default: {
       // Without a path and without a cause of its own it was found before anything ran: variables that do not fit.
-      const before = formatted.path === undefined && (cause as { originalError?: unknown }).originalError === undefined;
+      const inner = (cause as { originalError?: unknown }).originalError;
+      const before = formatted.path === undefined && (inner === undefined || inner instanceof GraphQLError);
       return toFailure(before ? new ApiError('VALIDATION_ERROR', formatted.message) : cause);
     }
   }
