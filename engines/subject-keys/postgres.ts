@@ -1,0 +1,238 @@
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Database } from '../postgres/port';
+import { isPassing } from '../postgres/errors';
+import { createSecretBox } from '../secrets/box';
+import type { MasterKeys } from '../secrets/master-keys';
+import type { SecretBox } from '../secrets/port';
+import type { Wakeups } from '../wakeups/port';
+import type { SubjectKey, SubjectKeys } from './port';
+
+/** Tables that `lumio backup` leaves out and that are exported apart (design §5). */
+export const SUBJECT_KEY_TABLES = ['subject_keys', 'subject_hash_key', 'subject_key_erasures'] as const;
+
+const CACHED_KEYS = 100_000;
+/** Longest time for which this node may go on using a key that another node erased. */
+const STALE_MS = 5000;
+const MAKE_ATTEMPTS = 8;
+const RETRY_FOR_MS = 10_000;
+
+// Both halves see one snapshot: a subject that another process makes at this moment may be in neither, and is asked for again.
+const FIND_OR_MAKE = `
+  with wanted as (
+    select * from unnest($1::uuid[], $2::bytea[], $3::text[]) w (key_id, subject_hash, wrapped_key)
+  ), found as (
+    select s.subject_hash, s.key_id, s.wrapped_key from wanted join subject_keys s using (subject_hash)
+  ), made as (
+    insert into subject_keys (key_id, subject_hash, wrapped_key)
+    select key_id, subject_hash, wrapped_key from wanted where subject_hash not in (select subject_hash from found)
+    order by subject_hash
+    on conflict (subject_hash) do nothing
+    returning subject_hash, key_id, wrapped_key
+  )
+  select encode(subject_hash, 'hex') as subject_hash, key_id, wrapped_key from (table found union all table made) keys`;
+
+export interface SubjectKeysOptions {
+  db: Database;
+  master_keys: MasterKeys;
+  /** Makes an erasure known to other nodes at once; without it they learn of it within 5 s. */
+  wakeups?: Wakeups;
+}
+
+/**
+ * Subject keys in PostgreSQL, wrapped by a master key; the subject's name is stored only as a keyed hash. Keys in use are cached. An
+ * erasure reaches this node's cache at once and every other node's within 5 s: what they wrote for the subject meanwhile was encrypted
+ * under the destroyed key and is erased with the rest.
+ */
+export function createSubjectKeys(options: SubjectKeysOptions): SubjectKeys {
+  return new PostgresSubjectKeys(options);
+}
+
+interface Waiting {
+  subject: string;
+  resolve(key: SubjectKey): void;
+  reject(error: Error): void;
+}
+
+class PostgresSubjectKeys implements SubjectKeys {
+  private readonly box: SecretBox;
+  private readonly by_subject = new LRUCache<string, SubjectKey>({ max: CACHED_KEYS });
+  /** Key id to the key. */
+  private readonly by_id = new LRUCache<string, Buffer>({ max: CACHED_KEYS });
+  private readonly gone = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
+  private hash_key: Promise<Buffer> | undefined;
+  private waiting: Waiting[] = [];
+  private making = false;
+  private checked_at = 0;
+  private checking: Promise<void> | undefined;
+  private last_erasure = -1;
+
+  constructor(private readonly options: SubjectKeysOptions) {
+    this.box = createSecretBox(options.master_keys);
+    options.wakeups?.on('subject-keys', () => (this.checked_at = 0));
+  }
+
+  async forWriting(subjects: readonly string[]): Promise<Map<string, SubjectKey>> {
+    await this.forgetErased();
+    const keys = new Map<string, SubjectKey>();
+    const missing: Promise<void>[] = [];
+    for (const subject of new Set(subjects)) {
+      const known = this.by_subject.get(subject);
+      if (known) keys.set(subject, known);
+      else missing.push(this.make(subject).then((key) => void keys.set(subject, key)));
+    }
+    if (missing.length > 0) await Promise.all(missing);
+    return keys;
+  }
+
+  async forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>> {
+    await this.forgetErased();
+    const keys = new Map<string, Buffer>();
+    const missing: string[] = [];
+    for (const key_id of new Set(key_ids)) {
+      const known = this.by_id.get(key_id);
+      if (known) keys.set(key_id, known);
+      else if (!this.gone.has(key_id)) missing.push(key_id);
+    }
+    if (missing.length === 0) return keys;
+    const rows = await this.options.db.query<{ key_id: string; wrapped_key: string }>(
+      'select key_id, wrapped_key from subject_keys where key_id = any ($1::uuid[])',
+      [missing],
+      'subject-keys-read',
+    );
+    for (const row of rows) keys.set(row.key_id, this.remember(row.key_id, row.wrapped_key));
+    for (const key_id of missing) if (!keys.has(key_id)) this.gone.set(key_id, true);
+    return keys;
+  }
+
+  async erase(subject: string): Promise<number> {
+    const hash = await this.hash(subject);
+    const erased = await this.options.db.transaction(async (tx) => {
+      // Erasures come one after the other, so that their numbers are in commit order and none is overlooked.
+      await tx.query('select pg_advisory_xact_lock(7070005)');
+      const rows = await tx.query<{ key_id: string }>('delete from subject_keys where subject_hash = $1 returning key_id', [hash]);
+      for (const { key_id } of rows) await tx.query('insert into subject_key_erasures (key_id) values ($1)', [key_id]);
+      return rows;
+    });
+    this.by_subject.delete(subject);
+    for (const { key_id } of erased) this.forget(key_id);
+    this.options.wakeups?.notify('subject-keys');
+    return erased.length;
+  }
+
+  /** Joins the next round trip. */
+  private make(subject: string): Promise<SubjectKey> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ subject, resolve, reject });
+      if (this.making) return;
+      this.making = true;
+      setImmediate(() => void this.makeWaiting());
+    });
+  }
+
+  private async makeWaiting(): Promise<void> {
+    while (this.waiting.length > 0) {
+      const group = this.waiting.splice(0, 1000);
+      try {
+        const made = await this.findOrMake(new Set(group.map(({ subject }) => subject)));
+        for (const { subject, resolve } of group) resolve(made.get(subject)!);
+      } catch (error) {
+        for (const { reject } of group) reject(error as Error);
+      }
+    }
+    this.making = false;
+  }
+
+  private async findOrMake(subjects: ReadonlySet<string>): Promise<Map<string, SubjectKey>> {
+    const made = new Map<string, SubjectKey>();
+    let open = new Map<string, string>();
+    for (const subject of subjects) open.set((await this.hash(subject)).toString('hex'), subject);
+    const give_up_at = Date.now() + RETRY_FOR_MS;
+    for (let attempt = 1; open.size > 0; attempt += 1) {
+      if (attempt > MAKE_ATTEMPTS) throw new Error(`${open.size} subject keys could neither be found nor made`);
+      const ids = [...open.keys()].map(() => randomUUID());
+      const wrapped = ids.map((id) => this.box.seal(randomBytes(32), contextOf(id)));
+      const hashes = [...open.keys()].map((hash) => Buffer.from(hash, 'hex'));
+      let rows: { subject_hash: string; key_id: string; wrapped_key: string }[];
+      try {
+        rows = await this.options.db.query(FIND_OR_MAKE, [ids, hashes, wrapped], 'subject-keys-make');
+      } catch (error) {
+        // Whether or not it was done: asking again finds what was made.
+        if (!isPassing(error) || Date.now() > give_up_at) throw error;
+        await new Promise((resume) => setTimeout(resume, 50 * attempt));
+        continue;
+      }
+      for (const row of rows) {
+        const subject = open.get(row.subject_hash)!;
+        const key = { key_id: row.key_id, key: this.remember(row.key_id, row.wrapped_key) };
+        this.by_subject.set(subject, key);
+        made.set(subject, key);
+      }
+      open = new Map([...open].filter(([, subject]) => !made.has(subject)));
+    }
+    return made;
+  }
+
+  private remember(key_id: string, wrapped_key: string): Buffer {
+    const known = this.by_id.get(key_id);
+    if (known) return known;
+    const key = this.box.open(wrapped_key, contextOf(key_id));
+    this.by_id.set(key_id, key);
+    return key;
+  }
+
+  private forget(key_id: string): void {
+    this.by_id.delete(key_id);
+    this.gone.set(key_id, true);
+  }
+
+  /** Asks at most once in 5 s which keys other nodes erased. */
+  private forgetErased(): Promise<void> | undefined {
+    if (Date.now() - this.checked_at < STALE_MS && Date.now() >= this.checked_at) return undefined;
+    this.checking ??= this.check().finally(() => (this.checking = undefined));
+    return this.checking;
+  }
+
+  private async check(): Promise<void> {
+    const started_at = Date.now();
+    this.checked_at = started_at;
+    try {
+      if (this.last_erasure < 0) {
+        // Nothing is cached yet: earlier erasures are of no interest.
+        const [row] = await this.options.db.query<{ seq: number }>('select coalesce(max(seq), 0) as seq from subject_key_erasures');
+        this.last_erasure = row!.seq;
+        return;
+      }
+      const rows = await this.options.db.query<{ seq: number; key_id: string }>(
+        'select seq, key_id from subject_key_erasures where seq > $1 order by seq',
+        [this.last_erasure],
+      );
+      if (rows.length === 0) return;
+      this.last_erasure = rows[rows.length - 1]!.seq;
+      const erased = new Set(rows.map(({ key_id }) => key_id));
+      for (const key_id of erased) this.forget(key_id);
+      for (const [subject, { key_id }] of this.by_subject.entries()) if (erased.has(key_id)) this.by_subject.delete(subject);
+    } catch (error) {
+      this.checked_at = 0;
+      throw error;
+    }
+  }
+
+  private async hash(subject: string): Promise<Buffer> {
+    this.hash_key ??= this.loadHashKey().catch((error: Error) => {
+      this.hash_key = undefined;
+      throw error;
+    });
+    return createHmac('sha256', await this.hash_key).update(subject).digest();
+  }
+
+  /** Made once for the database; not a master key itself, so that hashes outlive a rotation. */
+  private async loadHashKey(): Promise<Buffer> {
+    const fresh = this.box.seal(randomBytes(32), 'subject-hash-key');
+    await this.options.db.query('insert into subject_hash_key (wrapped_key) values ($1) on conflict do nothing', [fresh]);
+    const [row] = await this.options.db.query<{ wrapped_key: string }>('select wrapped_key from subject_hash_key');
+    return this.box.open(row!.wrapped_key, 'subject-hash-key');
+  }
+}
+
+const contextOf = (key_id: string) => `subject-key:${key_id}`;
