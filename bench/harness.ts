@@ -1,0 +1,249 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { cpus, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../engines/postgres/embedded';
+import type { Logger } from '../engines/log/port';
+
+/** The project's folder; compiled files lie in dist/bench. */
+export const ROOT = existsSync(join(__dirname, '../package.json'))
+  ? resolve(__dirname, '..')
+  : resolve(__dirname, '../..');
+
+export interface TrackOptions {
+  /** Seconds instead of minutes: proves that the track runs, not how fast. */
+  smoke: boolean;
+}
+
+/** A package that only benchmarks use, from bench/node_modules. */
+export function peer<T>(name: string): T {
+  return createRequire(join(ROOT, 'bench/package.json'))(name) as T;
+}
+
+/** Where a peer's files lie. */
+export const peerFolder = (name: string): string => join(ROOT, 'bench/node_modules', name);
+
+/** One measured way of doing the work. */
+export interface Contender {
+  name: string;
+  /** Does the work for `ms` milliseconds and checks its answers; units of work done. A throw fails the track. */
+  run(ms: number): Promise<number>;
+}
+
+export interface Measured {
+  name: string;
+  /** Units a second, round by round. */
+  rates: number[];
+  median: number;
+  /** Microseconds of CPU per unit: the generator with our adapter in it, and the engine. */
+  client_cpu_us: number;
+  engine_cpu_us: number;
+  /** Share of one core, the busier of client and engine: below 0.9 neither was the limit, but waiting was (fsync, the link). */
+  saturation: number;
+}
+
+export interface Ratio {
+  of: string;
+  to: string;
+  median: number;
+  /** Lowest and highest of the rounds' ratios. */
+  spread: [number, number];
+  floor: number | null;
+  met: boolean | null;
+}
+
+export interface CaseResult {
+  name: string;
+  measured: Measured[];
+  ratios: Ratio[];
+}
+
+export interface CaseOptions {
+  name: string;
+  contenders: Contender[];
+  /** Contender that the others are compared with. */
+  subject: string;
+  /** Peer to the lowest ratio subject/peer that is good enough; peers without one are shown only. */
+  floors: Readonly<Record<string, number>>;
+  rounds: number;
+  ms: number;
+  /** CPU microseconds that the engine has used so far. */
+  engineCpu(): number;
+}
+
+/** Runs the contenders interleaved (A-B-A-B), so that a machine's mood meets all of them. */
+export async function compare(options: CaseOptions): Promise<CaseResult> {
+  const taken = options.contenders.map(() => ({ rates: [] as number[], units: 0, client: 0, engine: 0, seconds: 0 }));
+  for (const { run } of options.contenders) await run(Math.min(options.ms, 300));
+  for (let round = 0; round < options.rounds; round += 1) {
+    for (const [index, { run }] of options.contenders.entries()) {
+      const into = taken[index]!;
+      const [client, engine, start] = [process.cpuUsage(), options.engineCpu(), process.hrtime.bigint()];
+      const units = await run(options.ms);
+      const seconds = Number(process.hrtime.bigint() - start) / 1e9;
+      const used = process.cpuUsage(client);
+      into.rates.push(units / seconds);
+      into.units += units;
+      into.seconds += seconds;
+      into.client += used.user + used.system;
+      into.engine += options.engineCpu() - engine;
+    }
+  }
+  const measured = taken.map(({ rates, units, client, engine, seconds }, index) => ({
+    name: options.contenders[index]!.name,
+    rates,
+    median: median(rates),
+    client_cpu_us: client / units,
+    engine_cpu_us: engine / units,
+    saturation: Math.max(client, engine) / (seconds * 1e6),
+  }));
+  const subject = measured.find(({ name }) => name === options.subject)!;
+  const ratios = measured
+    .filter((other) => other !== subject)
+    .map((other): Ratio => {
+      const rounds = subject.rates.map((rate, round) => rate / other.rates[round]!);
+      const floor = options.floors[other.name] ?? null;
+      return {
+        of: subject.name,
+        to: other.name,
+        median: median(rounds),
+        spread: [Math.min(...rounds), Math.max(...rounds)],
+        floor,
+        met: floor === null ? null : median(rounds) >= floor,
+      };
+    });
+  return { name: options.name, measured, ratios };
+}
+
+/** `writers` loops that each start their next unit when the last one is done. */
+export async function closedLoop(
+  writers: number,
+  ms: number,
+  unit: (writer: number, n: number) => Promise<void>,
+): Promise<number> {
+  const end = Date.now() + ms;
+  let done = 0;
+  await Promise.all(
+    Array.from({ length: writers }, async (_, writer) => {
+      for (let n = 0; Date.now() < end; n += 1) {
+        await unit(writer, n);
+        done += 1;
+      }
+    }),
+  );
+  return done;
+}
+
+export interface Latency {
+  /** Units a second that were intended. */
+  rate: number;
+  p50_ms: number;
+  p95_ms: number;
+  p99_ms: number;
+}
+
+/** Starts units at a fixed rate whatever the answers do; each is timed from when it should have started. */
+export async function openLoop(rate: number, ms: number, unit: (n: number) => Promise<void>): Promise<Latency> {
+  const start = performance.now();
+  const total = Math.max(1, Math.floor((rate * ms) / 1000));
+  const taken: number[] = [];
+  const running: Promise<void>[] = [];
+  for (let n = 0; n < total;) {
+    const due = Math.min(total, Math.floor(((performance.now() - start) * rate) / 1000) + 1);
+    for (; n < due; n += 1) {
+      const intended = start + (n * 1000) / rate;
+      running.push(unit(n).then(() => void taken.push(performance.now() - intended)));
+    }
+    await new Promise((resume) => setTimeout(resume, 1));
+  }
+  await Promise.all(running);
+  taken.sort((a, b) => a - b);
+  const at = (share: number) => rounded(taken[Math.min(taken.length - 1, Math.floor(taken.length * share))]!);
+  return { rate: rounded(rate), p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
+}
+
+const rounded = (value: number): number => Math.round(value * 100) / 100;
+
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+};
+
+const quiet: Logger = { debug() {}, info() {}, warn() {}, error: console.error, child: () => quiet };
+
+export interface BenchPostgres extends EmbeddedPostgres {
+  /** CPU microseconds that its processes have used so far. */
+  engineCpu(): number;
+}
+
+/** A PostgreSQL of its own with fsync and synchronous_commit on, kept to the first core; the generator is started on the others. */
+export async function benchPostgres(): Promise<BenchPostgres> {
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-'));
+  const settings = ['fsync=on', 'synchronous_commit=on', 'max_connections=300'];
+  const postgres = await startEmbeddedPostgres({ data_dir, log: quiet, settings });
+  if (cpus().length > 1) execFileSync('taskset', ['-acp', '0', String(postgres.pid)], { stdio: 'ignore' });
+  return {
+    ...postgres,
+    engineCpu: () => treeCpu(postgres.pid),
+    async stop() {
+      await postgres.stop();
+      rmSync(data_dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** CPU microseconds of a process, its living children, and those that it has waited for. */
+function treeCpu(pid: number): number {
+  let ticks = 0;
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    let stat: string;
+    try {
+      stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
+    } catch {
+      continue; // ended between the two looks
+    }
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (Number(entry) === pid)
+      ticks += Number(fields[11]) + Number(fields[12]) + Number(fields[13]) + Number(fields[14]);
+    else if (Number(fields[1]) === pid) ticks += Number(fields[11]) + Number(fields[12]);
+  }
+  return ticks * 10_000;
+}
+
+/** Prints the track's table and writes bench/results/<track>.json (not for a smoke run). False when a floor was missed. */
+export function report(
+  track: string,
+  results: CaseResult[],
+  extra: Record<string, unknown>,
+  { smoke }: TrackOptions,
+): boolean {
+  for (const result of results) {
+    console.log(`\n${track}: ${result.name}`);
+    const rows = result.measured.map(({ name, median: rate, client_cpu_us, engine_cpu_us, saturation }) => {
+      const ratio = result.ratios.find(({ to }) => to === name);
+      return {
+        name,
+        'per second': Math.round(rate),
+        ratio: ratio ? `${ratio.median.toFixed(2)} (${ratio.spread.map((value) => value.toFixed(2)).join('-')})` : '',
+        bar: ratio?.floor ? `>= ${ratio.floor} ${ratio.met ? 'met' : 'MISSED'}` : '',
+        'client us': Math.round(client_cpu_us),
+        'engine us': Math.round(engine_cpu_us),
+        saturation: saturation.toFixed(2),
+      };
+    });
+    console.table(rows);
+  }
+  const met = results.every(({ ratios }) => ratios.every((ratio) => ratio.met !== false));
+  if (smoke) return true;
+  const folder = join(ROOT, 'bench/results');
+  mkdirSync(folder, { recursive: true });
+  const machine = { cores: cpus().length, model: cpus()[0]?.model ?? '', node: process.version };
+  writeFileSync(
+    join(folder, `${track}.json`),
+    `${JSON.stringify({ track, at: new Date().toISOString(), machine, met, results, ...extra }, null, 2)}\n`,
+  );
+  return met;
+}

@@ -1,0 +1,52 @@
+// npm run bench [track] [--smoke]: installs the peers, compiles, and runs each track in a process of its own beside the engine's core.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { build, install, root } from './prepare.mjs';
+
+const smoke = process.argv.includes('--smoke');
+const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+const all = readdirSync(join(root, 'bench/tracks')).flatMap((file) => /^([\w-]+)\.ts$/.exec(file)?.[1] ?? []);
+const unknown = asked.filter((track) => !all.includes(track));
+if (unknown.length > 0) {
+  console.error(`no track "${unknown[0]}"; there are: ${all.join(', ')}`);
+  process.exit(2);
+}
+
+install({ dev: true });
+installPeers();
+await build();
+
+// The engine keeps to core 0 (bench/harness.ts); what loads it stays off that core.
+const beside = cpus().length > 1 ? ['taskset', '-c', `1-${cpus().length - 1}`] : [];
+let failed = 0;
+for (const track of asked.length > 0 ? asked : all) {
+  const command = [...beside, process.execPath, join(root, 'dist/bench/main.js'), track, ...(smoke ? ['--smoke'] : [])];
+  const { status } = spawnSync(command[0], command.slice(1), {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, NODE_ENV: 'production' },
+  });
+  if (status !== 0) failed += 1;
+}
+process.exit(failed > 0 ? 1 : 0);
+
+function installPeers() {
+  const folder = join(root, 'bench');
+  const lock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {});
+  const have = lock(join(folder, 'node_modules/.package-lock.json'));
+  const want = lock(join(folder, 'package-lock.json'));
+  if (
+    Object.entries(want).every(
+      ([path, { version, optional }]) => path === '' || have[path]?.version === version || optional,
+    )
+  )
+    return;
+  console.error('lumio: installing benchmark peers (npm ci) …');
+  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: folder,
+    stdio: ['ignore', 2, 2],
+  });
+  if (status !== 0) process.exit(1);
+}
