@@ -1,0 +1,478 @@
+import { randomUUID } from 'node:crypto';
+import { createConnectionLookup, announceChannel } from '../access/connection-lookup';
+import { createFeatureFlags } from '../access/features';
+import { generateKey, hashToken, tokenKind } from '../access/keys';
+import { networkOf } from '../access/rate-buckets';
+import { createCallerResolver, type CallerResolver, type Credentials } from '../access/resolve';
+import { createRevocationTail, type Revocation } from '../access/revocations';
+import { createTokens, type Tokens } from '../access/tokens';
+import { SettingsSchema } from '../access/settings';
+import { endSession, mintWsToken, openSession, refreshSession } from '../commands/sessions';
+import { seededRoles } from '../domain/accounts';
+import { createLocalRateLimits } from '../engines/rate-limits/local';
+import { createLocalRelay } from '../engines/relay/local';
+import { createSecretBox } from '../engines/secrets/box';
+import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { accounts } from '../projections/accounts';
+import { apiKeys } from '../projections/api-keys';
+import { connections } from '../projections/connections';
+import { systemKeys } from '../projections/system-keys';
+import { users } from '../projections/users';
+import { testDatabase, type TestDatabase } from './support/database';
+import { feed, uuid } from './support/identity';
+import { silentLog } from './support/log';
+
+const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
+const settings = SettingsSchema.parse({});
+const at = '2026-01-02T03:04:05.000Z';
+const [account_id, ada, bob] = [uuid(1), uuid(2), uuid(3)];
+const role_ids = [uuid(11), uuid(12), uuid(13), uuid(14)];
+const fixed = generateKey('system_key');
+
+let t: TestDatabase;
+let tokens: Tokens;
+let resolver: CallerResolver;
+const services = () => ({ db: t.db, tokens, settings });
+const forgetting = () => ({
+  ...services(),
+  access: { announce: async (what: Partial<Revocation>) => resolver.forget(what) },
+});
+
+beforeAll(async () => {
+  t = await testDatabase();
+  tokens = await createTokens({ db: t.db, secrets });
+  resolver = createCallerResolver({
+    db: t.db,
+    tokens,
+    log: silentLog,
+    system_keys: [`${fixed.hash}=events:*+chat:read`],
+  });
+  const user = (user_id: string) => ({
+    type: 'user:registered',
+    user_id,
+    display_name: 'N',
+    avatar_url: null,
+    registered_at: at,
+  });
+  await feed(t.db, users, [
+    user(ada),
+    user(bob),
+    { type: 'user:admin_role_assigned', user_id: ada, role: 'super-admin', assigned_at: at },
+  ]);
+  await feed(t.db, accounts, [
+    {
+      type: 'account:created',
+      account_id,
+      name: 'A',
+      owner_id: ada,
+      roles: seededRoles(role_ids),
+      membership_id: uuid(4),
+      created_at: at,
+    },
+    {
+      type: 'account:member_added',
+      account_id,
+      membership_id: uuid(5),
+      user_id: bob,
+      role_id: role_ids[3],
+      added_at: at,
+    },
+  ]);
+});
+afterAll(async () => {
+  await resolver.close();
+  await t.drop();
+});
+
+const ask = (given: Partial<Credentials>) =>
+  resolver.resolve({
+    authorization: undefined,
+    query_token: undefined,
+    cookie: undefined,
+    on_upgrade: false,
+    account_header: undefined,
+    ip: '203.0.113.9',
+    now: Date.now(),
+    ...given,
+  });
+const bearer = (token: string, given: Partial<Credentials> = {}) => ask({ authorization: `Bearer ${token}`, ...given });
+
+async function makeKey(user_id: string, permissions: string[], expires_at: string | null = null) {
+  const key_id = randomUUID();
+  const { key, hash, prefix } = generateKey('user_api_key');
+  await feed(t.db, apiKeys, [
+    {
+      type: 'api_key:created',
+      key_id,
+      account_id,
+      user_id,
+      key_hash: hash,
+      key_prefix: prefix,
+      label: 'k',
+      permissions,
+      expires_at,
+      created_at: at,
+    },
+  ]);
+  return { key_id, key, hash };
+}
+
+describe('tokens by their shape', () => {
+  test.each([
+    ['system_key', 71],
+    ['user_api_key', 71],
+    ['service_key', 71],
+    ['popout', 71],
+    ['overlay', 75],
+    ['shared_overlay', 73],
+    ['extension', 71],
+    ['widget', 74],
+  ] as const)('%s is %i characters long', (kind, length) => {
+    const { key, hash, prefix } = generateKey(kind);
+    expect(key).toHaveLength(length);
+    expect(tokenKind(key)).toBe(kind);
+    expect(hash).toBe(hashToken(key));
+    expect(prefix).toBe(key.slice(0, length - 62));
+  });
+
+  test.each(['', 'lm_', 'lm_abc', 'eyJhbGciOiJub25lIn0', 'LM_usr_00'])('%j is nobody’s', (token) =>
+    expect(tokenKind(token)).toBeNull(),
+  );
+});
+
+describe('anonymous', () => {
+  test('without a credential, by network', async () => {
+    const { caller, failure } = await ask({});
+    expect(failure).toBeNull();
+    expect(caller).toMatchObject({
+      kind: 'anonymous',
+      account_id: null,
+      rate_limit: 120,
+      rate_bucket: 'ip:203.0.113.9',
+    });
+  });
+
+  test.each([
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['2001:0db8:0001:0002::', '2001:db8:1:2::/64'],
+  ])('%s is counted as %s', (ip, network) => expect(networkOf(ip)).toBe(network));
+
+  test.each([
+    'Bearer nonsense',
+    'Basic YTpi',
+    'Bearer',
+    `Bearer lm_usr_${'0'.repeat(64)}`,
+    `Bearer lm_usr_${'z'.repeat(64)}`,
+    'Bearer lm_eyJ.x.y',
+  ])('with %j, which does not count', async (authorization) =>
+    expect(await ask({ authorization })).toMatchObject({ caller: { kind: 'anonymous' }, failure: 'UNAUTHORIZED' }),
+  );
+});
+
+describe('sessions', () => {
+  test('carry the three permission sets of the active account', async () => {
+    const { access, session_id } = await openSession(services(), ada, account_id, Date.now());
+    const { caller } = await bearer(access.token);
+    expect(caller).toMatchObject({
+      kind: 'jwt',
+      user_id: ada,
+      account_id,
+      credential_id: session_id,
+      rate_bucket: `user:${ada}`,
+      rate_limit: 600,
+    });
+    expect([caller.permissions.size, caller.admin_permissions.size, caller.user_permissions.size]).toEqual([
+      123, 90, 10,
+    ]);
+    const viewer = await bearer((await openSession(services(), bob, account_id, Date.now())).access.token);
+    expect([viewer.caller.permissions.size, viewer.caller.admin_permissions.size]).toEqual([9, 0]);
+  });
+
+  test('read an account that the user does not belong to as none', async () => {
+    const { access } = await openSession(services(), ada, uuid(77), Date.now());
+    expect((await bearer(access.token)).caller).toMatchObject({
+      kind: 'jwt',
+      account_id: null,
+      permissions: new Set(),
+    });
+  });
+
+  test('expire', async () => {
+    const { access } = await openSession(services(), ada, account_id, Date.now());
+    expect((await bearer(access.token)).failure).toBeNull();
+    const later = await bearer(access.token, { now: access.expires_at });
+    expect(later).toMatchObject({ caller: { kind: 'anonymous' }, failure: 'TOKEN_EXPIRED' });
+    const stale = await openSession(services(), ada, account_id, Date.now() - 3_600_000);
+    expect((await bearer(stale.access.token)).failure).toBe('TOKEN_EXPIRED');
+  });
+
+  test('are cut on this node at the next request after they ended', async () => {
+    const { access, refresh, session_id } = await openSession(services(), ada, account_id, Date.now());
+    const { caller } = await bearer(access.token);
+    expect(await resolver.stillValid(caller, Date.now())).toBeNull();
+    await endSession(forgetting(), session_id);
+    expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
+    expect(await resolver.stillValid(caller, Date.now())).toBe('TOKEN_REVOKED');
+    await expect(refreshSession(services(), refresh.token, Date.now())).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+  });
+
+  test('refuse a token with another signature, algorithm or use', async () => {
+    const { access, refresh } = await openSession(services(), ada, account_id, Date.now());
+    const [header, payload, signature] = access.token.slice(3).split('.') as [string, string, string];
+    const none = Buffer.from('{"alg":"none"}').toString('base64url');
+    const other = await createTokens({ db: (await elsewhere()).db, secrets });
+    const foreign = await other.sign({ sub: ada, account_id, session_id: uuid(9), use: 'access' }, Date.now(), 60_000);
+    for (const token of [
+      `lm_${header}.${payload}.${signature.slice(0, -4)}AAAA`,
+      `lm_${none}.${payload}.`,
+      `lm_${header}.${Buffer.from('{}').toString('base64url')}.${signature}`,
+      foreign.token,
+      refresh.token,
+    ]) {
+      expect((await bearer(token, { on_upgrade: true })).failure).toBe('UNAUTHORIZED');
+    }
+  });
+
+  test('rotate: of two refreshes with one token exactly one succeeds, and the end stays', async () => {
+    const began = Date.now();
+    const first = await openSession(services(), ada, account_id, began);
+    const both = await Promise.allSettled(
+      [1, 2].map(() => refreshSession(services(), first.refresh.token, began + 60_000)),
+    );
+    const won = both.filter((one) => one.status === 'fulfilled');
+    expect(won).toHaveLength(1);
+    const { session_id, refresh } = won[0]!.value;
+    expect([session_id, refresh.expires_at]).toEqual([first.session_id, first.refresh.expires_at]);
+    await expect(refreshSession(services(), first.access.token, began)).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+  });
+});
+
+describe('ws tokens', () => {
+  test('open sockets alone, and end with the session that minted them', async () => {
+    const { access, session_id } = await openSession(services(), ada, account_id, Date.now());
+    const ws = await mintWsToken(services(), (await bearer(access.token)).caller, Date.now());
+    expect((await bearer(ws.token)).failure).toBe('UNAUTHORIZED');
+    expect((await ask({ query_token: ws.token })).caller.kind).toBe('anonymous');
+    expect((await ask({ query_token: ws.token, on_upgrade: true })).caller).toMatchObject({
+      kind: 'jwt',
+      credential_id: session_id,
+      account_id,
+    });
+    await endSession(forgetting(), session_id);
+    expect((await ask({ query_token: ws.token, on_upgrade: true })).failure).toBe('UNAUTHORIZED');
+  });
+
+  test('of an API key hold what the key holds', async () => {
+    const { key, key_id } = await makeKey(ada, ['events:read']);
+    const ws = await mintWsToken(services(), (await bearer(key)).caller, Date.now());
+    const { caller } = await ask({ query_token: ws.token, on_upgrade: true });
+    expect(caller).toMatchObject({
+      kind: 'user_api_key',
+      credential_id: key_id,
+      permissions: new Set(['events:read']),
+      expires_at: ws.expires_at,
+    });
+  });
+});
+
+describe('API keys', () => {
+  test('hold their own list, by header only', async () => {
+    const { key, key_id } = await makeKey(bob, ['chat:read', 'events:read']);
+    expect((await bearer(key)).caller).toMatchObject({
+      kind: 'user_api_key',
+      user_id: bob,
+      account_id,
+      credential_id: key_id,
+      permissions: new Set(['chat:read', 'events:read']),
+      rate_bucket: `key:${key_id}`,
+      rate_limit: 1200,
+    });
+    expect(await ask({ query_token: key, on_upgrade: true })).toMatchObject({
+      caller: { kind: 'anonymous' },
+      failure: 'UNAUTHORIZED',
+    });
+  });
+
+  test('say when they have expired', async () => {
+    const { key } = await makeKey(bob, ['chat:read'], '2026-01-03T00:00:00Z');
+    expect((await bearer(key)).failure).toBe('TOKEN_EXPIRED');
+  });
+
+  test('a header with a known prefix is final, one without is not', async () => {
+    const { access } = await openSession(services(), ada, account_id, Date.now());
+    const query = { query_token: access.token, on_upgrade: true };
+    expect((await bearer(`lm_usr_${'0'.repeat(64)}`, query)).failure).toBe('UNAUTHORIZED');
+    expect((await bearer('something', query)).caller.kind).toBe('jwt');
+    expect((await ask({ query_token: access.token })).caller.kind).toBe('anonymous');
+  });
+
+  test('end with the membership of their owner, elsewhere within a second', async () => {
+    const carol = uuid(6);
+    await feed(t.db, users, [
+      { type: 'user:registered', user_id: carol, display_name: 'C', avatar_url: null, registered_at: at },
+    ]);
+    await feed(t.db, accounts, [
+      {
+        type: 'account:member_added',
+        account_id,
+        membership_id: uuid(8),
+        user_id: carol,
+        role_id: role_ids[3],
+        added_at: at,
+      },
+    ]);
+    const { key, key_id } = await makeKey(carol, ['events:read']);
+    const removed = {
+      type: 'account:member_removed',
+      account_id,
+      membership_id: uuid(8),
+      user_id: carol,
+      removed_at: at,
+    };
+    const tail = createRevocationTail({ db: t.db, log: silentLog });
+    const told: Revocation[] = [];
+    tail.on((revocation) => told.push(revocation));
+    const { caller } = await bearer(key);
+    expect(caller.kind).toBe('user_api_key');
+    await until(() => tail.age_ms() < 1000);
+    await feed(t.db, accounts, [removed]);
+    const since = Date.now();
+    await until(async () => (await bearer(key)).failure !== null);
+    expect(Date.now() - since).toBeLessThan(1500);
+    expect(await resolver.stillValid(caller, Date.now())).toBe('TOKEN_REVOKED');
+    await until(() => told.some((one) => one.user_id === carol));
+    await tail.stop();
+    await feed(t.db, apiKeys, [removed]);
+    expect(await t.db.query('select 1 from api_keys where id = $1', [key_id])).toEqual([]);
+  });
+
+  test('remember when they were last used', async () => {
+    const { key, key_id } = await makeKey(bob, ['chat:read']);
+    const own = createCallerResolver({ db: t.db, tokens, log: silentLog, system_keys: [] });
+    const now = Date.parse('2026-05-06T07:08:09Z');
+    await own.resolve({
+      authorization: `Bearer ${key}`,
+      query_token: undefined,
+      cookie: undefined,
+      on_upgrade: false,
+      account_header: undefined,
+      ip: '::1',
+      now,
+    });
+    await own.close();
+    expect(await t.db.query('select last_used_at from credential_uses where credential_id = $1', [key_id])).toEqual([
+      { last_used_at: '2026-05-06T07:08:09Z' },
+    ]);
+  });
+});
+
+describe('system keys', () => {
+  test('of the configuration and of the database, on the account that the request names', async () => {
+    const { key, hash, prefix } = generateKey('system_key');
+    const key_id = randomUUID();
+    await feed(t.db, systemKeys, [
+      {
+        type: 'system_key:created',
+        key_id,
+        key_hash: hash,
+        key_prefix: prefix,
+        label: 's',
+        permissions: ['chat:*'],
+        created_at: at,
+      },
+    ]);
+    expect((await bearer(key)).caller).toMatchObject({
+      kind: 'system_key',
+      account_id: null,
+      user_id: null,
+      rate_limit: null,
+      permissions: new Set(['chat:*']),
+    });
+    expect((await bearer(key, { account_header: account_id })).caller.account_id).toBe(account_id);
+    expect((await bearer(key, { account_header: uuid(99) })).caller.account_id).toBeNull();
+    expect((await bearer(key, { account_header: 'x' })).caller.account_id).toBeNull();
+    const { caller } = await bearer(fixed.key);
+    expect(caller).toMatchObject({ kind: 'system_key', permissions: new Set(['events:*', 'chat:read']) });
+    expect(await resolver.stillValid(caller, Date.now())).toBeNull();
+    expect((await ask({ query_token: key, on_upgrade: true })).failure).toBe('UNAUTHORIZED');
+  });
+
+  test('a bad entry of the configuration is named by its number', () =>
+    expect(() => createCallerResolver({ db: t.db, tokens, log: silentLog, system_keys: ['secret'] })).toThrow(
+      'entry 1',
+    ));
+});
+
+test('nodes that start together share one signing key', async () => {
+  const { db } = await elsewhere();
+  const all = await Promise.all([1, 2, 3, 4].map(() => createTokens({ db, secrets })));
+  const [one, two] = [all[0]!, all[1]!];
+  const { token } = await one.sign({ sub: ada, account_id, session_id: uuid(9), use: 'access' }, Date.now(), 60_000);
+  expect((await two.verify(token, Date.now())).failure).toBeNull();
+  expect(one.jwks().keys).toHaveLength(1);
+  expect(Object.keys(one.jwks().keys[0]!)).not.toContain('d');
+});
+
+test('features: off by default, on by override, off by the global switch', async () => {
+  const features = createFeatureFlags({ db: t.db });
+  expect(await features.enabled('feature:events', account_id)).toBe(false);
+  await feed(t.db, accounts, [
+    { type: 'account:feature_override_set', account_id, flag: 'feature:events', enabled: true, set_at: at },
+  ]);
+  features.forget({ account_id });
+  expect(await features.enabled('feature:events', account_id)).toBe(true);
+  expect(await features.enabled('feature:events', uuid(50))).toBe(false);
+  await t.db.query(`insert into feature_flags values ('feature:events', false, now())`);
+  await until(async () => !(await features.enabled('feature:events', account_id)));
+});
+
+test('connections are found at once after they were announced, by every account that has them', async () => {
+  const relay = createLocalRelay();
+  const lookup = createConnectionLookup({ db: t.db, secrets, relay });
+  expect(await lookup.byChannel('kick', '42')).toEqual([]);
+  const connected = (id: number, account: string) => ({
+    type: 'connection:channel_connected',
+    account_id: account,
+    connection_id: uuid(id),
+    platform: 'kick',
+    platform_channel_id: '42',
+    channel_name: 'n',
+    connected_at: at,
+  });
+  await feed(t.db, connections, [connected(60, account_id), connected(61, uuid(70))]);
+  await announceChannel(relay, 'kick', '42');
+  await new Promise((resume) => setImmediate(resume));
+  expect((await lookup.byChannel('kick', '42')).map((one) => one.account_id)).toEqual([account_id, uuid(70)]);
+  expect(await lookup.byShopDomain('none.myshopify.com')).toBeNull();
+  lookup.close();
+  await relay.close();
+});
+
+test('a bucket lets its limit through and then says when to come back', async () => {
+  const limits = createLocalRateLimits();
+  for (let n = 1; n <= 3; n += 1)
+    expect(await limits.take('a', 1, 3)).toMatchObject({ allowed: true, remaining: 3 - n });
+  const over = await limits.take('a', 1, 3);
+  expect(over).toMatchObject({ allowed: false, limit: 3, remaining: 0 });
+  expect(over.reset_seconds).toBeGreaterThan(0);
+  expect(await limits.take('b', 1, 3)).toMatchObject({ allowed: true });
+});
+
+const others: TestDatabase[] = [];
+afterAll(() => Promise.all(others.map((one) => one.drop())));
+async function elsewhere(): Promise<TestDatabase> {
+  const other = await testDatabase();
+  others.push(other);
+  return other;
+}
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('it never came to hold');
+    await new Promise((resume) => setTimeout(resume, 20));
+  }
+}
