@@ -1,13 +1,14 @@
 import { eventData, eventsChannel } from '../domain/events';
 import { eventUserId } from '../domain/event-users';
 import { TOPICS } from '../domain/records';
-import type { Queryable } from '../engines/postgres/port';
+import { type Queryable, textArray } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from './projection';
 
 const INCOMING = `
   incoming as (
-    select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::json[], $8::timestamptz[])
+    select id::uuid, account_id::uuid, type, platform, external_id, user_id, raw::json, created_at::timestamptz, place
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
       with ordinality as i (id, account_id, type, platform, external_id, user_id, raw, created_at, place)
   )`;
 // One order for all writers of a row, so that two workers never wait for each other in a circle.
@@ -18,9 +19,12 @@ const COUNTED = `
     on conflict (account_id, type, platform, day) do update set count = c.count + excluded.count`;
 const LOGGED_COLUMNS = 'id, account_id, type, platform, external_id, user_id, raw, created_at';
 
+// Asked instead of `on conflict do nothing`: one look into one index, where a speculative insertion looks into each unique one twice.
+const NOT_LOGGED = `not exists (select from platform_event_logs e where e.id = i.id and e.created_at = i.created_at)`;
+
 /**
  * The ledger decides which of two deliveries of one external id counts, whatever their times say; a row that is there already is not written,
- * counted or announced again. Of duplicates inside one batch the first wins, since rows are inserted in the batch's order.
+ * counted or announced again. Of duplicates inside one batch the first wins, since the ledger is asked in the batch's order.
  */
 const LIVE = `
   with ${INCOMING},
@@ -31,9 +35,10 @@ const LIVE = `
   ),
   logged as (
     insert into platform_event_logs (${LOGGED_COLUMNS})
-      select ${LOGGED_COLUMNS} from incoming
-      where external_id is null or id in (select record_id from taken) order by place
-      on conflict do nothing returning id, account_id, type, platform, created_at
+      select ${LOGGED_COLUMNS} from incoming i
+      where (external_id is null and ${NOT_LOGGED}) or id in (select record_id from taken)
+      order by place
+      returning id, account_id, type, platform, created_at
   ),
   counted as (${COUNTED})
   select id, created_at from logged`;
@@ -44,11 +49,11 @@ const REBUILD = `
   logged as (
     insert into platform_event_logs (${LOGGED_COLUMNS})
       select ${LOGGED_COLUMNS} from incoming i
-      where external_id is null or exists (
+      where ${NOT_LOGGED} and (external_id is null or exists (
         select from ingested_ids l
-        where l.account_id = i.account_id and l.topic = $9 and l.external_id = i.external_id and l.record_id = i.id)
+        where l.account_id = i.account_id and l.topic = $9 and l.external_id = i.external_id and l.record_id = i.id))
       order by place
-      on conflict do nothing returning account_id, type, platform, created_at
+      returning account_id, type, platform, created_at
   )
   ${COUNTED}`;
 
@@ -62,7 +67,8 @@ export const eventLog = projection({
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
   tables: ['platform_event_logs', 'event_log_counters'],
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
-    const rows = batch.map(storable);
+    // A record can lie in the log twice, when its producer could not know that the first attempt was stored.
+    const rows = [...new Map(batch.map((record) => [record.id, record])).values()].map(storable);
     const values = columns(rows);
     if (mode.rebuilding) {
       await tx.query(REBUILD, values, 'event-log-rebuild');
@@ -73,7 +79,7 @@ export const eventLog = projection({
     const messages: ChannelMessage[] = [];
     for (const row of rows) {
       const created_at = created.get(row.id);
-      if (created_at === undefined || !created.delete(row.id)) continue;
+      if (created_at === undefined) continue;
       messages.push({
         channel: eventsChannel(row.account_id),
         event_type: row.type,
@@ -119,7 +125,7 @@ function holdable(text: string): string {
 }
 
 function columns(rows: readonly StorableRow[]): unknown[] {
-  const column = <K extends keyof StorableRow>(name: K) => rows.map((row) => row[name]);
+  const column = <K extends keyof StorableRow>(name: K) => textArray(rows.map((row) => row[name]));
   return [
     column('id'),
     column('account_id'),

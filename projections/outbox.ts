@@ -1,4 +1,4 @@
-import type { Database, Queryable } from '../engines/postgres/port';
+import { type Database, type Queryable, textArray } from '../engines/postgres/port';
 import type { ChannelMessage } from './projection';
 
 /** The wake-up that realtime nodes wait for; sent after the commit, never inside it. */
@@ -19,7 +19,11 @@ export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessa
     types.push(message.event_type);
     data.push(message.data);
   }
-  const [row] = await tx.query('select outbox_write($1, $2, $3) as newest', [channels, types, data], 'outbox_write');
+  const [row] = await tx.query(
+    'select outbox_write($1, $2, $3) as newest',
+    [textArray(channels), textArray(types), textArray(data)],
+    'outbox_write',
+  );
   return row!.newest;
 }
 

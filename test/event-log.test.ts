@@ -95,6 +95,19 @@ describe('the event log', () => {
     expect(await countersOf(account_id)).toMatchObject([{ count: 1 }]);
   });
 
+  test('a record that lies in the log twice counts once, in one batch or in two', async () => {
+    const account_id = v4();
+    const [named, nameless] = [record({ account_id }), record({ account_id, external_id: null })];
+    expect(await live([named, nameless, named, nameless])).toHaveLength(2);
+    expect(await live([nameless, named])).toEqual([]);
+    const before = [await rowsOf(account_id), await countersOf(account_id)];
+    await t.db.query('delete from platform_event_logs where account_id = $1', [account_id]);
+    await t.db.query('delete from event_log_counters where account_id = $1', [account_id]);
+    await rebuilt([named, nameless, named, nameless]);
+    await rebuilt([nameless, named]);
+    expect([await rowsOf(account_id), await countersOf(account_id)]).toEqual(before);
+  });
+
   test('external ids are an account’s own, and records without one always count', async () => {
     const [a, b] = [v4(), v4()];
     const page = [

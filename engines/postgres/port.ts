@@ -12,3 +12,35 @@ export interface Database extends Queryable {
   /** Runs `work` in one transaction on one connection; a throw rolls it back. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
 }
+
+const TEXT_OID = 25;
+
+/**
+ * A `text[]` parameter in PostgreSQL's binary form. An ordinary array parameter becomes a literal in which every quote and backslash is
+ * escaped, by one pass here and another in the server: for thousands of JSON texts that costs more than storing them.
+ * The statement must take it as `text[]` and cast the elements itself.
+ */
+export function textArray(values: readonly (string | null)[]): Buffer {
+  let bytes = 20 + 4 * values.length;
+  const lengths = values.map((value) => {
+    if (value === null) return -1;
+    const length = Buffer.byteLength(value);
+    bytes += length;
+    return length;
+  });
+  const out = Buffer.allocUnsafe(bytes);
+  out.writeInt32BE(values.length === 0 ? 0 : 1, 0);
+  out.writeInt32BE(lengths.includes(-1) ? 1 : 0, 4);
+  out.writeInt32BE(TEXT_OID, 8);
+  if (values.length === 0) return out.subarray(0, 12);
+  out.writeInt32BE(values.length, 12);
+  out.writeInt32BE(1, 16);
+  let at = 20;
+  for (let i = 0; i < values.length; i += 1) {
+    const length = lengths[i]!;
+    out.writeInt32BE(length, at);
+    at += 4;
+    if (length > 0) at += out.write(values[i]!, at, length);
+  }
+  return out;
+}
