@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import { migrate } from '../../engines/postgres/migrate';
+import { connect } from '../connect';
+import { readSettings } from '../read-settings';
+
+/** `lumio migrate`: brings the schema to the newest step; `start` does so by itself. */
+export function register(program: Command): void {
+  program
+    .command('migrate')
+    .description('bring the database schema to the newest step')
+    .action(async () => {
+      const { database } = readSettings();
+      if (database.url === undefined) {
+        // Opening the embedded database migrates it.
+        await (await connect()).close();
+        process.stdout.write('the schema is up to date\n');
+        return;
+      }
+      const applied = await migrate(database.url);
+      process.stdout.write(applied.length > 0 ? `applied: ${applied.join(', ')}\n` : 'the schema is up to date\n');
+    });
+}

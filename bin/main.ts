@@ -1,0 +1,40 @@
+import { Command, CommanderError } from 'commander';
+import { register as registerDeadLetters } from './commands/dead-letters';
+import { register as registerDemo } from './commands/demo';
+import { register as registerHealth } from './commands/health';
+import { register as registerMigrate } from './commands/migrate';
+import { register as registerRebuild } from './commands/rebuild';
+import { register as registerStart } from './commands/start';
+import { connect } from './connect';
+import { VERSION } from './version';
+
+// Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what development shows.
+process.env.NODE_ENV ??= 'production';
+
+/** The lumio command. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage. */
+async function main(argv: readonly string[]): Promise<void> {
+  const program = new Command('lumio')
+    .description('Multi-tenant, event-sourced backend for live streamers')
+    .version(VERSION)
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'lumio: ')) });
+  registerStart(program);
+  registerDemo(program);
+  registerMigrate(program);
+  registerRebuild(program, connect);
+  registerDeadLetters(program, connect);
+  registerHealth(program);
+  program.commands.forEach((command) => command.exitOverride());
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? 0 : 2;
+      return;
+    }
+    process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+void main(process.argv.slice(2));

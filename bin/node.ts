@@ -1,0 +1,191 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { createAccessChanges } from '../access/changes';
+import { createFeatureFlags } from '../access/features';
+import { upgradeBucket } from '../access/rate-buckets';
+import { createCallerResolver } from '../access/resolve';
+import { createRevocationTail } from '../access/revocations';
+import type { Services } from '../access/services';
+import type { Role, Settings } from '../access/settings';
+import { createTokens } from '../access/tokens';
+import { listenMetrics } from '../api/metrics-listener';
+import { type Api, createApi } from '../api/server';
+import { SERVICE } from '../domain/vendors';
+import type { Logger } from '../engines/log/port';
+import { createPrometheusMetrics } from '../engines/metrics/prometheus';
+import { createDeadLetters } from '../ingest/parked';
+import { webhookRoutes } from '../ingest/webhooks';
+import { createReadModels } from '../projections/read-models';
+import { createProjectionRuntime } from '../projections/runtime';
+import { createRealtime, type Realtime } from '../realtime/service';
+import { createConnectionLookup } from '../access/connection-lookup';
+import { type Engines, openEngines } from './engines';
+import { databaseCheck } from './health';
+import { OPERATIONS } from './operations';
+import { PROJECTIONS } from './projections';
+import { createServices } from './services';
+import { VERSION } from './version';
+
+/** A running Lumio process with the roles of its settings. */
+export interface LumioNode {
+  base_url: string;
+  ws_url: string;
+  metrics_url: string;
+  engines: Engines;
+  services: Services;
+  /** Refuses new work, finishes what is under way, closes sockets (1012) and engines; safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export interface NodeOptions {
+  settings: Settings;
+  log: Logger;
+  /** Something that this process cannot go on without is gone; the process should end and be started again. */
+  onFatal(reason: string): void;
+}
+
+/** Starts every role of the settings and resolves when it serves. */
+export async function startNode(options: NodeOptions): Promise<LumioNode> {
+  const { settings, log } = options;
+  const started = Date.now();
+  const has = (role: Role) => settings.roles.includes(role);
+  const metrics = createPrometheusMetrics({ service: SERVICE, env: settings.env });
+  metrics.gauge(`${SERVICE}_build_info`, 'The running build', ['version']).set(1, { version: VERSION });
+  const uptime = metrics.gauge(`${SERVICE}_uptime_seconds`, 'Seconds since this process started');
+  metrics.beforeRender(() => uptime.set((Date.now() - started) / 1000));
+
+  const engines = await openEngines({ settings, log, metrics, onLost: options.onFatal });
+  const { db, relay, events, broker, records, wakeups } = engines;
+  const stops: (() => unknown)[] = [() => engines.close()];
+  const stop = once(async () => {
+    const failures: unknown[] = [];
+    for (const part of stops.reverse()) {
+      try {
+        await part();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'stopping failed');
+  });
+
+  try {
+    const tokens = await createTokens({ db, secrets: engines.secrets });
+    const features = createFeatureFlags({ db });
+    const resolver = createCallerResolver({ db, tokens, log, system_keys: settings.auth.system_keys });
+    stops.push(() => resolver.close());
+    const tail = createRevocationTail({ db, log });
+    stops.push(() => tail.stop());
+    const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
+    stops.push(() => access.close());
+
+    const runtime = has('projector')
+      ? createProjectionRuntime({
+          db: engines.projector_db,
+          broker,
+          records,
+          events,
+          wakeups,
+          log,
+          metrics,
+          projections: PROJECTIONS,
+          keep_outbox_ms: settings.realtime.resume_window + 60_000,
+          onFatal: (error) => options.onFatal(error.message),
+        })
+      : undefined;
+    const read_models = runtime?.read_models ?? createReadModels({ db, events, broker, wakeups });
+    const services = createServices({ settings, engines, read_models, features, tokens, access });
+    await runtime?.start();
+    stops.push(() => runtime?.stop());
+
+    const metrics_listener = await listenMetrics({ ...settings.metrics, render: () => metrics.render() });
+    stops.push(() => metrics_listener.close());
+
+    const realtime = has('realtime')
+      ? createRealtime({
+          settings,
+          db,
+          wakeups,
+          relay,
+          features,
+          resolve: (credentials) => resolver.resolve(credentials),
+          still_valid: (caller) => resolver.stillValid(caller, Date.now()),
+          on_revoked: (listener) => tail.on(listener),
+          admit: async (caller) => {
+            if (caller.rate_limit === null) return null;
+            const taken = await engines.rate_limits.take(upgradeBucket(caller), 1, caller.rate_limit);
+            return taken.allowed ? null : { retry_after_seconds: taken.reset_seconds };
+          },
+          epoch: engines.installation.epoch,
+          version: VERSION,
+          log,
+          metrics,
+        })
+      : undefined;
+
+    const lookup = createConnectionLookup({ db, relay, secrets: engines.secrets });
+    stops.push(() => lookup.close());
+    const api = await createApi({
+      settings,
+      operations: OPERATIONS,
+      services,
+      resolveCaller: async ({ headers, query, ip }) => {
+        const { caller } = await resolver.resolve({
+          authorization: headers.authorization,
+          query_token: typeof query.token === 'string' ? query.token : undefined,
+          cookie: headers.cookie,
+          on_upgrade: false,
+          account_header: single(headers['x-lumio-account']),
+          ip,
+          now: Date.now(),
+        });
+        return caller;
+      },
+      rate_limits: engines.rate_limits,
+      webhooks: has('ingest')
+        ? webhookRoutes({
+            settings: settings.webhooks,
+            connections: lookup,
+            records,
+            parked: createDeadLetters({ db }),
+            log,
+            metrics,
+          })
+        : [],
+      health: { checks: [databaseCheck(db)], websocket: () => realtime?.stats() ?? { sessions: 0, channels: 0 } },
+      metrics,
+      log,
+      version: VERSION,
+    });
+    stops.push(() => api.close());
+    if (realtime) {
+      attach(api, realtime);
+      stops.push(() => realtime.stop());
+    }
+    const base_url = await api.listen();
+    return {
+      base_url,
+      ws_url: `${base_url.replace(/^http/, 'ws')}/v1/ws`,
+      metrics_url: metrics_listener.url,
+      engines,
+      services,
+      stop,
+    };
+  } catch (error) {
+    await stop().catch((failure: unknown) => log.error({ error: failure }, 'stopping after a failed start failed'));
+    throw error;
+  }
+}
+
+function attach(api: Api, realtime: Realtime): void {
+  api.app.server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) =>
+    realtime.handleUpgrade(req, socket, head),
+  );
+}
+
+const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => (running ??= work());
+}

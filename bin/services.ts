@@ -1,0 +1,62 @@
+import type { AccessChanges } from '../access/changes';
+import type { Caller, RequestContext } from '../access/caller';
+import type { FeatureFlags, ReadModels, Services } from '../access/services';
+import type { Settings } from '../access/settings';
+import type { Tokens } from '../access/tokens';
+import { stringify } from '../domain/json';
+import type { Metadata } from '../engines/event-store/port';
+import type { Engines } from './engines';
+
+/** Relay topic of what is pushed and never stored. */
+const LIVE_TOPIC = 'live';
+
+export interface ServiceParts {
+  settings: Settings;
+  engines: Engines;
+  read_models: ReadModels;
+  features: FeatureFlags;
+  tokens: Tokens;
+  access: AccessChanges;
+}
+
+/** What operations may use, over the engines. */
+export function createServices(parts: ServiceParts): Services {
+  const { settings, engines, read_models, features, tokens, access } = parts;
+  return {
+    settings,
+    db: engines.db,
+    events: engines.events,
+    records: engines.records,
+    relay: engines.relay,
+    cache: engines.cache,
+    secrets: engines.secrets,
+    read_models,
+    features,
+    tokens,
+    access,
+    live: {
+      broadcast: (channel, message) =>
+        engines.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message: stringify(message) })),
+    },
+    metadata,
+    async commit(request, writes, projections) {
+      const result = await engines.events.append(writes, metadata(request.caller, request.context));
+      const current = await read_models.passed(result.position, projections);
+      if (!current) (request.context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
+      return result;
+    },
+  };
+}
+
+/** Who did it, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
+function metadata(caller: Caller, context: RequestContext): Metadata {
+  const facts = {
+    actor_kind: caller.kind,
+    actor_id: caller.user_id,
+    credential_id: caller.credential_id,
+    account_id: caller.account_id,
+    correlation_id: context.correlation_id,
+    traceparent: context.trace,
+  };
+  return Object.fromEntries(Object.entries(facts).filter((entry): entry is [string, string] => entry[1] !== null));
+}

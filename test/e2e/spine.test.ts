@@ -1,0 +1,116 @@
+import { Client } from '../support/realtime';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+
+/** One path through every room: a signed webhook becomes a stored event, an answer of both query APIs and a live message. */
+describe('a webhook, all the way', () => {
+  let server: TestServer;
+  let vendors: VendorCloud;
+  let api: ApiClient;
+  let socket: Client;
+  let channel: string;
+
+  beforeAll(async () => {
+    server = await startServer();
+    vendors = new VendorCloud(server.base_url, server.credentials);
+    api = new ApiClient(server.base_url, server.credentials.access_token);
+    channel = `events:${server.credentials.account_id}`;
+    socket = await Client.open(server.ws_url, server.credentials.access_token);
+    expect((await socket.subscribe(channel)).type).toBe('subscribed');
+  });
+  afterAll(async () => {
+    socket?.end();
+    await server?.dispose();
+  });
+
+  const live = (event_type: string, from: number) =>
+    socket.next((message) => message.event_type === event_type, event_type, from);
+
+  test.each([
+    ['kick:follower', () => vendors.kickFollow(987654321), 'kick'],
+    ['trovo:spell', () => vendors.trovo({ type: 'channel.spell', message_id: 'm-1', uid: '42', gift: 'Winner' }), 'trovo'],
+    ['youtube:subscribe', () => vendors.youtube('dQw4w9WgXcQ', 'Tom &amp; Jerry'), 'youtube'],
+    ['shopify:order', () => vendors.shopify('orders/create', Buffer.from('{"id":820982911946154508,"name":"#1001"}')), 'shopify'],
+  ])('%s arrives on the socket, in REST and in GraphQL', async (type, post, platform) => {
+    const from = socket.messages.length;
+    expect(await post()).toMatchObject({ status: 200 });
+    const message = await live(type, from);
+    expect(message).toMatchObject({ type: 'event', channel, event_type: type, data: { type, platform } });
+
+    const id = message.data.id as string;
+    const one = await api.get(`/v1/events/${id}`);
+    expect(one.status).toBe(200);
+    expect(one.body.data).toMatchObject({ id, type, platform, account_id: server.credentials.account_id });
+    const page = await api.get(`/v1/events?types=${type}`);
+    expect(page.body).toMatchObject({ _meta: { total: 1, page: 1, limit: 25, pages: 1 }, data: [{ id, type }] });
+    const { data } = await api.gql(`query($t: [String!]) { events(filter: {types: $t}) { total items { id eventType } } }`, {
+      t: [type],
+    });
+    expect(data.events).toEqual({ total: 1, items: [{ id, eventType: type }] });
+  });
+
+  test('numbers beyond 2^53 keep their digits on every way out', async () => {
+    const { text } = await api.get('/v1/events?types=shopify:order');
+    expect(text).toContain('"id":820982911946154508');
+    const response = await fetch(`${server.base_url}/v1/gql`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${server.credentials.access_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ query: '{ events(filter: {types: ["shopify:order"]}) { items { raw } } }' }),
+    });
+    expect(await response.text()).toContain('"id":820982911946154508');
+  });
+
+  test('a delivery that comes again has one effect', async () => {
+    for (let delivery = 0; delivery < 3; delivery += 1) {
+      expect((await vendors.kickFollow(5, 'again')).status).toBe(200);
+    }
+    expect((await vendors.kickFollow(6)).status).toBe(200);
+    const followers = await eventually(async () => {
+      const rows = await api.allEvents('&types=kick:follower&user_id=6');
+      return rows.length > 0 ? api.allEvents('&types=kick:follower&user_id=5') : undefined;
+    }, 'the next follower');
+    expect(followers).toHaveLength(1);
+  });
+
+  test('another tenant sees none of it', async () => {
+    const other = new ApiClient(server.base_url, server.credentials.other.access_token);
+    expect((await other.get('/v1/events')).body._meta.total).toBe(0);
+    const [mine] = await api.allEvents();
+    expect(await other.get(`/v1/events/${mine.id}`)).toMatchObject({ status: 404, body: { error: 'NOT_FOUND' } });
+    expect((await other.gql(`{ event(id: "${mine.id}") { id } }`)).errors[0].extensions.code).toBe('NOT_FOUND');
+    const stranger = await Client.open(server.ws_url, server.credentials.other.access_token);
+    expect(await stranger.subscribe(channel)).toMatchObject({ type: 'error', code: 'UNAUTHORIZED' });
+    stranger.end();
+  });
+
+  test('emit stores and broadcasts; test only broadcasts', async () => {
+    const from = socket.messages.length;
+    const emitted = await api.send('POST', '/v1/events/emit', { event_type: 'twitch:cheer', platform: 'twitch', raw: { bits: 100 } });
+    expect(emitted).toMatchObject({ status: 200, body: { success: true, event: { type: 'twitch:cheer' } } });
+    expect((await live('twitch:cheer', from)).data.raw).toEqual({ bits: 100 });
+    expect((await api.get(`/v1/events/${emitted.body.event.id}`)).status).toBe(200);
+
+    expect(await api.send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 7 } })).toMatchObject({ status: 200 });
+    expect((await live('twitch:raid', from)).data.payload).toEqual({ viewers: 7 });
+    expect((await api.get('/v1/events?types=twitch:raid')).body._meta.total).toBe(0);
+  });
+
+  test('health and metrics tell of it', async () => {
+    const health = await api.get('/v1/health');
+    expect(health.body.data).toMatchObject({ status: 'healthy', websocket: { sessions: 1, channels: 1 } });
+    const metrics = await (await fetch(server.metrics_url)).text();
+    for (const series of [
+      /^http_requests_total\{.*service="lumio".*\} [1-9]/m,
+      /^http_request_duration_seconds_bucket\{/m,
+      /^process_cpu_seconds_total\{.*env="development"/m,
+      /^lumio_build_info\{.*version="[^"]+".*\} 1$/m,
+      /^lumio_uptime_seconds\{/m,
+      /^lumio_websocket_sessions\{.*\} 1$/m,
+      /^lumio_websocket_channels\{.*\} 1$/m,
+      /^lumio_db_pool_connections\{.*pool="main".*\} [1-9]/m,
+      /^lumio_db_pool_idle\{.*pool="main"/m,
+    ]) {
+      expect(metrics).toMatch(series);
+    }
+  });
+});

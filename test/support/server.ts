@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestDatabase, testDatabase } from './database';
+
+/** `<data dir>/dev-credentials.json`; design §9. */
+export interface DevCredentials {
+  base_url: string;
+  ws_url: string;
+  metrics_url: string;
+  account_id: string;
+  user_id: string;
+  access_token: string;
+  refresh_token: string;
+  user_api_key: string;
+  system_key: string;
+  connections: Record<'twitch' | 'youtube' | 'kick' | 'trovo', { platform_channel_id: string }> & {
+    shopify: { shop_domain: string };
+  };
+  webhook_signing: {
+    youtube_secret: string;
+    kick_private_key: string;
+    kick_secret: string;
+    trovo_secret: string;
+    shopify_secret: string;
+    stripe_secret: string;
+    stripe_connect_secret: string;
+  };
+  other: { account_id: string; user_id: string; access_token: string };
+}
+
+export interface TestServer {
+  base_url: string;
+  ws_url: string;
+  metrics_url: string;
+  credentials: DevCredentials;
+  data_dir: string;
+  /** The run's database behind it; undefined when it runs its own PostgreSQL. */
+  database: TestDatabase | undefined;
+  pid: number;
+  /** Everything it has printed. */
+  output(): string;
+  /** SIGTERM and wait; returns the exit code. */
+  stop(): Promise<number | null>;
+  /** SIGKILL and wait. */
+  kill(): Promise<void>;
+  /** The same data, started again (after `stop` or `kill`). */
+  restart(): Promise<TestServer>;
+  /** Stops it when it runs, and removes its data. */
+  dispose(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** `LUMIO_*` names and values beyond the defaults. */
+  env?: Record<string, string>;
+  /** Its own PostgreSQL in its data folder instead of a database on the run's. */
+  embedded?: boolean;
+}
+
+const MAIN = join(__dirname, '../../dist/bin/main.js');
+
+/** Starts the compiled server as a process of its own, the way an operator does, and waits until it serves. */
+export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-server-'));
+  const database = options.embedded ? undefined : await testDatabase(2);
+  const env: Record<string, string> = {
+    LUMIO_DATA_DIR: data_dir,
+    LUMIO_PORT: '0',
+    LUMIO_METRICS__PORT: '0',
+    LUMIO_LOG_LEVEL: 'warn',
+    ...(database && {
+      LUMIO_DATABASE__URL: database.url,
+      LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
+    }),
+    ...options.env,
+  };
+  return launch(data_dir, database, env);
+}
+
+async function launch(data_dir: string, database: TestDatabase | undefined, env: Record<string, string>): Promise<TestServer> {
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LUMIO_')));
+  const child = spawn(process.execPath, ['--enable-source-maps', MAIN, 'start'], {
+    env: { ...inherited, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const take = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-200_000));
+  child.stdout.on('data', take);
+  child.stderr.on('data', take);
+  const exited = new Promise<number | null>((done) => child.once('exit', done));
+  const base_url = await readyUrl(child, () => output);
+  const credentials = JSON.parse(readFileSync(join(data_dir, 'dev-credentials.json'), 'utf8')) as DevCredentials;
+  const server: TestServer = {
+    base_url,
+    ws_url: credentials.ws_url,
+    metrics_url: credentials.metrics_url,
+    credentials,
+    data_dir,
+    database,
+    pid: child.pid!,
+    output: () => output,
+    async stop() {
+      child.kill('SIGTERM');
+      return exited;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+    restart: () => launch(data_dir, database, env),
+    async dispose() {
+      if (child.exitCode === null && child.signalCode === null) await server.stop();
+      await database?.drop();
+      rmSync(data_dir, { recursive: true, force: true });
+    },
+  };
+  return server;
+}
+
+function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
+  return new Promise((ready, fail) => {
+    const look = () => {
+      const line = /lumio ready at (http:\S+)/.exec(output());
+      if (!line) return;
+      finish();
+      ready(line[1]!);
+    };
+    const ended = (code: number | null) => {
+      finish();
+      fail(new Error(`the server ended with code ${code} before it was ready:\n${output()}`));
+    };
+    const timer = setTimeout(() => {
+      finish();
+      child.kill('SIGKILL');
+      fail(new Error(`the server was not ready within 60 s:\n${output()}`));
+    }, 60_000);
+    const finish = () => {
+      clearTimeout(timer);
+      child.stdout!.off('data', look);
+      child.off('exit', ended);
+    };
+    child.stdout!.on('data', look);
+    child.once('exit', ended);
+  });
+}
