@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
@@ -35,10 +34,19 @@ export class Taken extends DomainError {
   }
 }
 
-/** `reservation-<kind>-<value>`; a value that is long or holds other than plain characters goes in as its SHA-256. */
+/** Characters that no stream name may hold, and the one that escapes them. */
+const ESCAPED = /[%\p{Cc}\p{Cs}]/gu;
+/** Longest value in characters; with its kind it stays within a stream name's 500. */
+const LONGEST = 400;
+
+/**
+ * `reservation-<kind>-<value>`, control characters and lone surrogates escaped.
+ * @throws DomainError `VALUE_TOO_LONG`
+ */
 export function reservationStream(kind: string, value: string): string {
-  const plain = /^[a-z0-9._:@-]{1,200}$/.test(value);
-  return `reservation-${kind}-${plain ? value : `~${createHash('sha256').update(value).digest('hex')}`}`;
+  const escaped = value.replace(ESCAPED, (character) => `%${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  if (escaped.length > LONGEST) throw new DomainError('VALUE_TOO_LONG', { kind });
+  return `reservation-${kind}-${escaped}`;
 }
 
 export const reserve = (kind: string, value: string, owner: string): ReservationCommand => ({

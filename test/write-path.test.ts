@@ -64,11 +64,13 @@ describe('reservations', () => {
     given([held])
       .when(release('slug', 'ada', 'b'))
       .thenNothing());
-  test('odd and long values have a stream of a plain name', () => {
+  test('odd values have streams of their own, long ones none', () => {
     expect(reservationStream('slug', 'ada')).toBe('reservation-slug-ada');
-    for (const value of ['~', 'A b', 'ä', '', 'x'.repeat(400), '\u0000'])
-      expect(reservationStream('slug', value)).toMatch(/^reservation-slug-~[0-9a-f]{64}$/);
-    expect(reservationStream('slug', 'A')).not.toBe(reservationStream('slug', 'B'));
+    expect(reservationStream('role', 'Mod 🦊 ä')).toBe('reservation-role-Mod 🦊 ä');
+    const odd = ['a\nb', 'a%000ab', 'a\u0000b', 'a\ud800b', 'a%b', 'ab'].map((value) => reservationStream('x', value));
+    expect(new Set(odd).size).toBe(odd.length);
+    for (const stream of odd) expect(stream).toMatch(/^reservation-x-[a-f0-9%]+$/);
+    expect(() => reservationStream('slug', 'x'.repeat(401))).toThrow('VALUE_TOO_LONG');
   });
 });
 

@@ -27,8 +27,7 @@ export interface EncodedAppend {
   size: number;
 }
 
-const CONTROL = /[\u0000-\u001f\u007f]/;
-const LONE_SURROGATE = /[\ud800-\udfff]/u;
+const UNNAMEABLE = /[\p{Cc}\p{Cs}]/u;
 // JSON.stringify writes these two, and only these, as \u0000 and \ud8xx..\udfxx; the same letters after an escaped backslash are harmless.
 const ESCAPED = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
@@ -77,7 +76,7 @@ function expectedRevision({ expected, stream }: StreamWrite): number {
 }
 
 function checkName(name: string, what: string): void {
-  if (typeof name !== 'string' || name === '' || name.length > 500 || CONTROL.test(name) || LONE_SURROGATE.test(name))
+  if (typeof name !== 'string' || name === '' || name.length > 500 || UNNAMEABLE.test(name))
     throw new InvalidEvent(
       `${what} ${JSON.stringify(name)} must be 1 to 500 characters without control characters or lone surrogates`,
     );
