@@ -17,37 +17,57 @@ const MAX_COMPILED = 500;
 
 interface Entry {
   hits: number;
-  compiled: CompiledQuery | null;
+  compiled: Compiled | null;
 }
 
-/** Executes documents: with graphql-js at first, with a function compiled for the document once it keeps coming. */
-export function createExecutor(schema: GraphQLSchema) {
-  const entries = new LRUCache<string, Entry>({ max: MAX_COMPILED });
-  return (hash: string, request: ExecutionRequest): Promise<ExecutionResult> | ExecutionResult => {
-    const key = request.operation_name === undefined ? hash : `${hash} ${request.operation_name}`;
-    let entry = entries.get(key);
-    if (!entry) entries.set(key, (entry = { hits: 0, compiled: null }));
-    entry.hits += 1;
-    if (entry.hits === COMPILE_AFTER) {
-      const compiled = compileQuery(schema, request.document, request.operation_name);
-      if (isCompiledQuery(compiled)) entry.compiled = compiled;
-    }
-    if (!entry.compiled) return interpret(request);
-    const result = entry.compiled.query(undefined, request.state, request.variables ?? {});
-    if (result instanceof Promise) return result.then(withOwnErrors);
-    // Variables that do not fit: nothing has run, and graphql-js words the refusal as it did before the document was compiled.
-    return result.data === undefined ? interpret(request) : withOwnErrors(result);
-  };
+export interface Executor {
+  /** Executes with graphql-js. */
+  interpret(request: ExecutionRequest): Promise<ExecutionResult> | ExecutionResult;
+  /** The function compiled for a document that keeps coming; null until it has come often enough. Counts this coming. */
+  compiled(hash: string, document: DocumentNode, operation_name: string | undefined): Compiled | null;
+}
 
-  function interpret(request: ExecutionRequest): Promise<ExecutionResult> | ExecutionResult {
-    return execute({
-      schema,
-      document: request.document,
-      operationName: request.operation_name,
-      variableValues: request.variables,
-      contextValue: request.state,
-    }) as Promise<ExecutionResult> | ExecutionResult;
-  }
+/** Null when the variables do not fit: nothing has run, and graphql-js is to word the refusal as it did before compilation. */
+export type Compiled = (
+  state: RequestState,
+  variables: Record<string, unknown> | undefined,
+) => Promise<ExecutionResult | null> | ExecutionResult | null;
+
+/** Executes documents: with graphql-js at first, with a function compiled for the document once it keeps coming. */
+export function createExecutor(schema: GraphQLSchema): Executor {
+  const entries = new LRUCache<string, Entry>({ max: MAX_COMPILED });
+  return {
+    interpret: (request) =>
+      execute({
+        schema,
+        document: request.document,
+        operationName: request.operation_name,
+        variableValues: request.variables,
+        contextValue: request.state,
+      }) as Promise<ExecutionResult> | ExecutionResult,
+    compiled(hash, document, operation_name) {
+      const key = operation_name === undefined ? hash : `${hash} ${operation_name}`;
+      let entry = entries.get(key);
+      if (!entry) entries.set(key, (entry = { hits: 0, compiled: null }));
+      entry.hits += 1;
+      if (entry.hits === COMPILE_AFTER) {
+        const query = compileQuery(schema, document, operation_name);
+        if (isCompiledQuery(query)) entry.compiled = runner(query);
+      }
+      return entry.compiled;
+    },
+  };
+}
+
+function runner(compiled: CompiledQuery): Compiled {
+  return (state, variables) => {
+    const result = compiled.query(undefined, state, variables ?? {});
+    return result instanceof Promise ? result.then(settle) : settle(result);
+  };
+}
+
+function settle(result: ExecutionResult): ExecutionResult | null {
+  return result.data === undefined ? null : withOwnErrors(result);
 }
 
 /** The compiler makes errors of a class of its own; the rest of the house knows graphql-js's. */
