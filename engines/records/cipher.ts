@@ -1,0 +1,44 @@
+import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
+
+const FORMAT = 1;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES;
+
+// Random bytes are cheap in bulk and dear one by one.
+const pool = Buffer.alloc(IV_BYTES * 512);
+let used = pool.length;
+
+function nonce(into: Buffer, at: number): void {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  pool.copy(into, at, used, used + IV_BYTES);
+  used += IV_BYTES;
+}
+
+/** AES-256-GCM: format byte 1, nonce, tag, ciphertext. `context` binds it to its record. */
+export function encrypt(text: string, key: Buffer, context: string): Buffer {
+  const clear = Buffer.from(text);
+  const sealed = Buffer.allocUnsafe(HEAD_BYTES + clear.length);
+  sealed[0] = FORMAT;
+  nonce(sealed, 1);
+  const cipher = createCipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES));
+  cipher.setAAD(Buffer.from(context));
+  cipher.update(clear).copy(sealed, HEAD_BYTES);
+  cipher.final();
+  cipher.getAuthTag().copy(sealed, 1 + IV_BYTES);
+  return sealed;
+}
+
+/** @throws Error when the bytes are not what {@link encrypt} made with this key and context */
+export function decrypt(sealed: Buffer, key: Buffer, context: string): string {
+  if (sealed.length < HEAD_BYTES || sealed[0] !== FORMAT) throw new Error('raw is not in a known encrypted form');
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(context));
+  decipher.setAuthTag(sealed.subarray(1 + IV_BYTES, HEAD_BYTES));
+  const clear = decipher.update(sealed.subarray(HEAD_BYTES));
+  decipher.final();
+  return clear.toString();
+}

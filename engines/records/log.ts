@@ -1,0 +1,86 @@
+import { ERASED_RAW, type RecordEnvelope, type Topic } from '../../domain/records';
+import type { Broker, BrokerRecord } from '../broker/port';
+import type { SubjectKeys } from '../subject-keys/port';
+import { decrypt, encrypt } from './cipher';
+import type { LoggedRecord, RecordLog, UndecodableRecord } from './port';
+import { createEnvelopeCodec, type EnvelopeCodec, type WrittenEnvelope } from './schemas';
+
+export interface RecordLogOptions {
+  broker: Broker;
+  subject_keys: SubjectKeys;
+  /** Default: the schemas of the repository. */
+  codec?: EnvelopeCodec;
+}
+
+/**
+ * The record log over any broker. `raw` of a record about a person is encrypted under that person's key and bound to the record and the
+ * account; when the key is gone it reads as {@link ERASED_RAW}. A failing key store fails the call, it never looks like an erasure.
+ */
+export function createRecordLog({ broker, subject_keys, codec = createEnvelopeCodec() }: RecordLogOptions): RecordLog {
+  return {
+    async append(topic: Topic, records: readonly RecordEnvelope[]): Promise<void> {
+      const subjects: string[] = [];
+      for (const { subject } of records) if (subject) subjects.push(subject);
+      const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
+      const values = records.map((record) => {
+        const key = record.subject ? keys!.get(record.subject)! : undefined;
+        const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
+        return { key: record.account_id, value: codec.encode({ ...record, key_id: key?.key_id ?? null, raw }) };
+      });
+      await broker.publish(topic, values);
+    },
+
+    async decode(records: readonly BrokerRecord[]) {
+      const undecodable: UndecodableRecord[] = [];
+      const opened: { record: BrokerRecord; envelope: WrittenEnvelope }[] = [];
+      const key_ids = new Set<string>();
+      for (const record of records) {
+        try {
+          const envelope = codec.decode(record.value);
+          if (envelope.key_id !== null) key_ids.add(envelope.key_id);
+          opened.push({ record, envelope });
+        } catch (error) {
+          undecodable.push({ record, error: error as Error });
+        }
+      }
+      const keys = key_ids.size > 0 ? await subject_keys.forReading([...key_ids]) : undefined;
+      const decoded: LoggedRecord[] = [];
+      for (const { record, envelope } of opened) {
+        try {
+          decoded.push(logged(record, envelope, keys));
+        } catch (cause) {
+          const error = new Error(`raw of record ${envelope.id} does not decrypt: ${(cause as Error).message}`, { cause });
+          undecodable.push({ record, error });
+        }
+      }
+      return { records: decoded, undecodable };
+    },
+  };
+}
+
+function logged(record: BrokerRecord, envelope: WrittenEnvelope, keys: ReadonlyMap<string, Buffer> | undefined): LoggedRecord {
+  const { id, account_id, key_id } = envelope;
+  let raw: string;
+  if (key_id === null) raw = envelope.raw.toString();
+  else {
+    const key = keys?.get(key_id);
+    raw = key ? decrypt(envelope.raw, key, contextOf(envelope)) : ERASED_RAW;
+  }
+  return {
+    id,
+    account_id,
+    type: envelope.type,
+    platform: envelope.platform,
+    external_id: envelope.external_id,
+    occurred_at: envelope.occurred_at,
+    received_at: envelope.received_at,
+    subject: envelope.subject,
+    raw,
+    trace: envelope.trace,
+    topic: record.topic,
+    partition: record.partition,
+    offset: record.offset,
+  };
+}
+
+const contextOf = ({ id, account_id }: { id: string; account_id: string }) => `${id} ${account_id}`;

@@ -1,0 +1,112 @@
+import { Type, type Schema } from 'avsc';
+
+/** The envelope as it is written: `raw` is UTF-8 text, or what `cipher.ts` made of it when `key_id` is not null. */
+export interface WrittenEnvelope {
+  id: string;
+  account_id: string;
+  type: string;
+  platform: string;
+  external_id: string | null;
+  occurred_at: string;
+  received_at: string;
+  subject: string | null;
+  key_id: string | null;
+  raw: Buffer;
+  trace: string | null;
+}
+
+/** Avro schema of the record envelope, version 1 (design §6). Times are text: vendors send nanoseconds, which no Avro timestamp of ours may cut. */
+export const ENVELOPE_V1: Schema = {
+  type: 'record',
+  name: 'RecordEnvelope',
+  namespace: 'lumio.records',
+  fields: [
+    { name: 'id', type: { type: 'string', logicalType: 'uuid' } },
+    { name: 'account_id', type: { type: 'string', logicalType: 'uuid' } },
+    { name: 'type', type: 'string' },
+    { name: 'platform', type: 'string' },
+    { name: 'external_id', type: ['null', 'string'] },
+    { name: 'occurred_at', type: 'string' },
+    { name: 'received_at', type: 'string' },
+    { name: 'subject', type: ['null', 'string'] },
+    { name: 'key_id', type: ['null', 'string'] },
+    { name: 'raw', type: 'bytes' },
+    { name: 'trace', type: ['null', 'string'] },
+  ],
+};
+
+/** Every schema that was ever written, by the id that its records carry. An entry is never changed and an id never used again. */
+export const SCHEMAS: ReadonlyMap<number, Schema> = new Map([[1, ENVELOPE_V1]]);
+export const WRITTEN_SCHEMA_ID = 1;
+
+/** A value that is not an envelope of a schema known here. */
+export class Undecodable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Undecodable';
+  }
+}
+
+const MAGIC = 0;
+const HEAD_BYTES = 5;
+
+/** Envelopes in the Confluent wire format: magic byte 0, schema id (int4, big-endian), Avro body. */
+export interface EnvelopeCodec {
+  encode(envelope: WrittenEnvelope): Buffer;
+  /** @throws Undecodable */
+  decode(value: Buffer): WrittenEnvelope;
+}
+
+/**
+ * A codec that reads as schema `reader_id` what any of `schemas` wrote, older or newer: missing fields take their defaults, unknown ones
+ * are passed over.
+ * @throws Error when a schema cannot be read as the reader's, so that a bad evolution stops the start
+ */
+export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEMA_ID): EnvelopeCodec {
+  const typeOf = (id: number): Type => {
+    const schema = schemas.get(id);
+    if (!schema) throw new Error(`there is no schema ${id}`);
+    return Type.forSchema(schema);
+  };
+  const reader = typeOf(reader_id);
+  const writers = new Map<number, { resolver: ReturnType<Type['createResolver']> | undefined }>();
+  for (const id of schemas.keys()) {
+    writers.set(id, { resolver: id === reader_id ? undefined : reader.createResolver(typeOf(id)) });
+  }
+  let scratch = Buffer.allocUnsafe(64 * 1024);
+  return {
+    encode(envelope) {
+      let end = reader.encode(envelope, scratch, HEAD_BYTES);
+      if (end < 0) {
+        // A negative end is how many bytes were missing.
+        const buffer = Buffer.allocUnsafe(scratch.length - end);
+        if (buffer.length <= 1024 * 1024) scratch = buffer;
+        end = reader.encode(envelope, buffer, HEAD_BYTES);
+        return finish(buffer, end, reader_id);
+      }
+      return finish(scratch, end, reader_id);
+    },
+    decode(value) {
+      if (value.length < HEAD_BYTES || value[0] !== MAGIC) throw new Undecodable('the value does not begin with magic byte 0 and a schema id');
+      const id = value.readInt32BE(1);
+      const writer = writers.get(id);
+      if (!writer) throw new Undecodable(`unknown schema id ${id}: written by a newer version, or not by Lumio`);
+      let decoded: { value: WrittenEnvelope | undefined; offset: number };
+      try {
+        decoded = reader.decode(value, HEAD_BYTES, writer.resolver) as typeof decoded;
+      } catch (cause) {
+        throw new Undecodable(`broken Avro of schema ${id}: ${(cause as Error).message}`, { cause });
+      }
+      if (decoded.offset !== value.length || decoded.value === undefined) {
+        throw new Undecodable(`broken Avro of schema ${id}: the body is ${decoded.offset < 0 ? 'cut off' : 'longer than the record'}`);
+      }
+      return decoded.value;
+    },
+  };
+}
+
+function finish(buffer: Buffer, end: number, schema_id: number): Buffer {
+  buffer[0] = MAGIC;
+  buffer.writeInt32BE(schema_id, 1);
+  return Buffer.from(buffer.subarray(0, end));
+}
