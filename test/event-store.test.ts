@@ -6,6 +6,7 @@ import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import type { Wakeups } from '../engines/wakeups/port';
 import { eventStoreContract, happened, until, type StoreEngine } from './contracts/event-store';
 import { testDatabase, type TestDatabase } from './support/database';
+import { silenceableLink } from './support/link';
 import { keptLog } from './support/log';
 
 interface PostgresEngine extends StoreEngine {
@@ -182,6 +183,33 @@ describe('event store on PostgreSQL', () => {
     await until(() => seen.length === 1, 'the event');
     await tail.stop();
     await pool.end();
+  });
+
+  test('links that go silent without closing: appends are sent again, once in effect, and the tail goes on', async () => {
+    const link = await silenceableLink(engine.t.url);
+    const pool = new pg.Pool({ connectionString: link.url, max: 3 });
+    pool.on('error', () => undefined);
+    const node = await createPostgresEventStore({
+      pool,
+      wakeups: createLocalWakeups(),
+      poll_ms: 50,
+      append_timeout_ms: 300,
+    });
+    const seen: StoredEvent[] = [];
+    const tail = store.subscribe({ after: null }, async ({ events }) => void seen.push(...events));
+    const write = (n: number) =>
+      node.append([{ stream: 's', expected: n === 0 ? 'none' : n - 1, events: [happened('x:y', { n })] }], metadata);
+    await write(0);
+    const under_way = write(1);
+    link.silence();
+    expect((await under_way).revisions).toEqual({ s: 1 });
+    link.silence();
+    expect((await write(2)).revisions).toEqual({ s: 2 });
+    await until(() => seen.length === 3, 'the events');
+    await tail.stop();
+    await node.close();
+    await pool.end();
+    link.close();
   });
 
   test('data keeps its text: member order and escapes', async () => {

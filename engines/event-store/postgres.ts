@@ -13,9 +13,9 @@ export interface PostgresEventStoreOptions {
   log?: Logger;
   /** Fallback poll of subscriptions, milliseconds. Default 1000. */
   poll_ms?: number;
-  /** Default 30 000. */
+  /** Milliseconds after which an unanswered append is sent again over another connection: a half-open link never answers. Default 5000. */
   append_timeout_ms?: number;
-  /** How long an append whose fate is unknown is sent again. Default 10 000. */
+  /** How long an append whose fate is unknown is sent again; longer than the timeout. Default 20 000. */
   retry_for_ms?: number;
 }
 
@@ -57,8 +57,8 @@ class PostgresEventStore implements EventStore {
   ) {
     this.groups = new AppendGroups({
       pool: options.pool,
-      timeout_ms: options.append_timeout_ms ?? 30_000,
-      retry_for_ms: options.retry_for_ms ?? 10_000,
+      timeout_ms: options.append_timeout_ms ?? 5000,
+      retry_for_ms: options.retry_for_ms ?? 20_000,
       onStored: () => options.wakeups.notify('events'),
     });
   }
@@ -154,7 +154,7 @@ class PostgresEventStore implements EventStore {
   }
 
   private query(name: string, text: string, values: unknown[]): Promise<pg.QueryResult<EventRow>> {
-    const query = { name, text, values, query_timeout: 30_000 };
+    const query = { name, text, values, query_timeout: 10_000 };
     return this.options.pool.query<EventRow>(query);
   }
 }
