@@ -2,7 +2,7 @@ import { v5, v7 } from 'uuid';
 import { z } from 'zod';
 import type { Caller, RequestContext } from '../access/caller';
 import { feature, permission, systemKeyOnly } from '../access/guards';
-import { command, post } from '../access/operation';
+import { command, type Operation, post } from '../access/operation';
 import type { Services } from '../access/services';
 import { ApiError } from '../domain/errors';
 import { eventUserId } from '../domain/event-users';
@@ -165,3 +165,5 @@ function accountOf(caller: Caller): string {
   if (caller.account_id === null) throw new ApiError('BAD_REQUEST', 'No account selected');
   return caller.account_id;
 }
+
+export const operations: readonly Operation[] = [emitEvent, testEvent, emitBotEvent];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
 import { feature, permission } from '../access/guards';
-import { get, list, type Page, query } from '../access/operation';
+import { get, list, type Operation, type Page, query } from '../access/operation';
 import { ApiError } from '../domain/errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { parseInstant } from '../domain/instants';
@@ -102,3 +102,5 @@ function accountOf(caller: Caller): string {
   if (caller.account_id === null) throw new ApiError('BAD_REQUEST', 'No account selected');
   return caller.account_id;
 }
+
+export const operations: readonly Operation[] = [events, event];
