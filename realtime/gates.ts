@@ -39,7 +39,9 @@ export class Gates {
     const { family, id } = parsed;
     const { gate } = family;
     if (gate.kind === 'public_when_feature') {
-      return (await this.enabled(gate.flag, null)) && (await this.enabled(family.flag, null)) ? 'ok' : 'FEATURE_DISABLED';
+      return (await this.enabled(gate.flag, null)) && (await this.enabled(family.flag, null))
+        ? 'ok'
+        : 'FEATURE_DISABLED';
     }
     if (gate.kind === 'public') return (await this.enabled(family.flag, null)) ? 'ok' : 'FEATURE_DISABLED';
     if (caller.kind === 'anonymous') return 'UNAUTHORIZED';

@@ -155,7 +155,10 @@ export class Heartbeat {
         try {
           await this.settle(group, await this.deps.still_valid(group[0]!.caller, Date.now()));
         } catch (error) {
-          this.deps.log.warn({ err: error }, 'credentials of open sockets cannot be checked; the next beat tries again');
+          this.deps.log.warn(
+            { err: error },
+            'credentials of open sockets cannot be checked; the next beat tries again',
+          );
         }
       }
     };

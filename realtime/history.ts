@@ -22,7 +22,10 @@ export class History {
     if (this.entries.length > 2 * History.MESSAGES || this.bytes > History.BYTES) {
       // Cut by half in one go: shifting one entry per message would move the array each time.
       let out = 0;
-      while (this.entries.length - out > History.MESSAGES || (this.bytes > History.BYTES / 2 && out < this.entries.length)) {
+      while (
+        this.entries.length - out > History.MESSAGES ||
+        (this.bytes > History.BYTES / 2 && out < this.entries.length)
+      ) {
         this.bytes -= this.entries[out++]!.bytes.length;
       }
       this.entries.splice(0, out);

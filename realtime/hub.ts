@@ -143,7 +143,8 @@ export class Hub {
 
   private queue(channel: Channel, bytes: Buffer, transient: boolean): void {
     if (channel.live().length === 0) return;
-    if (channel.pending.length >= CHUNK_MESSAGES || channel.pending_bytes + bytes.length > CHUNK_BYTES) this.seal(channel);
+    if (channel.pending.length >= CHUNK_MESSAGES || channel.pending_bytes + bytes.length > CHUNK_BYTES)
+      this.seal(channel);
     if (channel.pending.length === 0) {
       this.dirty.push(channel);
       channel.pending_before = channel.seq;
@@ -162,7 +163,13 @@ export class Hub {
     const bytes = count === 1 ? channel.pending[0]! : Buffer.concat(channel.pending, channel.pending_bytes);
     channel.pending = [];
     channel.pending_bytes = 0;
-    const chunk = { bytes, count, channel: channel.name, before: channel.pending_before, transient: channel.pending_transient };
+    const chunk = {
+      bytes,
+      count,
+      channel: channel.name,
+      before: channel.pending_before,
+      transient: channel.pending_transient,
+    };
     this.jobs.push({ members: channel.live(), chunk });
   }
 
@@ -221,7 +228,7 @@ export class Hub {
       this.metrics.sent += chunk.count;
       return;
     }
-    if (chunk.transient || Date.now() - session.progress_at >= LIMITS.grace_ms) return this.drop(subscription);
+    if (chunk.transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.drop(subscription);
     subscription.state = 'replaying';
     subscription.seq = chunk.before;
     subscription.fell_back = true;
@@ -233,7 +240,8 @@ export class Hub {
   dropLaggards(session: Session): void {
     for (const subscription of [...session.subscriptions]) {
       const behind = subscription.channel.seq - subscription.seq;
-      if (subscription.state === 'replaying' && subscription.fell_back && behind > LIMITS.queue_messages) this.drop(subscription);
+      if (subscription.state === 'replaying' && subscription.fell_back && behind > LIMITS.queue_messages)
+        this.drop(subscription);
     }
   }
 

@@ -14,9 +14,7 @@ const INBOX = 64;
 
 /** Works on what clients send: one message of a session at a time, in order. Source: spec doc3 §4.1, "Client messages". */
 export class Messages {
-  constructor(
-    private readonly deps: { subscriptions: Subscriptions; gates: Gates; relay: Relay; log: Logger },
-  ) {}
+  constructor(private readonly deps: { subscriptions: Subscriptions; gates: Gates; relay: Relay; log: Logger }) {}
 
   /** One data frame (whole, fragments joined). */
   received(session: Session, data: Buffer, is_binary: boolean): void {
@@ -67,7 +65,9 @@ export class Messages {
   private alone(session: Session, work: Promise<void>): void {
     session.inbox = [];
     work
-      .catch((error: unknown) => this.deps.log.error({ err: error, session: session.id }, 'a client message could not be worked on'))
+      .catch((error: unknown) =>
+        this.deps.log.error({ err: error, session: session.id }, 'a client message could not be worked on'),
+      )
       .finally(() => {
         const waiting = session.inbox ?? [];
         session.inbox = null;
@@ -75,7 +75,9 @@ export class Messages {
         if (session.inbox !== null) (session.inbox as string[]).push(...waiting);
         this.resume(session);
       })
-      .catch((error: unknown) => this.deps.log.error({ err: error, session: session.id }, 'waiting client messages were lost'));
+      .catch((error: unknown) =>
+        this.deps.log.error({ err: error, session: session.id }, 'waiting client messages were lost'),
+      );
   }
 
   private async broadcast(session: Session, channel: string, payload: string): Promise<void> {
@@ -87,6 +89,9 @@ export class Messages {
     } catch {
       return session.error('INVALID_FORMAT', channel);
     }
-    await this.deps.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message: broadcastText(channel, payload, parsed) }));
+    await this.deps.relay.publish(
+      LIVE_TOPIC,
+      JSON.stringify({ channel, message: broadcastText(channel, payload, parsed) }),
+    );
   }
 }

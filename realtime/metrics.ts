@@ -20,12 +20,24 @@ export class RealtimeMetrics {
     this.sessions = metrics.gauge('lumio_websocket_sessions', 'Connected WebSocket sessions');
     this.channels = metrics.gauge('lumio_websocket_channels', 'Channels with at least one subscriber');
     this.sent_total = metrics.counter('lumio_websocket_messages_sent_total', 'Channel messages handed to sessions');
-    this.dropped = metrics.counter('lumio_websocket_channels_dropped_total', 'Subscriptions ended with CHANNEL_DROPPED');
-    this.holes = metrics.counter('lumio_websocket_holes_total', 'Channels stopped because a sequence number was missing');
+    this.dropped = metrics.counter(
+      'lumio_websocket_channels_dropped_total',
+      'Subscriptions ended with CHANNEL_DROPPED',
+    );
+    this.holes = metrics.counter(
+      'lumio_websocket_holes_total',
+      'Channels stopped because a sequence number was missing',
+    );
     this.relayed = metrics.counter('lumio_websocket_relay_messages_total', 'Messages received from the relay');
-    this.resumed = metrics.counter('lumio_websocket_resumes_total', 'Subscribes with `since`, by result', ['recovered']);
-    this.closed = metrics.counter('lumio_websocket_closed_total', 'Sessions closed by the server, by close code', ['code']);
-    this.refused = metrics.counter('lumio_websocket_upgrades_refused_total', 'Upgrades refused, by HTTP status', ['status']);
+    this.resumed = metrics.counter('lumio_websocket_resumes_total', 'Subscribes with `since`, by result', [
+      'recovered',
+    ]);
+    this.closed = metrics.counter('lumio_websocket_closed_total', 'Sessions closed by the server, by close code', [
+      'code',
+    ]);
+    this.refused = metrics.counter('lumio_websocket_upgrades_refused_total', 'Upgrades refused, by HTTP status', [
+      'status',
+    ]);
     this.tail_lag = metrics.gauge('lumio_websocket_tail_lag_seconds', 'Age of the newest outbox row when it was read');
     this.tail_rows = metrics.counter('lumio_websocket_tail_rows_total', 'Outbox rows read by the tail');
   }

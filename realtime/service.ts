@@ -59,7 +59,12 @@ export interface Realtime {
 }
 
 const CLOSE_HANDSHAKE_MS = 5_000;
-const RESOLVE_FAILED: Refusal = { status: 503, error: 'INTERNAL_SERVER_ERROR', message: 'Service unavailable', retry_after_seconds: 1 };
+const RESOLVE_FAILED: Refusal = {
+  status: 503,
+  error: 'INTERNAL_SERVER_ERROR',
+  message: 'Service unavailable',
+  retry_after_seconds: 1,
+};
 const FAILURE_TEXTS = { TOKEN_EXPIRED: 'The token has expired', UNAUTHORIZED: 'Authentication required' } as const;
 
 /** `ws` adds limits that its types do not know yet. */
@@ -103,7 +108,15 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const resume_window_ms = deps.settings.realtime.resume_window;
   const subscriptions: Subscriptions = new Subscriptions({ hub, gates, outbox, tail, resume_window_ms, log, metrics });
   const messages = new Messages({ subscriptions, gates, relay: deps.relay, log });
-  const heartbeat = new Heartbeat({ sessions, hub, gates, still_valid: deps.still_valid, log, metrics, windows: deps.windows });
+  const heartbeat = new Heartbeat({
+    sessions,
+    hub,
+    gates,
+    still_valid: deps.still_valid,
+    log,
+    metrics,
+    windows: deps.windows,
+  });
   const end_revocations = deps.on_revoked?.((revocation) => heartbeat.revoked(revocation));
   const end_relay = deps.relay.subscribe(LIVE_TOPIC, (text) => relayed(text));
   const origins = [...deps.settings.allowed_origins];
@@ -202,7 +215,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       return { status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] };
     }
     const wait = (await deps.admit?.(resolved.caller, req)) ?? null;
-    return wait === null ? resolved.caller : { status: 429, error: 'RATE_LIMIT_EXCEEDED', message: 'Rate limit exceeded', ...wait };
+    return wait === null
+      ? resolved.caller
+      : { status: 429, error: 'RATE_LIMIT_EXCEEDED', message: 'Rate limit exceeded', ...wait };
   }
 
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -127,7 +127,8 @@ export class Subscriptions {
 
   private async reached(channel: Channel, seq: number): Promise<boolean> {
     const deadline = Date.now() + CATCH_UP_MS;
-    while (channel.seq < seq && !channel.gone && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
+    while (channel.seq < seq && !channel.gone && Date.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 20));
     return channel.seq >= seq;
   }
 

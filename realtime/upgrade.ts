@@ -57,8 +57,10 @@ export function refuseEarly(req: IncomingMessage, url: URL | null, origins: read
     return { status: 404, error: 'NOT_FOUND', message: 'Not found' };
   }
   if (req.method !== 'GET') return { status: 405, error: 'BAD_REQUEST', message: 'WebSocket upgrades use GET' };
-  if (req.rawHeaders.length / 2 > LIMITS.headers) return { status: 431, error: 'BAD_REQUEST', message: 'Too many headers' };
-  if (url.searchParams.getAll('token').length > 1) return { status: 400, error: 'BAD_REQUEST', message: 'More than one token' };
+  if (req.rawHeaders.length / 2 > LIMITS.headers)
+    return { status: 431, error: 'BAD_REQUEST', message: 'Too many headers' };
+  if (url.searchParams.getAll('token').length > 1)
+    return { status: 400, error: 'BAD_REQUEST', message: 'More than one token' };
   if (!originAllowed(req, origins)) return { status: 403, error: 'FORBIDDEN', message: 'Origin not allowed' };
   return null;
 }

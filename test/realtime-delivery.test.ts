@@ -19,7 +19,8 @@ afterEach(async () => {
 const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 const numbers = (from: number, to: number): { n: number }[] => range(from, to).map((n) => ({ n }));
 const got = (client: Client, channel = EVENTS): number[] => client.events(channel).map((data) => data.n);
-const lastId = (client: Client, channel = EVENTS): string => client.messages.filter((message) => message.channel === channel && message.id).at(-1)!.id!;
+const lastId = (client: Client, channel = EVENTS): string =>
+  client.messages.filter((message) => message.channel === channel && message.id).at(-1)!.id!;
 
 describe('resume', () => {
   test('a client that comes back gets exactly what it missed, then what follows', async () => {
@@ -31,7 +32,11 @@ describe('resume', () => {
     first.end();
     await publish(t, node, EVENTS, numbers(6, 40));
     const second = await Client.open(node.url);
-    expect(await second.subscribe(EVENTS, since)).toMatchObject({ type: 'subscribed', channel: EVENTS, recovered: true });
+    expect(await second.subscribe(EVENTS, since)).toMatchObject({
+      type: 'subscribed',
+      channel: EVENTS,
+      recovered: true,
+    });
     await publish(t, node, EVENTS, numbers(41, 50));
     await second.until(() => got(second).length >= 45, '45 messages');
     expect(got(second)).toEqual(range(6, 50));
@@ -63,7 +68,7 @@ describe('resume', () => {
         await client.until(() => got(client).length >= stay || got(client).at(-1) === TOTAL, 'some messages');
         client.end();
         const events = client.messages.filter((message) => message.type === 'event');
-        seen.push(...events.map((message) => message.data.n));
+        seen.push(...events.map((message) => message.data!.n));
         since = events.at(-1)!.id!;
       }
       return seen;
@@ -115,7 +120,9 @@ describe('resume', () => {
   });
 
   test('what is older than the window cannot be resumed', async () => {
-    const own = await realtimeNode(t, { settings: { allowed_origins: [], public_url: undefined, realtime: { resume_window: 1_000 } } });
+    const own = await realtimeNode(t, {
+      settings: { allowed_origins: [], public_url: undefined, realtime: { resume_window: 1_000 } },
+    });
     const client = await Client.open(own.url);
     const since = (await client.subscribe(EVENTS)).id!;
     await publish(t, own, EVENTS, numbers(1, 3));
@@ -138,7 +145,10 @@ test('a hole is never sent past: the channel is dropped, others go on, and a new
   await client.until(() => got(client).length === 3, 'three');
   await t.db.query('update channel_heads set seq = seq + 1 where channel = $1', [EVENTS]);
   await publish(t, node, EVENTS, numbers(5, 6));
-  expect(await client.next((message) => message.code === 'CHANNEL_DROPPED', 'the drop')).toMatchObject({ type: 'error', channel: EVENTS });
+  expect(await client.next((message) => message.code === 'CHANNEL_DROPPED', 'the drop')).toMatchObject({
+    type: 'error',
+    channel: EVENTS,
+  });
   await publish(t, node, CHAT, numbers(1, 1));
   await client.until(() => got(client, CHAT).length === 1, 'chat');
   expect(got(client)).toEqual([1, 2, 3]);
@@ -153,10 +163,16 @@ test('terminated database connections and lost wake-ups delay messages and lose 
   await client.subscribe(EVENTS);
   for (let round = 0; round < 5; round += 1) {
     await publish(t, node, EVENTS, numbers(round * 10 + 1, round * 10 + 5));
-    await t.db.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()');
+    await t.db.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+    );
     for (let attempt = 0; ; attempt += 1) {
       try {
-        await t.db.query('select outbox_write($1, $2, $3)', [Array(5).fill(EVENTS), Array(5).fill('x:y'), numbers(round * 10 + 6, round * 10 + 10).map((item) => JSON.stringify(item))]);
+        await t.db.query('select outbox_write($1, $2, $3)', [
+          Array(5).fill(EVENTS),
+          Array(5).fill('x:y'),
+          numbers(round * 10 + 6, round * 10 + 10).map((item) => JSON.stringify(item)),
+        ]);
         break;
       } catch (error) {
         if (attempt > 20) throw error;
@@ -181,7 +197,8 @@ test('two tenants, two nodes: nobody hears the other, everybody hears their own'
   await mine.until(() => got(mine).length === 20, 'mine');
   await elsewhere.until(() => got(elsewhere).length === 20, 'elsewhere');
   await foreign.until(() => got(foreign, `events:${OTHER_ACCOUNT}`).length === 21, 'foreign');
-  for (const client of [mine, elsewhere]) expect(client.messages.filter((message) => message.data).every((message) => message.channel === EVENTS)).toBe(true);
+  for (const client of [mine, elsewhere])
+    expect(client.messages.filter((message) => message.data).every((message) => message.channel === EVENTS)).toBe(true);
   expect(foreign.events(EVENTS)).toEqual([]);
   await second.stop();
 });
@@ -189,7 +206,7 @@ test('two tenants, two nodes: nobody hears the other, everybody hears their own'
 /** A client that completes the handshake and subscribes, then never reads again. */
 async function stalled(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), highWaterMark: 1024 });
+  const socket = connect({ host: hostname, port: Number(port) });
   const text = JSON.stringify({ type: 'subscribe', channel: EVENTS });
   const frame = Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)]);
   socket.on('error', () => undefined);
@@ -210,7 +227,8 @@ async function stalled(url: string): Promise<Socket> {
 }
 
 describe('slow readers', () => {
-  const big = (from: number, to: number): { n: number; pad: string }[] => range(from, to).map((n) => ({ n, pad: 'x'.repeat(20_000) }));
+  const big = (from: number, to: number): { n: number; pad: string }[] =>
+    range(from, to).map((n) => ({ n, pad: 'x'.repeat(20_000) }));
 
   test('a burst beyond the queue reaches a client that reads, whole', async () => {
     const client = await Client.open(node.url);
@@ -233,9 +251,12 @@ describe('slow readers', () => {
     await healthy.until(() => got(healthy).length >= 1_200, 'everything', 40_000);
     expect(got(healthy)).toEqual(range(1, 1_200));
     const deadline = Date.now() + 15_000;
-    while (!/channels_dropped_total 1/.test(await node.metrics()) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 100));
+    while (!/channels_dropped_total 1/.test(await node.metrics()) && Date.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 100));
     (slow.ws as unknown as { _socket: Socket })._socket.resume();
-    expect(await slow.next((message) => message.code === 'CHANNEL_DROPPED', 'the drop')).toMatchObject({ channel: EVENTS });
+    expect(await slow.next((message) => message.code === 'CHANNEL_DROPPED', 'the drop')).toMatchObject({
+      channel: EVENTS,
+    });
     const seen = got(slow);
     expect(seen).toEqual(range(1, seen.length));
     // The session stayed, and the last id seen leads back in.
@@ -251,7 +272,8 @@ describe('slow readers', () => {
     expect(own.realtime.stats().sessions).toBe(1);
     await publish(t, own, EVENTS, big(1, 900));
     const deadline = Date.now() + 20_000;
-    while (own.realtime.stats().sessions > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50));
+    while (own.realtime.stats().sessions > 0 && Date.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 50));
     expect(own.realtime.stats().sessions).toBe(0);
     socket.destroy();
     await own.stop();

@@ -1,6 +1,15 @@
 import { createLocalRelay } from '../engines/relay/local';
 import { testDatabase, type TestDatabase } from './support/database';
-import { ACCOUNT, caller, Client, OTHER_ACCOUNT, publish, realtimeNode, refused, type RealtimeNode } from './support/realtime';
+import {
+  ACCOUNT,
+  caller,
+  Client,
+  OTHER_ACCOUNT,
+  publish,
+  realtimeNode,
+  refused,
+  type RealtimeNode,
+} from './support/realtime';
 
 const EVENTS = `events:${ACCOUNT}`;
 let t: TestDatabase;
@@ -23,7 +32,11 @@ describe('the upgrade', () => {
       [null, { headers: { authorization: 'Bearer good' } }],
     ] as const) {
       const client = await Client.open(node.url, token, options);
-      expect(client.messages[0]).toEqual({ type: 'welcome', session_id: expect.stringMatching(/^[0-9a-f-]{36}$/), server_version: '1.2.3' });
+      expect(client.messages[0]).toEqual({
+        type: 'welcome',
+        session_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        server_version: '1.2.3',
+      });
       client.end();
     }
   });
@@ -59,7 +72,11 @@ describe('the upgrade', () => {
   test('a bucket that is empty answers 429 with the time to wait', async () => {
     const limited = await realtimeNode(t, { admit: async () => ({ retry_after_seconds: 7 }) });
     const answer = await refused(`${limited.url}?token=good`);
-    expect([answer.status, answer.body.error, answer.headers['retry-after']]).toEqual([429, 'RATE_LIMIT_EXCEEDED', '7']);
+    expect([answer.status, answer.body.error, answer.headers['retry-after']]).toEqual([
+      429,
+      'RATE_LIMIT_EXCEEDED',
+      '7',
+    ]);
     await limited.stop();
   });
 
@@ -80,8 +97,17 @@ describe('messages', () => {
     await publish(t, node, EVENTS, [{ big: 1 }]);
     const event = await client.next((message) => message.type === 'event', 'the event');
     const [epoch, seq] = first.id!.split('-');
-    expect(event).toEqual({ type: 'event', id: `${epoch}-${Number(seq) + 1}`, channel: EVENTS, event_type: 'kick:follower', data: { big: 1 } });
-    expect(await client.ask({ type: 'unsubscribe', channel: EVENTS }, 'unsubscribed')).toEqual({ type: 'unsubscribed', channel: EVENTS });
+    expect(event).toEqual({
+      type: 'event',
+      id: `${epoch}-${Number(seq) + 1}`,
+      channel: EVENTS,
+      event_type: 'kick:follower',
+      data: { big: 1 },
+    });
+    expect(await client.ask({ type: 'unsubscribe', channel: EVENTS }, 'unsubscribed')).toEqual({
+      type: 'unsubscribed',
+      channel: EVENTS,
+    });
     await publish(t, node, EVENTS, [{ big: 2 }]);
     const witness = await Client.open(node.url);
     const head = (await witness.subscribe(EVENTS)).id!;
@@ -99,7 +125,11 @@ describe('messages', () => {
     await client.subscribe(EVENTS);
     const frames: string[] = [];
     client.ws.on('message', (data) => frames.push(data.toString()));
-    await t.db.query('select outbox_write($1, $2, $3)', [[EVENTS], ['shopify:order'], ['{"id":820982911946154508, "ä":"\\u00e4😀"}']]);
+    await t.db.query('select outbox_write($1, $2, $3)', [
+      [EVENTS],
+      ['shopify:order'],
+      ['{"id":820982911946154508, "ä":"\\u00e4😀"}'],
+    ]);
     node.wakeups.notify('outbox');
     await client.next((message) => message.event_type === 'shopify:order', 'the order');
     expect(frames.at(-1)).toContain('"data":{"id":820982911946154508, "ä":"\\u00e4😀"}}');
@@ -114,20 +144,36 @@ describe('messages', () => {
     const client = await Client.open(node.url);
     await client.subscribe(channel);
     await publish(t, node, channel, [{ n: 1 }]);
-    expect(await client.next((message) => message.data !== undefined, 'the message')).toMatchObject({ type, channel, event_type: 'kick:follower', data: { n: 1 } });
+    expect(await client.next((message) => message.data !== undefined, 'the message')).toMatchObject({
+      type,
+      channel,
+      event_type: 'kick:follower',
+      data: { n: 1 },
+    });
     client.end();
   });
 
-  test.each(['', '{', '[]', 'null', '"ping"', '{"type":"nope"}', '{"type":"subscribe"}', '{"type":"subscribe","channel":5}', '{"type":"subscribe","channel":"a:b","since":5}', '{"type":"broadcast","channel":"a:b"}'])(
-    'INVALID_FORMAT for %s, and the session stays',
-    async (text) => {
-      const client = await Client.open(node.url);
-      client.send(text);
-      expect(await client.next((message) => message.type === 'error', 'the error')).toMatchObject({ code: 'INVALID_FORMAT', message: expect.any(String) });
-      await client.ask({ type: 'ping' }, 'pong');
-      client.end();
-    },
-  );
+  test.each([
+    '',
+    '{',
+    '[]',
+    'null',
+    '"ping"',
+    '{"type":"nope"}',
+    '{"type":"subscribe"}',
+    '{"type":"subscribe","channel":5}',
+    '{"type":"subscribe","channel":"a:b","since":5}',
+    '{"type":"broadcast","channel":"a:b"}',
+  ])('INVALID_FORMAT for %s, and the session stays', async (text) => {
+    const client = await Client.open(node.url);
+    client.send(text);
+    expect(await client.next((message) => message.type === 'error', 'the error')).toMatchObject({
+      code: 'INVALID_FORMAT',
+      message: expect.any(String),
+    });
+    await client.ask({ type: 'ping' }, 'pong');
+    client.end();
+  });
 
   test('binary frames are INVALID_FORMAT, frames over 64 KiB MESSAGE_TOO_LARGE; the session stays', async () => {
     const client = await Client.open(node.url);
@@ -204,7 +250,9 @@ describe('gates', () => {
     expect(await client.subscribe(`events:${OTHER_ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
     expect(await client.subscribe('public-stats:kick:99')).toMatchObject({ code: 'FEATURE_DISABLED' });
     expect(await client.subscribe('ideas:list')).toMatchObject({ code: 'FEATURE_DISABLED' });
-    expect(await client.ask({ type: 'broadcast', channel: EVENTS, payload: '{}' }, 'error')).toMatchObject({ code: 'FEATURE_DISABLED' });
+    expect(await client.ask({ type: 'broadcast', channel: EVENTS, payload: '{}' }, 'error')).toMatchObject({
+      code: 'FEATURE_DISABLED',
+    });
     node.off.clear();
     client.end();
   });
@@ -261,7 +309,12 @@ describe('broadcast', () => {
     for (const client of [near, far]) {
       await client.next((message) => message.event_type === 'broadcast', 'the broadcast');
       const [first, second] = client.messages.filter((message) => message.type === 'event');
-      expect(first).toEqual({ type: 'event', channel: EVENTS, event_type: 'my:thing', data: expect.objectContaining({ type: 'my:thing' }) });
+      expect(first).toEqual({
+        type: 'event',
+        channel: EVENTS,
+        event_type: 'my:thing',
+        data: expect.objectContaining({ type: 'my:thing' }),
+      });
       expect(second).toEqual({ type: 'event', channel: EVENTS, event_type: 'broadcast', data: [1] });
     }
     await a.stop();
@@ -317,7 +370,10 @@ describe('the end of a session', () => {
     await client.subscribe(EVENTS);
     node.off.add('feature:events');
     node.revoke({ account_id: ACCOUNT });
-    expect(await client.next((message) => message.type === 'error', 'the error')).toMatchObject({ code: 'FEATURE_DISABLED', channel: EVENTS });
+    expect(await client.next((message) => message.type === 'error', 'the error')).toMatchObject({
+      code: 'FEATURE_DISABLED',
+      channel: EVENTS,
+    });
     node.off.clear();
     await client.ask({ type: 'ping' }, 'pong');
     client.end();
@@ -336,7 +392,11 @@ describe('the end of a session', () => {
 
   test('silence closes with 4408; anything inbound keeps the session', async () => {
     const own = await realtimeNode(t, { windows: { silence_ms: 3_000, stall_ms: 30_000 } });
-    const [silent, pinging, control] = await Promise.all([Client.open(own.url), Client.open(own.url), Client.open(own.url)]);
+    const [silent, pinging, control] = await Promise.all([
+      Client.open(own.url),
+      Client.open(own.url),
+      Client.open(own.url),
+    ]);
     const timer = setInterval(() => {
       pinging.send({ type: 'ping' });
       control.ws.ping();

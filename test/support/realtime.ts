@@ -65,16 +65,23 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     epoch: 'epoch-1',
     version: '1.2.3',
     features: { enabled: async (flag) => !off.has(flag) },
-    still_valid: async ({ credential_id }) => (credential_id !== null && ended.has(credential_id) ? 'TOKEN_REVOKED' : null),
+    still_valid: async ({ credential_id }) =>
+      credential_id !== null && ended.has(credential_id) ? 'TOKEN_REVOKED' : null,
     on_revoked: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     resolve: async ({ authorization, query_token }) => {
       const token = authorization?.replace('Bearer ', '') ?? query_token;
-      if (token === undefined) return { caller: caller({ kind: 'anonymous', account_id: null, credential_id: null, permissions: new Set() }), failure: null };
+      if (token === undefined)
+        return {
+          caller: caller({ kind: 'anonymous', account_id: null, credential_id: null, permissions: new Set() }),
+          failure: null,
+        };
       const found = callers.get(token);
-      return found ? { caller: found, failure: null } : { caller: caller(), failure: token === 'expired' ? 'TOKEN_EXPIRED' : 'UNAUTHORIZED' };
+      return found
+        ? { caller: found, failure: null }
+        : { caller: caller(), failure: token === 'expired' ? 'TOKEN_EXPIRED' : 'UNAUTHORIZED' };
     },
     ...given,
   });
@@ -89,7 +96,10 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     callers,
     off,
     ended,
-    revoke: (revocation) => listeners.forEach((listener) => listener({ credential_id: null, user_id: null, account_id: null, ...revocation })),
+    revoke: (revocation) =>
+      listeners.forEach((listener) =>
+        listener({ credential_id: null, user_id: null, account_id: null, ...revocation }),
+      ),
     metrics: () => prometheus.render(),
     async stop() {
       await realtime.stop(500);
@@ -100,8 +110,17 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
 }
 
 /** Stores messages as a projector would: one transaction, then the wake-up. */
-export async function publish(t: TestDatabase, node: RealtimeNode, channel: string, data: readonly unknown[]): Promise<void> {
-  await t.db.query('select outbox_write($1, $2, $3)', [data.map(() => channel), data.map(() => 'kick:follower'), data.map((item) => JSON.stringify(item))]);
+export async function publish(
+  t: TestDatabase,
+  node: RealtimeNode,
+  channel: string,
+  data: readonly unknown[],
+): Promise<void> {
+  await t.db.query('select outbox_write($1, $2, $3)', [
+    data.map(() => channel),
+    data.map(() => 'kick:follower'),
+    data.map((item) => JSON.stringify(item)),
+  ]);
   node.wakeups.notify('outbox');
 }
 
@@ -115,7 +134,13 @@ export interface ServerMessage {
   recovered?: boolean;
   session_id?: string;
   server_version?: string;
-  data?: any;
+  data?: Payload;
+}
+
+/** `data` of the messages that tests publish. */
+export interface Payload {
+  n: number;
+  [key: string]: unknown;
 }
 
 /** A client that keeps all it got, and waits for what it expects with a deadline. */
@@ -164,7 +189,11 @@ export class Client {
       };
       const timer = setTimeout(() => {
         this.watchers.delete(watch);
-        reject(new Error(`waited in vain for ${what}; last: ${JSON.stringify(this.messages.slice(-3)).slice(0, 600)} close ${this.close_code}`));
+        reject(
+          new Error(
+            `waited in vain for ${what}; last: ${JSON.stringify(this.messages.slice(-3)).slice(0, 600)} close ${this.close_code}`,
+          ),
+        );
       }, ms);
       this.watchers.add(watch);
     });
@@ -177,7 +206,10 @@ export class Client {
   }
 
   /** Sends, and resolves with the first answer of one of these types (of this channel, where one is given). */
-  async ask(message: { type: string; channel?: string; [key: string]: unknown }, ...types: string[]): Promise<ServerMessage> {
+  async ask(
+    message: { type: string; channel?: string; [key: string]: unknown },
+    ...types: string[]
+  ): Promise<ServerMessage> {
     const from = this.messages.length;
     this.send(message);
     return this.next((answer) => types.includes(answer.type), types.join(' or '), from);
@@ -188,8 +220,10 @@ export class Client {
   }
 
   /** `data` of the channel's messages, in the order they came. */
-  events(channel: string): any[] {
-    return this.messages.filter((message) => message.channel === channel && message.data !== undefined).map((message) => message.data);
+  events(channel: string): Payload[] {
+    return this.messages
+      .filter((message) => message.channel === channel && message.data !== undefined)
+      .map((message) => message.data!);
   }
 
   async closed(): Promise<number> {
@@ -203,7 +237,10 @@ export class Client {
 }
 
 /** The HTTP answer to an upgrade that is refused. */
-export function refused(url: string, options: ClientOptions = {}): Promise<{ status: number; body: any; headers: IncomingHttpHeaders }> {
+export function refused(
+  url: string,
+  options: ClientOptions = {},
+): Promise<{ status: number; body: { error: string; message: string }; headers: IncomingHttpHeaders }> {
   return new Promise((resolve, reject) => {
     const ws = new WebSocket(url, options);
     ws.on('error', () => undefined);
@@ -211,7 +248,13 @@ export function refused(url: string, options: ClientOptions = {}): Promise<{ sta
     ws.on('unexpected-response', (_req, res) => {
       let text = '';
       res.on('data', (chunk: Buffer) => (text += chunk.toString()));
-      res.on('end', () => resolve({ status: res.statusCode!, body: JSON.parse(text), headers: res.headers }));
+      res.on('end', () =>
+        resolve({
+          status: res.statusCode!,
+          body: JSON.parse(text) as { error: string; message: string },
+          headers: res.headers,
+        }),
+      );
     });
   });
 }
