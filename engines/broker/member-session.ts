@@ -31,19 +31,27 @@ export class MemberSession {
   }
 
   private async run(): Promise<void> {
-    for (let failures = 0; !this.closed; ) {
+    for (let failures = 0; !this.closed;) {
       try {
         await this.hold(() => (failures = 0));
       } catch (error) {
         failures += 1;
-        this.log?.warn({ err: error, failures }, 'the connection that shows this process to be alive was lost, connecting again');
+        this.log?.warn(
+          { err: error, failures },
+          'the connection that shows this process to be alive was lost, connecting again',
+        );
         await this.pause(Math.min(50 * 2 ** failures, 5000));
       }
     }
   }
 
   private async hold(held: () => void): Promise<void> {
-    const client = new pg.Client({ ...this.config, application_name: 'lumio broker member', connectionTimeoutMillis: 10_000, keepAlive: true });
+    const client = new pg.Client({
+      ...this.config,
+      application_name: 'lumio broker member',
+      connectionTimeoutMillis: 10_000,
+      keepAlive: true,
+    });
     let lost: Error | undefined;
     const fail = (error: Error) => {
       lost ??= error;
@@ -62,7 +70,9 @@ export class MemberSession {
       }
       if (lost && !this.closed) throw lost;
     } finally {
-      const ended = client.end().catch((error: Error) => this.log?.debug({ err: error }, 'member connection ended badly'));
+      const ended = client
+        .end()
+        .catch((error: Error) => this.log?.debug({ err: error }, 'member connection ended badly'));
       // The goodbye of a link that is silent would never be answered.
       if (!lost) await Promise.race([ended, new Promise((resume) => setTimeout(resume, 1000).unref())]);
     }

@@ -12,7 +12,7 @@ export function unpack(topic: string, partition: number, packed: Buffer, into: B
   let key = '';
   let micros = -1;
   let appended_at = '';
-  for (let at = 0; at < packed.length; ) {
+  for (let at = 0; at < packed.length;) {
     const offset = packed.readUInt32BE(at) * 0x1_0000_0000 + packed.readUInt32BE(at + 4);
     const time = packed.readInt32BE(at + 8) * 0x1_0000_0000 + packed.readUInt32BE(at + 12);
     const key_end = at + HEAD + packed.readInt32BE(at + 16);
@@ -28,7 +28,9 @@ export function unpack(topic: string, partition: number, packed: Buffer, into: B
       appended_at = instant(time + EPOCH_MICROS);
     }
     const headers: Readonly<Record<string, string>> =
-      headers_end > key_end ? (JSON.parse(packed.toString('utf8', key_end, headers_end)) as Record<string, string>) : NO_HEADERS;
+      headers_end > key_end
+        ? (JSON.parse(packed.toString('utf8', key_end, headers_end)) as Record<string, string>)
+        : NO_HEADERS;
     into.push({ topic, partition, offset, key, value: packed.subarray(headers_end, end), headers, appended_at });
     at = end;
   }

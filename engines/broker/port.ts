@@ -65,7 +65,9 @@ export class OffsetOutOfRange extends Error {
     readonly offset: number,
     readonly bounds: Bounds,
   ) {
-    super(`${topic}/${partition}: offset ${offset} is outside the log, which holds ${bounds.earliest} to ${bounds.next}`);
+    super(
+      `${topic}/${partition}: offset ${offset} is outside the log, which holds ${bounds.earliest} to ${bounds.next}`,
+    );
     this.name = 'OffsetOutOfRange';
   }
 }

@@ -42,7 +42,9 @@ export class PostgresConsumer implements Consumer {
   ) {
     this.done = this.run();
     // Whoever watches `done` sees the rejection; a consumer that nobody watches must not end the process.
-    this.done.catch((error: Error) => deps.logger?.error({ err: error, topic: options.topic, group: options.group }, 'consumer stopped'));
+    this.done.catch((error: Error) =>
+      deps.logger?.error({ err: error, topic: options.topic, group: options.group }, 'consumer stopped'),
+    );
   }
 
   async stop(): Promise<void> {
@@ -107,7 +109,9 @@ export class PostgresConsumer implements Consumer {
       await this.persist(() => this.balance(topic, unwanted));
     }
     for (const partition of this.positions.keys()) if (!this.leases.has(partition)) this.positions.delete(partition);
-    const fresh = [...this.leases.keys()].filter((partition) => !this.positions.has(partition) && this.leases.get(partition));
+    const fresh = [...this.leases.keys()].filter(
+      (partition) => !this.positions.has(partition) && this.leases.get(partition),
+    );
     if (fresh.length === 0 || this.stopping) return;
     const starts = await this.options.start(fresh);
     const bounds = await this.persist(() => this.deps.log.bounds(topic));
@@ -122,7 +126,11 @@ export class PostgresConsumer implements Consumer {
     this.ahead = undefined;
     // Read ahead for other positions: the assignment changed meanwhile.
     if (ahead && ahead.after === this.place()) return ahead.fetched;
-    return this.deps.log.fetch(topic, { from: this.positions, max_records: this.options.max_records ?? 1000, max_bytes: MAX_BYTES });
+    return this.deps.log.fetch(topic, {
+      from: this.positions,
+      max_records: this.options.max_records ?? 1000,
+      max_bytes: MAX_BYTES,
+    });
   }
 
   /** Reads the next batch while this one is worked on. */
@@ -141,8 +149,16 @@ export class PostgresConsumer implements Consumer {
   private balance(topic: TopicInfo, release: number[]): Promise<void> {
     const balance = async () => {
       const { group } = this.options;
-      const { leases, joined } = await this.deps.log.balance(topic, group, this.member, this.deps.session.lock, release);
-      const changed = leases.size !== this.leases.size || [...leases].some(([partition, wanted]) => this.leases.get(partition) !== wanted);
+      const { leases, joined } = await this.deps.log.balance(
+        topic,
+        group,
+        this.member,
+        this.deps.session.lock,
+        release,
+      );
+      const changed =
+        leases.size !== this.leases.size ||
+        [...leases].some(([partition, wanted]) => this.leases.get(partition) !== wanted);
       this.leases = leases;
       if (joined || release.length > 0) this.deps.wakeups.notify(`broker-group:${topic.topic}:${group}`);
       if (changed) this.rouse();
@@ -159,7 +175,10 @@ export class PostgresConsumer implements Consumer {
         return await work();
       } catch (error) {
         if (!isPassing(error)) throw error;
-        this.deps.logger?.warn({ err: error, topic: this.options.topic, group: this.options.group }, 'the log does not answer, trying again');
+        this.deps.logger?.warn(
+          { err: error, topic: this.options.topic, group: this.options.group },
+          'the log does not answer, trying again',
+        );
         this.woken = false;
         await this.sleep(pause_ms * (0.75 + Math.random() / 2));
       }

@@ -43,7 +43,10 @@ export class PostgresLog {
   async topic(topic: string): Promise<TopicInfo> {
     const known = this.topics.get(topic);
     if (known) return known;
-    const [found] = await this.run<TopicInfo>('select topic, topic_id, partitions from broker_topics where topic = $1', [topic]);
+    const [found] = await this.run<TopicInfo>(
+      'select topic, topic_id, partitions from broker_topics where topic = $1',
+      [topic],
+    );
     if (!found) throw new Error(`there is no topic ${topic}`);
     this.topics.set(topic, found);
     return found;
@@ -95,16 +98,26 @@ export class PostgresLog {
     if (!moved) return;
     const slice = `delete from broker_records where topic_id = $1 and partition = $2 and "offset" < $3 and "offset" < 10000 + (
       select min("offset") from broker_records where topic_id = $1 and partition = $2)`;
-    for (let deleted = 1; deleted > 0; ) {
+    for (let deleted = 1; deleted > 0;) {
       const result = await this.pool.query(slice, [topic_id, partition, moved.earliest]);
       deleted = result.rowCount ?? 0;
     }
   }
 
   /** Shows the member to be alive, gives `release` back, and returns its leases with whether it should keep them. */
-  async balance(topic: TopicInfo, group: string, member: string, session_lock: number, release: number[]): Promise<Balance> {
+  async balance(
+    topic: TopicInfo,
+    group: string,
+    member: string,
+    session_lock: number,
+    release: number[],
+  ): Promise<Balance> {
     const values = [topic.topic_id, group, member, session_lock, numbers(release), PATIENCE];
-    const rows = await this.run<{ partition: number | null; wanted: boolean; joined: boolean }>(BALANCE, values, 'broker-balance');
+    const rows = await this.run<{ partition: number | null; wanted: boolean; joined: boolean }>(
+      BALANCE,
+      values,
+      'broker-balance',
+    );
     const leases = new Map<number, boolean>();
     for (const { partition, wanted } of rows) if (partition !== null) leases.set(partition, wanted);
     return { leases, joined: rows[0]!.joined };

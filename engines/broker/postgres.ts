@@ -57,7 +57,10 @@ class PostgresBroker implements Broker {
   consume(options: ConsumeOptions): Consumer {
     if (this.closed) throw new Error('the broker is closed');
     // pg.Pool keeps what it was made with.
-    this.session ??= new MemberSession((this.options.pool as unknown as { options: pg.ClientConfig }).options, this.options.log);
+    this.session ??= new MemberSession(
+      (this.options.pool as unknown as { options: pg.ClientConfig }).options,
+      this.options.log,
+    );
     const deps = { log: this.log, session: this.session, wakeups: this.options.wakeups, logger: this.options.log };
     const consumer = new PostgresConsumer(options, deps);
     this.consumers.add(consumer);
@@ -72,7 +75,12 @@ class PostgresBroker implements Broker {
     if (!bounds) throw new Error(`there is no partition ${partition} of ${topic}`);
     const end = Math.min(to ?? bounds.next, bounds.next);
     const page = (at: number) =>
-      this.log.fetch(info, { from: new Map([[partition, at]]), to: end, max_records: READ_RECORDS, max_bytes: READ_BYTES });
+      this.log.fetch(info, {
+        from: new Map([[partition, at]]),
+        to: end,
+        max_records: READ_RECORDS,
+        max_bytes: READ_BYTES,
+      });
     let ahead = from < end || from < bounds.earliest ? page(from) : undefined;
     while (ahead) {
       const { records, next } = await ahead;

@@ -106,7 +106,12 @@ export class PublishGroups {
     for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1000)) {
       try {
         const query_timeout = Math.max(1000, give_up_at - Date.now());
-        await this.options.pool.query({ name: 'broker-publish', text: PUBLISH, values, query_timeout } as pg.QueryConfig);
+        await this.options.pool.query({
+          name: 'broker-publish',
+          text: PUBLISH,
+          values,
+          query_timeout,
+        } as pg.QueryConfig);
         return;
       } catch (error) {
         if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;

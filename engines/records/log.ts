@@ -49,7 +49,9 @@ export function createRecordLog({ broker, subject_keys, codec = createEnvelopeCo
         try {
           decoded.push(logged(record, envelope, keys));
         } catch (cause) {
-          const error = new Error(`raw of record ${envelope.id} does not decrypt: ${(cause as Error).message}`, { cause });
+          const error = new Error(`raw of record ${envelope.id} does not decrypt: ${(cause as Error).message}`, {
+            cause,
+          });
           undecodable.push({ record, error });
         }
       }
@@ -58,7 +60,11 @@ export function createRecordLog({ broker, subject_keys, codec = createEnvelopeCo
   };
 }
 
-function logged(record: BrokerRecord, envelope: WrittenEnvelope, keys: ReadonlyMap<string, Buffer> | undefined): LoggedRecord {
+function logged(
+  record: BrokerRecord,
+  envelope: WrittenEnvelope,
+  keys: ReadonlyMap<string, Buffer> | undefined,
+): LoggedRecord {
   const { id, account_id, key_id } = envelope;
   let raw: string;
   if (key_id === null) raw = envelope.raw.toString();

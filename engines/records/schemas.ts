@@ -87,7 +87,8 @@ export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEM
       return finish(scratch, end, reader_id);
     },
     decode(value) {
-      if (value.length < HEAD_BYTES || value[0] !== MAGIC) throw new Undecodable('the value does not begin with magic byte 0 and a schema id');
+      if (value.length < HEAD_BYTES || value[0] !== MAGIC)
+        throw new Undecodable('the value does not begin with magic byte 0 and a schema id');
       const id = value.readInt32BE(1);
       const writer = writers.get(id);
       if (!writer) throw new Undecodable(`unknown schema id ${id}: written by a newer version, or not by Lumio`);
@@ -98,7 +99,9 @@ export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEM
         throw new Undecodable(`broken Avro of schema ${id}: ${(cause as Error).message}`, { cause });
       }
       if (decoded.offset !== value.length || decoded.value === undefined) {
-        throw new Undecodable(`broken Avro of schema ${id}: the body is ${decoded.offset < 0 ? 'cut off' : 'longer than the record'}`);
+        throw new Undecodable(
+          `broken Avro of schema ${id}: the body is ${decoded.offset < 0 ? 'cut off' : 'longer than the record'}`,
+        );
       }
       return decoded.value;
     },

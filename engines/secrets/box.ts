@@ -17,17 +17,23 @@ export function createSecretBox(master_keys: MasterKeys): SecretBox {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv('aes-256-gcm', key, iv);
       cipher.setAAD(Buffer.from(context));
-      const body = Buffer.concat([cipher.update(typeof secret === 'string' ? Buffer.from(secret) : secret), cipher.final()]);
+      const body = Buffer.concat([
+        cipher.update(typeof secret === 'string' ? Buffer.from(secret) : secret),
+        cipher.final(),
+      ]);
       return `${VERSION}.${id}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`;
     },
     open(sealed, context) {
       const [version, id, encoded, rest] = sealed.split('.');
-      if (version !== VERSION || !id || !encoded || rest !== undefined) throw new SecretUnreadable('not a sealed secret');
+      if (version !== VERSION || !id || !encoded || rest !== undefined)
+        throw new SecretUnreadable('not a sealed secret');
       const master = master_keys.by_id.get(id);
       if (!master) throw new SecretUnreadable(`sealed under the master key ${id}, which secrets.keys does not list`);
       const bytes = Buffer.from(encoded, 'base64url');
       if (bytes.length < IV_BYTES + TAG_BYTES) throw new SecretUnreadable('the sealed secret is cut off');
-      const decipher = createDecipheriv('aes-256-gcm', master.key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+      const decipher = createDecipheriv('aes-256-gcm', master.key, bytes.subarray(0, IV_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
       decipher.setAAD(Buffer.from(context));
       decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       try {

@@ -110,7 +110,10 @@ class PostgresSubjectKeys implements SubjectKeys {
     const erased = await this.options.db.transaction(async (tx) => {
       // Erasures come one after the other, so that their numbers are in commit order and none is overlooked.
       await tx.query('select pg_advisory_xact_lock(7070005)');
-      const rows = await tx.query<{ key_id: string }>('delete from subject_keys where subject_hash = $1 returning key_id', [hash]);
+      const rows = await tx.query<{ key_id: string }>(
+        'delete from subject_keys where subject_hash = $1 returning key_id',
+        [hash],
+      );
       for (const { key_id } of rows) await tx.query('insert into subject_key_erasures (key_id) values ($1)', [key_id]);
       return rows;
     });
@@ -199,7 +202,9 @@ class PostgresSubjectKeys implements SubjectKeys {
     try {
       if (this.last_erasure < 0) {
         // Nothing is cached yet: earlier erasures are of no interest.
-        const [row] = await this.options.db.query<{ seq: number }>('select coalesce(max(seq), 0) as seq from subject_key_erasures');
+        const [row] = await this.options.db.query<{ seq: number }>(
+          'select coalesce(max(seq), 0) as seq from subject_key_erasures',
+        );
         this.last_erasure = row!.seq;
         return;
       }
@@ -211,7 +216,8 @@ class PostgresSubjectKeys implements SubjectKeys {
       this.last_erasure = rows[rows.length - 1]!.seq;
       const erased = new Set(rows.map(({ key_id }) => key_id));
       for (const key_id of erased) this.forget(key_id);
-      for (const [subject, { key_id }] of this.by_subject.entries()) if (erased.has(key_id)) this.by_subject.delete(subject);
+      for (const [subject, { key_id }] of this.by_subject.entries())
+        if (erased.has(key_id)) this.by_subject.delete(subject);
     } catch (error) {
       this.checked_at = 0;
       throw error;
@@ -223,13 +229,17 @@ class PostgresSubjectKeys implements SubjectKeys {
       this.hash_key = undefined;
       throw error;
     });
-    return createHmac('sha256', await this.hash_key).update(subject).digest();
+    return createHmac('sha256', await this.hash_key)
+      .update(subject)
+      .digest();
   }
 
   /** Made once for the database; not a master key itself, so that hashes outlive a rotation. */
   private async loadHashKey(): Promise<Buffer> {
     const fresh = this.box.seal(randomBytes(32), 'subject-hash-key');
-    await this.options.db.query('insert into subject_hash_key (wrapped_key) values ($1) on conflict do nothing', [fresh]);
+    await this.options.db.query('insert into subject_hash_key (wrapped_key) values ($1) on conflict do nothing', [
+      fresh,
+    ]);
     const [row] = await this.options.db.query<{ wrapped_key: string }>('select wrapped_key from subject_hash_key');
     return this.box.open(row!.wrapped_key, 'subject-hash-key');
   }

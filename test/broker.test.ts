@@ -1,0 +1,128 @@
+import pg from 'pg';
+import { murmur2, partitionOf } from '../engines/broker/partitioner';
+import type { Broker } from '../engines/broker/port';
+import { createPostgresBroker } from '../engines/broker/postgres';
+import { PostgresDatabase } from '../engines/postgres/pool';
+import { createPostgresWakeups } from '../engines/wakeups/postgres';
+import { brokerContract, until } from './contracts/broker';
+import { testDatabase, type TestDatabase } from './support/database';
+
+/** An adapter as a process of its own would have it: own pool, own wake-up link. */
+function open(url: string): Broker {
+  const db = new PostgresDatabase({ url, name: 'broker', size: 4, onError: () => undefined });
+  const wakeups = createPostgresWakeups({ url });
+  const broker = createPostgresBroker({ pool: db.pool, wakeups });
+  const close = async () => {
+    await Object.getPrototypeOf(broker).close.call(broker);
+    await wakeups.close();
+    await db.close();
+  };
+  return Object.assign(broker, { close });
+}
+
+brokerContract('postgres', async () => {
+  const target = await testDatabase();
+  return { open: async () => open(target.url), stop: () => target.drop() };
+});
+
+describe('broker on PostgreSQL', () => {
+  let target: TestDatabase;
+  beforeAll(async () => {
+    target = await testDatabase();
+  });
+  afterAll(() => target.drop());
+
+  test('keys land where Kafka puts them', () => {
+    // Vectors of Kafka's own tests.
+    expect(murmur2(Buffer.from('21'))).toBe(-973932308);
+    expect(murmur2(Buffer.from('foobar'))).toBe(-790332482);
+    expect(murmur2(Buffer.from('a-little-bit-long-string'))).toBe(-985981536);
+    expect(murmur2(Buffer.from('a-little-bit-longer-string'))).toBe(-1486304829);
+    expect(murmur2(Buffer.from('abc'))).toBe(479470107);
+    expect(partitionOf('foobar', 8)).toBe((-790332482 & 0x7fffffff) % 8);
+  });
+
+  test('a reader never passes an open publish of its partition', async () => {
+    const broker = open(target.url);
+    await broker.ensureTopics(['staged'], 1);
+    const [{ topic_id }] = (await target.db.query("select topic_id from broker_topics where topic = 'staged'")) as [
+      { topic_id: number },
+    ];
+    const publish = `select broker_publish(${topic_id}, 'ab', '{0}', '{0}', '{1}', '{1}', '{0}', '{1}', '{0}', '{1}')`;
+    const slow = new pg.Client(target.url);
+    await slow.connect();
+    await slow.query('begin');
+    await slow.query(publish);
+    const fast = broker.publish('staged', [{ key: 'b', value: Buffer.from('late') }]);
+    expect(await broker.bounds('staged')).toEqual(new Map([[0, { earliest: 0, next: 0 }]]));
+    await slow.query('rollback');
+    await slow.end();
+    await fast;
+    // The place of the one that was undone is not lost: offsets stay dense.
+    expect(await broker.bounds('staged')).toEqual(new Map([[0, { earliest: 0, next: 1 }]]));
+    await broker.close();
+  });
+
+  test('connections cut in a flood: nothing acknowledged is lost, and the tail goes on', async () => {
+    const broker = open(target.url);
+    await broker.ensureTopics(['flood'], 4);
+    const seen = new Set<string>();
+    const tail = broker.consume({
+      topic: 'flood',
+      group: 'flood',
+      start: async () => new Map(),
+      onBatch: async ({ records }) => records.forEach(({ value }) => seen.add(value.toString())),
+    });
+    const acked: string[] = [];
+    let flooding = true;
+    const publishers = Array.from({ length: 8 }, async (_, publisher) => {
+      for (let n = 0; flooding; n += 1) {
+        await broker.publish('flood', [{ key: `k${publisher}`, value: Buffer.from(`${publisher}:${n}`) }]);
+        acked.push(`${publisher}:${n}`);
+      }
+    });
+    for (let cut = 1; cut <= 5; cut += 1) {
+      const before = acked.length;
+      await until(() => acked.length > before + 50);
+      await target.db.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      );
+    }
+    flooding = false;
+    await Promise.all(publishers);
+    await until(() => acked.every((value) => seen.has(value)));
+    await tail.stop();
+    await broker.close();
+  });
+
+  test('a member that died without a word is replaced as soon as its connection is gone', async () => {
+    const broker = open(target.url);
+    await broker.ensureTopics(['orphan'], 2);
+    const [{ topic_id }] = (await target.db.query("select topic_id from broker_topics where topic = 'orphan'")) as [
+      { topic_id: number },
+    ];
+    const process = new pg.Client(target.url);
+    process.on('error', () => undefined);
+    await process.connect();
+    await process.query('select pg_advisory_lock(424242)');
+    const dead = '00000000-0000-4000-8000-000000000000';
+    await target.db.query('select broker_balance($1, $2, $3, $4, $5, $6)', [topic_id, 'g', dead, 424242, '{}', '10 s']);
+    await broker.publish(
+      'orphan',
+      Array.from({ length: 20 }, (_, n) => ({ key: `k${n}`, value: Buffer.from('x') })),
+    );
+    let seen = 0;
+    const consumer = broker.consume({
+      topic: 'orphan',
+      group: 'g',
+      start: async () => new Map(),
+      onBatch: async ({ records }) => void (seen += records.length),
+    });
+    await until(async () => (await target.db.query("select from broker_members where group_name = 'g'")).length === 2);
+    expect(seen).toBe(0);
+    await process.end();
+    await until(() => seen === 20);
+    await consumer.stop();
+    await broker.close();
+  });
+});

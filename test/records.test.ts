@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import type { Schema } from 'avsc';
+import { ERASED_RAW, type RecordEnvelope } from '../domain/records';
+import { createPostgresBroker } from '../engines/broker/postgres';
+import type { Broker, BrokerRecord } from '../engines/broker/port';
+import { createRecordLog } from '../engines/records/log';
+import { createEnvelopeCodec, ENVELOPE_V1, SCHEMAS, type WrittenEnvelope } from '../engines/records/schemas';
+import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { createSubjectKeys } from '../engines/subject-keys/postgres';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { testDatabase, type TestDatabase } from './support/database';
+
+const envelope = (changes: Partial<RecordEnvelope> = {}): RecordEnvelope => ({
+  id: randomUUID(),
+  account_id: randomUUID(),
+  type: 'kick:follower',
+  platform: 'kick',
+  external_id: 'kick:01J',
+  occurred_at: '2026-01-02T03:04:05.123456789Z',
+  received_at: '2026-01-02T03:04:06Z',
+  subject: null,
+  raw: '{"id":820982911946154508,"name":"Zoë 🎉"}',
+  trace: null,
+  ...changes,
+});
+
+const written = (): WrittenEnvelope => ({ ...envelope(), key_id: null, raw: Buffer.from('{}') });
+
+describe('envelope schemas', () => {
+  // A version that may come: one more field, with a default.
+  const v2 = {
+    ...(ENVELOPE_V1 as object),
+    fields: [...(ENVELOPE_V1 as { fields: object[] }).fields, { name: 'region', type: 'string', default: 'eu' }],
+  } as unknown as Schema;
+  const both = new Map([...SCHEMAS, [2, v2]]);
+
+  test('the wire format is magic byte 0 and the schema id in four bytes', () => {
+    const value = createEnvelopeCodec().encode(written());
+    expect(value.subarray(0, 5)).toEqual(Buffer.from([0, 0, 0, 0, 1]));
+  });
+
+  test('a newer reader gives old records the default', () => {
+    const record = written();
+    expect({ ...createEnvelopeCodec(both, 2).decode(createEnvelopeCodec().encode(record)) }).toEqual({
+      ...record,
+      region: 'eu',
+    });
+  });
+
+  test('an older reader passes over what it does not know', () => {
+    const record = written();
+    const value = createEnvelopeCodec(both, 2).encode({ ...record, region: 'us' } as WrittenEnvelope);
+    expect({ ...createEnvelopeCodec(both, 1).decode(value) }).toEqual(record);
+  });
+
+  test('a schema that cannot be read as the reader stops the start', () => {
+    const broken = new Map([
+      ...SCHEMAS,
+      [2, { ...(ENVELOPE_V1 as object), fields: [{ name: 'id', type: 'long' }] } as unknown as Schema],
+    ]);
+    expect(() => createEnvelopeCodec(broken)).toThrow();
+  });
+
+  test.each([
+    ['empty', Buffer.alloc(0), 'magic byte'],
+    ['another magic byte', Buffer.from([1, 0, 0, 0, 1, 2]), 'magic byte'],
+    ['a newer schema', Buffer.from([0, 0, 0, 0, 9, 2]), 'unknown schema id 9'],
+    ['a cut body', createEnvelopeCodec().encode(written()).subarray(0, 40), 'cut off'],
+    ['bytes after the body', Buffer.concat([createEnvelopeCodec().encode(written()), Buffer.from('x')]), 'longer'],
+    ['no Avro', Buffer.from([0, 0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255]), 'broken Avro'],
+  ])('%s does not decode', (_name, value, message) => {
+    expect(() => createEnvelopeCodec().decode(value)).toThrow(message);
+  });
+});
+
+describe('record log', () => {
+  let target: TestDatabase;
+  let broker: Broker;
+  const master_keys = parseMasterKeys(`m:${Buffer.alloc(32, 7).toString('base64')}`);
+  const keys = () => createSubjectKeys({ db: target.db, master_keys });
+  beforeAll(async () => {
+    target = await testDatabase();
+    broker = createPostgresBroker({ pool: target.db.pool, wakeups: createLocalWakeups() });
+    await broker.ensureTopics(['chat-events', 'platform-events'], 2);
+  });
+  afterAll(async () => {
+    await broker.close();
+    await target.drop();
+  });
+
+  async function stored(topic: string): Promise<BrokerRecord[]> {
+    const records: BrokerRecord[] = [];
+    for (const partition of (await broker.bounds(topic)).keys())
+      for await (const page of broker.read(topic, partition, 0)) records.push(...page);
+    return records;
+  }
+
+  test('records come back exactly, about nobody in clear and about somebody encrypted, until that person is erased', async () => {
+    const subject_keys = keys();
+    const log = createRecordLog({ broker, subject_keys });
+    const account_id = randomUUID();
+    const clear = envelope({ account_id, external_id: null, trace: '00-abc-def-01' });
+    const personal = envelope({ account_id, subject: 'kick:987', raw: '{"message":"canary 🎉"}' });
+    const large = envelope({ account_id, subject: '', raw: JSON.stringify('x'.repeat(900_000)) });
+    await log.append('chat-events', [clear, personal, large]);
+
+    const lying = await stored('chat-events');
+    expect(lying.every(({ key }) => key === account_id)).toBe(true);
+    expect(lying.filter(({ value }) => value.includes('canary'))).toHaveLength(0);
+    const place = (n: number) => ({ topic: 'chat-events', partition: lying[n]!.partition, offset: lying[n]!.offset });
+    const other = createRecordLog({ broker, subject_keys: keys() });
+    expect(await other.decode(lying)).toEqual({
+      records: [clear, personal, large].map((record, n) => ({ ...record, ...place(n) })),
+      undecodable: [],
+    });
+
+    await subject_keys.erase('kick:987');
+    const { records } = await createRecordLog({ broker, subject_keys: keys() }).decode(lying);
+    expect(records.map(({ raw }) => raw)).toEqual([clear.raw, ERASED_RAW, large.raw]);
+  });
+
+  test('what does not decode comes apart: broken values, and a raw moved to another record', async () => {
+    const log = createRecordLog({ broker, subject_keys: keys() });
+    const [mine, theirs] = [envelope({ subject: 'kick:1' }), envelope()];
+    await log.append('platform-events', [mine]);
+    const [record] = await stored('platform-events');
+    const codec = createEnvelopeCodec();
+    const moved = { ...record!, value: codec.encode({ ...codec.decode(record!.value), id: theirs.id }) };
+    const broken = { ...record!, value: Buffer.from('nonsense') };
+    const { records, undecodable } = await log.decode([broken, record!, moved]);
+    expect(records.map(({ id }) => id)).toEqual([mine.id]);
+    expect(undecodable.map(({ error }) => error.message)).toEqual([
+      expect.stringContaining('magic byte'),
+      expect.stringContaining(`raw of record ${theirs.id} does not decrypt`),
+    ]);
+  });
+});

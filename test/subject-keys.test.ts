@@ -1,0 +1,55 @@
+import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { createSubjectKeys } from '../engines/subject-keys/postgres';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { testDatabase, type TestDatabase } from './support/database';
+
+describe('subject keys', () => {
+  let target: TestDatabase;
+  const wakeups = createLocalWakeups();
+  const key = (fill: number) => Buffer.alloc(32, fill).toString('base64');
+  const node = (keys = `m1:${key(1)}`) =>
+    createSubjectKeys({ db: target.db, master_keys: parseMasterKeys(keys), wakeups });
+  beforeAll(async () => {
+    target = await testDatabase();
+  });
+  afterAll(() => target.drop());
+
+  test('racing nodes agree on one key for each subject', async () => {
+    const subjects = Array.from({ length: 50 }, (_, n) => `kick:race-${n}`);
+    const nodes = Array.from({ length: 6 }, () => node());
+    const maps = await Promise.all(nodes.map((keys, n) => keys.forWriting(n % 2 ? subjects : [...subjects].reverse())));
+    for (const subject of subjects)
+      expect(new Set(maps.map((map) => map.get(subject)!.key.toString('hex'))).size).toBe(1);
+    expect(new Set(subjects.map((subject) => maps[0]!.get(subject)!.key_id)).size).toBe(50);
+  });
+
+  test('a subject is not named in the database, and its key is wrapped', async () => {
+    const { key: clear } = (await node().forWriting(['kick:canary-name'])).get('kick:canary-name')!;
+    const dump = JSON.stringify(await target.db.query('select t::text from subject_keys t'));
+    expect(dump).not.toContain('canary');
+    expect(dump).not.toContain(Buffer.from('canary').toString('hex'));
+    expect(dump).not.toContain(clear.toString('base64url'));
+    expect(dump).not.toContain(clear.toString('hex'));
+  });
+
+  test('another node reads what one wrote, also after the master key was rotated', async () => {
+    const written = (await node().forWriting(['kick:rotated'])).get('kick:rotated')!;
+    const rotated = node(`m2:${key(2)},m1:${key(1)}`);
+    expect((await rotated.forReading([written.key_id])).get(written.key_id)).toEqual(written.key);
+    expect((await rotated.forWriting(['kick:rotated'])).get('kick:rotated')!.key_id).toBe(written.key_id);
+  });
+
+  test('an erased key is gone on every node, and the subject gets a new one', async () => {
+    const [one, two] = [node(), node()];
+    const old = (await one.forWriting(['kick:gone'])).get('kick:gone')!;
+    expect((await two.forWriting(['kick:gone'])).get('kick:gone')!.key_id).toBe(old.key_id);
+    expect(await one.erase('kick:gone')).toBe(1);
+    expect(await one.erase('kick:gone')).toBe(0);
+    // The wake-up is delivered in the next turn.
+    await new Promise((resume) => setImmediate(resume));
+    for (const keys of [one, two]) expect(await keys.forReading([old.key_id])).toEqual(new Map());
+    const fresh = (await two.forWriting(['kick:gone'])).get('kick:gone')!;
+    expect(fresh.key_id).not.toBe(old.key_id);
+    expect((await one.forReading([fresh.key_id])).get(fresh.key_id)).toEqual(fresh.key);
+  });
+});
