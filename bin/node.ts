@@ -123,6 +123,13 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
         })
       : undefined;
 
+    const websocket = () => realtime?.stats() ?? { sessions: 0, channels: 0 };
+    const sessions = metrics.gauge(`${SERVICE}_websocket_sessions`, 'Connected WebSocket sessions');
+    const channels = metrics.gauge(`${SERVICE}_websocket_channels`, 'Channels with at least one subscriber');
+    metrics.beforeRender(() => {
+      sessions.set(websocket().sessions);
+      channels.set(websocket().channels);
+    });
     const lookup = createConnectionLookup({ db, relay, secrets: engines.secrets });
     stops.push(() => lookup.close());
     const api = await createApi({
@@ -152,7 +159,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
             metrics,
           })
         : [],
-      health: { checks: [databaseCheck(db)], websocket: () => realtime?.stats() ?? { sessions: 0, channels: 0 } },
+      health: { checks: [databaseCheck(db)], websocket },
       metrics,
       log,
       version: VERSION,

@@ -52,7 +52,7 @@ const EmitEventResult = z.object({ success: z.boolean(), event: EventRecord }).m
 export const emitEvent = command({
   name: 'emitEvent',
   summary: "Inserts an event into the account's log and broadcasts it. Spec doc2 §4.3, §4.4",
-  rest: post('/v1/events/emit', { status: 201 }),
+  rest: post('/v1/events/emit', { envelope: 'bare' }),
   graphql: { argument: 'input' },
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,
@@ -86,7 +86,7 @@ export const emitEvent = command({
 export const testEvent = command({
   name: 'testEvent',
   summary: "Broadcasts an event on the account's channel without storing it. Spec doc2 §4.4",
-  rest: post('/v1/events/test'),
+  rest: post('/v1/events/test', { envelope: 'bare' }),
   graphql: { argument: 'input' },
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,
@@ -102,7 +102,7 @@ export const testEvent = command({
 export const emitBotEvent = command({
   name: 'emitBotEvent',
   summary: "Broadcasts a bot's event on an account's channel without storing it. Spec doc2 §4.3",
-  rest: post('/v1/events/emit-bot'),
+  rest: post('/v1/events/emit-bot', { envelope: 'bare' }),
   guard: [systemKeyOnly],
   account: 'input',
   input: z.object({
