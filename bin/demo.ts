@@ -76,7 +76,9 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
       } catch (error) {
         last_problem = `${request.path} ${(error as Error).message}`;
       }
-      if (attempt === ATTEMPTS || signal?.aborted) break;
+      // the end of the demo is often the end of the server: that is no loss
+      if (signal?.aborted) return;
+      if (attempt === ATTEMPTS) break;
       await pause(wait_ms, signal);
     }
     totals.lost += 1;
