@@ -53,9 +53,7 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
     for (const [id, at] of told) if (now - at > 2000 * OVERLAP_SECONDS) told.delete(id);
     if (now - trimmed_at > 600_000) {
       trimmed_at = now;
-      await deps.db.query('delete from revocations where recorded_at < clock_timestamp() - make_interval(secs => $1)', [
-        KEEP_SECONDS,
-      ]);
+      await sweep(deps.db);
     }
   }
 
@@ -84,4 +82,13 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
       await running;
     },
   };
+}
+
+/** Drops what can matter no more: revocations that every node has seen, and rows that no living token refers to. */
+async function sweep(db: Queryable): Promise<void> {
+  await db.query('delete from revocations where recorded_at < clock_timestamp() - make_interval(secs => $1)', [
+    KEEP_SECONDS,
+  ]);
+  await db.query('delete from sessions where expires_at < now()');
+  await db.query('delete from ws_tokens where expires_at < now()');
 }

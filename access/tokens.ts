@@ -30,12 +30,22 @@ export interface SignedToken {
 export type Verified =
   { claims: Claims; failure: null } | { claims: Claims; failure: 'expired' } | { claims: null; failure: 'invalid' };
 
+/** An Ed25519 public key as RFC 8037 writes it. */
+export interface PublicJwk {
+  kid: string;
+  kty: string;
+  crv: string;
+  x: string;
+  alg: string;
+  use: string;
+}
+
 export interface Tokens {
   /** `now` in Unix milliseconds. */
   sign(claims: Omit<Claims, 'jti' | 'iat' | 'exp'>, now: number, lifetime_ms: number): Promise<SignedToken>;
   verify(token: string, now: number): Promise<Verified>;
   /** The public keys, for `/v1/.well-known/jwks.json`. */
-  jwks(): { keys: JWK[] };
+  jwks(): { keys: PublicJwk[] };
 }
 
 /** JWT ids are stored by hash, like every other credential. */
@@ -50,7 +60,7 @@ const SIGNING_KEY_LOCK = 7_070_006;
 
 interface LoadedKey {
   kid: string;
-  public_jwk: JWK;
+  public_jwk: PublicJwk;
   verify: CryptoKey;
 }
 
@@ -64,7 +74,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
   let loaded_at = 0;
 
   async function load(): Promise<void> {
-    const rows = await deps.db.query<{ kid: string; public_jwk: JWK; private_sealed: string }>(
+    const rows = await deps.db.query<{ kid: string; public_jwk: PublicJwk; private_sealed: string }>(
       'select kid, public_jwk, private_sealed from signing_keys order by created_at, kid',
     );
     for (const { kid, public_jwk } of rows) {
@@ -85,7 +95,8 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
     if (present) return;
     const pair = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
     const kid = randomUUID();
-    const public_jwk = { ...(await exportJWK(pair.publicKey)), kid, alg: ALGORITHM, use: 'sig' };
+    const { kty, crv, x } = await exportJWK(pair.publicKey);
+    const public_jwk = { kid, kty, crv, x, alg: ALGORITHM, use: 'sig' };
     await tx.query('insert into signing_keys (kid, public_jwk, private_sealed) values ($1, $2, $3)', [
       kid,
       JSON.stringify(public_jwk),

@@ -49,7 +49,8 @@ export const createUserApiKey = command({
     for (const name of input.permissions) {
       if (!isAccountPermission(name)) throw new ApiError('VALIDATION_ERROR', `Invalid permission: ${name}`);
     }
-    const expires_at = input.expires_at == null ? null : parseInstant(input.expires_at);
+    const wanted = input.expires_at ?? null;
+    const expires_at = wanted === null ? null : parseInstant(wanted);
     if (expires_at !== null && Date.parse(expires_at) <= context.now) {
       throw new ApiError('VALIDATION_ERROR', 'expires_at cannot be in the past');
     }

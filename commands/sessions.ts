@@ -95,12 +95,6 @@ export async function mintWsToken(services: Needs, caller: Caller, now: number):
   return signed;
 }
 
-/** Drops rows that no token can refer to any more. */
-export async function sweepSessions(services: Pick<Services, 'db'>): Promise<void> {
-  await services.db.query('delete from sessions where expires_at < now()');
-  await services.db.query('delete from ws_tokens where expires_at < now()');
-}
-
 async function signPair(
   { tokens, settings }: Needs,
   session: { session_id: string; user_id: string; account_id: string | null; ends_at: number },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
-import { authenticated } from '../access/guards';
+import { authenticated, publicAccess } from '../access/guards';
 import { get, query, type Operation } from '../access/operation';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
 
@@ -52,4 +52,25 @@ export const myPermissions = query({
   run: async ({ caller }) => effective(caller).permissions,
 });
 
-export const operations: readonly Operation[] = [tokenPermissions, myPermissions];
+const JwkSet = z
+  .object({
+    keys: z.array(
+      z
+        .object({ kid: z.string(), kty: z.string(), crv: z.string(), x: z.string(), alg: z.string(), use: z.string() })
+        .meta({ id: 'Jwk' }),
+    ),
+  })
+  .meta({ id: 'JwkSet' });
+
+/** What others check our JWTs with (RFC 7517). Source: spec rulings, "paths left open". */
+export const jwks = query({
+  name: 'jwks',
+  summary: 'Public keys of the tokens that this service signs. Spec rulings, "paths left open"',
+  rest: get('/v1/.well-known/jwks.json', { envelope: 'bare' }),
+  guard: [publicAccess],
+  input: z.object({}),
+  output: JwkSet,
+  run: async (_request, { tokens }) => tokens.jwks(),
+});
+
+export const operations: readonly Operation[] = [tokenPermissions, myPermissions, jwks];

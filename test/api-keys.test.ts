@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { apiKey, type ApiKeyEvent } from '../domain/api-keys';
 import { apiKeys } from '../projections/api-keys';
 import { testDatabase, type TestDatabase } from './support/database';
@@ -209,6 +211,21 @@ describe('over HTTP', () => {
     const { body } = await call('GET', '/v1/tokens/me', server.credentials.system_key);
     expect(body.data.permissions).toHaveLength(123);
     expect(body.data.permissions.join()).not.toContain('*');
+  });
+
+  test('the public key checks tokens, and nothing private is shown', async () => {
+    const { status, body } = await call('GET', '/v1/.well-known/jwks.json', null);
+    expect(status).toBe(200);
+    const header = JSON.parse(Buffer.from(owner().slice(3).split('.')[0]!, 'base64url').toString());
+    expect(body.keys).toEqual([
+      { kid: header.kid, kty: 'OKP', crv: 'Ed25519', x: expect.any(String), alg: 'EdDSA', use: 'sig' },
+    ]);
+  });
+
+  test('credentials lie in a file for their owner alone', () => {
+    for (const name of ['dev-credentials.json', 'dev-secrets.json']) {
+      expect(statSync(join(server.data_dir, name)).mode & 0o777).toBe(0o600);
+    }
   });
 
   test('a second start shows the same demo data with new tokens', async () => {
