@@ -1,5 +1,4 @@
 import fastifyStatic from '@fastify/static';
-import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
 import type { FastifyInstance } from 'fastify';
 import { printSchema, type GraphQLSchema } from 'graphql';
 import { readFileSync } from 'node:fs';
@@ -38,13 +37,20 @@ export async function registerDocs(app: FastifyInstance, { settings, schema, ope
     app.get('/v1/openapi.json', async (_request, reply) => reply.header('content-type', JSON_TYPE).send(document()));
   }
   if (settings.graphql.playground) {
-    const page = renderGraphiQL({ title: 'Lumio GraphiQL', endpoint: '/v1/gql' } as Parameters<
-      typeof renderGraphiQL
-    >[0]);
+    let page: Promise<string> | undefined;
     app.get('/v1/graphiql', async (_request, reply) =>
-      reply.header('content-security-policy', GRAPHIQL_CSP).type('text/html; charset=utf-8').send(page),
+      reply
+        .header('content-security-policy', GRAPHIQL_CSP)
+        .type('text/html; charset=utf-8')
+        .send(await (page ??= renderExplorer())),
     );
   }
+}
+
+/** Nine megabytes of editor: loaded when somebody opens it, not at every start. */
+async function renderExplorer(): Promise<string> {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  return renderGraphiQL({ title: 'Lumio GraphiQL', endpoint: '/v1/gql' } as Parameters<typeof renderGraphiQL>[0]);
 }
 
 const SWAGGER_START = `window.ui = SwaggerUIBundle({

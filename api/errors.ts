@@ -17,6 +17,10 @@ export interface Failure {
   retry_after_seconds: number | undefined;
   /** True when the caller was given a generic text: the cause belongs in the log. */
   hidden: boolean;
+  /** Instead of the flat body. */
+  rest_body?: Record<string, unknown>;
+  /** Instead of `code`, on GraphQL. */
+  graphql_code?: string;
 }
 
 /** PostgreSQL's SQLSTATE, and errors of the connection to it. */
@@ -41,6 +45,8 @@ export function toFailure(error: unknown): Failure {
       details: hidden ? undefined : error.details,
       retry_after_seconds: error.retry_after_seconds,
       hidden,
+      rest_body: error.rest_body,
+      graphql_code: error.graphql_code,
     };
   }
   if (error instanceof DomainError) {
@@ -97,6 +103,7 @@ function codeOf(error: unknown): GenericCode {
 
 /** The flat body of REST. `details` is present only when there are some. */
 export function restBody(failure: Failure): Record<string, unknown> {
+  if (failure.rest_body) return failure.rest_body;
   return failure.details === undefined
     ? { error: failure.code, message: failure.message }
     : { error: failure.code, message: failure.message, details: failure.details };

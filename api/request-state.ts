@@ -69,3 +69,14 @@ export function stateOf(request: FastifyRequest): RequestState {
 export function sendContextHeaders(reply: FastifyReply, context: RequestContext): void {
   if (context.response_headers) void reply.headers(context.response_headers);
 }
+
+const failedIn = new WeakMap<object, string>();
+
+/** Remembers which request an error came from: Apollo formats errors without saying. */
+export function blame(error: unknown, context: RequestContext): void {
+  if (typeof error === 'object' && error !== null) failedIn.set(error, context.correlation_id);
+}
+
+export function correlationOf(error: unknown): string | undefined {
+  return typeof error === 'object' && error !== null ? failedIn.get(error) : undefined;
+}

@@ -22,6 +22,10 @@ export interface ApiErrorOptions {
   status?: number;
   /** Seconds; sent as the `Retry-After` header. */
   retry_after_seconds?: number;
+  /** Sent on REST instead of the flat body, where the documents fix another (spec doc1 §7.1 rule 4). */
+  rest_body?: Record<string, unknown>;
+  /** Sent as GraphQL's `extensions.code` instead of the table's (spec doc1 §7.1 rules 4 and 5). */
+  graphql_code?: string;
   cause?: unknown;
 }
 
@@ -30,6 +34,8 @@ export class ApiError extends Error {
   readonly status: number;
   readonly details: Record<string, unknown> | undefined;
   readonly retry_after_seconds: number | undefined;
+  readonly rest_body: Record<string, unknown> | undefined;
+  readonly graphql_code: string | undefined;
 
   constructor(
     readonly code: ErrorCode,
@@ -41,6 +47,8 @@ export class ApiError extends Error {
     this.status = options.status ?? ERROR_STATUS[code];
     this.details = options.details;
     this.retry_after_seconds = options.retry_after_seconds;
+    this.rest_body = options.rest_body;
+    this.graphql_code = options.graphql_code;
   }
 }
 

@@ -10,7 +10,7 @@ import {
 } from 'graphql';
 import type { Operation, Page } from '../../access/operation';
 import type { Prepared } from '../invoke';
-import type { RequestState } from '../request-state';
+import { blame, type RequestState } from '../request-state';
 import { shapeOf, unwrap } from '../schema-shape';
 import { pascalCase } from './names';
 import { inputConverter, TypeRegistry, type Convert, type InputMember, type OutputType } from './types';
@@ -56,10 +56,15 @@ function field(
     args,
     description: `${operation.summary}${guardText(operation)}`,
     async resolve(_source, given, { caller, context }) {
-      const admitted = prepared.admit(caller, () => toInput(given) as Record<string, unknown>);
-      const input = admitted instanceof Promise ? await admitted : admitted;
-      const result = await prepared.run(input, caller, context);
-      return convert && result !== null && result !== undefined ? convert(result) : result;
+      try {
+        const admitted = prepared.admit(caller, () => toInput(given) as Record<string, unknown>);
+        const input = admitted instanceof Promise ? await admitted : admitted;
+        const result = await prepared.run(input, caller, context);
+        return convert && result !== null && result !== undefined ? convert(result) : result;
+      } catch (error) {
+        blame(error, context);
+        throw error;
+      }
     },
   };
 }

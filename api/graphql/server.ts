@@ -12,7 +12,7 @@ import { stringify } from '../../domain/json';
 import type { Logger } from '../../engines/log/port';
 import { toFailure, type Failure } from '../errors';
 import type { Limiter } from '../rate-limit';
-import { sendContextHeaders, stateOf, type RequestState } from '../request-state';
+import { correlationOf, sendContextHeaders, stateOf, type RequestState } from '../request-state';
 import { JSON_TYPE } from '../rest';
 import { createDocuments, type PreparedDocument } from './documents';
 import { createExecutor } from './executor';
@@ -170,7 +170,9 @@ export async function registerGraphql(
   function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
     const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
-    if (failure.hidden) log.error({ error: cause, path: formatted.path }, 'a GraphQL field failed');
+    if (failure.hidden) {
+      log.error({ error: cause, path: formatted.path, correlation_id: correlationOf(cause) }, 'a GraphQL field failed');
+    }
     return {
       message: failure.message,
       ...(formatted.locations && !formatted.path ? { locations: formatted.locations } : {}),
@@ -186,7 +188,7 @@ const SLIM_HEADERS = { 'content-type': 'application/json' };
 
 function extensionsOf(failure: Failure): Record<string, unknown> {
   return {
-    code: failure.code,
+    code: failure.graphql_code ?? failure.code,
     ...(failure.retry_after_seconds === undefined ? {} : { retry_after_seconds: failure.retry_after_seconds }),
     ...failure.details,
   };
