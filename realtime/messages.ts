@@ -39,10 +39,12 @@ export class Messages {
     session.window_count += 1;
     if (session.window_count !== LIMITS.client_messages_per_second) return;
     session.ws.pause();
-    setTimeout(() => this.resume(session), session.window_start + 1_000 - now).unref();
+    setTimeout(() => this.resume(session), session.window_start + 1_010 - now).unref();
   }
 
   private resume(session: Session): void {
+    const flooding = session.window_count >= LIMITS.client_messages_per_second;
+    if (flooding && Date.now() - session.window_start < 1_000) return; // its timer resumes it
     if (session.open && (session.inbox === null || session.inbox.length < INBOX)) session.ws.resume();
   }
 

@@ -1,0 +1,125 @@
+import { connect } from 'node:net';
+import type { Queryable, Row } from '../engines/postgres/port';
+import { testDatabase, type TestDatabase } from './support/database';
+import { ACCOUNT, Client, publish, realtimeNode, type RealtimeNode } from './support/realtime';
+
+const EVENTS = `events:${ACCOUNT}`;
+let t: TestDatabase;
+let node: RealtimeNode;
+let heads = 0;
+
+beforeAll(async () => {
+  t = await testDatabase();
+  /** The database itself, with a count of what resuming clients ask it. */
+  const counted: Queryable = {
+    query: <R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> => {
+      if (name === 'realtime_head' || name === 'realtime_page') heads += 1;
+      return t.db.query<R>(text, values, name);
+    },
+  };
+  node = await realtimeNode(t, { db: counted });
+});
+afterAll(async () => {
+  await node?.stop();
+  await t?.drop();
+});
+
+/** Sends raw bytes after the handshake; resolves with the close code that the server gives (null: it just closed). */
+function raw(bytes: Buffer): Promise<number | null> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(node.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    let received = Buffer.alloc(0);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const before = received.length;
+      received = Buffer.concat([received, chunk]);
+      if (before === 0) socket.write(bytes);
+      const at = received.lastIndexOf(Buffer.from([0x88]));
+      if (at > 0 && received.length >= at + 4 && received[at + 1]! >= 2) {
+        resolve(received.readUInt16BE(at + 2));
+        socket.destroy();
+      }
+    });
+    socket.on('close', () => resolve(null));
+    socket.write(
+      'GET /v1/ws?token=good HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    );
+  });
+}
+
+const MASK = [0, 0, 0, 0];
+
+test.each([
+  ['an unmasked frame', [0x81, 2, 0x7b, 0x7d], 1002],
+  ['reserved bits', [0xf1, 0x80, ...MASK], 1002],
+  ['an unknown opcode', [0x83, 0x80, ...MASK], 1002],
+  ['a continuation of nothing', [0x80, 0x80, ...MASK], 1002],
+  ['a fragmented control frame', [0x09, 0x80, ...MASK], 1002],
+  ['a control frame that is too long', [0x89, 0xfe, 0, 200, ...MASK], 1002],
+  ['bytes that are not UTF-8', [0x81, 0x82, ...MASK, 0xc3, 0x28], 1007],
+  ['a frame of 2^62 bytes', [0x81, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, ...MASK], 1009],
+  ['a frame of 1 GiB that never comes', [0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, ...MASK], 1009],
+])('%s closes with its code, and nobody else notices', async (_name, bytes, code) => {
+  const neighbour = await Client.open(node.url);
+  expect(await raw(Buffer.from(bytes))).toBe(code);
+  await neighbour.ask({ type: 'ping' }, 'pong');
+  neighbour.end();
+});
+
+test('a flood of messages is answered in order, and leaves its neighbours quick', async () => {
+  const flooder = await Client.open(node.url);
+  const neighbour = await Client.open(node.url);
+  for (let i = 0; i < 900; i += 1) flooder.send({ type: 'unsubscribe', channel: `c:${i}` });
+  const asked = Date.now();
+  await neighbour.ask({ type: 'ping' }, 'pong');
+  expect(Date.now() - asked).toBeLessThan(5_000);
+  await flooder.until(() => flooder.messages.length >= 901, 'every answer');
+  expect(flooder.messages.slice(1).map((message) => message.channel)).toEqual(
+    Array.from({ length: 900 }, (_, i) => `c:${i}`),
+  );
+  flooder.end();
+  neighbour.end();
+});
+
+test('messages behind a subscribe wait for it: subscribe, unsubscribe, subscribe ends subscribed', async () => {
+  const client = await Client.open(node.url);
+  for (const type of ['subscribe', 'unsubscribe', 'subscribe', 'ping']) client.send({ type, channel: EVENTS });
+  await client.next((message) => message.type === 'pong', 'the pong');
+  expect(client.messages.map((message) => message.type)).toEqual([
+    'welcome',
+    'subscribed',
+    'unsubscribed',
+    'subscribed',
+    'pong',
+  ]);
+  client.end();
+});
+
+test('a crowd that reconnects at once gets what it missed from memory, not from the database', async () => {
+  const first = await Client.open(node.url);
+  const since = (await first.subscribe(EVENTS)).id!;
+  await publish(
+    t,
+    node,
+    EVENTS,
+    Array.from({ length: 60 }, (_, i) => ({ n: i + 1 })),
+  );
+  await first.until(() => first.events(EVENTS).length === 60, 'sixty');
+  heads = 0;
+  const crowd = await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      const client = await Client.open(node.url);
+      expect(await client.subscribe(EVENTS, since)).toMatchObject({ recovered: true });
+      await client.until(() => client.events(EVENTS).length >= 60, 'sixty');
+      return client;
+    }),
+  );
+  for (const client of crowd) {
+    expect(client.events(EVENTS).map((data) => data.n)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
+    client.end();
+  }
+  expect(heads).toBe(0);
+  first.end();
+});
