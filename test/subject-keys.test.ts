@@ -52,4 +52,35 @@ describe('subject keys', () => {
     expect(fresh.key_id).not.toBe(old.key_id);
     expect((await one.forReading([fresh.key_id])).get(fresh.key_id)).toEqual(fresh.key);
   });
+
+  test('an answer that was under way during an erasure does not bring the key back', async () => {
+    let answered = (): void => undefined;
+    let hold: Promise<void> | undefined;
+    // The database's answer to a key request reaches this node late.
+    const db = new Proxy(target.db, {
+      get(on, member) {
+        if (member !== 'query') return Reflect.get(on, member).bind?.(on) ?? Reflect.get(on, member);
+        return async (text: string, values?: unknown[], name?: string) => {
+          const rows = await on.query(text, values, name);
+          if (name?.startsWith('subject-keys') && hold) {
+            answered();
+            await hold;
+          }
+          return rows;
+        };
+      },
+    });
+    const keys = createSubjectKeys({ db, master_keys: parseMasterKeys(`m1:${key(1)}`) });
+    const old = (await node().forWriting(['kick:late'])).get('kick:late')!;
+    let release = (): void => undefined;
+    hold = new Promise((resume) => (release = resume));
+    const asked = new Promise<void>((resume) => (answered = resume));
+    const late = keys.forWriting(['kick:late']);
+    await asked;
+    expect(await keys.erase('kick:late')).toBe(1);
+    hold = undefined;
+    release();
+    expect((await late).get('kick:late')!.key_id).not.toBe(old.key_id);
+    expect(await keys.forReading([old.key_id])).toEqual(new Map());
+  });
 });

@@ -59,6 +59,8 @@ class PostgresSubjectKeys implements SubjectKeys {
   private readonly by_subject = new LRUCache<string, SubjectKey>({ max: CACHED_KEYS });
   /** Key id to the key. */
   private readonly by_id = new LRUCache<string, Buffer>({ max: CACHED_KEYS });
+  /** Erased a moment ago: an answer that was under way meanwhile must not bring the key back into the caches. */
+  private readonly erased = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
   private readonly gone = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
   private hash_key: Promise<Buffer> | undefined;
   private waiting: Waiting[] = [];
@@ -100,7 +102,9 @@ class PostgresSubjectKeys implements SubjectKeys {
       [missing],
       'subject-keys-read',
     );
-    for (const row of rows) keys.set(row.key_id, this.remember(row.key_id, row.wrapped_key));
+    for (const row of rows) {
+      if (!this.erased.has(row.key_id)) keys.set(row.key_id, this.remember(row.key_id, row.wrapped_key));
+    }
     for (const key_id of missing) if (!keys.has(key_id)) this.gone.set(key_id, true);
     return keys;
   }
@@ -166,6 +170,7 @@ class PostgresSubjectKeys implements SubjectKeys {
         continue;
       }
       for (const row of rows) {
+        if (this.erased.has(row.key_id)) continue;
         const subject = open.get(row.subject_hash)!;
         const key = { key_id: row.key_id, key: this.remember(row.key_id, row.wrapped_key) };
         this.by_subject.set(subject, key);
@@ -186,6 +191,7 @@ class PostgresSubjectKeys implements SubjectKeys {
 
   private forget(key_id: string): void {
     this.by_id.delete(key_id);
+    this.erased.set(key_id, true);
     this.gone.set(key_id, true);
   }
 
