@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import WebSocket from 'ws';
+import { startServer, type TestServer } from './support/server';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server?.dispose());
+
+type Json = Record<string, any>;
+interface Answer {
+  status: number;
+  body: Json;
+  text: string;
+}
+
+async function rest(
+  method: string,
+  path: string,
+  body?: unknown,
+  token = server.credentials.access_token,
+): Promise<Answer> {
+  const response = await fetch(server.base_url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, text, body: (text === '' ? {} : JSON.parse(text)) as Json };
+}
+
+async function graphql(query: string, variables: Json = {}, token = server.credentials.access_token): Promise<Json> {
+  return (await rest('POST', '/v1/gql', { query, variables }, token)).body;
+}
+
+/** A socket subscribed to the account's events; `next` waits for the message that fits. */
+async function listen(): Promise<{
+  next(fits: (message: Json) => boolean): Promise<Json>;
+  all: Json[];
+  close(): void;
+}> {
+  const socket = new WebSocket(
+    `${server.credentials.ws_url}?token=${encodeURIComponent(server.credentials.access_token)}`,
+  );
+  const all: Json[] = [];
+  const looking = new Set<() => void>();
+  socket.on('message', (data: Buffer) => {
+    all.push(JSON.parse(data.toString()) as Json);
+    for (const look of looking) look();
+  });
+  const next = (fits: (message: Json) => boolean) =>
+    new Promise<Json>((found, fail) => {
+      const deadline = setTimeout(() => fail(new Error(`not among ${JSON.stringify(all)}`)), 15_000);
+      const look = () => {
+        const message = all.find(fits);
+        if (!message) return;
+        clearTimeout(deadline);
+        looking.delete(look);
+        found(message);
+      };
+      looking.add(look);
+      look();
+    });
+  await new Promise((open, fail) => socket.once('open', open).once('error', fail));
+  socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${server.credentials.account_id}` }));
+  await next((message) => message.type === 'subscribed');
+  return { next, all, close: () => socket.close() };
+}
+
+describe('events over every protocol', () => {
+  test('an emitted event is in the log when the answer comes, on the channel, and the same on REST and GraphQL', async () => {
+    const socket = await listen();
+    const sent = {
+      event_type: 'custom:greeted',
+      raw: { user_id: '42', text: 'hällo "you"' },
+      external_id: randomUUID(),
+    };
+    const emitted = await rest('POST', '/v1/events/emit', sent);
+    expect(emitted).toMatchObject({ status: 200, body: { success: true } });
+    const record = emitted.body.event as Json;
+    expect(record).toMatchObject({
+      account_id: server.credentials.account_id,
+      type: 'custom:greeted',
+      platform: 'custom',
+      external_id: sent.external_id,
+      raw: sent.raw,
+    });
+    expect((await rest('GET', `/v1/events/${record.id}`)).body.data).toEqual(record);
+    const message = await socket.next((m) => m.data?.id === record.id);
+    expect(message).toMatchObject({ type: 'event', event_type: 'custom:greeted' });
+    expect(message.data).toEqual({ ...record, payload: sent.raw });
+    const shown = await graphql(
+      'query($id: UUID!) { event(id: $id) { id eventType platform externalId raw createdAt } }',
+      {
+        id: record.id,
+      },
+    );
+    expect(shown).toEqual({
+      data: {
+        event: {
+          id: record.id,
+          eventType: 'custom:greeted',
+          platform: 'custom',
+          externalId: sent.external_id,
+          raw: sent.raw,
+          createdAt: record.created_at,
+        },
+      },
+    });
+    // The same external id again: the event that is there, and no second one.
+    const again = await rest('POST', '/v1/events/emit', { ...sent, raw: { other: true } });
+    expect(again.body.event).toEqual(record);
+    const found = await rest('GET', '/v1/events?types=custom:greeted&userId=42');
+    expect(found.body).toMatchObject({ data: [record], _meta: { total: 1, page: 1, limit: 25 } });
+    socket.close();
+  });
+
+  test('every filter does the same on REST and GraphQL', async () => {
+    const day = '2026-05-06';
+    for (const [i, event_type] of ['filter:a', 'filter:b', 'other:a'].entries()) {
+      await rest('POST', '/v1/events/emit', {
+        event_type,
+        raw: { user_id: `f${i}`, t: '50%' },
+        created_at: `${day}T0${i}:00:00Z`,
+      });
+    }
+    const filters: [string, Json][] = [
+      ['types=filter:a,filter:b', { types: ['filter:a', 'filter:b'] }],
+      ['platform=filter,other', { platform: 'filter,other' }],
+      ['user_id=f1', { userId: 'f1' }],
+      [`search=${encodeURIComponent('50%')}`, { search: '50%' }],
+      [`from=${day}&to=${day}T02:00:00Z`, { from: day, to: `${day}T02:00:00Z` }],
+      ['platform=filter&page=2&limit=1', { platform: 'filter', page: 2, limit: 1 }],
+    ];
+    const totals = [2, 3, 1, 3, 2, 2];
+    for (const [i, [query, filter]] of filters.entries()) {
+      const listed = await rest('GET', `/v1/events?${query}`);
+      expect({ query, status: listed.status, total: listed.body._meta?.total }).toEqual({
+        query,
+        status: 200,
+        total: totals[i],
+      });
+      const twin = await graphql(
+        'query($f: EventFilterInput) { events(filter: $f) { items { id eventType } total } }',
+        { f: filter },
+      );
+      expect(twin).not.toHaveProperty('errors');
+      expect(twin.data.events).toEqual({
+        items: (listed.body.data as Json[]).map((row) => ({ id: row.id, eventType: row.type })),
+        total: totals[i],
+      });
+    }
+  });
+
+  test('test events and bot events are broadcast and never stored', async () => {
+    const socket = await listen();
+    const tested = await rest('POST', '/v1/events/test', { event_type: 'kick:follower', raw: { n: 1 } });
+    expect(tested).toMatchObject({ status: 200, body: { success: true } });
+    const { id } = tested.body.event as Json;
+    expect(await socket.next((m) => m.data?.id === id)).toMatchObject({
+      type: 'event',
+      channel: `events:${server.credentials.account_id}`,
+      event_type: 'kick:follower',
+      data: { type: 'kick:follower', platform: 'kick', raw: { n: 1 }, payload: { n: 1 } },
+    });
+    expect((await rest('GET', `/v1/events/${id}`)).status).toBe(404);
+    const bot = await graphql(
+      `
+        mutation ($a: ID!) {
+          emitBotEvent(
+            accountId: $a
+            eventType: "twitch:raid"
+            platform: "twitch"
+            username: "ada"
+            raw: { viewers: 5 }
+          ) {
+            success
+            event {
+              id
+            }
+          }
+        }
+      `,
+      { a: server.credentials.account_id },
+      server.credentials.system_key,
+    );
+    expect(bot).not.toHaveProperty('errors');
+    expect(await socket.next((m) => m.data?.id === bot.data.emitBotEvent.event.id)).toMatchObject({
+      data: { payload: { username: 'ada', viewers: 5 } },
+    });
+    const refused = await rest('POST', '/v1/events/emit-bot', {
+      account_id: server.credentials.account_id,
+      event_type: 'twitch:raid',
+      platform: 'twitch',
+      username: 'ada',
+      raw: {},
+    });
+    expect(refused.status).toBe(403);
+    socket.close();
+  });
+
+  test('what the schema does not allow is refused with 400 and changes nothing', async () => {
+    const future = new Date(Date.now() + 6 * 60_000).toISOString();
+    for (const body of [
+      {},
+      { event_type: 'noprefix' },
+      { event_type: `a:${'x'.repeat(99)}` },
+      { event_type: 'bad:one', raw: [] },
+      { event_type: 'bad:one', created_at: '2026-02-30T00:00:00Z' },
+      { event_type: 'bad:one', created_at: future },
+      { event_type: 'bad:one', raw: { s: 'nul\u0000' } },
+      { event_type: 'bad:one', surprise: 1 },
+      // A number that a double cannot hold is refused rather than rounded.
+      '{"event_type":"bad:one","raw":{"id":820982911946154508}}',
+    ]) {
+      expect({ body, status: (await rest('POST', '/v1/events/emit', body)).status }).toEqual({ body, status: 400 });
+    }
+    for (const query of [
+      'from=2026-02-30',
+      'to=never',
+      'page=0',
+      'limit=101',
+      'from=2026-03-02&to=2026-03-01',
+      'page=x',
+    ]) {
+      const answer = await rest('GET', `/v1/events?${query}`);
+      expect({ query, status: answer.status, code: answer.body.error }).toEqual({
+        query,
+        status: 400,
+        code: 'VALIDATION_ERROR',
+      });
+    }
+    expect((await rest('GET', '/v1/events?platform=bad')).body._meta.total).toBe(0);
+  });
+
+  test('another account sees none of it', async () => {
+    const emitted = await rest('POST', '/v1/events/emit', { event_type: 'mine:only' });
+    const other = server.credentials.other.access_token;
+    expect((await rest('GET', `/v1/events/${emitted.body.event.id}`, undefined, other)).status).toBe(404);
+    expect((await rest('GET', '/v1/events?types=mine:only', undefined, other)).body._meta.total).toBe(0);
+  });
+});
