@@ -21,10 +21,16 @@ const CONTENTION_RETRIES = 3;
  * Effects are therefore exactly once: whatever dies in between undoes all of it.
  * @throws CheckpointLost when another worker moved the checkpoint; database errors as they come
  */
-export async function commitBatch(db: Database, p: Projection, engine: string, batch: Batch): Promise<Applied> {
+export async function commitBatch(
+  db: Database,
+  p: Projection,
+  engine: string,
+  batch: Batch,
+  idle_ms?: number,
+): Promise<Applied> {
   const attempt = (apply: (tx: Queryable) => Promise<Applied>) =>
     db.transaction(async (tx) => {
-      await moveCheckpoints(tx, p, engine, batch.moves);
+      await moveCheckpoints(tx, p, engine, batch.moves, idle_ms);
       const applied = await apply(tx);
       await writeOutbox(tx, applied.messages);
       return applied;

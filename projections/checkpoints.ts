@@ -110,7 +110,8 @@ export async function openCheckpoints(
 
 /**
  * Moves checkpoints by compare-and-set in the caller's transaction. The runtime sends it first: the row lock then fences
- * a second worker before it did any work, and it is undone with everything else.
+ * a second worker before it did any work, and it is undone with everything else. A worker that hangs in the transaction is
+ * cut off by the server after `idle_ms` without a statement: the row must not stay locked by a process that does nothing.
  * @throws CheckpointLost when any of them was not where the batch began
  */
 export async function moveCheckpoints(
@@ -118,13 +119,14 @@ export async function moveCheckpoints(
   p: Projection,
   engine: string,
   moves: readonly Move[],
+  idle_ms = 30_000,
 ): Promise<void> {
   const moved = await tx.query(
     `update checkpoints c set position = m.next, updated_at = clock_timestamp()
      from unnest($4::integer[], $5::text[], $6::text[]) as m (partition, expected, next)
      where c.projection = $1 and c.source = $2 and c.engine = $3 and c.version = $7
        and c.partition = m.partition and c.position = m.expected
-     returning 1 as one`,
+     returning set_config('idle_in_transaction_session_timeout', $8, true)`,
     [
       p.name,
       sourceOf(p),
@@ -133,6 +135,7 @@ export async function moveCheckpoints(
       moves.map((move) => move.from),
       moves.map((move) => move.to),
       p.version,
+      String(idle_ms),
     ],
     'checkpoints_move',
   );

@@ -11,12 +11,10 @@ export interface ChannelMessage {
   data: string;
 }
 
-export type Source =
-  | { kind: 'topic'; topic: string }
-  | { kind: 'domain_events'; types: readonly string[] };
+export type Source = { kind: 'topic'; topic: string } | { kind: 'domain_events'; types: readonly string[] };
 
-export const topic = (name: string): Source => ({ kind: 'topic', topic: name });
-export const domainEvents = (types: readonly string[]): Source => ({ kind: 'domain_events', types });
+export const topic = (name: string) => ({ kind: 'topic', topic: name }) as const satisfies Source;
+export const domainEvents = (types: readonly string[]) => ({ kind: 'domain_events', types }) as const satisfies Source;
 
 interface ProjectionBase {
   /** Also the file's name: `event-log`. */

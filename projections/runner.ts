@@ -37,6 +37,8 @@ export interface RunnerDeps {
   batch_events: number;
   /** Longest pause between restarts. */
   backoff_ms: number;
+  /** Behind and without progress for so long it is started again. */
+  stall_ms: number;
 }
 
 /** `standby`: another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is of another engine. */
@@ -303,7 +305,7 @@ export class Runner {
     if (generation !== this.generation) throw new CheckpointLost(p.name, batch.moves);
     const label = { projection: p.name };
     const started = performance.now();
-    const { messages, parked } = await commitBatch(db, p, engine, batch);
+    const { messages, parked } = await commitBatch(db, p, engine, batch, this.deps.stall_ms);
     metrics.apply_seconds.observe((performance.now() - started) / 1000, label);
     metrics.batch_records.observe(batch.items.length, label);
     metrics.records.inc(batch.items.length, label);
@@ -330,8 +332,8 @@ export class Runner {
   }
 
   /** Looks at the lag; starts the consumer again when it is behind and stood still for `stall_ms`. */
-  async observe(stall_ms: number): Promise<void> {
-    const { db, broker, events } = this.deps;
+  async observe(): Promise<void> {
+    const { db, broker, events, stall_ms } = this.deps;
     const p = this.projection;
     const stored = await readCheckpoints(db, p);
     let behind = 0;

@@ -105,7 +105,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
   async function observe(): Promise<void> {
     for (const runner of runners) {
       if (state !== 'RUNNING') return;
-      await runner.observe(stall_ms);
+      await runner.observe();
       const label = { projection: runner.projection.name };
       metrics.lag_records.set(runner.lag.behind, label);
       metrics.lag_seconds.set(runner.lag.seconds, label);
@@ -134,7 +134,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       enter('RUNNING');
       const { batch_records = 1000, batch_events = 500, backoff_ms = 10_000 } = deps;
       runners = projections.map(
-        (p) => new Runner(p, { ...deps, metrics, progress, batch_records, batch_events, backoff_ms }),
+        (p) => new Runner(p, { ...deps, metrics, progress, batch_records, batch_events, backoff_ms, stall_ms }),
       );
       every(observe_ms, 'looking at projection lag', observe);
       every(TRIM_EVERY_MS, 'trimming the outbox', async () => {

@@ -1,0 +1,240 @@
+import { Command } from 'commander';
+import { v7 as uuid } from 'uuid';
+import { register } from '../bin/commands/dead-letters';
+import { TOPICS } from '../domain/records';
+import { listDeadLetters } from '../projections/dead-letters';
+import { isInfrastructure } from '../projections/failures';
+import type { EventProjection, RecordProjection } from '../projections/projection';
+import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/settle';
+import { type TestDatabase, testDatabase } from './support/database';
+import { silentLog } from './support/log';
+import {
+  ACCOUNTS,
+  createTally,
+  engines,
+  type Engines,
+  eventTally,
+  fold,
+  record,
+  rowsOf,
+  runtimeOf,
+  tally,
+  until,
+} from './support/projections';
+
+let t: TestDatabase;
+let on: Engines;
+
+beforeEach(async () => {
+  t = await testDatabase();
+  on = await engines(t.db);
+  await createTally(t.db);
+  await createTally(t.db, 'event_tally');
+});
+afterEach(async () => {
+  await on.close();
+  await t.drop();
+});
+
+const total = async (name = 'tally') =>
+  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
+
+async function happen(stream: string, raw: string): Promise<string> {
+  const id = uuid();
+  await on.events.append([{ stream, expected: 'any', events: [{ id, type: 'thing:happened', data: { raw } }] }], {
+    account_id: 'acc',
+  });
+  return id;
+}
+
+/** The same projections after the bug is mended: poison is like any other. */
+const mendedRecords = (): RecordProjection => {
+  const plain = tally();
+  return {
+    ...plain,
+    apply: (batch, tx, mode) =>
+      plain.apply(
+        batch.map((r) => ({ ...r, raw: '"fine"' })),
+        tx,
+        mode,
+      ),
+  };
+};
+const mendedEvents = (): EventProjection => {
+  const plain = eventTally();
+  return {
+    ...plain,
+    apply: (batch, tx, mode) =>
+      plain.apply(
+        batch.map((e) => ({ ...e, data: {} })),
+        tx,
+        mode,
+      ),
+  };
+};
+
+test.each(['poison:sql', 'poison:js'])(
+  'one %s in a batch of 1000 is parked; the other 999 keep their effects and order',
+  async (poison) => {
+    const records = Array.from({ length: 1000 }, (_, n) => record(ACCOUNTS[n % 8]!, n === 617 ? poison : n));
+    await on.records.append(TOPICS.platform_events, records);
+    const runtime = runtimeOf(t.db, on, [tally()]);
+    await runtime.start();
+    await until(async () => (await total()) === 999);
+    await runtime.stop();
+    expect(await rowsOf(t.db)).toEqual(fold(records.filter((_, n) => n !== 617).map((r) => [r.account_id, r.id])));
+    const [letter, ...others] = await listDeadLetters(t.db);
+    expect(others).toEqual([]);
+    expect(letter).toMatchObject({ projection: 'tally', reason: 'poison', type: 'kick:follower', attempts: 1 });
+    expect(letter!.record!.length).toBeGreaterThan(10);
+    expect((await t.db.query('select count(*) as n from outbox'))[0]!.n).toBe(999);
+
+    // Mended and retried: exactly once, with its message.
+    const deps = { db: t.db, records: on.records, projections: [mendedRecords()] };
+    await expect(retryDeadLetter({ ...deps, projections: [tally()] }, letter!.id)).resolves.toMatchObject({
+      retried: 0,
+      waiting: 1,
+    });
+    expect((await listDeadLetters(t.db))[0]).toMatchObject({ attempts: 2 });
+    const both = await Promise.allSettled([retryDeadLetter(deps, letter!.id), retryDeadLetter(deps, letter!.id)]);
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    await expect(retryDeadLetter(deps, letter!.id)).rejects.toThrow(NotSettled);
+    expect(await total()).toBe(1000);
+    expect((await t.db.query('select count(*) as n from outbox'))[0]!.n).toBe(1000);
+  },
+);
+
+test('a record that cannot be decoded is parked with its bytes', async () => {
+  const good = record(ACCOUNTS[0]!, 1);
+  await on.broker.publish(TOPICS.platform_events, [
+    { key: ACCOUNTS[0]!, value: Buffer.from('no avro'), headers: { a: 'b' } },
+  ]);
+  await on.records.append(TOPICS.platform_events, [good]);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 1);
+  await runtime.stop();
+  const [letter] = await listDeadLetters(t.db);
+  expect(letter).toMatchObject({ reason: 'undecodable', record: Buffer.from('no avro'), record_key: ACCOUNTS[0]! });
+});
+
+test('a stream waits behind its parked event until the retry, other streams go on', async () => {
+  const runtime = runtimeOf(t.db, on, [eventTally()]);
+  await runtime.start();
+  const a = [await happen('a', 'fine'), await happen('a', 'poison:sql'), await happen('a', 'fine')];
+  const b = [await happen('b', 'fine'), await happen('b', 'fine')];
+  await until(async () => (await total('event_tally')) === 3 && (await listDeadLetters(t.db)).length === 2);
+  a.push(await happen('a', 'fine'));
+  await until(async () => (await listDeadLetters(t.db)).length === 3);
+  const letters = await listDeadLetters(t.db);
+  expect(letters.map(({ reason, stream }) => [reason, stream])).toEqual([
+    ['poison', 'a'],
+    ['blocked', 'a'],
+    ['blocked', 'a'],
+  ]);
+  const deps = { db: t.db, records: on.records, wakeups: on.wakeups, projections: [eventTally()] };
+  // Not mended yet: it fails again, and all still wait.
+  expect(await retryDeadLetter(deps, letters[2]!.id)).toMatchObject({
+    retried: 0,
+    waiting: 3,
+    error: expect.stringContaining('22P02'),
+  });
+  expect(await retryDeadLetter({ ...deps, projections: [mendedEvents()] }, letters[0]!.id)).toEqual({
+    retried: 3,
+    dropped: 0,
+    waiting: 0,
+    error: null,
+  });
+  a.push(await happen('a', 'fine'));
+  await until(async () => (await total('event_tally')) === 7);
+  await runtime.stop();
+  expect(await rowsOf(t.db, 'event_tally')).toEqual(
+    fold([...a.map((id) => ['a', id] as const), ...b.map((id) => ['b', id] as const)]),
+  );
+});
+
+test('dropping the parked event frees its stream, up to the next failure', async () => {
+  const runtime = runtimeOf(t.db, on, [eventTally()]);
+  await runtime.start();
+  await happen('a', 'poison:js');
+  const second = await happen('a', 'fine');
+  await happen('a', 'poison:js');
+  await happen('a', 'fine');
+  await until(async () => (await listDeadLetters(t.db)).length === 4);
+  await runtime.stop();
+  const [first] = await listDeadLetters(t.db);
+  const deps = { db: t.db, records: on.records, projections: [eventTally()] };
+  expect(await dropDeadLetter(deps, first!.id)).toMatchObject({
+    dropped: 1,
+    retried: 1,
+    waiting: 2,
+    error: expect.any(String),
+  });
+  expect(await rowsOf(t.db, 'event_tally')).toEqual(fold([['a', second]]));
+  expect((await listDeadLetters(t.db)).map(({ reason }) => reason)).toEqual(['poison', 'blocked']);
+});
+
+test('our own failures are not blamed on the record', () => {
+  for (const code of [
+    '08006',
+    '57P01',
+    '57014',
+    '53300',
+    '40001',
+    '40P01',
+    '42P01',
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EPIPE',
+    'ETIMEDOUT',
+  ]) {
+    expect([code, isInfrastructure(Object.assign(new Error('x'), { code }))]).toEqual([code, true]);
+  }
+  for (const code of ['22P02', '23505', '22003', 'P0001', '54000', 'ERR_INVALID_ARG_TYPE']) {
+    expect([code, isInfrastructure(Object.assign(new Error('x'), { code }))]).toEqual([code, false]);
+  }
+  expect(isInfrastructure(new Error('Connection terminated unexpectedly'))).toBe(true);
+  expect(isInfrastructure(new TypeError('x is not a function'))).toBe(false);
+});
+
+test('the command lists, shows, retries and drops, with exit codes', async () => {
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await on.records.append(TOPICS.platform_events, [
+    record(ACCOUNTS[0]!, 'poison:js'),
+    record(ACCOUNTS[0]!, 'poison:js'),
+  ]);
+  await until(async () => (await listDeadLetters(t.db)).length === 2);
+  await runtime.stop();
+  const printed: string[] = [];
+  const out = jest.spyOn(process.stdout, 'write').mockImplementation((text) => printed.push(String(text)) > 0);
+  const err = jest.spyOn(process.stderr, 'write').mockImplementation(() => true);
+  const run = async (...args: string[]): Promise<number> => {
+    const program = new Command();
+    register(program, async () => ({
+      ...on,
+      db: t.db,
+      projections: [tally()],
+      log: silentLog,
+      close: async () => undefined,
+    }));
+    await program.parseAsync(['node', 'lumio', 'dead-letters', ...args]);
+    const code = Number(process.exitCode ?? 0);
+    process.exitCode = 0;
+    return code;
+  };
+  try {
+    const [first, second] = (await listDeadLetters(t.db)).map(({ id }) => String(id));
+    expect(await run('list')).toBe(0);
+    expect(printed.splice(0).join('').trim().split('\n')).toHaveLength(2);
+    expect(await run('show', first!)).toBe(0);
+    expect(JSON.parse(printed.splice(0).join(''))).toMatchObject({ projection: 'tally', reason: 'poison' });
+    expect(await run('retry', first!)).toBe(1);
+    expect(await run('drop', second!)).toBe(0);
+    expect(await run('drop', second!)).toBe(1);
+    expect(await run('show', '999')).toBe(1);
+  } finally {
+    out.mockRestore();
+    err.mockRestore();
+  }
+});
