@@ -1,0 +1,52 @@
+import { createPrivateKey, randomUUID } from 'node:crypto';
+import { startServer, type TestServer } from './support/server';
+import { hmac, kickHeaders } from './support/webhooks';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+}, 120_000);
+afterAll(() => server?.dispose());
+
+const post = (path: string, body: Buffer, headers: Record<string, string>) =>
+  fetch(server.base_url + path, { method: 'POST', body: new Uint8Array(body), headers });
+const events = async (types: string) => {
+  const headers = { authorization: `Bearer ${server.credentials.access_token}` };
+  const answer = await fetch(`${server.base_url}/v1/events?limit=100&types=${types}`, { headers });
+  return (await answer.json()) as { data: { external_id: string }[] };
+};
+
+test('a delivery that comes three times at once is three times 200 and one event', async () => {
+  const { connections, webhook_signing } = server.credentials;
+  const body = Buffer.from(
+    `{"broadcaster":{"user_id":${connections.kick.platform_channel_id}},"follower":{"user_id":9007199254740993}}`,
+  );
+  const id = randomUUID();
+  const key = createPrivateKey(webhook_signing.kick_private_key);
+  const headers = {
+    ...kickHeaders(body, 'channel.followed', id, new Date().toISOString(), key),
+    'content-type': 'application/json',
+  };
+  const answers = await Promise.all([1, 2, 3].map(() => post('/v1/webhooks/kick', body, headers)));
+  expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200]);
+  const deadline = Date.now() + 10_000;
+  const mine = async () => (await events('kick:follower')).data.filter((event) => event.external_id === `kick:${id}`);
+  while ((await mine()).length === 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await mine()).toHaveLength(1);
+});
+
+test('refusals carry the table’s codes, and oversized bodies are 413', async () => {
+  const codeOf = async (answer: Response) => [answer.status, ((await answer.json()) as { error: unknown }).error];
+  expect(await codeOf(await post('/v1/webhooks/kick', Buffer.from('{}'), {}))).toEqual([401, 'UNAUTHORIZED']);
+  const atom = Buffer.from('<feed/>');
+  const signature = `sha1=${hmac('sha1', server.credentials.webhook_signing.youtube_secret, atom, 'hex')}`;
+  expect(await codeOf(await post('/v1/webhooks/youtube', atom, { 'x-hub-signature': signature }))).toEqual([
+    400,
+    'BAD_REQUEST',
+  ]);
+  const large = Buffer.alloc(1024 * 1024 + 1, 32);
+  expect(await codeOf(await post('/v1/webhooks/trovo', large, {}))).toEqual([413, 'BAD_REQUEST']);
+  const challenge = await fetch(`${server.base_url}/v1/webhooks/youtube?hub.mode=subscribe&hub.challenge=abc`);
+  expect([challenge.status, await challenge.text()]).toEqual([200, 'abc']);
+  expect(challenge.headers.get('content-type')).toMatch(/^text\/plain/);
+});
