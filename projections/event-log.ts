@@ -138,3 +138,12 @@ function columns(rows: readonly StorableRow[]): unknown[] {
     TOPICS.platform_events,
   ];
 }
+
+/**
+ * Makes the log's partitions of this month and of the next `months`, and moves rows that came before their month had one.
+ * To be called at the start and once a day by any number of processes; returns how many it made. Without it rows go to the default partition.
+ */
+export async function ensureEventLogPartitions(db: Queryable, months = 2): Promise<number> {
+  const [row] = await db.query<{ made: number }>('select ensure_event_log_partitions($1) as made', [months]);
+  return row!.made;
+}

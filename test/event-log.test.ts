@@ -2,7 +2,7 @@ import { v4, v7 } from 'uuid';
 import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
-import { eventLog } from '../projections/event-log';
+import { ensureEventLogPartitions, eventLog } from '../projections/event-log';
 import { event } from '../read-api/events';
 import { testDatabase, type TestDatabase } from './support/database';
 
@@ -185,8 +185,8 @@ describe('the event log', () => {
       { place: 'platform_event_logs_default' },
       { place: 'platform_event_logs_default' },
     ]);
-    const made = await Promise.all([1, 2, 3].map(() => t.db.query('select ensure_event_log_partitions(3) as made')));
-    expect(made.flat().filter((row) => row.made > 0)).toHaveLength(1);
+    const made = await Promise.all([1, 2, 3].map(() => ensureEventLogPartitions(t.db, 3)));
+    expect(made.filter((partitions) => partitions > 0)).toHaveLength(1);
     expect(await places()).toEqual([
       { place: 'platform_event_logs_default' },
       { place: `platform_event_logs_${last.slice(0, 7).replace('-', '_')}` },

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import WebSocket from 'ws';
+import type { Row } from '../engines/postgres/port';
 import { startServer, type TestServer } from './support/server';
 
 let server: TestServer;
@@ -8,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.dispose());
 
-type Json = Record<string, any>;
+type Json = Row;
 interface Answer {
   status: number;
   body: Json;
