@@ -89,11 +89,12 @@ export class CredentialLookups {
     return { failure: null, caller: { ...looked.caller, expires_at } };
   }
 
-  /** Stops with the owner's membership. Source: spec doc1 §5.4 rule 6. */
+  /** Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught up. */
   async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Looked> {
     const [row] = await this.db.query(
       `select k.id, k.account_id, k.user_id, k.permissions, ${EPOCH_MS('k.expires_at')} as expires_at
-       from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1`,
+       from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1
+         and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
       [value],
       `credential-api-key-${by}`,
     );

@@ -11,7 +11,7 @@ export interface Revocation {
 export interface RevocationTail {
   /** Returns a function that ends it. */
   on(listener: (revocation: Revocation) => void): () => void;
-  /** Milliseconds since the tail last saw the table; grows while the database does not answer. */
+  /** Milliseconds since the tail last saw the table; infinite before the first time, and growing while the database does not answer. */
   age_ms(): number;
   stop(): Promise<void>;
 }
@@ -75,7 +75,7 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    age_ms: () => Date.now() - seen_at,
+    age_ms: () => (started ? Date.now() - seen_at : Infinity),
     async stop() {
       stopped = true;
       clearTimeout(timer);

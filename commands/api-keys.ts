@@ -136,6 +136,8 @@ export const deleteUserApiKey = command({
       command: { type: 'api_key:revoke', now: new Date(context.now).toISOString() },
       projections: ['api-keys'],
     });
+    // Written here as well as by the projector, so that a revoked key is dead even while its read model lags.
+    await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
     await services.access.announce({ credential_id: input.id });
     return { success: true };
   },

@@ -143,6 +143,7 @@ export const identity: Migration = {
         recorded_at   timestamptz not null default clock_timestamp()
       );
       create index revocations_age_idx on revocations (recorded_at);
+      create index revocations_credential_idx on revocations (credential_id) where credential_id is not null;
     `);
   },
 };

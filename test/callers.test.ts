@@ -301,6 +301,14 @@ describe('API keys', () => {
     expect((await bearer(key)).failure).toBe('TOKEN_EXPIRED');
   });
 
+  test('are dead once revoked, also while their read model lags', async () => {
+    const { key, key_id } = await makeKey(bob, ['chat:read']);
+    expect((await bearer(key)).failure).toBeNull();
+    await t.db.query('insert into revocations (credential_id) values ($1)', [key_id]);
+    resolver.forget({ credential_id: key_id });
+    expect((await bearer(key)).failure).toBe('UNAUTHORIZED');
+  });
+
   test('a header with a known prefix is final, one without is not', async () => {
     const { access } = await openSession(services(), ada, account_id, Date.now());
     const query = { query_token: access.token, on_upgrade: true };
