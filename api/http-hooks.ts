@@ -38,6 +38,7 @@ export function createHttpHooks(options: HttpHookOptions): { install(app: Fastif
     ...(settings.public_url?.startsWith('https:') ? { 'strict-transport-security': 'max-age=31536000' } : {}),
   };
   const origins = new Set(settings.allowed_origins);
+  const publicOrigin = settings.public_url === undefined ? undefined : new URL(settings.public_url).origin;
 
   /** True when the request was a preflight and is answered. */
   function cors(request: FastifyRequest, reply: FastifyReply): boolean {
@@ -66,9 +67,20 @@ export function createHttpHooks(options: HttpHookOptions): { install(app: Fastif
     return true;
   }
 
+  /** A cookie alone must not change anything on behalf of a page from elsewhere. Source: spec rulings, c20. */
+  function withoutForeignCookie(request: FastifyRequest): FastifyRequest['headers'] {
+    const { headers: given } = request;
+    if (given.cookie === undefined || given.authorization !== undefined) return given;
+    if (request.method === 'GET' || request.method === 'HEAD') return given;
+    const { origin } = given;
+    const own =
+      origin !== undefined && (origins.has(origin) || origin === publicOrigin || hostOf(origin) === request.host);
+    return own ? given : { ...given, cookie: undefined };
+  }
+
   async function identify(request: FastifyRequest, reply: FastifyReply, count: boolean): Promise<void> {
     const caller = await resolveCaller({
-      headers: request.headers,
+      headers: withoutForeignCookie(request),
       method: request.method,
       url: request.url,
       query: request.query as Record<string, unknown>,
@@ -108,4 +120,8 @@ export function createHttpHooks(options: HttpHookOptions): { install(app: Fastif
       });
     },
   };
+}
+
+function hostOf(origin: string): string | null {
+  return URL.canParse(origin) ? new URL(origin).host : null;
 }

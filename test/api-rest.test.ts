@@ -1,3 +1,4 @@
+import { listenMetrics } from '../api/metrics-listener';
 import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
 import { type TestDatabase, testDatabase } from './support/database';
 
@@ -132,7 +133,49 @@ describe('guards', () => {
   });
 });
 
+test('a cookie alone changes nothing for a page from elsewhere', async () => {
+  const create = (origin: Record<string, string>) =>
+    api.rest('POST', '/v1/notes', {
+      as: '',
+      body: { note_text: 'a' },
+      headers: { cookie: 'lumio-popout-token=x', ...origin },
+    });
+  expect((await create({})).status).toBe(401);
+  expect((await create({ origin: 'https://evil.example' })).status).toBe(401);
+  expect((await create({ origin: 'null' })).status).toBe(401);
+  expect((await create({ origin: api.url })).status).toBe(201);
+  expect((await create({ origin: 'https://app.example' })).status).toBe(201);
+  expect((await api.rest('GET', '/v1/notes', { as: '', headers: { cookie: 'lumio-popout-token=x' } })).status).toBe(
+    200,
+  );
+});
+
+test('metrics are served on a listener of their own and nowhere else', async () => {
+  const metrics = await listenMetrics({ host: '127.0.0.1', port: 0, render: async () => 'lumio_up 1\n' });
+  try {
+    const answer = await fetch(metrics.url);
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(await answer.text()).toBe('lumio_up 1\n');
+    expect((await fetch(metrics.url.replace('/metrics', '/v1'))).status).toBe(404);
+    expect((await api.rest('GET', '/metrics')).status).toBe(404);
+  } finally {
+    await metrics.close();
+  }
+});
+
 describe('failures', () => {
+  test('the bodies that the documents fix are sent as they are', async () => {
+    const rest = await api.rest('POST', '/v1/notes', { body: { note_text: 'closed' } });
+    expect([rest.status, rest.json]).toEqual([
+      403,
+      { error: 'Account creation is currently disabled', error_code: 'account_creation_disabled' },
+    ]);
+    const twin = await api.gql('mutation { createNote(input: {noteText: "closed"}) { id } }');
+    expect(twin.json.errors[0]).toMatchObject({
+      message: 'Account creation is currently disabled',
+      extensions: { code: 'ACCOUNT_CREATION_DISABLED' },
+    });
+  });
   test('details of 5xx stay inside', async () => {
     const broken = await api.rest('POST', '/v1/notes', { body: { note_text: 'broken' } });
     expect([broken.status, broken.json]).toEqual([

@@ -121,7 +121,7 @@ function resultOf(operation: Operation, types: TypeRegistry, pages: Map<string, 
   if (!collection) return types.output(operation.output, `${owner}Result`);
   const item = types.output(operation.output, `${owner}Item`);
   const toItem = item.convert;
-  const toItems = (items: unknown[]) => (toItem ? items.map((one) => (one == null ? one : toItem(one))) : items);
+  const toItems = (items: unknown[]) => (toItem ? items.map((one) => (one === null ? one : toItem(one))) : items);
   const name = operation.graphql?.page_type;
   if (name === undefined) {
     return {

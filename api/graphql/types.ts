@@ -75,7 +75,7 @@ export class TypeRegistry {
           type: new GraphQLList(item.type),
           convert:
             convert &&
-            ((value) => (Array.isArray(value) ? value.map((one) => (one == null ? one : convert(one))) : value)),
+            ((value) => (Array.isArray(value) ? value.map((one) => (one === null ? one : convert(one))) : value)),
         };
       }
       case 'object':
@@ -138,7 +138,7 @@ export class TypeRegistry {
           type: new GraphQLList(type),
           convert:
             convert &&
-            ((value) => (Array.isArray(value) ? value.map((one) => (one == null ? one : convert(one))) : value)),
+            ((value) => (Array.isArray(value) ? value.map((one) => (one === null ? one : convert(one))) : value)),
         };
       }
       case 'object':

@@ -102,6 +102,13 @@ export const sampleOperations: readonly Operation[] = [
     run: async ({ input, context }) => {
       if (input.note_text === 'slow') await new Promise((resolve) => setTimeout(resolve, 300));
       if (input.note_text === 'taken') throw new ApiError('CONFLICT', 'Note already exists', { details: { made } });
+      if (input.note_text === 'closed') {
+        const message = 'Account creation is currently disabled';
+        throw new ApiError('FORBIDDEN', message, {
+          rest_body: { error: message, error_code: 'account_creation_disabled' },
+          graphql_code: 'ACCOUNT_CREATION_DISABLED',
+        });
+      }
       if (input.note_text === 'broken') throw new Error('secret detail');
       made += 1;
       return note({
@@ -197,7 +204,11 @@ export async function sampleApi(
     operations: sampleOperations,
     services,
     resolveCaller: async ({ headers, ip }) =>
-      sampleCaller(headers.authorization, headers['x-lumio-account'] as string | undefined, ip),
+      sampleCaller(
+        headers.authorization ?? (headers.cookie === undefined ? undefined : 'popout|notes:read+notes:create'),
+        headers['x-lumio-account'] as string | undefined,
+        ip,
+      ),
     rate_limits: createLocalRateLimits(),
     webhooks: [
       {
