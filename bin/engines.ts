@@ -93,7 +93,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const events = opened(await createPostgresEventStore({ pool: log_db.pool, wakeups, log }));
   const broker = opened(createPostgresBroker({ pool: log_db.pool, wakeups, id: `postgres:${installation.id}`, log }));
   await broker.ensureTopics(Object.values(TOPICS), settings.broker.partitions);
-  const subject_keys = createSubjectKeys({ db: log_db, master_keys });
+  const subject_keys = createSubjectKeys({ db: log_db, master_keys, wakeups });
   const records = createRecordLog({ broker, subject_keys });
   const relay = opened(createLocalRelay({ log }));
   const cache = opened(createLocalCache());

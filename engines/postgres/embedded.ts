@@ -53,6 +53,7 @@ const SETTINGS = [
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const data_dir = resolve(options.data_dir);
   const cluster = join(data_dir, 'postgres');
+  mkdirSync(data_dir, { recursive: true });
   const binaries = findBinaries();
   const as = runAs([cluster, binaries.postgres]);
   if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(binaries, cluster, options.log);
