@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createAccessChanges } from '../access/changes';
 import { createFeatureFlags } from '../access/features';
+import { createMemberPermissions } from '../access/memberships';
 import { upgradeBucket } from '../access/rate-buckets';
 import { createCallerResolver } from '../access/resolve';
 import { createRevocationTail } from '../access/revocations';
@@ -19,6 +20,7 @@ import { createReadModels } from '../projections/read-models';
 import { createProjectionRuntime } from '../projections/runtime';
 import { createRealtime, type Realtime } from '../realtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
+import { clientIp } from './client-ip';
 import { type Engines, openEngines } from './engines';
 import { databaseCheck } from './health';
 import { OPERATIONS } from './operations';
@@ -109,6 +111,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           relay,
           features,
           resolve: (credentials) => resolver.resolve(credentials),
+          permissions_on: createMemberPermissions({ db }),
+          client_ip: clientIp(settings.trusted_proxies),
           still_valid: (caller) => resolver.stillValid(caller, Date.now()),
           on_revoked: (listener) => tail.on(listener),
           admit: async (caller) => {
