@@ -179,8 +179,8 @@ export class Runner {
     const interrupted = new Promise<never>((_, reject) => (this.interrupt = reject));
     interrupted.catch(() => undefined); // without a race it is nobody's failure
     const drive = isEventProjection(this.projection)
-      ? await this.subscribe(generation)
-      : await this.consume(generation);
+      ? await this.subscribe(generation, interrupted)
+      : await this.consume(generation, interrupted);
     this.state = 'running';
     try {
       await Promise.race([drive.done, interrupted, this.stopped]);
@@ -194,11 +194,12 @@ export class Runner {
       let timer: NodeJS.Timeout | undefined;
       await Promise.race([letGo, new Promise((resolve) => (timer = setTimeout(resolve, LET_GO_MS)))]);
       clearTimeout(timer);
+      this.interrupt(new Error(`projection ${this.projection.name}: the batch in hand was left behind`));
     }
     if (!this.stopping) throw new Error(`projection ${this.projection.name}: its consumer ended by itself`);
   }
 
-  private async consume(generation: number): Promise<Drive> {
+  private async consume(generation: number, interrupted: Promise<never>): Promise<Drive> {
     const { broker, db, records, batch_records } = this.deps;
     const p = this.projection;
     const topic = p.from.kind === 'topic' ? p.from.topic : '';
@@ -231,7 +232,7 @@ export class Runner {
         const items = decoded.map((record): Item => {
           return { kind: 'record', record, stored: stored_by_place.get(`${record.partition}/${record.offset}`)! };
         });
-        await this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
+        const work = this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
           items,
           undecodable: undecodable.map(({ record, error }): Parked => {
             return { item: { kind: 'undecodable', stored: record }, reason: 'undecodable', error: describe(error) };
@@ -242,11 +243,13 @@ export class Runner {
             to: String(to),
           })),
         });
+        // A batch that hangs must not keep the consumer, and with it the partitions, for ever.
+        await Promise.race([work, interrupted]);
       },
     });
   }
 
-  private async subscribe(generation: number): Promise<Drive> {
+  private async subscribe(generation: number, interrupted: Promise<never>): Promise<Drive> {
     const { events, db, batch_events } = this.deps;
     const p = this.projection;
     const types = p.from.kind === 'domain_events' ? p.from.types : [];
@@ -259,11 +262,12 @@ export class Runner {
     const inTurn = (work: () => Promise<void>) => (turn = turn.then(work));
 
     const move = async (to: string, items: Item[], at: string | null) => {
-      await this.commit(generation, events.id, at, {
+      const work = this.commit(generation, events.id, at, {
         items,
         undecodable: [],
         moves: [{ partition: 0, from: stored, to }],
       });
+      await Promise.race([work, interrupted]);
       stored = to;
       moved_at = performance.now();
     };

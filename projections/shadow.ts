@@ -17,14 +17,15 @@ interface TableRow {
 async function tableTree(tx: Queryable, schema: string, tables: readonly string[]): Promise<TableRow[]> {
   return tx.query<TableRow>(
     `with recursive tree as (
-       select c.oid, c.relname, c.relkind, c.reloptions, null::text as parent, null::text as bound, 0 as depth
+       select c.oid, c.relname, c.relkind, c.reloptions, null::name as parent, 0 as depth
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
        where n.nspname = $1 and c.relname = any($2) and c.relkind in ('r', 'p')
        union all
-       select c.oid, c.relname, c.relkind, c.reloptions, tree.relname::text, pg_get_expr(c.relpartbound, c.oid), depth + 1
+       select c.oid, c.relname, c.relkind, c.reloptions, tree.relname, depth + 1
        from tree join pg_inherits i on i.inhparent = tree.oid join pg_class c on c.oid = i.inhrelid
      )
-     select oid::int8 as oid, relname as name, relkind as kind, parent, bound, reloptions as options,
+     select oid::int8 as oid, relname as name, relkind as kind, parent, reloptions as options,
+            (select pg_get_expr(c.relpartbound, c.oid) from pg_class c where c.oid = tree.oid) as bound,
             case when relkind = 'p' then pg_get_partkeydef(oid) end as part_key
      from tree order by depth, relname`,
     [schema, tables],

@@ -1,0 +1,258 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { v7 as uuid } from 'uuid';
+import { TOPICS } from '../domain/records';
+import { listDeadLetters } from '../projections/dead-letters';
+import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/rebuild';
+import { keepRebuildsAway } from '../projections/rebuild-lock';
+import { type TestDatabase, testDatabase } from './support/database';
+import {
+  ACCOUNTS,
+  createTally,
+  engines,
+  type Engines,
+  eventTally,
+  fold,
+  record,
+  rowsOf,
+  runtimeOf,
+  tally,
+  until,
+} from './support/projections';
+
+let t: TestDatabase;
+let on: Engines;
+
+beforeEach(async () => {
+  t = await testDatabase(20);
+  on = await engines(t.db);
+  await createTally(t.db);
+  await createTally(t.db, 'event_tally');
+});
+afterEach(async () => {
+  await on.close();
+  await t.drop();
+});
+
+const total = async (name = 'tally') =>
+  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
+
+async function publish(count: number, raw?: string): Promise<[string, string][]> {
+  const records = Array.from({ length: count }, (_, n) => record(ACCOUNTS[n % 8]!, raw ?? n));
+  await on.records.append(TOPICS.platform_events, records);
+  return records.map(({ account_id, id }) => [account_id, id]);
+}
+
+const rebuildOf = (options: Partial<RebuildOptions> = {}) =>
+  rebuild({ db: t.db, ...on, projections: [tally(), eventTally()], name: 'tally', batch_records: 50, ...options });
+
+/** Everything about the tables that a rebuild must leave as it was. */
+const structure = () =>
+  t.db.query(
+    `select c.relname, c.relkind, pg_get_expr(c.relpartbound, c.oid) as bound, pg_get_partkeydef(c.oid) as part_key,
+       (select array_agg(indexrelid::regclass::text || pg_get_indexdef(indexrelid) order by indexrelid::regclass::text) from pg_index where indrelid = c.oid) as indexes,
+       (select array_agg(conname || pg_get_constraintdef(oid) order by conname) from pg_constraint where conrelid = c.oid) as constraints,
+       (select array_agg(format('%s %s %s %s', attname, format_type(atttypid, atttypmod), attnotnull, attidentity) order by attnum)
+        from pg_attribute where attrelid = c.oid and attnum > 0) as columns
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = 'public' and c.relname like '%tally%' and c.relkind in ('r', 'p') order by 1`,
+  );
+
+const shadows = async () => (await t.db.query(`select nspname from pg_namespace where nspname like 'rebuild%'`)).length;
+
+test('under live traffic the rows are the fold, no reader sees a gap, and the structure is the same', async () => {
+  const before = await structure();
+  const published = await publish(1500);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 1500);
+  // What only a rebuild mends.
+  await t.db.query(`update tally set digest = 'spoilt' where owner = $1`, [ACCOUNTS[0]]);
+  const wrong = ACCOUNTS[0]!;
+
+  let live = true;
+  const traffic = (async () => {
+    while (live) published.push(...(await publish(8)));
+  })();
+  let least = 1500;
+  const reading = (async () => {
+    while (live) {
+      const seen = await total();
+      expect(seen).toBeGreaterThanOrEqual(least);
+      least = seen;
+    }
+  })();
+  const result = await rebuildOf();
+  expect(result.records).toBeGreaterThanOrEqual(1500);
+  expect(result.parked).toBe(0);
+  await rebuildOf();
+  live = false;
+  await Promise.all([traffic, reading]);
+  await until(async () => (await total()) === published.length);
+  await runtime.stop();
+  expect(await rowsOf(t.db)).toEqual(fold(published));
+  expect((await rowsOf(t.db)).find(({ owner }) => owner === wrong)!.digest).not.toBe('spoilt');
+  expect(await structure()).toEqual(before);
+  expect(await shadows()).toBe(0);
+  // A rebuild makes no message again.
+  expect((await t.db.query('select count(*) as n from outbox'))[0]!.n).toBe(published.length);
+});
+
+test('killed midway, twice, it leaves the live side whole; run again it ends', async () => {
+  const published = await publish(2000);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 2000);
+  for (const wait of [0, 40]) {
+    const child = spawn(
+      process.execPath,
+      [join(__dirname, '../dist/test/support/projector-child.js'), 'rebuild', t.url],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
+    const dead = new Promise((resolve) => child.once('exit', resolve));
+    await new Promise((resolve) => child.stdout.once('data', resolve));
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    child.kill('SIGKILL');
+    await dead;
+    published.push(...(await publish(20)));
+    await until(async () => (await total()) === published.length);
+    expect(await rowsOf(t.db)).toEqual(fold(published));
+  }
+  await until(async () => {
+    try {
+      return await rebuildOf();
+    } catch (error) {
+      // The server may need a moment to see that the killed process is gone.
+      if (error instanceof RebuildRunning) return false;
+      throw error;
+    }
+  });
+  await runtime.stop();
+  expect(await rowsOf(t.db)).toEqual(fold(published));
+  expect(await shadows()).toBe(0);
+});
+
+test('a projection over domain events, of a newer version: rebuilt, then driven on', async () => {
+  const happened: [string, string][] = [];
+  const happen = async () => {
+    const id = uuid();
+    await on.events.append(
+      [{ stream: `s${happened.length % 3}`, expected: 'any', events: [{ id, type: 'thing:happened', data: {} }] }],
+      {},
+    );
+    happened.push([`s${happened.length % 3}`, id]);
+  };
+  for (let n = 0; n < 60; n += 1) await happen();
+  const old = runtimeOf(t.db, on, [eventTally()]);
+  await old.start();
+  await until(async () => (await total('event_tally')) === 60);
+  await old.stop();
+  await t.db.query(`update event_tally set digest = 'of version 1'`);
+  const projections = [eventTally('event_tally', 2)];
+  const runtime = runtimeOf(t.db, on, projections);
+  await runtime.start();
+  await until(() => runtime.lag()[0]!.state === 'needs_rebuild');
+  await rebuildOf({ projections, name: 'event_tally', batch_records: 7 });
+  await happen();
+  await until(async () => (await total('event_tally')) === 61);
+  await runtime.stop();
+  expect(await rowsOf(t.db, 'event_tally')).toEqual(fold(happened));
+});
+
+test('what is parked live stays unapplied in the new tables', async () => {
+  const published = await publish(30);
+  await publish(1, 'poison:sql');
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 30 && (await listDeadLetters(t.db)).length === 1);
+  const mended = {
+    ...tally(),
+    apply: ((batch, tx, mode) =>
+      tally().apply(
+        batch.map((r) => ({ ...r, raw: '1' })),
+        tx,
+        mode,
+      )) as ReturnType<typeof tally>['apply'],
+  };
+  await rebuildOf({ projections: [mended] });
+  expect(await rowsOf(t.db)).toEqual(fold(published));
+  expect(await listDeadLetters(t.db)).toHaveLength(1);
+  await runtime.stop();
+});
+
+test('what fails only in the rebuild is parked at the swap', async () => {
+  const published = await publish(30);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 30);
+  await runtime.stop();
+  const bad = published[11]![1];
+  const picky = {
+    ...tally(),
+    apply: ((batch, tx, mode) =>
+      tally().apply(
+        batch.map((r) => (r.id === bad ? { ...r, raw: '"poison:sql"' } : r)),
+        tx,
+        mode,
+      )) as ReturnType<typeof tally>['apply'],
+  };
+  expect(await rebuildOf({ projections: [picky] })).toMatchObject({ parked: 1 });
+  expect(await rowsOf(t.db)).toEqual(fold(published.filter(([, id]) => id !== bad)));
+  expect(await listDeadLetters(t.db)).toMatchObject([{ reason: 'poison', projection: 'tally' }]);
+});
+
+test('is refused while another runs, while its rows are changed apart, and when history is gone', async () => {
+  await publish(80);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 80);
+  await runtime.stop();
+  await t.db.transaction(async (tx) => {
+    await keepRebuildsAway(tx, 'tally');
+    await expect(rebuildOf()).rejects.toThrow(RebuildRunning);
+  });
+  const both = await Promise.allSettled([rebuildOf({ batch_records: 5 }), rebuildOf({ batch_records: 5 })]);
+  expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  await on.broker.trim(TOPICS.platform_events, 1, 1);
+  const { earliest } = (await on.broker.bounds(TOPICS.platform_events)).get(1)!;
+  if (earliest > 0) await expect(rebuildOf()).rejects.toThrow(HistoryGone);
+  await expect(rebuildOf({ name: 'nobody' })).rejects.toThrow(/known: tally, event_tally/);
+  expect(await total()).toBe(80);
+});
+
+test('a lost shadow stops it and never touches the live tables', async () => {
+  const published = await publish(200);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 200);
+  await runtime.stop();
+  let dropped: Promise<unknown> | undefined;
+  const running = rebuildOf({
+    batch_records: 10,
+    onProgress: () => (dropped ??= t.db.query('drop schema rebuild_tally cascade')),
+  });
+  await expect(running).rejects.toThrow();
+  await dropped;
+  expect(await rowsOf(t.db)).toEqual(fold(published));
+});
+
+test('a long reader delays the swap, not the others', async () => {
+  const published = await publish(50);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 50);
+  const reader = await t.db.pool.connect();
+  await reader.query('begin; select * from tally');
+  const running = rebuildOf({ lock_timeout_ms: 50 });
+  for (let n = 0; n < 5; n += 1) {
+    published.push(...(await publish(8)));
+    await until(async () => (await total()) === published.length, 5000);
+  }
+  await reader.query('commit');
+  reader.release();
+  await running;
+  await runtime.stop();
+  expect(await rowsOf(t.db)).toEqual(fold(published));
+});
