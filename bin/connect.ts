@@ -1,7 +1,7 @@
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { runningUrl } from '../engines/postgres/embedded';
-import type { CliContext } from './commands/context';
+import type { FullContext } from './commands/context';
 import { holdDataFolder } from './data-folder';
 import { openEngines } from './engines';
 import { PROJECTIONS } from './projections';
@@ -11,7 +11,7 @@ import { readSettings } from './read-settings';
  * The engines for a command of the command line. With the embedded database: through the server that is running on the data folder,
  * else by starting the database for the length of the command.
  */
-export async function connect(): Promise<CliContext> {
+export async function connect(): Promise<FullContext> {
   const settings = readSettings();
   const { log } = createLog('warn');
   const running_url = settings.database.url === undefined ? runningUrl(settings.data_dir) : undefined;
@@ -22,6 +22,8 @@ export async function connect(): Promise<CliContext> {
   return {
     ...engines,
     projections: PROJECTIONS,
+    settings,
+    metrics,
     log,
     async close() {
       await engines.close();

@@ -3,6 +3,7 @@ import { register as registerDeadLetters } from './commands/dead-letters';
 import { register as registerDemo } from './commands/demo';
 import { register as registerHealth } from './commands/health';
 import { register as registerMigrate } from './commands/migrate';
+import { register as registerParkedWebhooks } from './commands/parked-webhooks';
 import { register as registerRebuild } from './commands/rebuild';
 import { register as registerStart } from './commands/start';
 import { connect } from './connect';
@@ -23,6 +24,7 @@ async function main(argv: readonly string[]): Promise<void> {
   registerMigrate(program);
   registerRebuild(program, connect);
   registerDeadLetters(program, connect);
+  registerParkedWebhooks(program, connect);
   registerHealth(program);
   program.commands.forEach((command) => command.exitOverride());
   try {

@@ -1,13 +1,17 @@
+import type { Settings } from '../../access/settings';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
+import type { Metrics } from '../../engines/metrics/port';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
+import type { Relay } from '../../engines/relay/port';
+import type { SecretBox } from '../../engines/secrets/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { Projection } from '../../projections/projection';
 import type { ReadArchived } from '../../projections/rebuild';
 
-/** What a command of the `lumio` bin works with: the engines of the configuration, connected. */
+/** What a command on projections works with: the engines of the configuration, connected. */
 export interface CliContext {
   db: Database;
   broker: Broker;
@@ -21,18 +25,26 @@ export interface CliContext {
   close(): Promise<void>;
 }
 
+/** The same, with what the other rooms need. */
+export interface FullContext extends CliContext {
+  relay: Relay;
+  secrets: SecretBox;
+  settings: Settings;
+  metrics: Metrics;
+}
+
 /** Connects to the engines; a command calls it once, when its arguments are known to be good. */
-export type Connect = () => Promise<CliContext>;
+export type Connect<Context extends CliContext = CliContext> = () => Promise<Context>;
 
 /**
  * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage.
  * `work` returns its exit code; nothing is 0.
  */
-export async function runCommand(
-  connect: Connect,
-  work: (context: CliContext) => Promise<number | void>,
+export async function runCommand<Context extends CliContext>(
+  connect: Connect<Context>,
+  work: (context: Context) => Promise<number | void>,
 ): Promise<void> {
-  let context: CliContext | undefined;
+  let context: Context | undefined;
   try {
     context = await connect();
     process.exitCode = (await work(context)) ?? 0;

@@ -1,0 +1,83 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { createConnectionLookup } from '../../access/connection-lookup';
+import { isVendor, type Vendor } from '../../domain/vendors';
+import { createDeadLetters } from '../../ingest/parked';
+import { retryDeadLetter } from '../../ingest/webhooks';
+import { type Connect, type FullContext, runCommand } from './context';
+
+const vendor = (text: string): Vendor => {
+  if (!isVendor(text)) throw new InvalidArgumentError('must be a vendor: kick, youtube, …');
+  return text;
+};
+const count = (text: string): number => {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('must be a whole number above 0.');
+  return value;
+};
+
+/** `lumio parked-webhooks list|show|retry|drop`: signed deliveries that could not be normalised or stored. Design §6. */
+export function register(program: Command, connect: Connect<FullContext>): void {
+  const group = program
+    .command('parked-webhooks')
+    .description('signed webhooks that could not be understood or stored');
+
+  group
+    .command('list')
+    .description('list parked deliveries, oldest first')
+    .addOption(new Option('--vendor <slug>', 'only of this vendor').argParser(vendor))
+    .addOption(new Option('--limit <n>', 'at most so many').default(100).argParser(count))
+    .action((options: { vendor?: Vendor; limit: number }) =>
+      runCommand(connect, async ({ db }) => {
+        for (const letter of await createDeadLetters({ db }).list(options)) {
+          const { id, reason, attempts, last_received_at, detail } = letter;
+          process.stdout.write(`${[id, letter.vendor, reason, attempts, last_received_at, detail].join('\t')}\n`);
+        }
+      }),
+    );
+
+  group
+    .command('show')
+    .argument('<id>')
+    .description('show one delivery whole, as JSON; its body as base64')
+    .action((id: string) =>
+      runCommand(connect, async ({ db }) => {
+        const letter = await createDeadLetters({ db }).get(id);
+        if (letter === null) throw new Error(`there is no parked webhook ${id}`);
+        const shown = { ...letter, raw_body: letter.raw_body.toString('base64') };
+        process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
+      }),
+    );
+
+  group
+    .command('retry')
+    .argument('<id>')
+    .description('normalise and store it once more; storing twice has one effect')
+    .action((id: string) =>
+      runCommand(connect, async ({ db, relay, secrets, records, settings, log, metrics }) => {
+        const connections = createConnectionLookup({ db, relay, secrets });
+        const parked = createDeadLetters({ db });
+        const result = await retryDeadLetter(id, {
+          settings: settings.webhooks,
+          connections,
+          records,
+          parked,
+          log,
+          metrics,
+        }).finally(() => connections.close());
+        if (result.status === 'retried') process.stdout.write(`stored ${result.records} records\n`);
+        else if (result.status === 'not_parked') throw new Error(`${id} is not parked`);
+        else throw new Error(`${result.reason}: ${result.detail}`);
+      }),
+    );
+
+  group
+    .command('drop')
+    .argument('<id>')
+    .description('give it up')
+    .action((id: string) =>
+      runCommand(connect, async ({ db }) => {
+        if (!(await createDeadLetters({ db }).settle(id, 'dropped'))) throw new Error(`${id} is not parked`);
+        process.stdout.write('dropped\n');
+      }),
+    );
+}
