@@ -82,15 +82,15 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
 
   const idempotency = createIdempotency(deps.services.db, log);
   const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
+  const paths: { method: string; path: string }[] = [];
+  app.addHook('onRoute', ({ method, url }) => {
+    if (!url.includes('*')) for (const one of [method].flat()) paths.push({ method: one, path: url });
+  });
   registerHealth(app, { ...deps.health, version: deps.version, public_url: settings.public_url });
   if (settings.roles.includes('ingest')) await registerWebhooks(app, deps.webhooks, limiter, deps.resolveCaller);
-  const paths: { method: string; path: string }[] = [];
   if (settings.roles.includes('api')) {
     const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
-    for (const one of prepared) {
-      registerRest(app, one, { public_url: settings.public_url, idempotency });
-      if (one.operation.rest) paths.push(one.operation.rest);
-    }
+    for (const one of prepared) registerRest(app, one, { public_url: settings.public_url, idempotency });
     const schema = buildGraphqlSchema(prepared);
     const graphql = await registerGraphql(app, {
       schema,
@@ -99,7 +99,6 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       limiter,
       log,
     });
-    paths.push({ method: 'POST', path: '/v1/gql' });
     stops.push(() => graphql.stop());
     await registerDocs(app, {
       settings,
@@ -164,7 +163,6 @@ function answerUnrouted(
   const path = request.url.split('?')[0]!;
   const methods = new Set(paths.filter((known) => matches(known.path, path)).map((known) => known.method));
   if (methods.size === 0) throw new ApiError('NOT_FOUND', 'Not found');
-  if (methods.has('GET')) methods.add('HEAD');
   void reply.header('allow', [...methods, 'OPTIONS'].sort().join(', '));
   throw new ApiError('BAD_REQUEST', 'Method not allowed', { status: 405 });
 }
@@ -174,7 +172,7 @@ function matches(pattern: string, path: string): boolean {
   const given = path.split('/');
   return (
     wanted.length === given.length &&
-    wanted.every((part, i) => part === given[i] || (part.startsWith('{') && given[i] !== ''))
+    wanted.every((part, i) => part === given[i] || (part.startsWith(':') && given[i] !== ''))
   );
 }
 

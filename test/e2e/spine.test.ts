@@ -28,24 +28,35 @@ describe('a webhook, all the way', () => {
 
   test.each([
     ['kick:follower', () => vendors.kickFollow(987654321), 'kick'],
-    ['trovo:spell', () => vendors.trovo({ type: 'channel.spell', message_id: 'm-1', uid: '42', gift: 'Winner' }), 'trovo'],
+    [
+      'trovo:spell',
+      () => vendors.trovo({ type: 'channel.spell', message_id: 'm-1', uid: '42', gift: 'Winner' }),
+      'trovo',
+    ],
     ['youtube:subscribe', () => vendors.youtube('dQw4w9WgXcQ', 'Tom &amp; Jerry'), 'youtube'],
-    ['shopify:order', () => vendors.shopify('orders/create', Buffer.from('{"id":820982911946154508,"name":"#1001"}')), 'shopify'],
+    [
+      'shopify:order',
+      () => vendors.shopify('orders/create', Buffer.from('{"id":820982911946154508,"name":"#1001"}')),
+      'shopify',
+    ],
   ])('%s arrives on the socket, in REST and in GraphQL', async (type, post, platform) => {
     const from = socket.messages.length;
     expect(await post()).toMatchObject({ status: 200 });
     const message = await live(type, from);
     expect(message).toMatchObject({ type: 'event', channel, event_type: type, data: { type, platform } });
 
-    const id = message.data.id as string;
+    const id = message.data!.id as string;
     const one = await api.get(`/v1/events/${id}`);
     expect(one.status).toBe(200);
     expect(one.body.data).toMatchObject({ id, type, platform, account_id: server.credentials.account_id });
     const page = await api.get(`/v1/events?types=${type}`);
     expect(page.body).toMatchObject({ _meta: { total: 1, page: 1, limit: 25, pages: 1 }, data: [{ id, type }] });
-    const { data } = await api.gql(`query($t: [String!]) { events(filter: {types: $t}) { total items { id eventType } } }`, {
-      t: [type],
-    });
+    const { data } = await api.gql(
+      `query($t: [String!]) { events(filter: {types: $t}) { total items { id eventType } } }`,
+      {
+        t: [type],
+      },
+    );
     expect(data.events).toEqual({ total: 1, items: [{ id, eventType: type }] });
   });
 
@@ -85,13 +96,19 @@ describe('a webhook, all the way', () => {
 
   test('emit stores and broadcasts; test only broadcasts', async () => {
     const from = socket.messages.length;
-    const emitted = await api.send('POST', '/v1/events/emit', { event_type: 'twitch:cheer', platform: 'twitch', raw: { bits: 100 } });
+    const emitted = await api.send('POST', '/v1/events/emit', {
+      event_type: 'twitch:cheer',
+      platform: 'twitch',
+      raw: { bits: 100 },
+    });
     expect(emitted).toMatchObject({ status: 200, body: { success: true, event: { type: 'twitch:cheer' } } });
-    expect((await live('twitch:cheer', from)).data.raw).toEqual({ bits: 100 });
+    expect((await live('twitch:cheer', from)).data!.raw).toEqual({ bits: 100 });
     expect((await api.get(`/v1/events/${emitted.body.event.id}`)).status).toBe(200);
 
-    expect(await api.send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 7 } })).toMatchObject({ status: 200 });
-    expect((await live('twitch:raid', from)).data.payload).toEqual({ viewers: 7 });
+    expect(await api.send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 7 } })).toMatchObject(
+      { status: 200 },
+    );
+    expect((await live('twitch:raid', from)).data!.payload).toEqual({ viewers: 7 });
     expect((await api.get('/v1/events?types=twitch:raid')).body._meta.total).toBe(0);
   });
 
@@ -100,7 +117,9 @@ describe('a webhook, all the way', () => {
     expect(health.body.data).toMatchObject({ status: 'healthy', websocket: { sessions: 1, channels: 1 } });
     const metrics = await (await fetch(server.metrics_url)).text();
     const line = (name: string, labels: string, value: RegExp) =>
-      metrics.split('\n').some((text) => text.startsWith(`${name}{`) && text.includes(labels) && value.test(text.split('} ')[1] ?? ''));
+      metrics
+        .split('\n')
+        .some((text) => text.startsWith(`${name}{`) && text.includes(labels) && value.test(text.split('} ')[1] ?? ''));
     const missing = [
       ['http_requests_total', 'route="/v1/webhooks/kick"', /^[1-9]/],
       ['http_request_duration_seconds_bucket', 'le="1"', /./],

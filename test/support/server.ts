@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { type TestDatabase, testDatabase } from './database';
 
 /** `<data dir>/dev-credentials.json`; design §9. */
@@ -35,6 +36,7 @@ export interface TestServer {
   base_url: string;
   ws_url: string;
   metrics_url: string;
+  /** @throws Error in production, where there are none. */
   credentials: DevCredentials;
   data_dir: string;
   /** The run's database behind it; undefined when it runs its own PostgreSQL. */
@@ -42,8 +44,8 @@ export interface TestServer {
   pid: number;
   /** Everything it has printed. */
   output(): string;
-  /** SIGTERM and wait; returns the exit code. */
-  stop(): Promise<number | null>;
+  /** A signal (SIGTERM) and wait; returns the exit code. */
+  stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<number | null>;
   /** SIGKILL and wait. */
   kill(): Promise<void>;
   /** The same data, started again (after `stop` or `kill`). */
@@ -57,59 +59,103 @@ export interface ServerOptions {
   env?: Record<string, string>;
   /** Its own PostgreSQL in its data folder instead of a database on the run's. */
   embedded?: boolean;
+  /** Runs as this user; the data folder becomes theirs. */
+  user?: { uid: number; gid: number };
+  /** The data folder; without it a fresh one below the folder for temporary files. */
+  data_dir?: string;
 }
 
 const MAIN = join(__dirname, '../../dist/bin/main.js');
 
 /** Starts the compiled server as a process of its own, the way an operator does, and waits until it serves. */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-server-'));
+  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), 'lumio-server-'));
+  if (options.user) chownSync(data_dir, options.user.uid, options.user.gid);
   const database = options.embedded ? undefined : await testDatabase(2);
   const env: Record<string, string> = {
-    LUMIO_DATA_DIR: data_dir,
-    LUMIO_PORT: '0',
-    LUMIO_METRICS__PORT: '0',
-    LUMIO_LOG_LEVEL: 'warn',
+    ...settingsOf(data_dir),
     ...(database && {
       LUMIO_DATABASE__URL: database.url,
       LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
     }),
     ...options.env,
   };
-  return launch(data_dir, database, env);
+  return launch(data_dir, database, env, options.user);
 }
 
-async function launch(data_dir: string, database: TestDatabase | undefined, env: Record<string, string>): Promise<TestServer> {
+/** Settings of a server on any free ports, with its data in this folder. */
+export const settingsOf = (data_dir: string): Record<string, string> => ({
+  LUMIO_DATA_DIR: data_dir,
+  LUMIO_PORT: '0',
+  LUMIO_METRICS__PORT: '0',
+  LUMIO_LOG_LEVEL: 'warn',
+});
+
+/** The `lumio` command with these arguments and these `LUMIO_*` settings alone. */
+export function spawnLumio(
+  args: readonly string[],
+  env: Record<string, string>,
+  user?: { uid: number; gid: number },
+): ChildProcessByStdio<null, Readable, Readable> {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LUMIO_')));
-  const child = spawn(process.execPath, ['--enable-source-maps', MAIN, 'start'], {
+  return spawn(process.execPath, ['--enable-source-maps', MAIN, ...args], {
     env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
   });
+}
+
+/** Runs the `lumio` command to its end. */
+export async function runLumio(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawnLumio(args, env);
+  const texts = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => (texts.stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (texts.stderr += chunk.toString()));
+  const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+  const code = await new Promise<number | null>((done) => child.once('close', done));
+  clearTimeout(timer);
+  return { code, ...texts };
+}
+
+async function launch(
+  data_dir: string,
+  database: TestDatabase | undefined,
+  env: Record<string, string>,
+  user: ServerOptions['user'],
+): Promise<TestServer> {
+  const child = spawnLumio(['start'], env, user);
   let output = '';
   const take = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-200_000));
   child.stdout.on('data', take);
   child.stderr.on('data', take);
   const exited = new Promise<number | null>((done) => child.once('exit', done));
   const base_url = await readyUrl(child, () => output);
-  const credentials = JSON.parse(readFileSync(join(data_dir, 'dev-credentials.json'), 'utf8')) as DevCredentials;
+  const path = join(data_dir, 'dev-credentials.json');
+  const credentials = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as DevCredentials) : undefined;
   const server: TestServer = {
     base_url,
-    ws_url: credentials.ws_url,
-    metrics_url: credentials.metrics_url,
-    credentials,
+    ws_url: `${base_url.replace(/^http/, 'ws')}/v1/ws`,
+    metrics_url: credentials?.metrics_url ?? '',
+    get credentials() {
+      if (!credentials) throw new Error('there are no development credentials here');
+      return credentials;
+    },
     data_dir,
     database,
     pid: child.pid!,
     output: () => output,
-    async stop() {
-      child.kill('SIGTERM');
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
       return exited;
     },
     async kill() {
       child.kill('SIGKILL');
       await exited;
     },
-    restart: () => launch(data_dir, database, env),
+    restart: () => launch(data_dir, database, env, user),
     async dispose() {
       if (child.exitCode === null && child.signalCode === null) await server.stop();
       await database?.drop();

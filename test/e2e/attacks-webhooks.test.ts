@@ -1,0 +1,317 @@
+import { createPrivateKey, randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, type Posted, VendorCloud } from '../support/vendor-cloud';
+import { hmac, kickHeaders } from '../support/webhooks';
+
+type Headers = Record<string, string>;
+
+/** How one vendor's deliveries are made and signed here. */
+interface Side {
+  path: string;
+  type: string;
+  /** A good delivery; `person` is a JSON value or XML text that ends in the stored raw. */
+  body(person: string, channel?: string): Buffer;
+  sign(body: Buffer, id?: string): Headers;
+  signature: string;
+  /** The member of raw that `person` ends in. */
+  stored(raw: any): unknown;
+}
+
+let server: TestServer;
+let vendors: VendorCloud;
+let api: ApiClient;
+let sides: Record<string, Side>;
+
+beforeAll(async () => {
+  server = await startServer();
+  vendors = new VendorCloud(server.base_url, server.credentials);
+  api = new ApiClient(server.base_url, server.credentials.access_token);
+  sides = sidesOf(server);
+});
+afterAll(() => server?.dispose());
+
+const post = (side: Side, body: Buffer, headers: Headers) => vendors.post(side.path, body, headers);
+
+/** Everything that deliveries can leave behind, after all that is under way has settled. */
+async function traces(): Promise<{ events: number; parked: number }> {
+  const flush = await vendors.kickFollow(1, `flush-${randomUUID()}`);
+  expect(flush.status).toBe(200);
+  const db = server.database!.db;
+  const lag = async () => {
+    const [row] = await db.query(
+      `select (select count(*) from ingested_ids) as ingested, (select count(*) from platform_event_logs) as events`,
+    );
+    return row as { ingested: number; events: number };
+  };
+  const flushes = (flushed += 1);
+  await eventually(async () => {
+    const { body } = await api.get('/v1/events?types=kick:follower&user_id=1');
+    return body._meta.total === flushes ? true : undefined;
+  }, 'the flush');
+  const { ingested, events } = await lag();
+  expect(Number(ingested)).toBe(Number(events));
+  const [parked] = await db.query('select count(*)::int as n from ingest_dead_letters');
+  const [dead] = await db.query('select count(*)::int as n from dead_letters');
+  expect(dead!.n).toBe(0);
+  const { body } = await api.get('/v1/events?limit=1');
+  return { events: body._meta.total - flushes, parked: parked!.n as number };
+}
+let flushed = 0;
+
+function refused(answer: Posted, status: number, error: string): void {
+  expect(answer.status).toBe(status);
+  const body = JSON.parse(answer.text) as Record<string, unknown>;
+  expect(Object.keys(body).filter((name) => name !== 'details')).toEqual(['error', 'message']);
+  expect(body.error).toBe(error);
+}
+
+describe.each(['kick', 'trovo', 'youtube', 'shopify'])('%s', (vendor) => {
+  let side: Side;
+  beforeAll(() => {
+    side = sides[vendor]!;
+  });
+
+  test('a delivery that is not the vendor’s, or not its bytes, is 401 and leaves nothing', async () => {
+    const before = await traces();
+    const body = side.body('"77"');
+    const good = side.sign(body);
+    const wrong = { ...good, [side.signature]: side.sign(side.body('"78"'))[side.signature]! };
+    const without: Headers = { ...good };
+    delete without[side.signature];
+    const forged: [string, Buffer, Headers][] = [
+      ['signature of another body', body, wrong],
+      ['no signature', body, without],
+      ['an empty signature', body, { ...good, [side.signature]: '' }],
+      ['a signature that is no encoding', body, { ...good, [side.signature]: 'sha256=zz%00' }],
+      ['one byte more', Buffer.concat([body, Buffer.from('\n')]), good],
+      ['an empty body', Buffer.alloc(0), good],
+    ];
+    if (vendor !== 'youtube') {
+      const written_anew = Buffer.from(JSON.stringify(JSON.parse(body.toString()), null, 2));
+      forged.push(['written anew', written_anew, good]);
+    }
+    for (const [what, bytes, headers] of forged) {
+      const answer = await post(side, bytes, headers);
+      expect([what, answer.status]).toEqual([what, 401]);
+      refused(answer, 401, 'UNAUTHORIZED');
+    }
+    expect(await traces()).toEqual(before);
+  });
+
+  test('a delivery that comes again is 200 each time and has one effect', async () => {
+    const before = await traces();
+    const body = side.body('"79"');
+    const headers = side.sign(body);
+    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => post(side, body, headers)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect((await traces()).events).toBe(before.events + 1);
+    expect((await post(side, body, headers)).status).toBe(200);
+    expect(await traces()).toEqual({ ...before, events: before.events + 1 });
+  });
+
+  test('garbage with a valid signature is answered as specified, and kept where it is answered 200', async () => {
+    const before = await traces();
+    const garbage = [
+      'no format at all {{<',
+      '',
+      '[]',
+      'null',
+      // Any object is an order to whoever names no members of it.
+      ...(vendor === 'shopify' ? [] : ['{"broadcaster":{"user_id":{}},"type":[1]}', '\ufeff{"type":"channel.spell"}']),
+    ].map((text, index) => Buffer.from(text === '' ? ' '.repeat(index) : text));
+    garbage.push(
+      Buffer.from([0xff, 0xfe, 0x00, 0x80, 0xc0]),
+      Buffer.from('['.repeat(100_000)),
+      Buffer.from('<a>'.repeat(50_000)),
+    );
+    const statuses = new Set<number>();
+    for (const body of garbage) {
+      const answer = await post(side, body, side.sign(body));
+      statuses.add(answer.status);
+      if (answer.status !== 200) refused(answer, 400, 'BAD_REQUEST');
+    }
+    const after = await traces();
+    expect(after.events).toBe(before.events);
+    expect([...statuses]).toEqual([vendor === 'youtube' ? 400 : 200]);
+    expect(after.parked - before.parked).toBe(vendor === 'youtube' ? 0 : garbage.length);
+  });
+
+  test('a body of 2 MiB is 413 in the table’s code, signed or not, announced or chunked', async () => {
+    const before = await traces();
+    const body = Buffer.alloc(2 * 1024 * 1024, 0x20);
+    refused(await post(side, body, side.sign(body)), 413, 'BAD_REQUEST');
+    refused(await chunked(side.path, body, side.sign(body)), 413, 'BAD_REQUEST');
+    expect(await traces()).toEqual(before);
+  });
+
+  test('a channel or shop that nobody connected leaves nothing, and the answer does not tell', async () => {
+    const before = await traces();
+    const body = side.body('"80"', 'nobodys-channel');
+    const headers = side.sign(body);
+    if (vendor === 'shopify') {
+      // Its secret is the shop's own: without the shop there is nothing to verify with.
+      refused(
+        await post(side, body, { ...headers, 'x-shopify-shop-domain': 'nobodys.myshopify.com' }),
+        401,
+        'UNAUTHORIZED',
+      );
+    } else {
+      const unknown = await post(side, body, headers);
+      const known_body = side.body('"81"');
+      const known = await post(side, known_body, side.sign(known_body));
+      expect([unknown.status, unknown.text]).toEqual([200, known.text]);
+      before.events += 1;
+    }
+    expect(await traces()).toEqual(before);
+  });
+
+  test('NUL and lone surrogates in a signed payload become U+FFFD in the stored copy', async () => {
+    const xml = vendor === 'youtube';
+    const spelled = xml ? ['a\0b', 'a\ufffdb'] : ['"a\\u0000b\\ud800c\\\\u0000"', 'a\ufffdb\ufffdc\\u0000'];
+    const body = side.body(spelled[0]!);
+    const from = new Date().toISOString();
+    expect((await post(side, body, side.sign(body))).status).toBe(200);
+    if (!xml) {
+      const raw_nul = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0, 0xff]), Buffer.from('"}')]);
+      expect((await post(side, raw_nul, side.sign(raw_nul))).status).toBe(200);
+    }
+    const found = await eventually(async () => {
+      const rows = (await api.allEvents(`&types=${side.type}`)).filter((row) => side.stored(row.raw) === spelled[1]);
+      return rows.length > 0 ? rows : undefined;
+    }, `the stored copy since ${from}`);
+    expect(found).toHaveLength(1);
+  });
+});
+
+test('a Kick delivery outside the tolerance is 401, before and after', async () => {
+  const before = await traces();
+  const side = sides.kick!;
+  const key = createPrivateKey(server.credentials.webhook_signing.kick_private_key);
+  for (const seconds of [-86_400, -310, 310, 86_400]) {
+    const body = side.body('"82"');
+    const at = new Date(Date.now() + seconds * 1000).toISOString();
+    refused(await post(side, body, kickHeaders(body, 'channel.followed', randomUUID(), at, key)), 401, 'UNAUTHORIZED');
+  }
+  for (const at of ['', 'yesterday', '0', '99999999999999999999', '2026-02-31T00:00:00Z']) {
+    const body = side.body('"82"');
+    refused(await post(side, body, kickHeaders(body, 'channel.followed', randomUUID(), at, key)), 401, 'UNAUTHORIZED');
+  }
+  expect(await traces()).toEqual(before);
+});
+
+test('the legacy Kick signature does not replace a wrong RSA one', async () => {
+  const side = sides.kick!;
+  const body = side.body('"83"');
+  const legacy = hmac('sha256', server.credentials.webhook_signing.kick_secret, body, 'hex');
+  const before = await traces();
+  refused(
+    await post(side, body, { ...side.sign(body), [side.signature]: 'AAAA', 'x-kick-signature': legacy }),
+    401,
+    'UNAUTHORIZED',
+  );
+  expect(await traces()).toEqual(before);
+});
+
+test('other methods and vendors without a webhook are refused without an effect', async () => {
+  const get = await fetch(`${server.base_url}/v1/webhooks/kick`);
+  expect([get.status, await get.json()]).toEqual([405, { error: 'BAD_REQUEST', message: 'Method not allowed' }]);
+  const unknown = await vendors.post('/v1/webhooks/platformA', '{}', {});
+  refused(unknown, 404, 'NOT_FOUND');
+  const challenge = await fetch(`${server.base_url}/v1/webhooks/youtube?hub.challenge=<script>alert(1)</script>`);
+  expect([
+    challenge.status,
+    challenge.headers.get('content-type'),
+    challenge.headers.get('x-content-type-options'),
+  ]).toEqual([200, 'text/plain; charset=utf-8', 'nosniff']);
+});
+
+test('too many forgeries from one address are 429, valid deliveries from it still 200', async () => {
+  const side = sides.trovo!;
+  const statuses = new Set<number>();
+  for (let burst = 0; burst < 5; burst += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => post(side, side.body('"84"'), { [side.signature]: 'ab'.repeat(32) })),
+    );
+    answers.forEach(({ status }) => statuses.add(status));
+  }
+  expect([...statuses].sort()).toEqual([401, 429]);
+  const body = side.body('"85"');
+  expect((await post(side, body, side.sign(body))).status).toBe(200);
+});
+
+/** Without a content-length: the server must count. */
+function chunked(path: string, body: Buffer, headers: Headers): Promise<Posted> {
+  return new Promise((done, fail) => {
+    const req = request(`${server.base_url}${path}`, { method: 'POST', headers }, (res) => {
+      let text = '';
+      res.on('data', (chunk: Buffer) => (text += chunk.toString()));
+      res.on('end', () => done({ status: res.statusCode!, text }));
+    });
+    let answered = false;
+    req.once('response', () => (answered = true));
+    req.on('error', (error) => (answered ? undefined : fail(error)));
+    for (let at = 0; at < body.length; at += 65_536) req.write(body.subarray(at, at + 65_536));
+    req.end();
+  });
+}
+
+function sidesOf({ credentials }: TestServer): Record<string, Side> {
+  const { connections, webhook_signing } = credentials;
+  const key = createPrivateKey(webhook_signing.kick_private_key);
+  const quoted = (text: string) => JSON.stringify(text);
+  return {
+    kick: {
+      path: '/v1/webhooks/kick',
+      type: 'kick:follower',
+      signature: 'kick-event-signature',
+      body: (person, channel) =>
+        Buffer.from(
+          `{"broadcaster":{"user_id":${quoted(channel ?? connections.kick.platform_channel_id)}},"follower":{"user_id":5,"username":${person}}}`,
+        ),
+      sign: (body, id = randomUUID()) => kickHeaders(body, 'channel.followed', id, new Date().toISOString(), key),
+      stored: (raw) => raw.follower.username,
+    },
+    trovo: {
+      path: '/v1/webhooks/trovo',
+      type: 'trovo:spell',
+      signature: 'x-trovo-signature',
+      body: (person, channel) =>
+        Buffer.from(
+          `{"type":"channel.spell","channel_id":${quoted(channel ?? connections.trovo.platform_channel_id)},"nick_name":${person}}`,
+        ),
+      sign: (body) => ({ 'x-trovo-signature': hmac('sha256', webhook_signing.trovo_secret, body, 'hex') }),
+      stored: (raw) => raw.nick_name,
+    },
+    youtube: {
+      path: '/v1/webhooks/youtube',
+      type: 'youtube:subscribe',
+      signature: 'x-hub-signature-256',
+      body: (person, channel) =>
+        Buffer.from(
+          `<feed xmlns:yt="http://www.youtube.com/xml/schemas/2015" xmlns="http://www.w3.org/2005/Atom"><entry>` +
+            `<yt:videoId>video</yt:videoId><yt:channelId>${channel ?? connections.youtube.platform_channel_id}</yt:channelId>` +
+            `<title>${person}</title><updated>2026-01-01T00:00:00.${(counter += 1)}Z</updated></entry></feed>`,
+        ),
+      sign: (body) => ({
+        'content-type': 'application/atom+xml',
+        'x-hub-signature-256': `sha256=${hmac('sha256', webhook_signing.youtube_secret, body, 'hex')}`,
+      }),
+      stored: (raw) => raw.title,
+    },
+    shopify: {
+      path: '/v1/webhooks/shopify',
+      type: 'shopify:order',
+      signature: 'x-shopify-hmac-sha256',
+      body: (person) => Buffer.from(`{"id":820982911946154508,"note":${person}}`),
+      sign: (body, id = randomUUID()) => ({
+        'x-shopify-topic': 'orders/create',
+        'x-shopify-shop-domain': connections.shopify.shop_domain,
+        'x-shopify-event-id': id,
+        'x-shopify-hmac-sha256': hmac('sha256', webhook_signing.shopify_secret, body, 'base64'),
+      }),
+      stored: (raw) => raw.note,
+    },
+  };
+}
+let counter = 100;
