@@ -5,7 +5,19 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { root } from './prepare.mjs';
 
-const ROOMS = ['access', 'api', 'bin', 'commands', 'domain', 'engines', 'ingest', 'migrations', 'projections', 'read-api', 'realtime'];
+const ROOMS = [
+  'access',
+  'api',
+  'bin',
+  'commands',
+  'domain',
+  'engines',
+  'ingest',
+  'migrations',
+  'projections',
+  'read-api',
+  'realtime',
+];
 
 /** Checks the rooms below `base`; returns the modules read and the broken rules, one line each. */
 export async function checkArchitecture(base = root, rooms = ROOMS) {

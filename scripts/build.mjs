@@ -29,7 +29,9 @@ function sources(folder) {
 
 export async function compile() {
   const { build } = await import('esbuild');
-  const files = ROOMS.map((room) => join(root, room)).filter(existsSync).flatMap(sources);
+  const files = ROOMS.map((room) => join(root, room))
+    .filter(existsSync)
+    .flatMap(sources);
   await build({
     entryPoints: files,
     outdir: join(root, 'dist'),

@@ -53,15 +53,13 @@ describe('accounts', () => {
   test('keep their owner', () =>
     given([created]).when({ type: 'account:remove_member', user_id: ada, now }).thenFails('OWNER_STAYS'));
   test('let a member go', () =>
-    given([created, joined])
-      .when({ type: 'account:remove_member', user_id: bob, now })
-      .then({
-        type: 'account:member_removed',
-        account_id,
-        membership_id: other_membership,
-        user_id: bob,
-        removed_at: now,
-      }));
+    given([created, joined]).when({ type: 'account:remove_member', user_id: bob, now }).then({
+      type: 'account:member_removed',
+      account_id,
+      membership_id: other_membership,
+      user_id: bob,
+      removed_at: now,
+    }));
   test('change a role, and nothing when it is the same', () => {
     given([created, joined])
       .when({ type: 'account:change_member_role', user_id: bob, role_id: moderator_role, now })

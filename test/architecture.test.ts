@@ -10,7 +10,10 @@ function check(base: string): { modules: number; violations: string[] } {
   const script = `import { checkArchitecture } from ${JSON.stringify(join(root, 'scripts/architecture.mjs'))};
     const rooms = ['domain', 'access', 'engines', 'commands', 'projections', 'read-api', 'ingest', 'realtime', 'api', 'bin', 'migrations'];
     console.log(JSON.stringify(await checkArchitecture(process.cwd(), rooms)));`;
-  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script, 'check'], { cwd: base, encoding: 'utf8' });
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script, 'check'], {
+    cwd: base,
+    encoding: 'utf8',
+  });
   return JSON.parse(output.trim().split('\n').at(-1)!);
 }
 
@@ -23,14 +26,32 @@ test('imports between the rooms go inward only', () => {
 test('a planted violation is found', () => {
   const base = mkdtempSync(join(tmpdir(), 'lumio-architecture-'));
   try {
-    for (const room of ['domain', 'access', 'engines', 'commands', 'projections', 'read-api', 'ingest', 'realtime', 'api', 'bin', 'migrations']) {
+    for (const room of [
+      'domain',
+      'access',
+      'engines',
+      'commands',
+      'projections',
+      'read-api',
+      'ingest',
+      'realtime',
+      'api',
+      'bin',
+      'migrations',
+    ]) {
       mkdirSync(join(base, room));
     }
     writeFileSync(join(base, 'tsconfig.json'), '{}');
     cpSync(join(root, 'engines/broker/port.ts'), join(base, 'engines/port.ts'));
     writeFileSync(join(base, 'engines/adapter.ts'), 'export const adapter = 1;');
-    writeFileSync(join(base, 'commands/ideas.ts'), "import { adapter } from '../engines/adapter';\nexport const used = adapter;");
-    writeFileSync(join(base, 'domain/ideas.ts'), "import { used } from '../commands/ideas';\nexport const twice = used;");
+    writeFileSync(
+      join(base, 'commands/ideas.ts'),
+      "import { adapter } from '../engines/adapter';\nexport const used = adapter;",
+    );
+    writeFileSync(
+      join(base, 'domain/ideas.ts'),
+      "import { used } from '../commands/ideas';\nexport const twice = used;",
+    );
     expect(check(base).violations).toEqual([
       expect.stringMatching(/^commands-imports-inward: commands\/ideas\.ts/),
       expect.stringMatching(/^domain-imports-nothing: domain\/ideas\.ts/),

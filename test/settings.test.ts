@@ -46,7 +46,11 @@ describe('settings', () => {
 
   test('dotted keys come from the environment, which wins over the file', () => {
     const settings = load(
-      { LUMIO_WEBHOOKS__KICK_SECRET: 'from env', LUMIO_AUTH__WS_TOKEN_EXPIRATION: '10m', LUMIO_ROLES: 'api,ingest,projector,realtime,worker' },
+      {
+        LUMIO_WEBHOOKS__KICK_SECRET: 'from env',
+        LUMIO_AUTH__WS_TOKEN_EXPIRATION: '10m',
+        LUMIO_ROLES: 'api,ingest,projector,realtime,worker',
+      },
       { webhooks: { kick_secret: 'from file', trovo_secret: 'kept' } },
     );
     expect(settings.webhooks).toMatchObject({ kick_secret: 'from env', trovo_secret: 'kept' });

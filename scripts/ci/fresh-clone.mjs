@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { root } from '../prepare.mjs';
 
 const LIMITS = { first_ms: 60_000, warm_ms: 5_000 };
-const users = process.getuid() === 0 ? [{ name: 'root' }, { name: 'nobody', ...idsOf('nobody') }] : [{ name: 'ordinary user' }];
+const users =
+  process.getuid() === 0 ? [{ name: 'root' }, { name: 'nobody', ...idsOf('nobody') }] : [{ name: 'ordinary user' }];
 
 for (const user of users) {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-clone-'));
@@ -17,14 +18,17 @@ for (const user of users) {
     const first = await startAndStop(join(folder, 'lumio'), user);
     const warm = await startAndStop(join(folder, 'lumio'), user);
     console.log(`${user.name}: ready after ${first} ms the first time (install included), ${warm} ms warm`);
-    if (first > LIMITS.first_ms || warm > LIMITS.warm_ms) console.log(`note: over the bar of ${LIMITS.first_ms} / ${LIMITS.warm_ms} ms on this run`);
+    if (first > LIMITS.first_ms || warm > LIMITS.warm_ms)
+      console.log(`note: over the bar of ${LIMITS.first_ms} / ${LIMITS.warm_ms} ms on this run`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 function idsOf(name) {
-  const line = readFileSync('/etc/passwd', 'utf8').split('\n').find((entry) => entry.startsWith(`${name}:`));
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith(`${name}:`));
   const [, , uid, gid] = line.split(':');
   return { uid: Number(uid), gid: Number(gid) };
 }
@@ -38,16 +42,34 @@ function run(command, args) {
 async function startAndStop(cwd, user) {
   const started = Date.now();
   const home = join(cwd, '..');
-  const env = { ...process.env, HOME: home, npm_config_cache: join(home, '.npm'), LUMIO_PORT: '0', LUMIO_METRICS__PORT: '0' };
-  if (user.uid === undefined) delete env.npm_config_cache, (env.HOME = process.env.HOME);
-  const npm = spawn('npm', ['start'], { cwd, env, uid: user.uid, gid: user.gid, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = {
+    ...process.env,
+    HOME: home,
+    npm_config_cache: join(home, '.npm'),
+    LUMIO_PORT: '0',
+    LUMIO_METRICS__PORT: '0',
+  };
+  if (user.uid === undefined) {
+    delete env.npm_config_cache;
+    env.HOME = process.env.HOME;
+  }
+  const npm = spawn('npm', ['start'], {
+    cwd,
+    env,
+    uid: user.uid,
+    gid: user.gid,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   const url = await new Promise((ready, fail) => {
     const timer = setTimeout(() => fail(new Error(`not ready within 180 s:\n${output}`)), 180_000);
     const take = (chunk) => {
       output += chunk;
       const line = /lumio ready at (http:\S+)/.exec(output);
-      if (line) clearTimeout(timer), ready(line[1]);
+      if (!line) return;
+      clearTimeout(timer);
+      ready(line[1]);
     };
     npm.stdout.on('data', take);
     npm.stderr.on('data', take);

