@@ -76,10 +76,7 @@ export interface OperationSpec<I extends z.ZodType, O extends z.ZodType> {
   input: I;
   /** Serialisation, OpenAPI response and GraphQL type come from it; for a collection the schema of one item. Name types by `.meta({ id: 'UserApiKey' })`. */
   output: O;
-  run(
-    request: { input: z.output<I>; caller: Caller; context: RequestContext },
-    services: Services,
-  ): Promise<unknown>;
+  run(request: { input: z.output<I>; caller: Caller; context: RequestContext }, services: Services): Promise<unknown>;
 }
 
 export interface Operation extends OperationSpec<z.ZodType, z.ZodType> {
@@ -90,10 +87,7 @@ export interface Operation extends OperationSpec<z.ZodType, z.ZodType> {
 type Result<O extends z.ZodType> = z.input<O> | Page<z.input<O>>;
 
 type Declared<I extends z.ZodType, O extends z.ZodType> = Omit<OperationSpec<I, O>, 'run'> & {
-  run(
-    request: { input: z.output<I>; caller: Caller; context: RequestContext },
-    services: Services,
-  ): Promise<Result<O>>;
+  run(request: { input: z.output<I>; caller: Caller; context: RequestContext }, services: Services): Promise<Result<O>>;
 };
 
 /** Declares an operation that changes something: a GraphQL mutation and its REST twin. */

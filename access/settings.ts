@@ -16,9 +16,18 @@ const duration = (fallback: string) =>
     });
 const flag = z.preprocess((value) => (value === 'true' ? true : value === 'false' ? false : value), z.boolean());
 const integer = (min: number, max: number) =>
-  z.preprocess((value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value), z.int().min(min).max(max));
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
+    z.int().min(min).max(max),
+  );
 const secret = z.string().default('');
-const listOf = (value: unknown) => (typeof value === 'string' ? value.split(',').map((item) => item.trim()).filter(Boolean) : value);
+const listOf = (value: unknown) =>
+  typeof value === 'string'
+    ? value
+        .split(',')
+        .map((item) => item.trim())
+        .filter(Boolean)
+    : value;
 const strings = z.preprocess(listOf, z.array(z.string()));
 
 export const ROLES = ['api', 'ingest', 'projector', 'realtime', 'worker'] as const;

@@ -6,15 +6,7 @@ export const PLATFORMS = ['twitch', 'youtube', 'kick', 'trovo'] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
 /** Every vendor whose events, payments or state reach Lumio. */
-export const VENDORS = [
-  ...PLATFORMS,
-  'spotify',
-  'shopify',
-  'stripe',
-  'paypal',
-  'streamelements',
-  'discord',
-] as const;
+export const VENDORS = [...PLATFORMS, 'spotify', 'shopify', 'stripe', 'paypal', 'streamelements', 'discord'] as const;
 export type Vendor = (typeof VENDORS)[number];
 
 export function isVendor(slug: string): slug is Vendor {

@@ -16,4 +16,14 @@ export interface Migration {
 }
 
 /** In the order they are applied; never reordered, never edited once released. */
-export const MIGRATIONS: readonly Migration[] = [installation, eventStore, broker, subjectKeys, projections, identity, idempotency, eventLog, ingest];
+export const MIGRATIONS: readonly Migration[] = [
+  installation,
+  eventStore,
+  broker,
+  subjectKeys,
+  projections,
+  identity,
+  idempotency,
+  eventLog,
+  ingest,
+];

@@ -39,7 +39,13 @@ export function createPrometheusMetrics(labels: Readonly<Record<string, string>>
       }),
     histogram: (name, help, buckets, labelNames = []): Histogram =>
       once(name, () => {
-        const histogram = new client.Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] });
+        const histogram = new client.Histogram({
+          name,
+          help,
+          labelNames,
+          buckets: [...buckets],
+          registers: [registry],
+        });
         return { observe: (value, of = {}) => histogram.observe(of, value) };
       }),
   };
