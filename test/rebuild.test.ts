@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
+import { PROJECTIONS } from '../bin/projections';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/dead-letters';
 import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/rebuild';
@@ -255,4 +256,8 @@ test('a long reader delays the swap, not the others', async () => {
   await running;
   await runtime.stop();
   expect(await rowsOf(t.db)).toEqual(fold(published));
+});
+
+test.each(PROJECTIONS.map(({ name }) => name))('the tables of %s can be cloned and swapped', async (name) => {
+  expect(await rebuildOf({ projections: PROJECTIONS, name })).toMatchObject({ records: 0, parked: 0 });
 });
