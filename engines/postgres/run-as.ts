@@ -28,8 +28,10 @@ export function runAs(paths: readonly string[]): RunAs {
     '--clear-groups',
     '--inh-caps=+dac_override',
     '--ambient-caps=+dac_override',
+    // Without it access(2), which PostgreSQL asks before it runs a program, ignores the capability.
+    '--securebits=+no_setuid_fixup',
   ];
-  const works = spawnSync(prefix[0]!, [...prefix.slice(1), 'ls', closed], { stdio: 'ignore' }).status === 0;
+  const works = spawnSync(prefix[0]!, [...prefix.slice(1), 'test', '-r', closed], { stdio: 'ignore' }).status === 0;
   if (!works) {
     throw new Error(
       `PostgreSQL cannot run as root, and uid ${uid} may not enter ${closed}: start as an ordinary user, or set LUMIO_DATA_DIR to a folder it may enter`,
