@@ -60,12 +60,14 @@ const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});
 function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): Record<string, unknown> {
   const texts: Record<string, unknown> = {};
   const query = request.query as Record<string, unknown>;
+  refuseOddUrl(request.url);
   for (const name in query) {
+    // Setting it would not make a member but change the object's prototype.
+    if (name === '__proto__') throw new ApiError('VALIDATION_ERROR', '__proto__: is not a member of this request');
     // A browser source's credential, not a member of any input.
     if (name !== 'token') texts[name] = query[name];
   }
   Object.assign(texts, request.params);
-  refuseNul(request.url);
   const body = unsafe ? (request.body ?? NOTHING) : NOTHING;
   if (typeof body !== 'object' || Array.isArray(body)) throw notAnObject();
   return prepared.reader.merge(texts, body as Record<string, unknown>);
@@ -124,8 +126,15 @@ function withoutToken(url: string): string {
   return url.slice(0, mark) + (kept.length > 0 ? `?${kept.join('&')}` : '');
 }
 
-function refuseNul(url: string): void {
+/** Escapes that are no UTF-8 would otherwise be searched for as they stand. */
+function refuseOddUrl(url: string): void {
+  if (!url.includes('%')) return;
   if (url.includes('%00')) throw new ApiError('VALIDATION_ERROR', 'NUL characters are not allowed');
+  try {
+    decodeURIComponent(url);
+  } catch {
+    throw new ApiError('BAD_REQUEST', 'The URL is malformed');
+  }
 }
 
 function notAnObject(): ApiError {
