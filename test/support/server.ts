@@ -44,6 +44,8 @@ export interface TestServer {
   pid: number;
   /** Everything it has printed. */
   output(): string;
+  /** Resolves with the exit code when it has ended, for whatever reason. */
+  ended: Promise<number | null>;
   /** A signal (SIGTERM) and wait; returns the exit code. */
   stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<number | null>;
   /** SIGKILL and wait. */
@@ -147,6 +149,7 @@ async function launch(
     database,
     pid: child.pid!,
     output: () => output,
+    ended: exited,
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
       return exited;
