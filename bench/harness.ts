@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { cpus, tmpdir } from 'node:os';
+import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../engines/postgres/embedded';
 import type { Logger } from '../engines/log/port';
@@ -27,8 +27,16 @@ export const peerFolder = (name: string): string => join(ROOT, 'bench/node_modul
 /** One measured way of doing the work. */
 export interface Contender {
   name: string;
-  /** Does the work for `ms` milliseconds and checks its answers; units of work done. A throw fails the track. */
-  run(ms: number): Promise<number>;
+  /** Does the work for `ms` milliseconds (or a fixed amount of it) and checks its answers; units of work done. A throw fails the track. */
+  run(ms: number): Promise<number | Work>;
+}
+
+/** Units, and the part of the run that counts: laying out tables and reading answers back does not. */
+export interface Work {
+  units: number;
+  seconds: number;
+  client_us: number;
+  engine_us: number;
 }
 
 export interface Measured {
@@ -39,8 +47,9 @@ export interface Measured {
   /** Microseconds of CPU per unit: the generator with our adapter in it, and the engine. */
   client_cpu_us: number;
   engine_cpu_us: number;
-  /** Share of one core, the busier of client and engine: below 0.9 neither was the limit, but waiting was (fsync, the link). */
-  saturation: number;
+  /** Shares of one core. Both below 0.9: neither was the limit, but waiting was (fsync, the link, a machine shared with others). */
+  client_saturation: number;
+  engine_saturation: number;
 }
 
 export interface Ratio {
@@ -49,6 +58,8 @@ export interface Ratio {
   median: number;
   /** Lowest and highest of the rounds' ratios. */
   spread: [number, number];
+  /** The same by CPU: the other's microseconds per unit over ours. A shared machine blurs rates, it hardly moves this one. */
+  by_cpu: number;
   floor: number | null;
   met: boolean | null;
 }
@@ -70,6 +81,8 @@ export interface CaseOptions {
   ms: number;
   /** CPU microseconds that the engine has used so far. */
   engineCpu(): number;
+  /** Whose CPU is the work's: the adapter runs in the client (default), or the client is only a load generator. */
+  cpu_of?: 'client and engine' | 'engine';
 }
 
 /** Runs the contenders interleaved (A-B-A-B), so that a machine's mood meets all of them. */
@@ -80,14 +93,22 @@ export async function compare(options: CaseOptions): Promise<CaseResult> {
     for (const [index, { run }] of options.contenders.entries()) {
       const into = taken[index]!;
       const [client, engine, start] = [process.cpuUsage(), options.engineCpu(), process.hrtime.bigint()];
-      const units = await run(options.ms);
-      const seconds = Number(process.hrtime.bigint() - start) / 1e9;
+      const done = await run(options.ms);
       const used = process.cpuUsage(client);
-      into.rates.push(units / seconds);
-      into.units += units;
-      into.seconds += seconds;
-      into.client += used.user + used.system;
-      into.engine += options.engineCpu() - engine;
+      const work: Work =
+        typeof done === 'object'
+          ? done
+          : {
+              units: done,
+              seconds: Number(process.hrtime.bigint() - start) / 1e9,
+              client_us: used.user + used.system,
+              engine_us: options.engineCpu() - engine,
+            };
+      into.rates.push(work.units / work.seconds);
+      into.units += work.units;
+      into.seconds += work.seconds;
+      into.client += work.client_us;
+      into.engine += work.engine_us;
     }
   }
   const measured = taken.map(({ rates, units, client, engine, seconds }, index) => ({
@@ -96,8 +117,11 @@ export async function compare(options: CaseOptions): Promise<CaseResult> {
     median: median(rates),
     client_cpu_us: client / units,
     engine_cpu_us: engine / units,
-    saturation: Math.max(client, engine) / (seconds * 1e6),
+    client_saturation: client / (seconds * 1e6),
+    engine_saturation: engine / (seconds * 1e6),
   }));
+  const cpu = ({ client_cpu_us, engine_cpu_us }: Measured) =>
+    engine_cpu_us + (options.cpu_of === 'engine' ? 0 : client_cpu_us);
   const subject = measured.find(({ name }) => name === options.subject)!;
   const ratios = measured
     .filter((other) => other !== subject)
@@ -109,6 +133,7 @@ export async function compare(options: CaseOptions): Promise<CaseResult> {
         to: other.name,
         median: median(rounds),
         spread: [Math.min(...rounds), Math.max(...rounds)],
+        by_cpu: cpu(other) / cpu(subject),
         floor,
         met: floor === null ? null : median(rounds) >= floor,
       };
@@ -133,6 +158,15 @@ export async function closedLoop(
     }),
   );
   return done;
+}
+
+/** Works through a list, `parallel` at a time. */
+export async function forEach<T>(list: readonly T[], parallel: number, work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < list.length) await work(list[next++]!);
+  };
+  await Promise.all(Array.from({ length: parallel }, lane));
 }
 
 export interface Latency {
@@ -163,7 +197,20 @@ export async function openLoop(rate: number, ms: number, unit: (n: number) => Pr
   return { rate: rounded(rate), p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
 }
 
-const rounded = (value: number): number => Math.round(value * 100) / 100;
+/** Times one piece of fixed work, for {@link Contender}s that prepare and check outside of it. */
+export async function timed(engineCpu: () => number, work: () => Promise<number>): Promise<Work> {
+  const [client, engine, start] = [process.cpuUsage(), engineCpu(), process.hrtime.bigint()];
+  const units = await work();
+  const used = process.cpuUsage(client);
+  return {
+    units,
+    seconds: Number(process.hrtime.bigint() - start) / 1e9,
+    client_us: used.user + used.system,
+    engine_us: engineCpu() - engine,
+  };
+}
+
+export const rounded = (value: number): number => Math.round(value * 100) / 100;
 
 export const median = (values: readonly number[]): number => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -172,6 +219,11 @@ export const median = (values: readonly number[]): number => {
 };
 
 const quiet: Logger = { debug() {}, info() {}, warn() {}, error: console.error, child: () => quiet };
+
+/** Keeps a process and its threads to the system's core; the load generator has the others. */
+export function pinToSystemCore(pid: number): void {
+  if (cpus().length > 1) execFileSync('taskset', ['-acp', '0', String(pid)], { stdio: 'ignore' });
+}
 
 export interface BenchPostgres extends EmbeddedPostgres {
   /** CPU microseconds that its processes have used so far. */
@@ -183,7 +235,7 @@ export async function benchPostgres(): Promise<BenchPostgres> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-'));
   const settings = ['fsync=on', 'synchronous_commit=on', 'max_connections=300'];
   const postgres = await startEmbeddedPostgres({ data_dir, log: quiet, settings });
-  if (cpus().length > 1) execFileSync('taskset', ['-acp', '0', String(postgres.pid)], { stdio: 'ignore' });
+  pinToSystemCore(postgres.pid);
   return {
     ...postgres,
     engineCpu: () => treeCpu(postgres.pid),
@@ -195,7 +247,7 @@ export async function benchPostgres(): Promise<BenchPostgres> {
 }
 
 /** CPU microseconds of a process, its living children, and those that it has waited for. */
-function treeCpu(pid: number): number {
+export function treeCpu(pid: number): number {
   let ticks = 0;
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
@@ -213,34 +265,64 @@ function treeCpu(pid: number): number {
   return ticks * 10_000;
 }
 
+/** A promise beside the ratios: a latency, a start, an exact count. */
+export interface Check {
+  name: string;
+  value: number;
+  /** `<=` this. */
+  at_most: number;
+  met: boolean;
+}
+
+export const check = (name: string, value: number, at_most: number): Check => ({
+  name,
+  value: rounded(value),
+  at_most,
+  met: value <= at_most,
+});
+
 /** Prints the track's table and writes bench/results/<track>.json (not for a smoke run). False when a floor was missed. */
 export function report(
   track: string,
   results: CaseResult[],
-  extra: Record<string, unknown>,
+  extra: Record<string, unknown> & { checks?: Check[] },
   { smoke }: TrackOptions,
 ): boolean {
   for (const result of results) {
     console.log(`\n${track}: ${result.name}`);
-    const rows = result.measured.map(({ name, median: rate, client_cpu_us, engine_cpu_us, saturation }) => {
+    const rows = result.measured.map(({ name, median: rate, ...one }) => {
       const ratio = result.ratios.find(({ to }) => to === name);
       return {
         name,
         'per second': Math.round(rate),
         ratio: ratio ? `${ratio.median.toFixed(2)} (${ratio.spread.map((value) => value.toFixed(2)).join('-')})` : '',
         bar: ratio?.floor ? `>= ${ratio.floor} ${ratio.met ? 'met' : 'MISSED'}` : '',
-        'client us': Math.round(client_cpu_us),
-        'engine us': Math.round(engine_cpu_us),
-        saturation: saturation.toFixed(2),
+        'by cpu': ratio ? ratio.by_cpu.toFixed(2) : '',
+        'client us': Math.round(one.client_cpu_us),
+        'engine us': Math.round(one.engine_cpu_us),
+        'client core': one.client_saturation.toFixed(2),
+        'engine core': one.engine_saturation.toFixed(2),
       };
     });
     console.table(rows);
   }
-  const met = results.every(({ ratios }) => ratios.every((ratio) => ratio.met !== false));
+  if (extra.checks) {
+    console.log(`\n${track}: checks`);
+    console.table(extra.checks);
+  }
+  const met =
+    results.every(({ ratios }) => ratios.every((ratio) => ratio.met !== false)) &&
+    (extra.checks ?? []).every((one) => one.met);
   if (smoke) return true;
   const folder = join(ROOT, 'bench/results');
   mkdirSync(folder, { recursive: true });
-  const machine = { cores: cpus().length, model: cpus()[0]?.model ?? '', node: process.version };
+  const machine = {
+    cores: cpus().length,
+    model: cpus()[0]?.model ?? '',
+    node: process.version,
+    /** Of 1, 5 and 15 minutes, at the end: what else the machine was doing. */
+    load: loadavg().map(rounded),
+  };
   writeFileSync(
     join(folder, `${track}.json`),
     `${JSON.stringify({ track, at: new Date().toISOString(), machine, met, results, ...extra }, null, 2)}\n`,

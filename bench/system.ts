@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { type BenchPostgres, ROOT, treeCpu } from './harness';
+
+/** A program under test, on the system's core. */
+export interface Program {
+  base_url: string;
+  pid: number;
+  /** CPU microseconds that it has used so far. */
+  cpu(): number;
+  /** Ends it and waits. */
+  stop(): Promise<void>;
+}
+
+export interface Credentials {
+  account_id: string;
+  user_id: string;
+  access_token: string;
+  user_api_key: string;
+  system_key: string;
+  connections: Record<'trovo' | 'kick', { platform_channel_id: string }>;
+  webhook_signing: { trovo_secret: string };
+}
+
+export interface Lumio extends Program {
+  url: string;
+  data_dir: string;
+  env: Record<string, string>;
+  credentials: Credentials;
+}
+
+/** A database of its own on the benchmark's PostgreSQL. */
+export async function database(postgres: BenchPostgres, name: string): Promise<string> {
+  const admin = new pg.Client({ connectionString: postgres.url });
+  await admin.connect();
+  await admin.query(`create database ${name}`);
+  await admin.end();
+  return postgres.url.replace('/lumio?', `/${name}?`);
+}
+
+/** The real server with all roles, as `npm start` runs it, with its database on the benchmark's PostgreSQL. */
+export async function startLumio(postgres: BenchPostgres, name = 'lumio_bench'): Promise<Lumio> {
+  const url = await database(postgres, name);
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-data-'));
+  const env = {
+    LUMIO_DATABASE__URL: url,
+    LUMIO_DATA_DIR: data_dir,
+    LUMIO_PORT: '0',
+    LUMIO_METRICS__PORT: '0',
+    LUMIO_SECRETS__KEYS: `bench:${randomBytes(32).toString('base64')}`,
+  };
+  const program = await startProgram(join(ROOT, 'dist/bin/main.js'), ['start'], env);
+  const credentials = JSON.parse(readFileSync(join(data_dir, 'dev-credentials.json'), 'utf8')) as Credentials;
+  return {
+    ...program,
+    url,
+    data_dir,
+    env,
+    credentials,
+    async stop() {
+      await program.stop();
+      rmSync(data_dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A peer's server of bench/peers, listening on any free port. */
+export const startPeer = (name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> =>
+  startProgram(join(ROOT, `dist/bench/peers/${name}.js`), args, env);
+
+/** What runs on the system's core; its output goes to a file, so that nobody has to read it meanwhile. */
+export function spawnOnSystemCore(script: string, args: readonly string[], env: Record<string, string>, output: string) {
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('LUMIO_')));
+  const command = cpus().length > 1 ? ['taskset', '-c', '0', process.execPath] : [process.execPath];
+  const file = openSync(output, 'w');
+  return spawn(command[0]!, [...command.slice(1), script, ...args], {
+    env: { ...inherited, NODE_ENV: 'production', ...env },
+    stdio: ['ignore', file, file],
+  });
+}
+
+async function startProgram(script: string, args: readonly string[], env: Record<string, string>): Promise<Program> {
+  const folder = mkdtempSync(join(tmpdir(), 'lumio-bench-out-'));
+  const output = join(folder, 'output');
+  const child = spawnOnSystemCore(script, args, env, output);
+  const base_url = await readyUrl(child, output);
+  return {
+    base_url,
+    pid: child.pid!,
+    cpu: () => treeCpu(child.pid!),
+    async stop() {
+      await ended(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((done) => child.once('exit', done));
+  child.kill('SIGTERM');
+  await exited;
+}
+
+async function readyUrl(child: ChildProcess, output: string): Promise<string> {
+  for (let waited = 0; waited < 60_000; waited += 20) {
+    const text = readFileSync(output, 'utf8');
+    const url = / ready at (http:\S+)/.exec(text)?.[1];
+    if (url) return url;
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the program ended:\n${text}`);
+    await sleep(20);
+  }
+  child.kill('SIGKILL');
+  throw new Error(`not ready within 60 s:\n${readFileSync(output, 'utf8')}`);
+}
