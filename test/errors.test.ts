@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { restBody, toFailure } from '../api/errors';
+import { ApiError, ERROR_STATUS } from '../domain/errors';
+
+const root = join(__dirname, '..');
+const documented = readFileSync(join(root, 'docs/errors.md'), 'utf8');
+const rows = [...documented.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm)].map(
+  (row) => [row[1]!, Number(row[2])] as const,
+);
+
+function source(folder: string): string {
+  return readdirSync(folder, { withFileTypes: true })
+    .map((entry) => {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) return source(path);
+      return entry.name.endsWith('.ts') ? readFileSync(path, 'utf8') : '';
+    })
+    .join('\n');
+}
+
+test('the document lists exactly the codes that exist, with their status', () => {
+  expect(Object.fromEntries(rows)).toEqual(ERROR_STATUS);
+});
+
+test('every code is used somewhere', () => {
+  const code = ['access', 'api', 'commands', 'ingest', 'read-api'].map((room) => source(join(root, room))).join('\n');
+  const silent = Object.keys(ERROR_STATUS).filter((name) => !code.includes(`'${name}'`));
+  expect(silent).toEqual([]);
+});
+
+test.each(rows)('%s is answered with status %d', (code, status) => {
+  const failure = toFailure(new ApiError(code as keyof typeof ERROR_STATUS, 'what a person reads'));
+  expect(failure.status).toBe(status);
+  expect(restBody(failure)).toEqual({
+    error: code,
+    message: status < 500 ? 'what a person reads' : expect.stringMatching(/^An internal/),
+  });
+});
