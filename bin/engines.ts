@@ -1,21 +1,25 @@
 import type { Settings } from '../access/settings';
 import { TOPICS } from '../domain/records';
+import { SERVICE } from '../domain/vendors';
+import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import type { Cache } from '../engines/cache/port';
-import { createLocalCache } from '../engines/cache/local';
+import { observedEventStore } from '../engines/event-store/observed';
 import type { EventStore } from '../engines/event-store/port';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
+import type { Leases } from '../engines/leases/port';
+import { createPostgresLeases } from '../engines/leases/postgres';
 import type { Logger } from '../engines/log/port';
 import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../engines/postgres/embedded';
 import { migrate } from '../engines/postgres/migrate';
 import { PostgresDatabase } from '../engines/postgres/pool';
-import { createLocalRateLimits } from '../engines/rate-limits/local';
+import type { Presence } from '../engines/presence/port';
 import type { RateLimits } from '../engines/rate-limits/port';
 import { createRecordLog } from '../engines/records/log';
 import type { RecordLog } from '../engines/records/port';
-import { createLocalRelay } from '../engines/relay/local';
+import { tracedRecordLog } from '../engines/records/traced';
 import type { Relay } from '../engines/relay/port';
 import { createSecretBox } from '../engines/secrets/box';
 import type { SecretBox } from '../engines/secrets/port';
@@ -24,7 +28,10 @@ import type { SubjectKeys } from '../engines/subject-keys/port';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
 import type { Wakeups } from '../engines/wakeups/port';
 import { createPostgresWakeups } from '../engines/wakeups/postgres';
+import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import { masterKeyText } from './master-key';
+import { openShared } from './shared';
+import { VERSION } from './version';
 
 /** Everything that Lumio runs on, behind its ports, as the settings choose it. */
 export interface Engines {
@@ -41,6 +48,9 @@ export interface Engines {
   relay: Relay;
   cache: Cache;
   rate_limits: RateLimits;
+  presence: Presence;
+  leases: Leases;
+  tracing: Tracing;
   /** Facts of the database: its identity and realtime epoch. */
   installation: { id: string; epoch: string };
   /** In the reverse order of opening; every part is tried, the first failure is thrown at the end. */
@@ -63,7 +73,9 @@ export async function openEngines(options: OpenOptions): Promise<Engines> {
   try {
     return await open(options, closers);
   } catch (error) {
-    await closeAll(closers).catch((failure: unknown) => options.log.error({ error: failure }, 'closing after a failed start failed'));
+    await closeAll(closers).catch((failure: unknown) =>
+      options.log.error({ error: failure }, 'closing after a failed start failed'),
+    );
     throw error;
   }
 }
@@ -74,6 +86,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     closers.unshift(() => part.close());
     return part;
   };
+  const tracing = opened(await openTracing(settings));
   const url = options.running_url ?? settings.database.url ?? (await embedded(options, closers)).url;
   await migrate(url);
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
@@ -90,14 +103,18 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));
   const installation = { id: facts.get('id') as string, epoch: facts.get('epoch') as string };
   const wakeups = opened(createPostgresWakeups({ url, log }));
-  const events = opened(await createPostgresEventStore({ pool: log_db.pool, wakeups, log }));
-  const broker = opened(createPostgresBroker({ pool: log_db.pool, wakeups, id: `postgres:${installation.id}`, log }));
+  const store = await createPostgresEventStore({ pool: log_db.pool, wakeups, log });
+  const events = opened(observedEventStore(store, { metrics, tracing }));
+  const topics = createPostgresBroker({ pool: log_db.pool, wakeups, id: `postgres:${installation.id}`, log });
+  const broker = opened(observedBroker(topics, metrics));
   await broker.ensureTopics(Object.values(TOPICS), settings.broker.partitions);
   const subject_keys = createSubjectKeys({ db: log_db, master_keys, wakeups });
-  const records = createRecordLog({ broker, subject_keys });
-  const relay = opened(createLocalRelay({ log }));
-  const cache = opened(createLocalCache());
-  const rate_limits = opened(createLocalRateLimits());
+  const record_log = createRecordLog({ broker, subject_keys, trace_headers: tracing.on });
+  const records = tracing.on ? tracedRecordLog(record_log, tracing) : record_log;
+  const { relay, cache, rate_limits, presence } = opened(
+    await openShared({ settings, installation: installation.id, log, metrics }),
+  );
+  const leases = opened(createPostgresLeases({ db: log_db, log }));
   return {
     db,
     projector_db,
@@ -110,9 +127,20 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     relay,
     cache,
     rate_limits,
+    presence,
+    leases,
+    tracing,
     installation,
     close: () => closeAll(closers),
   };
+}
+
+/** The exporter is loaded only when it is asked for. */
+async function openTracing({ tracing }: Settings): Promise<Tracing> {
+  const { otlp_url, sample_ratio } = tracing;
+  if (otlp_url === undefined) return NO_TRACING;
+  const { createOpenTelemetryTracing } = await import('../engines/tracing/opentelemetry');
+  return createOpenTelemetryTracing({ otlp_url, service: SERVICE, version: VERSION, sample_ratio });
 }
 
 async function embedded(options: OpenOptions, closers: (() => Promise<void>)[]): Promise<EmbeddedPostgres> {
@@ -125,10 +153,12 @@ async function embedded(options: OpenOptions, closers: (() => Promise<void>)[]):
 function reportPools(metrics: PrometheusMetrics, pools: readonly PostgresDatabase[]): void {
   const connections = metrics.gauge('lumio_db_pool_connections', 'Open database connections', ['pool']);
   const idle = metrics.gauge('lumio_db_pool_idle', 'Idle database connections', ['pool']);
+  const waiting = metrics.gauge('lumio_db_pool_waiting', 'Callers that wait for a database connection', ['pool']);
   metrics.beforeRender(() => {
     for (const { name, stats } of pools.map((pool) => ({ name: pool.name, stats: pool.stats() }))) {
       connections.set(stats.connections, { pool: name });
       idle.set(stats.idle, { pool: name });
+      waiting.set(stats.waiting, { pool: name });
     }
   });
 }

@@ -22,11 +22,13 @@ import { createRealtime, type Realtime } from '../realtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
 import { type Engines, openEngines } from './engines';
-import { databaseCheck } from './health';
+import { cacheCheck, databaseCheck } from './health';
 import { OPERATIONS } from './operations';
+import { reportProcess } from './process-metrics';
 import { PROJECTIONS } from './projections';
 import { createServices } from './services';
 import { VERSION } from './version';
+import { createWorker, sweeps } from './worker';
 
 /** A running Lumio process with the roles of its settings. */
 export interface LumioNode {
@@ -57,7 +59,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   metrics.beforeRender(() => uptime.set((Date.now() - started) / 1000));
 
   const engines = await openEngines({ settings, log, metrics, onLost: options.onFatal });
-  const { db, relay, events, broker, records, wakeups } = engines;
+  const { db, relay, events, broker, records, wakeups, tracing } = engines;
   const stops: (() => unknown)[] = [() => engines.close()];
   const stop = once(async () => {
     const failures: unknown[] = [];
@@ -90,6 +92,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           wakeups,
           log,
           metrics,
+          tracing,
           projections: PROJECTIONS,
           keep_outbox_ms: settings.realtime.resume_window + 60_000,
           onFatal: (error) => options.onFatal(error.message),
@@ -100,6 +103,13 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await runtime?.start();
     stops.push(() => runtime?.stop());
 
+    if (has('worker')) {
+      const worker = createWorker({ leases: engines.leases, chores: sweeps(db), log, metrics });
+      stops.push(() => worker.stop());
+    }
+
+    const end_report = reportProcess({ metrics, db, log });
+    stops.push(() => end_report());
     const metrics_listener = await listenMetrics({ ...settings.metrics, render: () => metrics.render() });
     stops.push(() => metrics_listener.close());
 
@@ -124,6 +134,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           version: VERSION,
           log,
           metrics,
+          tracing,
         })
       : undefined;
 
@@ -163,8 +174,9 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
             metrics,
           })
         : [],
-      health: { checks: [databaseCheck(db)], websocket },
+      health: { checks: [databaseCheck(db), cacheCheck(engines.cache)], websocket },
       metrics,
+      tracing,
       log,
       version: VERSION,
     });

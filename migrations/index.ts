@@ -8,6 +8,8 @@ import { identity } from './0006-identity';
 import { idempotency } from './0007-idempotency';
 import { eventLog } from './0008-event-log';
 import { ingest } from './0009-ingest';
+import { leases } from './0010-leases';
+import { outboxTrace } from './0011-outbox-trace';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -26,4 +28,6 @@ export const MIGRATIONS: readonly Migration[] = [
   idempotency,
   eventLog,
   ingest,
+  leases,
+  outboxTrace,
 ];

@@ -1,0 +1,40 @@
+import type { Queryable } from '../postgres/port';
+
+/** The lease was lost, or its time ran out; nothing more may be done under it. */
+export class LeaseLost extends Error {
+  constructor(readonly lease: string) {
+    super(`lease ${lease} is lost`);
+    this.name = 'LeaseLost';
+  }
+}
+
+/** The right to do one piece of work, held by one process at a time. */
+export interface Lease {
+  readonly name: string;
+  /** Greater with each new holder. */
+  readonly token: number;
+  /** Aborted as soon as the lease may have been lost, and when the campaign is stopped. */
+  readonly signal: AbortSignal;
+  /**
+   * To be called in the transaction of an effect: until that transaction ends nobody else can take the lease, so a holder that was away
+   * (paused, cut off) cannot write beside its successor.
+   * @throws LeaseLost
+   */
+  fence(tx: Queryable): Promise<void>;
+}
+
+export interface Campaign {
+  /** Aborts the work in hand, waits for it, and gives the lease up at once. */
+  stop(): Promise<void>;
+}
+
+/** Work that exactly one of many processes should do. */
+export interface Leases {
+  /**
+   * Runs `work` whenever this process holds the lease, from now until stopped. `work` should last until its signal is aborted; when it
+   * returns or throws earlier the lease is given up, and campaigned for again after a pause.
+   */
+  campaign(name: string, work: (lease: Lease) => Promise<void>): Campaign;
+  /** Stops all campaigns. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../log/port';
+import type { Metrics } from '../metrics/port';
+import type { RedisLink } from '../redis/connection';
+import { createLocalRelay } from './local';
+import type { Relay } from './port';
+
+export interface RedisRelayOptions {
+  publisher: RedisLink;
+  /** A link of its own: in subscriber mode a connection takes no other commands. */
+  subscriber: RedisLink;
+  /** Before every name in Redis, so that several installations may share one server. */
+  prefix: string;
+  log: Logger;
+  metrics: Metrics;
+}
+
+/** Subscriptions that the server refused (an ACL, a server still loading) are asked for again. */
+const RECONCILE_MS = 5_000;
+
+/**
+ * The relay across nodes, over Redis pub/sub. Subscribers of the publishing node hear a message at once and once, whatever Redis does: it is
+ * handed to them in this process, and the copy that comes back is told apart by its node. While Redis is away the other nodes miss what
+ * is published (the port promises at most once); each such message is counted in `lumio_relay_lost_total`. Subscriptions are made again
+ * by themselves on every new connection. `publish` resolves when Redis has the message, or has had its time.
+ */
+export function createRedisRelay(options: RedisRelayOptions): Relay {
+  const { publisher, subscriber, log } = options;
+  const local = createLocalRelay({ log });
+  const node = randomUUID();
+  const channel_prefix = `${options.prefix}relay:`;
+  const lost = options.metrics.counter(
+    'lumio_relay_lost_total',
+    'Relay messages that may not have reached other nodes',
+  );
+  lost.inc(0);
+  /** Topic to its number of subscriptions on this node. */
+  const wanted = new Map<string, number>();
+  /** Topics that this connection has asked Redis for. */
+  const asked = new Set<string>();
+  let closed = false;
+
+  function reconcile(): void {
+    if (closed || !subscriber.usable()) return;
+    for (const topic of wanted.keys()) {
+      if (asked.has(topic)) continue;
+      asked.add(topic);
+      subscriber.client.subscribe(channel_prefix + topic).catch((error: unknown) => {
+        asked.delete(topic);
+        log.debug({ err: error, topic }, 'a relay subscription failed; it is tried again');
+      });
+    }
+  }
+  function release(topic: string): void {
+    if (!asked.delete(topic) || !subscriber.usable()) return;
+    subscriber.client.unsubscribe(channel_prefix + topic).catch((error: unknown) => {
+      // Messages of a topic without subscribers end in this process; nothing is wrong but their bytes.
+      log.debug({ err: error, topic }, 'a relay subscription could not be ended');
+    });
+  }
+
+  const ends = [
+    subscriber.onReady(() => {
+      asked.clear();
+      reconcile();
+    }),
+    subscriber.onLost(() => asked.clear()),
+  ];
+  subscriber.client.on('message', (channel: string, text: string) => {
+    if (closed || !channel.startsWith(channel_prefix)) return;
+    const end = text.indexOf('\n');
+    if (end < 0 || text.slice(0, end) === node) return;
+    local
+      .publish(channel.slice(channel_prefix.length), text.slice(end + 1))
+      .catch((error: unknown) => log.error({ err: error, channel }, 'a relay message could not be handed on'));
+  });
+  const timer = setInterval(reconcile, RECONCILE_MS);
+  timer.unref();
+
+  return {
+    async publish(topic, message) {
+      await local.publish(topic, message);
+      try {
+        await publisher.client.publish(channel_prefix + topic, `${node}\n${message}`);
+      } catch (error) {
+        lost.inc();
+        log.debug({ err: error, topic }, 'a relay message may not have reached other nodes');
+      }
+    },
+    subscribe(topic, handler) {
+      const end = local.subscribe(topic, handler);
+      wanted.set(topic, (wanted.get(topic) ?? 0) + 1);
+      reconcile();
+      let ended = false;
+      return () => {
+        if (ended) return;
+        ended = true;
+        end();
+        const left = (wanted.get(topic) ?? 1) - 1;
+        if (left > 0) wanted.set(topic, left);
+        else {
+          wanted.delete(topic);
+          release(topic);
+        }
+      };
+    },
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      for (const end of ends) end();
+      await local.close();
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import type { RateLimits } from '../../engines/rate-limits/port';
+
+export interface RateLimitsFixture {
+  /** Two nodes: the same object twice where the engine is in-process. */
+  a: RateLimits;
+  b: RateLimits;
+  close(): Promise<void>;
+}
+
+/** What every rate-limit adapter keeps. */
+export function rateLimitsContract(name: string, open: () => Promise<RateLimitsFixture>): void {
+  describe(`rate limits: ${name}`, () => {
+    let fixture: RateLimitsFixture;
+    beforeAll(async () => {
+      fixture = await open();
+    });
+    afterAll(() => fixture.close());
+
+    test('exactly the limit passes, over all nodes and at once', async () => {
+      const { a, b } = fixture;
+      const taken = await Promise.all(Array.from({ length: 60 }, (_, i) => (i % 2 ? a : b).take('at-once', 1, 40)));
+      expect(taken.filter((state) => state.allowed)).toHaveLength(40);
+      expect(taken.map((state) => state.remaining).filter((left) => left > 0)).toHaveLength(39);
+      for (const state of taken) {
+        expect(state.limit).toBe(40);
+        expect(state.reset_seconds).toBeGreaterThanOrEqual(1);
+        expect(state.reset_seconds).toBeLessThanOrEqual(60);
+      }
+    });
+
+    test('a request counts by its cost, and buckets are apart', async () => {
+      const { a, b } = fixture;
+      expect(await a.take('cost', 7, 10)).toMatchObject({ allowed: true, remaining: 3 });
+      expect(await b.take('cost', 3, 10)).toMatchObject({ allowed: true, remaining: 0 });
+      expect(await a.take('cost', 1, 10)).toMatchObject({ allowed: false, remaining: 0 });
+      expect(await a.take('another', 1, 10)).toMatchObject({ allowed: true, remaining: 9 });
+    });
+
+    test('one bucket may be asked with another limit, as when a plan changes', async () => {
+      const { a, b } = fixture;
+      await a.take('plan', 5, 5);
+      expect(await b.take('plan', 1, 5)).toMatchObject({ allowed: false });
+      expect(await b.take('plan', 1, 100)).toMatchObject({ allowed: true, limit: 100, remaining: 93 });
+    });
+  });
+}
