@@ -161,7 +161,11 @@ export async function closedLoop(
 }
 
 /** Works through a list, `parallel` at a time. */
-export async function forEach<T>(list: readonly T[], parallel: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function forEach<T>(
+  list: readonly T[],
+  parallel: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   let next = 0;
   const lane = async () => {
     while (next < list.length) await work(list[next++]!);

@@ -5,6 +5,8 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { v7 } from 'uuid';
+import { generateKey } from '../access/keys';
 import { type BenchPostgres, ROOT, treeCpu } from './harness';
 
 /** A program under test, on the system's core. */
@@ -74,7 +76,12 @@ export const startPeer = (name: string, args: readonly string[], env: Record<str
   startProgram(join(ROOT, `dist/bench/peers/${name}.js`), args, env);
 
 /** What runs on the system's core; its output goes to a file, so that nobody has to read it meanwhile. */
-export function spawnOnSystemCore(script: string, args: readonly string[], env: Record<string, string>, output: string) {
+export function spawnOnSystemCore(
+  script: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  output: string,
+) {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('LUMIO_')));
   const command = cpus().length > 1 ? ['taskset', '-c', '0', process.execPath] : [process.execPath];
   const file = openSync(output, 'w');
@@ -117,4 +124,38 @@ async function readyUrl(child: ChildProcess, output: string): Promise<string> {
   }
   child.kill('SIGKILL');
   throw new Error(`not ready within 60 s:\n${readFileSync(output, 'utf8')}`);
+}
+
+export interface Person {
+  user_id: string;
+  keys: string[];
+}
+
+/** People with five personal keys each, as members of the demo account: each key may make 1,200 requests a minute. */
+export async function people({ url, credentials }: Lumio, count: number): Promise<Person[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const made: Person[] = [];
+  for (let n = 0; n < count; n += 1) {
+    const user_id = v7();
+    const keys = Array.from({ length: 5 }, () => generateKey('user_api_key'));
+    await client.query(
+      `insert into account_members select account_id, $1, $2, role_id, joined_at from account_members where user_id = $3`,
+      [user_id, v7(), credentials.user_id],
+    );
+    await client.query(`insert into users select $1, display_name, avatar_url, created_at from users where id = $2`, [
+      user_id,
+      credentials.user_id,
+    ]);
+    for (const { hash, prefix } of keys) {
+      await client.query(
+        `insert into api_keys select $1, account_id, $2, $3, $4, 'Stream deck', permissions, created_at, null
+         from api_keys where user_id = $5 limit 1`,
+        [v7(), user_id, hash, prefix, credentials.user_id],
+      );
+    }
+    made.push({ user_id, keys: keys.map(({ key }) => key) });
+  }
+  await client.end();
+  return made;
 }

@@ -126,7 +126,7 @@ async function twoPhases(lumio: Lumio, post: (id: string) => Promise<void>, coun
   await client.connect();
   const { rows } = await client.query(
     `select count(*) filter (where n <> 1)::int as wrong, count(*)::int as asked from (
-       select id, (select count(*) from platform_event_logs l where l.external_id = 'trovo:' || id) as n from unnest($1::text[]) as id) each`,
+       select (select count(*) from platform_event_logs l where l.external_id = 'trovo:' || wanted) as n from unnest($1::text[]) wanted) each`,
     [ids],
   );
   await client.end();

@@ -1,0 +1,69 @@
+import { createAccessChanges } from '../../access/changes';
+import { createFeatureFlags } from '../../access/features';
+import { createCallerResolver } from '../../access/resolve';
+import { createRevocationTail } from '../../access/revocations';
+import { createTokens } from '../../access/tokens';
+import { createApi } from '../../api/server';
+import { openEngines } from '../../bin/engines';
+import { readSettings } from '../../bin/read-settings';
+import { createServices } from '../../bin/services';
+import { createLog } from '../../engines/log/pino';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { createReadModels } from '../../projections/read-models';
+import { SAMPLE_OPERATIONS } from './graphql-sample';
+
+/** Lumio's front door with everything it does for a request, over the sample operations instead of the product's. */
+async function main(): Promise<void> {
+  const settings = readSettings();
+  const { log } = createLog(settings.log_level);
+  const metrics = createPrometheusMetrics({});
+  const engines = await openEngines({ settings, log, metrics, onLost: (reason) => log.error({ reason }, 'lost') });
+  const { db, relay, events, broker, wakeups } = engines;
+  const tokens = await createTokens({ db, secrets: engines.secrets });
+  const features = createFeatureFlags({ db });
+  const resolver = createCallerResolver({ db, tokens, log, system_keys: settings.auth.system_keys });
+  const tail = createRevocationTail({ db, log });
+  const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
+  const read_models = createReadModels({ db, events, broker, wakeups });
+  const services = createServices({ settings, engines, read_models, features, tokens, access });
+  const api = await createApi({
+    settings,
+    operations: SAMPLE_OPERATIONS,
+    services,
+    resolveCaller: async ({ headers, ip }) => {
+      const account = headers['x-lumio-account'];
+      const { caller } = await resolver.resolve({
+        authorization: headers.authorization,
+        query_token: undefined,
+        cookie: headers.cookie,
+        on_upgrade: false,
+        account_header: Array.isArray(account) ? account[0] : account,
+        ip,
+        now: Date.now(),
+      });
+      return caller;
+    },
+    rate_limits: engines.rate_limits,
+    webhooks: [],
+    health: { checks: [], websocket: () => ({ sessions: 0, channels: 0 }) },
+    metrics,
+    log,
+    version: '0',
+  });
+  process.stdout.write(`lumio ready at ${await api.listen()}\n`);
+  process.once('SIGTERM', () => {
+    const close = async () => {
+      await api.close();
+      tail.stop();
+      await access.close();
+      await resolver.close();
+      await engines.close();
+    };
+    close().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  });
+}
+
+void main();
