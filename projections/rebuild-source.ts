@@ -1,4 +1,4 @@
-import type { Broker, BrokerRecord } from '../engines/broker/port';
+import { OffsetOutOfRange, type Broker, type BrokerRecord } from '../engines/broker/port';
 import type { EventStore } from '../engines/event-store/port';
 import type { RecordLog } from '../engines/records/port';
 import { BEGINNING, isEventProjection, isRecordProjection } from './checkpoints';
@@ -22,12 +22,11 @@ export interface SourceDeps {
   readArchived?: ReadArchived;
 }
 
-/** The earliest records are gone: a rebuild would silently lose them. */
+/** The earliest records are gone: a rebuild or replay would silently lose them. */
 export class HistoryGone extends Error {
   constructor(topic: string, partition: number, earliest: number) {
     super(
-      `cannot rebuild: ${topic}/${partition} begins at ${earliest}, records before it are gone from the topic ` +
-        `and no archive is configured to read them from`,
+      `${topic}/${partition} begins at ${earliest}: records before it are gone from the topic, and no archive holds all of them`,
     );
     this.name = 'HistoryGone';
   }
@@ -53,19 +52,43 @@ export interface RebuildSource {
   read(partition: number, after: string | undefined, to: string, batch: number): AsyncGenerator<Page, void>;
 }
 
+/**
+ * Records of one partition from `from` to `to` (exclusive): the archive first, then the topic, also when the archiver trims meanwhile.
+ * @throws HistoryGone
+ */
+export async function* readStored(
+  { broker, readArchived }: Pick<SourceDeps, 'broker' | 'readArchived'>,
+  topic: string,
+  partition: number,
+  from: number,
+  to: number,
+): AsyncGenerator<BrokerRecord[]> {
+  let at = from;
+  while (at < to) {
+    const earliest = (await broker.bounds(topic)).get(partition)?.earliest ?? 0;
+    if (at < earliest) {
+      if (!readArchived) throw new HistoryGone(topic, partition, earliest);
+      const end = Math.min(to, earliest);
+      yield* readArchived(topic, partition, at, end);
+      at = end;
+      continue;
+    }
+    try {
+      for await (const some of broker.read(topic, partition, at, to)) {
+        yield some;
+        at = some[some.length - 1]!.offset + 1;
+      }
+      return;
+    } catch (error) {
+      // Trimmed since the bounds were read: the archive has it by now.
+      if (!(error instanceof OffsetOutOfRange) || !readArchived || at >= error.bounds.earliest) throw error;
+    }
+  }
+}
+
 function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps): RebuildSource {
   if (!isRecordProjection(p)) throw new Error(`projection ${p.name} does not read a topic`);
   const { topic } = p.from;
-
-  async function* stored(partition: number, from: number, to: number): AsyncGenerator<BrokerRecord[]> {
-    if (from >= to) return;
-    const earliest = (await broker.bounds(topic)).get(partition)?.earliest ?? 0;
-    if (from < earliest) {
-      if (!readArchived) throw new HistoryGone(topic, partition, earliest);
-      yield* readArchived(topic, partition, from, Math.min(to, earliest));
-    }
-    if (to > earliest) yield* broker.read(topic, partition, Math.max(from, earliest), to);
-  }
 
   return {
     engine: broker.id,
@@ -94,7 +117,7 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
           next: String(taken.at(-1)!.offset + 1),
         };
       };
-      for await (const some of stored(partition, Number(after ?? 0), Number(to))) {
+      for await (const some of readStored({ broker, readArchived }, topic, partition, Number(after ?? 0), Number(to))) {
         held = held.length === 0 ? some : held.concat(some);
         while (held.length >= batch) {
           const full = held.slice(0, batch);

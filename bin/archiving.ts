@@ -1,0 +1,41 @@
+import type { Settings } from '../access/settings';
+import { TOPICS } from '../domain/records';
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import { createArchiver } from '../projections/archive';
+import type { Engines } from './engines';
+import { PROJECTIONS } from './projections';
+import type { Chore } from './worker';
+
+const HOUR_MS = 3_600_000;
+
+/** The archiver over the engines, for every topic. */
+export function archiverOf(
+  { archive }: Pick<Settings, 'archive'>,
+  engines: Pick<Engines, 'db' | 'broker' | 'blobs'>,
+  log: Logger,
+  metrics: Metrics,
+  onProgress?: (records: number) => void,
+): ReturnType<typeof createArchiver> {
+  const { db, broker, blobs } = engines;
+  const topics = Object.values(TOPICS);
+  const { after: after_ms, trim } = archive;
+  return createArchiver({
+    db,
+    broker,
+    blobs,
+    projections: PROJECTIONS,
+    topics,
+    log,
+    metrics,
+    after_ms,
+    trim,
+    onProgress,
+  });
+}
+
+/** The archiver as a chore: one process of all does it, each hour. */
+export function archiving(settings: Settings, engines: Engines, log: Logger, metrics: Metrics): Chore {
+  const archiver = archiverOf(settings, engines, log, metrics);
+  return { name: 'archive', every_ms: HOUR_MS, run: async () => (await archiver.run()).records };
+}
