@@ -77,6 +77,15 @@ export const SettingsSchema = z.strictObject({
       url: z.string().optional(),
     })
     .prefault({}),
+  archive: z
+    .strictObject({
+      /** Moves records older than `archive.after` from the topics to the blob store. */
+      enabled: flag.default(false),
+      after: duration('30d'),
+      /** Whether what is archived, and applied by every projection, leaves the topic. Off: the topics keep everything as well. */
+      trim: flag.default(false),
+    })
+    .prefault({}),
   secrets: z
     .strictObject({
       /** `id:base64 of 32 bytes`, several by commas, the first one writes. */
@@ -123,6 +132,8 @@ export const SettingsSchema = z.strictObject({
     .strictObject({
       /** OTLP/HTTP endpoint; absent: no export. */
       otlp_url: z.url().optional(),
+      /** Share of the traces that begin here that is kept; a caller's own `traceparent` decides for itself. */
+      sample_ratio: z.coerce.number().min(0).max(1).default(1),
     })
     .prefault({}),
 });

@@ -2,17 +2,21 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Settings } from '../access/settings';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
+import type { Tracing } from '../engines/tracing/port';
 import type { Limiter } from './rate-limit';
-import { contextOf, correlationId, type ResolveCaller } from './request-state';
+import { contextOf, correlationId, logFacts, type ResolveCaller, traceparentOf } from './request-state';
 
 export interface HttpHookOptions {
   settings: Settings;
   log: Logger;
   metrics: Metrics;
+  tracing: Tracing;
   limiter: Limiter;
   resolveCaller: ResolveCaller;
 }
 
+/** Asked every few seconds by every load balancer: their spans would bury all others. */
+const PROBES: ReadonlySet<string> = new Set(['/v1', '/v1/health']);
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const ALLOWED_HEADERS =
   'authorization, content-type, idempotency-key, traceparent, x-correlation-id, x-lumio-account, x-share-password';
@@ -20,8 +24,12 @@ const EXPOSED_HEADERS =
   'idempotency-replayed, retry-after, x-correlation-id, x-lumio-read-model, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
 
 /** What happens around every request: correlation id, headers, CORS, caller, rate limit; afterwards metrics and the log line. */
-export function createHttpHooks(options: HttpHookOptions): { install(app: FastifyInstance): void } {
-  const { settings, log, limiter, resolveCaller } = options;
+export function createHttpHooks(options: HttpHookOptions): {
+  install(app: FastifyInstance): void;
+  /** From now on each answer ends its connection: a client's next request then goes elsewhere instead of into a closing socket. */
+  drain(): void;
+} {
+  const { settings, log, tracing, limiter, resolveCaller } = options;
   const requests = options.metrics.counter('http_requests_total', 'HTTP requests', ['method', 'route', 'status']);
   const durations = options.metrics.histogram(
     'http_request_duration_seconds',
@@ -91,9 +99,19 @@ export function createHttpHooks(options: HttpHookOptions): { install(app: Fastif
   }
 
   return {
+    drain: () => void (headers.connection = 'close'),
     install(app) {
       app.addHook('onRequest', (request, reply, done) => {
         request.correlation_id = correlationId(request);
+        if (tracing.on && !PROBES.has(request.routeOptions.url ?? '')) {
+          const { method } = request;
+          const route = request.routeOptions.url ?? 'unmatched';
+          request.span = tracing.start(`HTTP ${method} ${route}`, {
+            kind: 'server',
+            parent: traceparentOf(request),
+            attributes: { 'http.request.method': method, 'http.route': route },
+          });
+        }
         void reply.headers(headers).header('x-correlation-id', request.correlation_id);
         if (cors(request, reply)) return;
         const limit = request.routeOptions.config.limit;
@@ -112,7 +130,14 @@ export function createHttpHooks(options: HttpHookOptions): { install(app: Fastif
         const seconds = reply.elapsedTime / 1000;
         requests.inc(1, labels);
         durations.observe(seconds, labels);
-        const facts = { ...labels, ms: Math.round(seconds * 1e4) / 10, correlation_id: request.correlation_id };
+        if (request.span) {
+          request.span.set({
+            'http.response.status_code': reply.statusCode,
+            'lumio.correlation_id': request.correlation_id,
+          });
+          request.span.end(reply.statusCode >= 500 ? `status ${reply.statusCode}` : undefined);
+        }
+        const facts = { ...labels, ms: Math.round(seconds * 1e4) / 10, ...logFacts(request) };
         if (reply.statusCode >= 500) log.warn(facts, 'request failed');
         else if (reply.statusCode >= 400 || request.method !== 'GET') log.info(facts, 'request');
         else log.debug(facts, 'request');

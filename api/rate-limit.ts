@@ -4,6 +4,7 @@ import { ApiError } from '../domain/errors';
 import type { Logger } from '../engines/log/port';
 import type { Counter } from '../engines/metrics/port';
 import type { RateLimits, RateLimitState } from '../engines/rate-limits/port';
+import { logFacts } from './request-state';
 
 export const RATE_LIMIT_MESSAGE = 'Rate limit exceeded';
 
@@ -23,7 +24,7 @@ export function createLimiter(limits: RateLimits, log: Logger, failures: Counter
       } catch (error) {
         // A limiter that is away must not take the service with it: requests pass, and an alarm can watch the counter.
         failures.inc();
-        log.warn({ error }, 'the rate limiter did not answer');
+        log.warn({ error, ...logFacts(reply.request) }, 'the rate limiter did not answer');
         return;
       }
       void reply.headers({

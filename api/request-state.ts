@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller, RequestContext } from '../access/caller';
+import { type Span, traceIdOf } from '../engines/tracing/port';
 
 /** What the credential resolver is shown of a request. */
 export interface CredentialSource {
@@ -26,6 +27,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     state: RequestState | null;
     correlation_id: string;
+    /** Null while tracing is off. */
+    span: Span | null;
   }
   interface FastifyContextConfig {
     /** `exempt`: no caller is resolved and no limit counted; `own`: the handler counts for itself. Default: one unit. */
@@ -48,11 +51,23 @@ export function correlationId(request: FastifyRequest): string {
   return PROCESS_ID + made.toString(16).padStart(8, '0');
 }
 
+/** The caller's own traceparent, when it is one. */
+export function traceparentOf(request: FastifyRequest): string | null {
+  const given = request.headers.traceparent;
+  return typeof given === 'string' && TRACEPARENT.test(given) ? given : null;
+}
+
+/** What every log line of a request carries. */
+export function logFacts(request: FastifyRequest): { correlation_id: string; trace_id?: string } {
+  const { correlation_id } = request;
+  const trace_id = traceIdOf(request.span?.traceparent ?? traceparentOf(request));
+  return trace_id === undefined ? { correlation_id } : { correlation_id, trace_id };
+}
+
 export function contextOf(request: FastifyRequest): RequestContext {
-  const trace = request.headers.traceparent;
   return {
     correlation_id: request.correlation_id,
-    trace: typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : null,
+    trace: request.span?.traceparent ?? traceparentOf(request),
     ip: request.ip,
     now: Date.now(),
     idempotency_seed: null,
@@ -70,13 +85,17 @@ export function sendContextHeaders(reply: FastifyReply, context: RequestContext)
   if (context.response_headers) void reply.headers(context.response_headers);
 }
 
-const failedIn = new WeakMap<object, string>();
+const failedIn = new WeakMap<object, RequestContext>();
 
 /** Remembers which request an error came from: Apollo formats errors without saying. */
 export function blame(error: unknown, context: RequestContext): void {
-  if (typeof error === 'object' && error !== null) failedIn.set(error, context.correlation_id);
+  if (typeof error === 'object' && error !== null) failedIn.set(error, context);
 }
 
-export function correlationOf(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null ? failedIn.get(error) : undefined;
+/** What every log line of a request carries, for an error that was blamed on one. */
+export function logFactsOf(error: unknown): { correlation_id?: string; trace_id?: string } {
+  const context = typeof error === 'object' && error !== null ? failedIn.get(error) : undefined;
+  if (!context) return {};
+  const trace_id = traceIdOf(context.trace);
+  return { correlation_id: context.correlation_id, ...(trace_id !== undefined && { trace_id }) };
 }

@@ -1,12 +1,13 @@
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import type { AddressInfo } from 'node:net';
-import type { Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import type { Settings } from '../access/settings';
 import { ApiError } from '../domain/errors';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
+import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { RateLimits } from '../engines/rate-limits/port';
 import { registerDocs } from './docs';
 import { restBody, toFailure } from './errors';
@@ -20,7 +21,7 @@ import { prepare } from './invoke';
 import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
 import { openApiDocument } from './openapi';
 import { createLimiter } from './rate-limit';
-import type { ResolveCaller } from './request-state';
+import { logFacts, type ResolveCaller } from './request-state';
 import { JSON_TYPE, registerRest } from './rest';
 import { registerWebhooks, type WebhookRoute } from './webhooks';
 
@@ -33,6 +34,8 @@ export interface ApiDeps {
   webhooks: readonly WebhookRoute[];
   health: { checks: readonly HealthCheck[]; websocket(): { sessions: number; channels: number } };
   metrics: Metrics;
+  /** Default: off. */
+  tracing?: Tracing;
   log: Logger;
   version: string;
   graphql?: { limits?: Partial<GraphqlLimits> };
@@ -66,6 +69,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   });
   app.decorateRequest('state', null);
   app.decorateRequest('correlation_id', '');
+  app.decorateRequest('span', null);
 
   const limiter = createLimiter(
     deps.rate_limits,
@@ -75,7 +79,14 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       'Requests let through because the rate limiter did not answer',
     ),
   );
-  const hooks = createHttpHooks({ settings, log, metrics, limiter, resolveCaller: deps.resolveCaller });
+  const hooks = createHttpHooks({
+    settings,
+    log,
+    metrics,
+    tracing: deps.tracing ?? NO_TRACING,
+    limiter,
+    resolveCaller: deps.resolveCaller,
+  });
   hooks.install(app);
   acceptJson(app);
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
@@ -113,7 +124,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     const failure = toFailure(error);
     if (failure.hidden) {
       log.error(
-        { error, correlation_id: request.correlation_id, method: request.method, route: request.routeOptions?.url },
+        { error, ...logFacts(request), method: request.method, route: request.routeOptions?.url },
         'a request failed',
       );
     }
@@ -132,11 +143,24 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       return `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`;
     },
     async close() {
+      hooks.drain();
+      // The HTTP server's own close would at once cut connections whose request is still on its way.
+      NetServer.prototype.close.call(app.server);
+      const deadline = Date.now() + DRAIN_MS;
+      while (Date.now() < deadline && (await openConnections(app)) > 0) await sleep(10);
       await app.close();
       for (const stop of stops) await stop();
     },
   };
 }
+
+/** Kept-alive connections get this long to ask once more and be told that they end; those that ask nothing are then cut. */
+const DRAIN_MS = 250;
+
+const openConnections = (app: FastifyInstance): Promise<number> =>
+  new Promise((count, fail) =>
+    app.server.getConnections((error, connections) => (error ? fail(error) : count(connections))),
+  );
 
 /** Bodies are JSON and nothing else; Fastify's own parser would let NUL, huge numbers and deep nesting through. */
 function acceptJson(app: FastifyInstance): void {

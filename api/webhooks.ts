@@ -4,7 +4,7 @@ import { ApiError } from '../domain/errors';
 import { toFailure } from './errors';
 import { MAX_BODY_BYTES } from './json-body';
 import type { Limiter } from './rate-limit';
-import { contextOf, type ResolveCaller } from './request-state';
+import { contextOf, logFacts, type ResolveCaller } from './request-state';
 
 /** One inbound webhook of a vendor, as the ingest room declares it. */
 export interface WebhookRoute {
@@ -20,6 +20,8 @@ export interface WebhookRoute {
     ip: string;
     /** W3C traceparent, or null. */
     trace: string | null;
+    /** For log lines: `correlation_id`, and `trace_id` while tracing is on. */
+    log_facts?: Readonly<Record<string, string>>;
     params?: Readonly<Record<string, string>>;
   }): Promise<{ status: number; body?: string; content_type?: string; headers?: Record<string, string> }>;
 }
@@ -60,6 +62,7 @@ export async function registerWebhooks(
             received_at: Date.now(),
             ip: request.ip,
             trace: contextOf(request).trace,
+            log_facts: logFacts(request),
             params: request.params as Record<string, string>,
           }).catch(async (error: unknown) => {
             if (error instanceof ApiError && refused(error.status)) await countRefusal();

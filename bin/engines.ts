@@ -1,6 +1,9 @@
+import { join } from 'node:path';
 import type { Settings } from '../access/settings';
 import { TOPICS } from '../domain/records';
 import { SERVICE } from '../domain/vendors';
+import { openBlobs } from '../engines/blobs/open';
+import type { Blobs } from '../engines/blobs/port';
 import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
@@ -43,6 +46,7 @@ export interface Engines {
   events: EventStore;
   broker: Broker;
   records: RecordLog;
+  blobs: Blobs;
   subject_keys: SubjectKeys;
   secrets: SecretBox;
   relay: Relay;
@@ -114,6 +118,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const { relay, cache, rate_limits, presence } = opened(
     await openShared({ settings, installation: installation.id, log, metrics }),
   );
+  const blobs = opened(await openBlobs(settings.blobs.url ?? join(settings.data_dir, 'blobs')));
   const leases = opened(createPostgresLeases({ db: log_db, log }));
   return {
     db,
@@ -122,6 +127,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     events,
     broker,
     records,
+    blobs,
     subject_keys,
     secrets: createSecretBox(master_keys),
     relay,
@@ -139,7 +145,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
 async function openTracing({ tracing }: Settings): Promise<Tracing> {
   const { otlp_url, sample_ratio } = tracing;
   if (otlp_url === undefined) return NO_TRACING;
-  const { createOpenTelemetryTracing } = await import('../engines/tracing/opentelemetry');
+  const { createOpenTelemetryTracing } = await import('../engines/tracing/opentelemetry.js');
   return createOpenTelemetryTracing({ otlp_url, service: SERVICE, version: VERSION, sample_ratio });
 }
 

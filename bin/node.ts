@@ -21,6 +21,7 @@ import { createProjectionRuntime } from '../projections/runtime';
 import { createRealtime, type Realtime } from '../realtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
+import { archiving } from './archiving';
 import { type Engines, openEngines } from './engines';
 import { cacheCheck, databaseCheck } from './health';
 import { OPERATIONS } from './operations';
@@ -103,6 +104,15 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await runtime?.start();
     stops.push(() => runtime?.stop());
 
+    if (has('projector') && settings.archive.enabled) {
+      const archiver = createWorker({
+        leases: engines.leases,
+        chores: [archiving(settings, engines, log, metrics)],
+        log,
+        metrics,
+      });
+      stops.push(() => archiver.stop());
+    }
     if (has('worker')) {
       const worker = createWorker({ leases: engines.leases, chores: sweeps(db), log, metrics });
       stops.push(() => worker.stop());

@@ -17,6 +17,8 @@ export interface WebhookRequest {
   ip: string;
   /** W3C traceparent. */
   trace?: string | null;
+  /** For log lines: `correlation_id`, and `trace_id` while tracing is on. */
+  log_facts?: Readonly<Record<string, string>>;
 }
 
 export interface WebhookAnswer {

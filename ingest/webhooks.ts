@@ -117,7 +117,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
         throw error;
       }
       // neither stored nor parked: the vendor keeps it and delivers again
-      log.error({ vendor: vendor.vendor, err: error }, 'webhook delivery could not be stored');
+      log.error({ vendor: vendor.vendor, err: error, ...request.log_facts }, 'webhook delivery could not be stored');
       throw new ApiError('DATABASE_ERROR', 'webhook delivery could not be stored', {
         status: 503,
         retry_after_seconds: RETRY_AFTER_SECONDS,
@@ -135,18 +135,23 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
       await vendor.verify(request, connections, now());
     } catch (error) {
       if (error instanceof ApiError) {
-        remark('warn', { vendor: vendor.vendor, ip: request.ip, reason: error.message }, 'webhook refused');
+        const { ip, log_facts } = request;
+        remark('warn', { vendor: vendor.vendor, ip, reason: error.message, ...log_facts }, 'webhook refused');
       }
       throw error;
     }
     const delivery = toDelivery(request.headers, request.raw_body, request.received_at);
-    const read = normalise(vendor, delivery);
+    const read = normalise(vendor, delivery, request);
     const outcome = read.kind === 'ok' ? await store(read.records, request.received_at, request.trace ?? null) : read;
     switch (outcome.kind) {
       case 'stored':
         return 'stored';
       case 'skip':
-        remark('info', { vendor: vendor.vendor, reason: outcome.reason, detail: outcome.detail }, 'webhook not kept');
+        remark(
+          'info',
+          { vendor: vendor.vendor, reason: outcome.reason, detail: outcome.detail, ...request.log_facts },
+          'webhook not kept',
+        );
         return outcome.reason;
       case 'refuse':
         throw new ApiError('BAD_REQUEST', outcome.message);
@@ -163,18 +168,18 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
           trace,
           received_at,
         });
-        remark('warn', { vendor: vendor.vendor, reason, detail }, 'webhook delivery parked');
+        remark('warn', { vendor: vendor.vendor, reason, ...request.log_facts }, 'webhook delivery parked');
         return 'parked';
       }
     }
   }
 
   /** A normaliser that throws met a payload that nobody foresaw: that is a dead letter, not an outage. */
-  function normalise(vendor: WebhookVendor, delivery: ReturnType<typeof toDelivery>): Outcome {
+  function normalise(vendor: WebhookVendor, delivery: ReturnType<typeof toDelivery>, request: WebhookRequest): Outcome {
     try {
       return vendor.normalise(delivery);
     } catch (error) {
-      log.error({ vendor: vendor.vendor, err: error }, 'webhook normaliser failed');
+      log.error({ vendor: vendor.vendor, err: error, ...request.log_facts }, 'webhook normaliser failed');
       return park('normaliser_failed', error instanceof Error ? error.message : 'unknown error');
     }
   }

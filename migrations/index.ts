@@ -10,6 +10,7 @@ import { eventLog } from './0008-event-log';
 import { ingest } from './0009-ingest';
 import { leases } from './0010-leases';
 import { outboxTrace } from './0011-outbox-trace';
+import { archive } from './0012-archive';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ingest,
   leases,
   outboxTrace,
+  archive,
 ];

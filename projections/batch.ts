@@ -11,6 +11,8 @@ export interface Batch {
   /** Records that could not be decoded. */
   undecodable: Parked[];
   moves: Move[];
+  /** See {@link writeOutbox}. */
+  trace?: string | null;
 }
 
 /** Times that a batch is tried again at once after a deadlock or a serialization failure. */
@@ -32,7 +34,7 @@ export async function commitBatch(
     db.transaction(async (tx) => {
       await moveCheckpoints(tx, p, engine, batch.moves, idle_ms);
       const applied = await apply(tx);
-      await writeOutbox(tx, applied.messages);
+      await writeOutbox(tx, applied.messages, batch.trace);
       return applied;
     });
   const mode = { rebuilding: false };

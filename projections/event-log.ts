@@ -84,6 +84,7 @@ export const eventLog = projection({
         channel: eventsChannel(row.account_id),
         event_type: row.type,
         data: eventData({ ...row, created_at }),
+        trace: row.trace,
       });
     }
     return messages;
@@ -99,6 +100,7 @@ interface StorableRow {
   user_id: string | null;
   raw: string;
   created_at: string;
+  trace: string | null;
 }
 
 /** The record with what the table cannot hold made holdable: one odd record must not make its batch fail. */
@@ -112,6 +114,7 @@ function storable(record: LoggedRecord): StorableRow {
     user_id: eventUserId(record.platform, record.raw),
     raw: withoutNul(record.raw),
     created_at: record.occurred_at,
+    trace: record.trace,
   };
 }
 

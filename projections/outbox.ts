@@ -8,8 +8,13 @@ export const OUTBOX_WAKEUP = 'outbox';
  * Stores channel messages in the caller's transaction. It must be the transaction's last statement: from here to the
  * commit one lock orders all projectors, so that outbox ids are in commit order and every channel's `seq` is dense.
  * Returns the newest id; null without messages. Design §7.
+ * `trace` is the traceparent of the batch: null when its messages keep their own, absent when tracing is off and none is stored.
  */
-export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessage[]): Promise<number | null> {
+export async function writeOutbox(
+  tx: Queryable,
+  messages: readonly ChannelMessage[],
+  trace?: string | null,
+): Promise<number | null> {
   if (messages.length === 0) return null;
   const channels: string[] = [];
   const types: string[] = [];
@@ -19,11 +24,15 @@ export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessa
     types.push(message.event_type);
     data.push(message.data);
   }
-  const [row] = await tx.query(
-    'select outbox_write($1, $2, $3) as newest',
-    [textArray(channels), textArray(types), textArray(data)],
-    'outbox_write',
-  );
+  const lists = [textArray(channels), textArray(types), textArray(data)];
+  const [row] =
+    trace === undefined
+      ? await tx.query('select outbox_write($1, $2, $3) as newest', lists, 'outbox_write')
+      : await tx.query(
+          'select outbox_write($1, $2, $3, $4) as newest',
+          [...lists, textArray(messages.map((message) => trace ?? message.trace ?? null))],
+          'outbox_write_traced',
+        );
   return row!.newest;
 }
 

@@ -9,6 +9,8 @@ export interface ChannelMessage {
   event_type: string;
   /** JSON text of `data`. */
   data: string;
+  /** W3C traceparent of the record it came from; kept only while tracing is on. */
+  trace?: string | null;
 }
 
 export type Source = { kind: 'topic'; topic: string } | { kind: 'domain_events'; types: readonly string[] };

@@ -3,6 +3,7 @@ import type { EventStore } from '../engines/event-store/port';
 import type { Logger } from '../engines/log/port';
 import type { Database } from '../engines/postgres/port';
 import type { RecordLog } from '../engines/records/port';
+import { batchOrigin, NO_TRACING, type Span, type Tracing } from '../engines/tracing/port';
 import type { Wakeups } from '../engines/wakeups/port';
 import { commitBatch, type Batch } from './batch';
 import {
@@ -31,6 +32,8 @@ export interface RunnerDeps {
   wakeups: Wakeups;
   log: Logger;
   metrics: RunnerMetrics;
+  /** Default: off. */
+  tracing?: Tracing;
   progress: Progress;
   onFatal?: (error: Error) => void;
   batch_records: number;
@@ -309,7 +312,13 @@ export class Runner {
     if (generation !== this.generation) throw new CheckpointLost(p.name, batch.moves);
     const label = { projection: p.name };
     const started = performance.now();
-    const { messages, parked } = await commitBatch(db, p, engine, batch, this.deps.stall_ms);
+    const span = this.trace(batch);
+    const { messages, parked } = await commitBatch(db, p, engine, batch, this.deps.stall_ms).catch((error: unknown) => {
+      span?.end(error);
+      throw error;
+    });
+    span?.set({ 'lumio.messages': messages.length, 'lumio.parked': parked.length });
+    span?.end();
     metrics.apply_seconds.observe((performance.now() - started) / 1000, label);
     metrics.batch_records.observe(batch.items.length, label);
     metrics.records.inc(batch.items.length, label);
@@ -317,13 +326,24 @@ export class Runner {
     if (isEventProjection(p)) wakeups.notify(CHECKPOINT_WAKEUP);
     if (parked.length > 0) {
       metrics.parked.inc(parked.length, label);
-      const first = parked[0]!;
-      log.error(
-        { ...label, parked: parked.length, reason: first.reason, err: first.error },
-        'records parked as dead letters',
-      );
+      // Why is in the dead letters alone: a data error quotes the data.
+      log.error({ ...label, parked: parked.length, reason: parked[0]!.reason }, 'records parked as dead letters');
     }
     this.advanced(generation, batch.moves, appended_at);
+  }
+
+  /** One span a batch; its messages belong to it when the whole batch is of one trace. */
+  private trace(batch: Batch): Span | undefined {
+    const { tracing = NO_TRACING } = this.deps;
+    if (!tracing.on || batch.items.length === 0) return undefined;
+    const origin = batchOrigin(batch.items.map(traceOf));
+    const span = tracing.start(`project ${this.projection.name}`, {
+      kind: 'consumer',
+      ...origin,
+      attributes: { 'messaging.batch.message_count': batch.items.length },
+    });
+    batch.trace = origin.links ? null : span.traceparent;
+    return span;
   }
 
   private advanced(generation: number, moves: readonly { partition: number; to: string }[], at: string | null): void {
@@ -366,3 +386,6 @@ export class Runner {
     if (still_ms >= stall_ms) this.interrupt(new Stalled(p.name, Math.round(still_ms)));
   }
 }
+
+const traceOf = (item: Item): string | null | undefined =>
+  item.kind === 'record' ? item.record.trace : item.kind === 'event' ? item.event.metadata.traceparent : null;

@@ -5,6 +5,7 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import type { RecordLog } from '../engines/records/port';
+import type { Tracing } from '../engines/tracing/port';
 import type { Wakeups } from '../engines/wakeups/port';
 import { checkEngine, readCheckpoints } from './checkpoints';
 import { countParked } from './dead-letters';
@@ -24,6 +25,8 @@ export interface ProjectionRuntimeDeps {
   wakeups: Wakeups;
   log: Logger;
   metrics: Metrics;
+  /** Default: off. */
+  tracing?: Tracing;
   projections: readonly Projection[];
   /** Told of what no restart can mend: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;

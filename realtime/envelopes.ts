@@ -12,6 +12,8 @@ export interface StoredMessage {
   /** JSON text. */
   data: string;
   created_at: string;
+  /** W3C traceparent of what led to it; null or absent when it was written without tracing. */
+  trace?: string | null;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Span, Tracing } from '../engines/tracing/port';
 import { textFrame } from './frames';
 import { History } from './history';
 import { storedMessageText, type StoredMessage } from './envelopes';
@@ -41,6 +42,8 @@ export class Channel {
   pending_bytes = 0;
   pending_before = 0;
   pending_transient = false;
+  /** Spans of the pending messages; null while none is traced. */
+  pending_spans: Span[] | null = null;
   empty_since = 0;
   gone = false;
   /** Settles when the head is known. */
@@ -67,6 +70,8 @@ export class Channel {
 interface Job {
   members: readonly Subscription[];
   chunk: Chunk;
+  /** End when the job's sessions have it. */
+  spans: Span[] | null;
 }
 
 /** Channels, their subscriptions, and the fan-out: a message is framed once, joined with its neighbours once, and written once per socket. */
@@ -86,6 +91,7 @@ export class Hub {
     private readonly metrics: RealtimeMetrics,
     /** A live subscription got more than its queue holds while its socket still takes bytes: goes on from the history. */
     private readonly fallBack: (subscription: Subscription) => void,
+    private readonly tracing: Tracing,
   ) {}
 
   /** The channel of this name; made when it has none yet (then its head must be read: `seq` is -1). */
@@ -120,9 +126,19 @@ export class Hub {
     }
     const bytes = textFrame(storedMessageText(channel.epoch, message));
     this.queue(channel, bytes, false);
+    if (this.tracing.on && message.trace) this.trace(channel, message.trace);
     channel.seq = message.seq;
     this.history_bytes += channel.history.add(message.seq, bytes, Date.parse(message.created_at));
     if (this.history_bytes > History.BUDGET) this.trimHistories();
+  }
+
+  /** From the tail to the sockets; nobody there, no span. */
+  private trace(channel: Channel, parent: string): void {
+    const subscribers = channel.live().length;
+    if (subscribers === 0) return;
+    const family = channel.name.slice(0, channel.name.indexOf(':'));
+    const attributes = { 'lumio.subscribers': subscribers };
+    (channel.pending_spans ??= []).push(this.tracing.start(`push ${family}`, { kind: 'producer', parent, attributes }));
   }
 
   /** A message that is not stored: to everybody who is there, also those who still read their history. */
@@ -170,7 +186,8 @@ export class Hub {
       before: channel.pending_before,
       transient: channel.pending_transient,
     };
-    this.jobs.push({ members: channel.live(), chunk });
+    this.jobs.push({ members: channel.live(), chunk, spans: channel.pending_spans });
+    channel.pending_spans = null;
   }
 
   private schedule(): void {
@@ -210,6 +227,7 @@ export class Hub {
           return;
         }
       }
+      for (const { spans } of jobs) if (spans !== null) for (const span of spans) span.end();
       this.flushing = false;
       const now = performance.now();
       // Under load half of the loop stays free for reading: the longer a flush took, the longer frames gather.

@@ -1,7 +1,7 @@
 import type { Queryable } from '../engines/postgres/port';
 import type { StoredMessage } from './envelopes';
 
-const COLUMNS = 'id, channel, seq, event_type, data, created_at';
+const COLUMNS = 'id, channel, seq, event_type, data, created_at, trace';
 /** Reads of clients that resume, at most this many at once: a reconnecting crowd must not become the database's load. */
 const CONCURRENT_READS = 4;
 /** How long a client may be held up by a database that does not answer. */

@@ -11,11 +11,12 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Relay } from '../engines/relay/port';
+import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { Wakeups } from '../engines/wakeups/port';
 import { pongFrame } from './frames';
 import { Gates, type GateDeps } from './gates';
 import { Heartbeat, type StillValid, type Windows } from './heartbeat';
-import { Hub } from './hub';
+import { Hub, type Subscription } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import { LIVE_TOPIC, Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
@@ -45,6 +46,8 @@ export interface RealtimeDeps extends GateDeps {
   version: string;
   log: Logger;
   metrics: Metrics;
+  /** Default: off. */
+  tracing?: Tracing;
   /** Other windows than the spec's 30 s, for tests that would have to wait for them. */
   windows?: Windows;
 }
@@ -96,7 +99,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const sessions = new Map<string, Session>();
   const gates = new Gates(deps);
   const outbox = new Outbox(deps.db, deps.settings.realtime.resume_window);
-  const hub = new Hub(deps.epoch, metrics, (subscription) => subscriptions.fallBack(subscription));
+  const fallBack = (subscription: Subscription) => subscriptions.fallBack(subscription);
+  const hub = new Hub(deps.epoch, metrics, fallBack, deps.tracing ?? NO_TRACING);
   const tail = new Tail({
     outbox,
     wakeups: deps.wakeups,

@@ -12,7 +12,7 @@ import { stringify } from '../../domain/json';
 import type { Logger } from '../../engines/log/port';
 import { toFailure, type Failure } from '../errors';
 import type { Limiter } from '../rate-limit';
-import { correlationOf, sendContextHeaders, stateOf, type RequestState } from '../request-state';
+import { logFacts, logFactsOf, sendContextHeaders, stateOf, type RequestState } from '../request-state';
 import { JSON_TYPE } from '../rest';
 import { createDocuments, type PreparedDocument } from './documents';
 import { createExecutor } from './executor';
@@ -130,7 +130,7 @@ export async function registerGraphql(
     },
     errorHandler: (error, request, reply) => {
       const failure = toFailure(error);
-      if (failure.hidden) log.error({ error, correlation_id: request.correlation_id }, 'a GraphQL request failed');
+      if (failure.hidden) log.error({ error, ...logFacts(request) }, 'a GraphQL request failed');
       if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
       void reply
         .code(failure.status)
@@ -171,7 +171,7 @@ export async function registerGraphql(
     const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
     if (failure.hidden) {
-      log.error({ error: cause, path: formatted.path, correlation_id: correlationOf(cause) }, 'a GraphQL field failed');
+      log.error({ error: cause, path: formatted.path, ...logFactsOf(cause) }, 'a GraphQL field failed');
     }
     return {
       message: failure.message,

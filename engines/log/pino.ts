@@ -1,5 +1,20 @@
 import pino, { type Logger as Pino } from 'pino';
 import type { Logger } from './port';
+import { loggedError, redact } from './redaction';
+
+/** Names under which nobody should pass anything; what is passed all the same is cut out. */
+const SECRET_FACTS = [
+  'authorization',
+  'cookie',
+  'token',
+  'secret',
+  'password',
+  'key',
+  'raw',
+  'raw_body',
+  'body',
+  'payload',
+];
 
 /** JSON lines on standard output. `correlation_id` and `trace` come with the facts of each line. */
 export function createLog(level: string, base: object = {}): { log: Logger; pino: Pino } {
@@ -8,8 +23,9 @@ export function createLog(level: string, base: object = {}): { log: Logger; pino
     base,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
-    serializers: { error: pino.stdSerializers.err },
-    redact: ['authorization', 'token', 'secret', 'req.headers.authorization', 'req.headers.cookie'],
+    serializers: { error: loggedError, err: loggedError },
+    redact: { paths: SECRET_FACTS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
+    hooks: { streamWrite: redact },
   });
   return { log: wrap(root), pino: root };
 }

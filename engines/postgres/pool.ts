@@ -63,9 +63,9 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  /** Connections open and idle, for metrics. */
-  stats(): { connections: number; idle: number } {
-    return { connections: this.pool.totalCount, idle: this.pool.idleCount };
+  /** Connections open and idle, and callers that wait for one; for metrics. */
+  stats(): { connections: number; idle: number; waiting: number } {
+    return { connections: this.pool.totalCount, idle: this.pool.idleCount, waiting: this.pool.waitingCount };
   }
 
   async close(): Promise<void> {

@@ -10,13 +10,16 @@ export interface RecordLogOptions {
   subject_keys: SubjectKeys;
   /** Default: the schemas of the repository. */
   codec?: EnvelopeCodec;
+  /** Also put a record's traceparent into the broker's headers, for consumers that know nothing of the envelope. Default false. */
+  trace_headers?: boolean;
 }
 
 /**
  * The record log over any broker. `raw` of a record about a person is encrypted under that person's key and bound to the record and the
  * account; when the key is gone it reads as {@link ERASED_RAW}. A failing key store fails the call, it never looks like an erasure.
  */
-export function createRecordLog({ broker, subject_keys, codec = createEnvelopeCodec() }: RecordLogOptions): RecordLog {
+export function createRecordLog(options: RecordLogOptions): RecordLog {
+  const { broker, subject_keys, codec = createEnvelopeCodec(), trace_headers = false } = options;
   return {
     async append(topic: Topic, records: readonly RecordEnvelope[]): Promise<void> {
       const subjects: string[] = [];
@@ -25,7 +28,9 @@ export function createRecordLog({ broker, subject_keys, codec = createEnvelopeCo
       const values = records.map((record) => {
         const key = record.subject ? keys!.get(record.subject)! : undefined;
         const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
-        return { key: record.account_id, value: codec.encode({ ...record, key_id: key?.key_id ?? null, raw }) };
+        const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw });
+        const traced = trace_headers && record.trace !== null;
+        return { key: record.account_id, value, ...(traced && { headers: { traceparent: record.trace! } }) };
       });
       await broker.publish(topic, values);
     },

@@ -1,0 +1,84 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Logger } from '../engines/log/port';
+import type { PrometheusMetrics } from '../engines/metrics/prometheus';
+import type { Database } from '../engines/postgres/port';
+
+export interface ProcessMetricsOptions {
+  metrics: PrometheusMetrics;
+  db: Database;
+  log: Logger;
+  /** How often the database is asked. Default 5 s. */
+  every_ms?: number;
+}
+
+const RESOLUTION_MS = 10;
+
+/** Ages in seconds. A session that sits in a transaction holds back vacuum, and may hold locks that projectors wait for. */
+const SESSIONS = `
+  select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 as oldest,
+         coalesce(max(extract(epoch from clock_timestamp() - state_change))
+           filter (where state like 'idle in transaction%'), 0)::float8 as idle
+  from pg_stat_activity
+  where datname = current_database() and xact_start is not null and pid <> pg_backend_pid() and backend_type = 'client backend'`;
+const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked' group by vendor`;
+
+/** Series that belong to no room: this process's event loop, and what only the database knows. Returns how to stop looking. */
+export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetricsOptions): () => void {
+  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  delay.enable();
+  const lag = metrics.gauge(
+    'lumio_event_loop_lag_seconds',
+    'Delay of the event loop since the last scrape, by quantile (p50, p99, max)',
+    ['quantile'],
+  );
+  metrics.beforeRender(() => {
+    // The histogram counts the timer's own interval as well.
+    const seconds = (nanoseconds: number) => Math.max(0, (nanoseconds || 0) / 1e9 - RESOLUTION_MS / 1000);
+    lag.set(seconds(delay.percentile(50)), { quantile: 'p50' });
+    lag.set(seconds(delay.percentile(99)), { quantile: 'p99' });
+    lag.set(seconds(delay.max), { quantile: 'max' });
+    delay.reset();
+  });
+
+  const oldest = metrics.gauge(
+    'lumio_db_oldest_transaction_seconds',
+    'Age of the oldest open transaction of the database',
+  );
+  const idle = metrics.gauge(
+    'lumio_db_oldest_idle_in_transaction_seconds',
+    'Longest time that a session has sat idle inside a transaction',
+  );
+  const parked = metrics.gauge(
+    'lumio_webhook_dead_letters',
+    'Parked webhook deliveries that wait for a retry or a drop',
+    ['vendor'],
+  );
+  // With the relay in this process nothing can be lost; the series exists all the same, so that one alert fits every installation.
+  metrics.counter('lumio_relay_lost_total', 'Relay messages that may not have reached other nodes').inc(0);
+
+  const vendors = new Set<string>();
+  const look = async () => {
+    const [sessions] = await db.query<{ oldest: number; idle: number }>(SESSIONS);
+    oldest.set(sessions!.oldest);
+    idle.set(sessions!.idle);
+    const rows = await db.query<{ vendor: string; parked: number }>(PARKED);
+    for (const vendor of vendors) parked.set(0, { vendor });
+    for (const row of rows) {
+      vendors.add(row.vendor);
+      parked.set(row.parked, { vendor: row.vendor });
+    }
+  };
+  let looking = false;
+  const timer = setInterval(() => {
+    if (looking) return;
+    looking = true;
+    look()
+      .catch((error: unknown) => log.warn({ err: error }, 'the database could not be asked for its sessions'))
+      .finally(() => (looking = false));
+  }, every_ms);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    delay.disable();
+  };
+}

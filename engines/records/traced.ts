@@ -1,0 +1,29 @@
+import { batchOrigin, traceIdOf, type Tracing } from '../tracing/port';
+import type { RecordLog } from './port';
+
+/** A record log that tells of its appends; their records carry the publish's own traceparent when they are of its trace. Only for tracing that is on. */
+export function tracedRecordLog(log: RecordLog, tracing: Tracing): RecordLog {
+  return {
+    async append(topic, records) {
+      const span = tracing.start(`publish ${topic}`, {
+        kind: 'producer',
+        ...batchOrigin(records.map(({ trace }) => trace)),
+        attributes: { 'messaging.destination.name': topic, 'messaging.batch.message_count': records.length },
+      });
+      const own = traceIdOf(span.traceparent);
+      try {
+        await log.append(
+          topic,
+          records.map((record) =>
+            record.trace === null || traceIdOf(record.trace) === own ? { ...record, trace: span.traceparent } : record,
+          ),
+        );
+        span.end();
+      } catch (error) {
+        span.end(error);
+        throw error;
+      }
+    },
+    decode: (records) => log.decode(records),
+  };
+}
