@@ -222,7 +222,7 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 };
 
-const quiet: Logger = { debug() {}, info() {}, warn() {}, error: console.error, child: () => quiet };
+export const quiet: Logger = { debug() {}, info() {}, warn() {}, error: console.error, child: () => quiet };
 
 /** Keeps a process and its threads to the system's core; the load generator has the others. */
 export function pinToSystemCore(pid: number): void {

@@ -11,8 +11,12 @@ import { createLocalWakeups } from '../engines/wakeups/local';
 const TYPES = ['kick:follower', 'kick:subscribe', 'kick:gift', 'trovo:subscribe', 'trovo:spell', 'twitch:follower'];
 const DAY_MS = 86_400_000;
 
-/** Event number `n` of a lifelike history: about 300 bytes of payload, an external id, one of 500 people, a time within the last 20 days. */
-export function historic(n: number, account_id: string, total: number, now: number): RecordEnvelope {
+/**
+ * Event number `number` of a lifelike history: about 300 bytes of payload, an external id, one of 500 people, a time within the last 20 days.
+ * Every hundredth is the one before it, delivered again.
+ */
+export function historic(number: number, accounts: readonly string[], total: number, now: number): RecordEnvelope {
+  const n = number % 100 === 99 ? number - 1 : number;
   const type = TYPES[n % TYPES.length]!;
   const platform = type.slice(0, type.indexOf(':'));
   const person = 100_000 + (n % 500);
@@ -26,7 +30,7 @@ export function historic(n: number, account_id: string, total: number, now: numb
   });
   return {
     id: v7(),
-    account_id,
+    account_id: accounts[n % accounts.length]!,
     type,
     platform,
     external_id: `${platform}:${n.toString(36).padStart(10, '0')}`,
@@ -52,7 +56,7 @@ export async function appendHistory(
   const now = Date.now();
   for (let n = 0; n < count; n += 1000) {
     const records = Array.from({ length: Math.min(1000, count - n) }, (_, i) =>
-      historic(n + i, accounts[(n + i) % accounts.length]!, count, now),
+      historic(n + i, accounts, count, now),
     );
     await log.append(TOPICS.platform_events, records);
   }
