@@ -32,9 +32,14 @@ export class Meter extends Transform {
   size_bytes = 0;
   private readonly hash: Hash = createHash('sha256');
 
+  constructor(private readonly onBytes?: (size_bytes: number) => void) {
+    super();
+  }
+
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.size_bytes += chunk.length;
     this.hash.update(chunk);
+    this.onBytes?.(this.size_bytes);
     done(null, chunk);
   }
 

@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
+import { z } from 'zod';
+import type { Blobs } from '../blobs/port';
+
+/** A file of a backup. */
+const File = z.object({
+  key: z.string(),
+  size_bytes: z.number(),
+  /** Of the file as it lies there (compressed). */
+  sha256: z.string(),
+});
+
+const Table = z.object({
+  name: z.string(),
+  columns: z.array(z.string()),
+  partitions: z.array(
+    z.object({ name: z.string(), parent: z.string(), bound: z.string(), part_key: z.string().nullable() }),
+  ),
+  rows: z.number(),
+  /** Of the uncompressed rows, in COPY's text format. */
+  content_bytes: z.number(),
+  content_sha256: z.string(),
+  file: File,
+});
+export type BackedUpTable = z.infer<typeof Table>;
+
+export const Manifest = z.object({
+  format: z.literal(1),
+  lumio_version: z.string(),
+  /** RFC 3339 UTC: the snapshot that all tables show. */
+  taken_at: z.string(),
+  installation_id: z.string(),
+  server_version: z.string(),
+  /** Names of the schema's steps. */
+  steps: z.array(z.string()),
+  /** Identities of event store and broker, which checkpoints name. */
+  engines: z.object({ events: z.string(), broker: z.string() }),
+  /** Known text sealed under the master keys: a restore without them is refused before it begins. */
+  probe: z.string(),
+  tables: z.array(Table),
+  sequences: z.array(z.object({ name: z.string(), last_value: z.number().nullable() })),
+  /** Tables that are not in here: derived, of no use elsewhere, or kept apart (subject keys). */
+  left_out: z.array(z.string()),
+  /** What the blob store held, as NDJSON of key, size, hash and type. */
+  blobs: File.extend({ count: z.number(), total_bytes: z.number(), copied: z.boolean() }),
+});
+export type Manifest = z.infer<typeof Manifest>;
+
+export const PROBE_CONTEXT = 'backup-probe';
+export const PROBE_TEXT = 'lumio backup';
+
+/** Where a backup's parts lie; `prefix` is '' or ends in `/`. */
+export const manifestKey = (prefix: string) => `${prefix}manifest.json`;
+export const tableKey = (prefix: string, table: string) => `${prefix}tables/${table}.copy.gz`;
+export const blobListKey = (prefix: string) => `${prefix}blobs.ndjson.gz`;
+export const blobCopyKey = (prefix: string, key: string) =>
+  // A name of its own, since the key's path and ours together may be longer than a key can be.
+  `${prefix}blobs/${createHash('sha256').update(key).digest('hex')}`;
+
+/** @throws Error in one line when there is no backup, or it is of a form that this program does not know */
+export async function readManifest(from: Pick<Blobs, 'get'>, prefix: string): Promise<Manifest> {
+  const content = await from.get(manifestKey(prefix));
+  if (!content) throw new Error('there is no finished backup here: manifest.json is missing');
+  const parsed = Manifest.safeParse(JSON.parse((await buffer(content)).toString()));
+  if (!parsed.success) throw new Error('manifest.json is not of a form that this program knows');
+  return parsed.data;
+}

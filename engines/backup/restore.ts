@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { MIGRATIONS } from '../../migrations';
+import { Meter } from '../blobs/keys';
+import type { Blobs } from '../blobs/port';
+import { migrate } from '../postgres/migrate';
+import { asQueryable } from '../postgres/pool';
+import type { Queryable } from '../postgres/port';
+import type { SecretBox } from '../secrets/port';
+import { ident, readTables } from './catalog';
+import { type BackedUpTable, type Manifest, PROBE_CONTEXT, readManifest } from './manifest';
+
+export interface RestoreOptions {
+  /** An empty database, or one that holds nothing but the schema. */
+  url: string;
+  from: Blobs;
+  prefix: string;
+  secrets: SecretBox;
+  onProgress?: (progress: { done: number; total: number; what: string }) => void;
+}
+
+/** Any number; two restores into one database come one after the other, and the second one finds it filled. */
+const RESTORE_LOCK = 7_070_006;
+
+/**
+ * Fills an empty database from a backup: the schema of the backup's step, all rows in one transaction (a failure leaves it empty),
+ * then the newer steps. The installation keeps its identity, so checkpoints hold; it gets a new realtime epoch, so that clients do not
+ * take new messages for old ones. Derived tables are empty afterwards: the caller rebuilds them.
+ * @throws Error in one line: no backup, unknown steps or master keys, a database in use or not empty, damaged files
+ */
+export async function restoreBackup(options: RestoreOptions): Promise<Manifest> {
+  const manifest = await readManifest(options.from, options.prefix);
+  const known = new Set(MIGRATIONS.map(({ name }) => name));
+  const unknown = manifest.steps.find((step) => !known.has(step));
+  if (unknown)
+    throw new Error(
+      `the backup is of a newer Lumio (${manifest.lumio_version}): this one does not know step ${unknown}`,
+    );
+  checkProbe(options.secrets, manifest);
+  const client = new pg.Client({
+    connectionString: options.url,
+    application_name: 'lumio-restore',
+    options: '-c timezone=UTC -c datestyle=ISO,YMD -c intervalstyle=postgres',
+  });
+  await client.connect();
+  try {
+    const db = asQueryable(client);
+    await db.query('select pg_advisory_lock($1)', [RESTORE_LOCK]);
+    await refuseUsed(db, manifest);
+    await migrate(options.url, manifest.steps);
+    await client.query('begin');
+    await fill(client, options, manifest);
+    await client.query('commit');
+    await client.query('analyze');
+  } finally {
+    await client.end();
+  }
+  await migrate(options.url);
+  return manifest;
+}
+
+function checkProbe(secrets: SecretBox, manifest: Manifest): void {
+  try {
+    secrets.open(manifest.probe, PROBE_CONTEXT);
+  } catch (error) {
+    throw new Error(`secrets.keys does not hold the master keys of the backup: ${(error as Error).message}`);
+  }
+}
+
+async function refuseUsed(db: Queryable, { steps }: Manifest): Promise<void> {
+  const [others] = await db.query(`select count(*)::int as n from pg_stat_activity
+    where datname = current_database() and application_name in ('lumio main', 'lumio projector', 'lumio log') and pid <> pg_backend_pid()`);
+  if (others!.n > 0) throw new Error('a Lumio is running on this database: stop it first');
+  for (const table of ['domain_events', 'broker_records', 'ingested_ids']) {
+    const [there] = await db.query('select to_regclass($1) is not null as yes', [`public.${table}`]);
+    if (!there!.yes) continue;
+    const rows = await db.query(`select 1 from public.${ident(table)} limit 1`);
+    if (rows.length > 0) throw new Error(`the database is not empty (${table} has rows): restore into a new one`);
+  }
+  const [migrated] = await db.query(`select to_regclass('public.schema_migrations') is not null as yes`);
+  if (!migrated!.yes) return;
+  const newer = await db.query('select name from public.schema_migrations where name <> all($1) limit 1', [steps]);
+  if (newer.length > 0) {
+    throw new Error(
+      `the database has step ${newer[0]!.name as string} already, which the backup is older than: restore into a new one`,
+    );
+  }
+}
+
+async function fill(client: pg.Client, options: RestoreOptions, manifest: Manifest): Promise<void> {
+  const db = asQueryable(client);
+  const total = manifest.tables.reduce((sum, { content_bytes }) => sum + content_bytes, 0);
+  let done = 0;
+  // Rows that the schema's steps make (the installation's facts) are in the backup too.
+  const present = (await readTables(db)).map(({ name }) => name).filter((name) => !KEPT.includes(name));
+  await db.query(`truncate ${present.map((name) => `public.${ident(name)}`).join(', ')} cascade`);
+  for (const table of manifest.tables) {
+    if (KEPT.includes(table.name)) continue;
+    if (!present.includes(table.name)) throw new Error(`the schema of the backup's steps has no table ${table.name}`);
+    await makePartitions(db, table);
+    await copyIn(client, options.from, table, (bytes) =>
+      options.onProgress?.({ done: done + bytes, total, what: table.name }),
+    );
+    done += table.content_bytes;
+    options.onProgress?.({ done, total, what: table.name });
+  }
+  for (const { name, last_value } of manifest.sequences) {
+    if (last_value !== null)
+      await db.query('select setval(to_regclass($1), $2)', [`public.${ident(name)}`, last_value]);
+  }
+  await db.query(`update installation set value = $1 where name = 'epoch'`, [randomBytes(4).toString('hex')]);
+  await db.query(
+    `insert into installation (name, value) values ('restored_at', now()::text), ('restored_from', $1)
+     on conflict (name) do update set value = excluded.value`,
+    [manifest.taken_at],
+  );
+}
+
+/** Bookkeeping of the migrations themselves. */
+const KEPT = ['schema_migrations', 'schema_migrations_lock'];
+
+/** Those that were made since the schema's steps: one for each topic, one for each month. */
+async function makePartitions(db: Queryable, { partitions }: BackedUpTable): Promise<void> {
+  for (const { name, parent, bound, part_key } of partitions) {
+    const by = part_key === null ? '' : ` partition by ${part_key}`;
+    await db.query(
+      `create table if not exists public.${ident(name)} partition of public.${ident(parent)} ${bound}${by}`,
+    );
+  }
+}
+
+async function copyIn(
+  client: pg.Client,
+  from: Blobs,
+  table: BackedUpTable,
+  report: (bytes: number) => void,
+): Promise<void> {
+  const content = await from.get(table.file.key);
+  if (!content) throw new Error(`${table.file.key} is missing`);
+  const meter = new Meter(report);
+  const rows = client.query(
+    copyFrom(`copy public.${ident(table.name)} (${table.columns.map(ident).join(', ')}) from stdin`),
+  );
+  await pipeline(content, createGunzip(), meter, rows);
+  if (meter.sha256() !== table.content_sha256)
+    throw new Error(`${table.file.key}: its rows are not those that were backed up`);
+  if (rows.rowCount !== table.rows)
+    throw new Error(`${table.name}: ${rows.rowCount} rows came back instead of ${table.rows}`);
+}

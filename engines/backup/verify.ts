@@ -1,0 +1,76 @@
+import { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { Meter } from '../blobs/keys';
+import type { BlobInfo, Blobs } from '../blobs/port';
+import { blobCopyKey, type Manifest, readManifest } from './manifest';
+
+export interface VerifyOptions {
+  from: Blobs;
+  prefix: string;
+  onProgress?: (progress: { done: number; total: number; what: string }) => void;
+}
+
+/**
+ * Reads the whole backup and holds every file, row count and checksum against the manifest. Returns what is wrong, one line each;
+ * nothing means that it can be restored.
+ * @throws Error when there is no finished backup
+ */
+export async function verifyBackup({
+  from,
+  prefix,
+  onProgress,
+}: VerifyOptions): Promise<{ manifest: Manifest; problems: string[] }> {
+  const manifest = await readManifest(from, prefix);
+  const problems: string[] = [];
+  const total = manifest.tables.reduce((sum, { file }) => sum + file.size_bytes, manifest.blobs.size_bytes);
+  let done = 0;
+  const check = async (what: string, work: () => Promise<string | undefined>) => {
+    try {
+      const problem = await work();
+      if (problem) problems.push(`${what}: ${problem}`);
+    } catch (error) {
+      problems.push(`${what}: ${(error as Error).message}`);
+    }
+  };
+  for (const table of manifest.tables) {
+    await check(table.name, async () => {
+      const { rows, meter } = await readFile(from, table.file.key);
+      if (meter.sha256() !== table.content_sha256) return 'its rows are not those that were backed up';
+      return rows === table.rows ? undefined : `it holds ${rows} rows instead of ${table.rows}`;
+    });
+    done += table.file.size_bytes;
+    onProgress?.({ done, total, what: table.name });
+  }
+  await check('blobs', async () => {
+    let text = '';
+    const { rows } = await readFile(from, manifest.blobs.key, (chunk) => (text += chunk.toString('latin1')));
+    if (rows !== manifest.blobs.count) return `the list holds ${rows} blobs instead of ${manifest.blobs.count}`;
+    if (!manifest.blobs.copied) return undefined;
+    for (const line of Buffer.from(text, 'latin1').toString().split('\n').filter(Boolean)) {
+      const info = JSON.parse(line) as BlobInfo;
+      const copy = await from.head(blobCopyKey(prefix, info.key));
+      if (copy?.sha256 !== info.sha256) return `the copy of ${info.key} is missing or another one`;
+    }
+    return undefined;
+  });
+  onProgress?.({ done: total, total, what: 'blobs' });
+  return { manifest, problems };
+}
+
+async function readFile(from: Blobs, key: string, see: (chunk: Buffer) => void = () => undefined) {
+  const content = await from.get(key);
+  if (!content) throw new Error(`${key} is missing`);
+  const meter = new Meter();
+  let rows = 0;
+  const count = new Writable({
+    write(chunk: Buffer, _encoding, next) {
+      // A line feed inside a value is escaped in both formats.
+      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) rows += 1;
+      see(chunk);
+      next();
+    },
+  });
+  await pipeline(content, createGunzip(), meter, count);
+  return { rows, meter };
+}

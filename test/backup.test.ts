@@ -1,0 +1,315 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { v7 as uuid } from 'uuid';
+import { TOPICS, type RecordEnvelope } from '../domain/records';
+import { createBackup } from '../engines/backup/backup';
+import { restoreBackup } from '../engines/backup/restore';
+import { verifyBackup } from '../engines/backup/verify';
+import { createFileBlobs } from '../engines/blobs/files';
+import type { Blobs } from '../engines/blobs/port';
+import { createSecretBox } from '../engines/secrets/box';
+import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { createSubjectKeys, SUBJECT_KEY_TABLES } from '../engines/subject-keys/postgres';
+import {
+  applyNotedErasures,
+  exportSubjectKeys,
+  importSubjectKeys,
+  noteErasures,
+} from '../engines/subject-keys/transfer';
+import { eventLog } from '../projections/event-log';
+import type { Projection } from '../projections/projection';
+import { rebuild } from '../projections/rebuild';
+import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
+import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
+
+const TOPIC = TOPICS.platform_events;
+const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
+const secrets = createSecretBox(master_keys);
+const LEFT_OUT = [
+  'platform_event_logs',
+  'event_log_counters',
+  'outbox',
+  'channel_heads',
+  'leases',
+  'broker_members',
+  'broker_leases',
+  ...SUBJECT_KEY_TABLES,
+];
+
+let t: TestDatabase;
+let on: Engines;
+let folder: string;
+let target: Blobs;
+let blobs: Blobs;
+const opened: { close(): Promise<void> }[] = [];
+
+beforeEach(async () => {
+  t = await testDatabase(20);
+  on = await engines(t.db);
+  folder = mkdtempSync(join(tmpdir(), 'lumio-backup-'));
+  target = await createFileBlobs(join(folder, 'backup'));
+  blobs = await createFileBlobs(join(folder, 'blobs'));
+});
+afterEach(async () => {
+  for (const part of opened.splice(0).reverse()) await part.close();
+  await on.close();
+  await t.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const backup = (prefix = '') =>
+  createBackup({
+    pool: t.db.pool,
+    target,
+    prefix,
+    blobs,
+    copy_blobs: true,
+    leave_out: LEFT_OUT,
+    engines: { events: on.events.id, broker: on.broker.id },
+    secrets,
+    version: '1',
+  });
+
+/** A fresh database filled from the backup, with its engines. */
+async function restored(prefix = '') {
+  const fresh = await emptyDatabase();
+  opened.push({ close: () => fresh.drop() });
+  const manifest = await restoreBackup({ url: fresh.url, from: target, prefix, secrets });
+  const again = await engines(fresh.db);
+  opened.push(again);
+  return { db: fresh.db, url: fresh.url, manifest, ...again };
+}
+
+const person = (n: number) => `kick:${n}`;
+const follower = (n: number): RecordEnvelope => ({
+  ...record(ACCOUNTS[n % 8]!, ''),
+  external_id: `kick:delivery-${n}`,
+  subject: person(n % 10),
+  raw: JSON.stringify({ follower: { user_id: n % 10, name: `canary-${n % 10}` } }),
+});
+
+const rowsOf = (db: TestDatabase['db'], columns = 'id, account_id, external_id, user_id, raw::text, created_at') =>
+  db.query(`select ${columns} from platform_event_logs order by id`);
+const count = async (db: TestDatabase['db'], table: string) =>
+  (await db.query(`select count(*)::int as n from ${table}`))[0]!.n as number;
+const rebuildAll = async (to: { db: TestDatabase['db'] } & Omit<Engines, 'close'>, projections: Projection[]) => {
+  for (const { name } of projections) await rebuild({ ...to, projections, name });
+};
+
+test('taken under live writes it is of one moment: restored, every log, ledger and checkpoint agree and the tail goes on', async () => {
+  const runtime = runtimeOf(t.db, on, [eventLog]);
+  await runtime.start();
+  const sent: RecordEnvelope[] = [];
+  let stop = false;
+  const writing = (async () => {
+    for (let n = 0; !stop; n += 5) {
+      const some = Array.from({ length: 5 }, (_, i) => follower(n + i));
+      await on.records.append(TOPIC, some);
+      sent.push(...some);
+      const event = { id: uuid(), type: 'thing:happened', data: { n } };
+      await on.events.append([{ stream: `s${n % 3}`, expected: 'any', events: [event] }], {});
+    }
+  })();
+  await until(async () => (await count(t.db, 'platform_event_logs')) > 300);
+  const manifest = await backup();
+  stop = true;
+  await writing;
+  await until(async () => (await count(t.db, 'platform_event_logs')) === sent.length);
+  await runtime.stop();
+  expect(await verifyBackup({ from: target, prefix: '' })).toEqual({ manifest, problems: [] });
+  const before = {
+    epoch: (await t.db.query(`select value from installation where name = 'epoch'`))[0]!.value as string,
+  };
+
+  const fresh = await restored();
+  for (const { name, rows } of manifest.tables.filter(({ name: of }) => !/^schema_|^installation$/.test(of))) {
+    expect([name, await count(fresh.db, name)]).toEqual([name, rows]);
+  }
+  const facts = new Map(
+    (await fresh.db.query('select name, value from installation')).map((row) => [row.name, row.value]),
+  );
+  expect(facts.get('id')).toBe(manifest.installation_id);
+  expect(facts.get('epoch')).not.toBe(before.epoch);
+  await importSubjectKeys({ db: fresh.db, secrets, blobs }, await exportSubjectKeys(t.db));
+  await rebuildAll(fresh, [eventLog]);
+
+  const live = runtimeOf(fresh.db, fresh, [eventLog]);
+  await live.start();
+  const kept = await fresh.db.query<{ n: number }>('select sum(next_offset)::int as n from broker_partitions');
+  await until(async () => (await count(fresh.db, 'platform_event_logs')) === kept[0]!.n);
+  // What came after the snapshot is sent again, as a vendor would, under new ids and signatures, with everything before it.
+  await fresh.records.append(
+    TOPIC,
+    sent.map((one) => ({ ...one, id: uuid() })),
+  );
+  await until(async () => (await count(fresh.db, 'platform_event_logs')) === sent.length);
+  await fresh.events.append(
+    [{ stream: 's1', expected: 'any', events: [{ id: uuid(), type: 'thing:happened', data: {} }] }],
+    {},
+  );
+  await live.stop();
+  expect(
+    await rowsOf(fresh.db, 'account_id, external_id, user_id, raw::text, created_at').then((rows) =>
+      rows.map(text).sort(),
+    ),
+  ).toEqual((await rowsOf(t.db, 'account_id, external_id, user_id, raw::text, created_at')).map(text).sort());
+  const positions = await fresh.db.query('select position from domain_events order by position');
+  expect(positions.map(({ position }) => position)).toEqual(positions.map((_, index) => index + 1));
+});
+
+const text = (row: object) => JSON.stringify(row);
+
+test('state of its own survives to the byte: odd values, null, arrays, generated ids', async () => {
+  await t.db
+    .query(`create table odd (id bigint generated always as identity primary key, a text, b bytea, c text[], d jsonb, e json,
+    f double precision, g timestamptz, h interval, twice text generated always as (a || a) stored)`);
+  await t.db.query(`insert into odd (a, b, c, d, e, f, g, h) values
+    (E'tab\\t line\\n back\\\\slash \\\\N', '\\x00ff0a', array['a', null, 'x,"y'], '{"n": 1}', '{"n":820982911946154508}', 0.1, '2026-01-02 03:04:05.678901+00', '1 day 2 ms'),
+    (null, null, null, null, null, 'NaN', '-infinity', null), ('', '', '{}', 'null', '""', 1e308, '1969-12-31 23:59:59+00', '0')`);
+  const before = await t.db.query('select odd::text as row from odd order by id');
+  const manifest = await backup();
+  expect(manifest.tables.find(({ name }) => name === 'odd')!.rows).toBe(3);
+  const fresh = await emptyDatabase();
+  opened.push({ close: () => fresh.drop() });
+  // Not a table of ours: the schema of the steps does not have it, and nothing is restored then.
+  await expect(restoreBackup({ url: fresh.url, from: target, prefix: '', secrets })).rejects.toThrow(/no table odd/);
+  expect(await count(fresh.db, 'domain_events')).toBe(0);
+  await fresh.db
+    .query(`create table odd (id bigint generated always as identity primary key, a text, b bytea, c text[], d jsonb, e json,
+    f double precision, g timestamptz, h interval, twice text generated always as (a || a) stored)`);
+  await restoreBackup({ url: fresh.url, from: target, prefix: '', secrets });
+  expect(await fresh.db.query('select odd::text as row from odd order by id')).toEqual(before);
+  expect((await fresh.db.query(`insert into odd (a) values ('x') returning id`))[0]!.id).toBe(4);
+});
+
+test('no subject key is in it; an erased person stays erased, even when an older key export is imported', async () => {
+  const runtime = runtimeOf(t.db, on, [eventLog]);
+  await runtime.start();
+  await on.records.append(
+    TOPIC,
+    Array.from({ length: 40 }, (_, n) => follower(n)),
+  );
+  await until(async () => (await count(t.db, 'platform_event_logs')) === 40);
+  await runtime.stop();
+  await backup();
+  const old_keys = await exportSubjectKeys(t.db);
+  expect(old_keys.keys).toHaveLength(10);
+  // Nothing clear about anybody, anywhere in the backup.
+  for await (const { key } of target.list('')) {
+    const chunks: Buffer[] = [];
+    for await (const chunk of (await target.get(key))!) chunks.push(chunk as Buffer);
+    const bytes = Buffer.concat(chunks);
+    const content = key.endsWith('.gz') ? gunzipSync(bytes) : bytes;
+    expect([key, content.includes('canary')]).toEqual([key, false]);
+    for (const { wrapped_key } of old_keys.keys) expect(content.includes(wrapped_key)).toBe(false);
+  }
+  // Erased after both were taken: only the note beside the database knows.
+  const subject_keys = createSubjectKeys({ db: t.db, master_keys });
+  const { key_id } = (await subject_keys.forWriting([person(3)])).get(person(3))!;
+  await noteErasures(blobs, [key_id], new Date().toISOString());
+  await subject_keys.erase(person(3));
+
+  const fresh = await restored();
+  expect(await importSubjectKeys({ db: fresh.db, secrets, blobs }, old_keys)).toEqual({
+    imported: 9,
+    known: 0,
+    erased: 1,
+  });
+  expect(await importSubjectKeys({ db: fresh.db, secrets, blobs }, old_keys)).toEqual({
+    imported: 0,
+    known: 9,
+    erased: 1,
+  });
+  await applyNotedErasures(fresh.db, blobs);
+  await rebuildAll(fresh, [eventLog]);
+  const rows = await rowsOf(fresh.db);
+  expect(rows).toHaveLength(40);
+  for (const { external_id, raw, user_id } of rows) {
+    const n = Number((external_id as string).split('-')[1]) % 10;
+    expect([n, user_id, (raw as string).includes(`canary-${n}`)]).toEqual([n, n === 3 ? null : String(n), n !== 3]);
+  }
+  const again = createSubjectKeys({ db: fresh.db, master_keys });
+  expect((await again.forWriting([person(4)])).get(person(4))!.key_id).toBe(
+    (await createSubjectKeys({ db: t.db, master_keys }).forWriting([person(4)])).get(person(4))!.key_id,
+  );
+  expect((await again.forWriting([person(3)])).get(person(3))!.key_id).not.toBe(key_id);
+});
+
+test('damage is found: a changed file, a lost file, an unfinished backup; a restore from it leaves the database empty', async () => {
+  await on.records.append(
+    TOPIC,
+    Array.from({ length: 20 }, (_, n) => follower(n)),
+  );
+  await blobs.put('sounds/horn.mp3', Buffer.from('toot'), 'audio/mpeg');
+  await backup('one/');
+  await expect(backup('one/')).rejects.toThrow(/a backup lies there already/);
+  expect((await verifyBackup({ from: target, prefix: 'one/' })).problems).toEqual([]);
+  await expect(verifyBackup({ from: target, prefix: '' })).rejects.toThrow(/no finished backup/);
+  const path = join(folder, 'backup/one/tables/broker_records.copy.gz~blob');
+  const bytes = readFileSync(path);
+  const damaged = Buffer.from(bytes);
+  damaged[300]! ^= 1;
+  writeFileSync(path, damaged);
+  expect((await verifyBackup({ from: target, prefix: 'one/' })).problems).toEqual([
+    expect.stringMatching(/^broker_records: /),
+  ]);
+  const fresh = await emptyDatabase();
+  opened.push({ close: () => fresh.drop() });
+  await expect(restoreBackup({ url: fresh.url, from: target, prefix: 'one/', secrets })).rejects.toThrow();
+  expect(await count(fresh.db, 'broker_topics')).toBe(0);
+  rmSync(path);
+  expect((await verifyBackup({ from: target, prefix: 'one/' })).problems).toEqual([
+    'broker_records: one/tables/broker_records.copy.gz is missing',
+  ]);
+  writeFileSync(path, bytes);
+  const copies = join(folder, 'backup/one/blobs');
+  rmSync(join(copies, readdirSync(copies)[0]!));
+  expect((await verifyBackup({ from: target, prefix: 'one/' })).problems).toEqual([
+    expect.stringMatching(/^blobs: the copy of sounds\/horn.mp3/),
+  ]);
+  await restoreBackup({ url: fresh.url, from: target, prefix: 'one/', secrets });
+  await expect(restoreBackup({ url: fresh.url, from: target, prefix: 'one/', secrets })).rejects.toThrow(/not empty/);
+});
+
+test('other master keys, a newer Lumio and a database in use are refused before anything is written', async () => {
+  await backup();
+  const fresh = await emptyDatabase();
+  opened.push({ close: () => fresh.drop() });
+  const wrong = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 8).toString('base64')}`));
+  await expect(restoreBackup({ url: fresh.url, from: target, prefix: '', secrets: wrong })).rejects.toThrow(
+    /master keys of the backup/,
+  );
+  const client = await fresh.db.pool.connect();
+  await client.query(`set application_name = 'lumio main'`);
+  await expect(restoreBackup({ url: fresh.url, from: target, prefix: '', secrets })).rejects.toThrow(/is running/);
+  await client.query(`set application_name = ''`);
+  client.release();
+  const manifest = JSON.parse((await buffer('manifest.json')).toString()) as { steps: string[] };
+  manifest.steps.push('9999-future');
+  await target.put('future/manifest.json', Buffer.from(JSON.stringify(manifest)));
+  await expect(restoreBackup({ url: fresh.url, from: target, prefix: 'future/', secrets })).rejects.toThrow(
+    /newer Lumio/,
+  );
+  expect((await fresh.db.query(`select count(*)::int as n from pg_tables where schemaname = 'public'`))[0]!.n).toBe(0);
+});
+
+async function buffer(key: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of (await target.get(key))!) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+test('keys of another installation, and keys after new ones were made, are refused', async () => {
+  await on.records.append(TOPIC, [follower(1)]);
+  const keys = await exportSubjectKeys(t.db);
+  await backup();
+  const other = await testDatabase();
+  opened.push({ close: () => other.drop() });
+  await other.db.query(`update installation set value = gen_random_uuid()::text where name = 'id'`);
+  await expect(importSubjectKeys({ db: other.db, secrets, blobs }, keys)).rejects.toThrow(/belong to installation/);
+  const fresh = await restored();
+  await createSubjectKeys({ db: fresh.db, master_keys }).forWriting(['kick:99']);
+  await expect(importSubjectKeys({ db: fresh.db, secrets, blobs }, keys)).rejects.toThrow(/before the first start/);
+});
