@@ -1,0 +1,31 @@
+import type pg from 'pg';
+import { createKurrentEventStore } from '../engines/event-store/kurrentdb';
+import type { EventStore } from '../engines/event-store/port';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
+import type { Logger } from '../engines/log/port';
+import type { Wakeups } from '../engines/wakeups/port';
+import { SettingsError } from './settings';
+
+export interface EventStoreDeps {
+  /** `event_store.url` of the settings. */
+  url: string;
+  pool: pg.Pool;
+  wakeups: Wakeups;
+  log: Logger;
+}
+
+const KURRENT = /^(?:kurrentdb|kurrent|kdb|esdb)(?:\+discover)?:\/\//;
+
+/** The event store that the settings choose. @throws SettingsError for a URL that none goes by, Error when its server cannot be used */
+export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps): Promise<EventStore> {
+  if (url === 'postgres') return createPostgresEventStore({ pool, wakeups, log });
+  if (!KURRENT.test(url))
+    throw new SettingsError(
+      'LUMIO_EVENT_STORE__URL: must be postgres, or the connection string of a KurrentDB like kurrentdb://user:password@host:2113',
+    );
+  try {
+    return await createKurrentEventStore({ url, log });
+  } catch (error) {
+    throw new Error(`LUMIO_EVENT_STORE__URL: ${(error as Error).message}`, { cause: error });
+  }
+}

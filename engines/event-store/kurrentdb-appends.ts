@@ -1,0 +1,197 @@
+import { BACKWARDS, END, StreamNotFoundError, WrongExpectedVersionError } from '@kurrent/kurrentdb-client';
+import type { Logger } from '../log/port';
+import { InvalidEvent } from './checks';
+import { type Claim, isClaim, type PlannedAppend } from './kurrentdb-claims';
+import { formatPosition, toEvent } from './kurrentdb-events';
+import { isPassing, isRefusedContent, type KurrentLink, reason } from './kurrentdb-link';
+import { RevisionConflict, type AppendResult, type Expected, type Position } from './port';
+
+export interface KurrentAppendsOptions {
+  link: KurrentLink;
+  log: Logger | undefined;
+  /** Milliseconds for which an append whose fate is unknown is asked after and sent again. */
+  retry_for_ms: number;
+}
+
+/** The queue of appends with 'any' to one stream, and the revision that the last of them left. */
+interface Line {
+  tail: Promise<unknown>;
+  head: number | undefined;
+}
+
+/** Sends appends until their fate is known; see {@link PlannedAppend} for why sending one again is harmless. */
+export class KurrentAppends {
+  private readonly lines = new Map<string, Line>();
+  /** Whether the position in the server's answer names the last event: looked at once, by the first append. */
+  private answered_position: 'unseen' | 'exact' | 'other' = 'unseen';
+
+  constructor(private readonly options: KurrentAppendsOptions) {}
+
+  /**
+   * @throws RevisionConflict
+   * @throws InvalidEvent when an event id belongs to another append, or the server refuses the events for their size or names
+   */
+  async append(plan: PlannedAppend): Promise<AppendResult> {
+    return plan.any.length === 0 ? this.send(plan) : this.inLine(plan);
+  }
+
+  /** Appends with 'any' to one stream go one after the other: racing each other for its next revision they would all lose but one. */
+  private inLine(plan: PlannedAppend): Promise<AppendResult> {
+    const streams = plan.any.map((index) => plan.encoded.writes[index]!.stream);
+    const lines = streams.map((stream) => {
+      const line = this.lines.get(stream) ?? { tail: Promise.resolve(), head: undefined };
+      this.lines.set(stream, line);
+      return line;
+    });
+    const sent = Promise.all(lines.map((line) => line.tail)).then(() => this.send(plan));
+    const settled = sent.then(
+      ({ revisions }) => lines.forEach((line, n) => (line.head = Math.max(revisions[streams[n]!]!, line.head ?? -1))),
+      () => lines.forEach((line) => (line.head = undefined)),
+    );
+    lines.forEach((line, n) => {
+      const tail = settled.then(() => {
+        if (line.tail === tail) this.lines.delete(streams[n]!);
+      });
+      line.tail = tail;
+    });
+    return sent;
+  }
+
+  private async send(plan: PlannedAppend): Promise<AppendResult> {
+    const { link, log, retry_for_ms } = this.options;
+    const give_up_at = Date.now() + retry_for_ms;
+    let expected: number[] | undefined;
+    let pause_ms = 20;
+    let failures = 0;
+    for (;;) {
+      const client = link.client();
+      try {
+        // After a failure it may have been stored after all.
+        const stored = failures > 0 ? await this.find(plan, plan.last_claim) : undefined;
+        if (stored) return stored;
+        expected ??= await this.resolve(plan);
+        const { position } = await client.multiStreamAppend(plan.requests(expected));
+        const revisions = plan.heads(expected);
+        return { position: await this.positionOf(plan, revisions, position), revisions };
+      } catch (error) {
+        if (error instanceof InvalidEvent) throw error;
+        if (error instanceof WrongExpectedVersionError && isClaim(error.streamName)) {
+          // Someone has stored this event id: this very append, or another.
+          const stored = await this.retried(() => this.find(plan, error.streamName), give_up_at);
+          if (stored) return stored;
+          throw new InvalidEvent(`event id of ${error.streamName} is claimed, and its claim cannot be found`);
+        }
+        if (error instanceof WrongExpectedVersionError && expected) {
+          expected = this.corrected(plan, expected, error);
+          if (Date.now() > give_up_at) throw error;
+          continue;
+        }
+        if (!isPassing(error)) throw refused(plan, error);
+        failures += 1;
+        if (Date.now() + pause_ms > give_up_at) throw error;
+        log?.warn({ failures, reason: reason(error) }, 'an append got no answer, asking after it');
+        link.renew(client, error);
+        await sleep(pause_ms * (0.5 + Math.random()));
+        pause_ms = Math.min(pause_ms * 2, 1000);
+        // Another append may have moved the stream on meanwhile; only one of the two attempts can be stored, the claims see to that.
+        if (plan.any.length > 0) expected = undefined;
+      }
+    }
+  }
+
+  /** The revisions that a conflict left to try again. @throws RevisionConflict when the expectation was the caller's own */
+  private corrected(plan: PlannedAppend, tried: number[], error: WrongExpectedVersionError): number[] {
+    const { streamName, actualState } = error;
+    const index = plan.encoded.writes.findIndex(({ stream }) => stream === streamName);
+    const actual = typeof actualState === 'bigint' ? Number(actualState) : -1;
+    if (!plan.any.includes(index)) {
+      const { expected } = plan.encoded.writes[index]!;
+      throw new RevisionConflict(streamName, asExpected(expected), actual === -1 ? null : actual);
+    }
+    return tried.map((revision, n) => (n === index ? actual : revision));
+  }
+
+  /** The expected revision of each write; for 'any' the stream's newest one. */
+  private async resolve(plan: PlannedAppend): Promise<number[]> {
+    return Promise.all(
+      plan.encoded.writes.map(async ({ stream, expected }) => {
+        if (expected !== -2) return expected;
+        return this.lines.get(stream)?.head ?? (await this.headOf(stream));
+      }),
+    );
+  }
+
+  private async headOf(stream: string): Promise<number> {
+    const read = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true } as const;
+    const newest = await firstOf(this.options.link.client().readStream(stream, read));
+    return newest?.event ? Number(newest.event.revision) : -1;
+  }
+
+  /** The first result of this append if it is stored. @throws InvalidEvent when the claim is another append's */
+  private async find(plan: PlannedAppend, claim_stream: string): Promise<AppendResult | undefined> {
+    const read = { maxCount: 1, requiresLeader: true };
+    const found = await firstOf(this.options.link.client().readStream(claim_stream, read));
+    if (!found?.event) return undefined;
+    const claim = found.event.data as unknown as Claim;
+    if (claim.append !== plan.fingerprint) {
+      const streams = plan.encoded.writes.map(({ stream }) => stream).join(', ');
+      throw new InvalidEvent(`an event id of the append to ${streams} belongs to another append`);
+    }
+    return { position: await this.readPosition(claim.last, claim.heads[claim.last]!), revisions: claim.heads };
+  }
+
+  private async retried<T>(ask: () => Promise<T>, give_up_at: number): Promise<T> {
+    for (;;) {
+      const client = this.options.link.client();
+      try {
+        return await ask();
+      } catch (error) {
+        if (error instanceof InvalidEvent || !isPassing(error) || Date.now() > give_up_at) throw error;
+        this.options.link.renew(client, error);
+        await sleep(100);
+      }
+    }
+  }
+
+  /**
+   * The answer names one number where an event has two; for a transaction written as one record per event they are the same, and the number is
+   * the last record's. No document promises it, so the first append of a process compares it with the log.
+   */
+  private async positionOf(plan: PlannedAppend, heads: Record<string, number>, answered: bigint): Promise<Position> {
+    const position = formatPosition({ commit: answered, prepare: answered });
+    if (this.answered_position === 'exact') return position;
+    const { stream } = plan.encoded.writes[plan.encoded.writes.length - 1]!;
+    const stored = await this.readPosition(stream, heads[stream]!);
+    this.answered_position = stored === position ? 'exact' : 'other';
+    return stored;
+  }
+
+  private async readPosition(stream: string, revision: number): Promise<Position> {
+    const read = { fromRevision: BigInt(revision), maxCount: 1, requiresLeader: true };
+    const resolved = await firstOf(this.options.link.client().readStream(stream, read));
+    const event = resolved && toEvent(resolved);
+    if (event?.revision !== revision)
+      throw new Error(`event ${revision} of ${stream} is stored and cannot be read yet`);
+    return event.position;
+  }
+}
+
+/** The first element, and undefined where the stream does not exist. */
+async function firstOf<T>(events: AsyncIterable<T>): Promise<T | undefined> {
+  try {
+    for await (const event of events) return event;
+  } catch (error) {
+    if (!(error instanceof StreamNotFoundError)) throw error;
+  }
+  return undefined;
+}
+
+function refused(plan: PlannedAppend, error: unknown): Error {
+  const streams = plan.encoded.writes.map(({ stream }) => stream).join(', ');
+  return isRefusedContent(error)
+    ? new InvalidEvent(`the append to ${streams} is refused: ${reason(error)}`)
+    : (error as Error);
+}
+
+const asExpected = (expected: number): Expected => (expected === -2 ? 'any' : expected === -1 ? 'none' : expected);
+const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));

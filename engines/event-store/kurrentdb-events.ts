@@ -1,0 +1,70 @@
+import type { AllStreamResolvedEvent, ReadPosition, ResolvedEvent } from '@kurrent/kurrentdb-client';
+import type { JsonObject } from '../../domain/json';
+import type { EventFilter, Position, StoredEvent } from './port';
+
+/** Event types of this adapter's own bookkeeping; never handed out. */
+export const INSTALLATION_TYPE = 'lumio.installation';
+export const CLAIM_TYPE = 'lumio.event-id';
+
+/**
+ * When an event was recorded, kept beside its metadata: the server's own time comes back in whole seconds by one of the client's two ways of
+ * reading and in milliseconds by the other.
+ */
+export const RECORDED_AT = 'lumio_recorded_at';
+
+/** A server without a position for an event answers with all bits set. */
+const NO_POSITION = 2n ** 64n - 1n;
+
+/** `commit/prepare`, both as decimal numbers. */
+export function formatPosition(at: { commit: bigint; prepare: bigint }): Position {
+  return `${at.commit}/${at.prepare}`;
+}
+
+export function parsePosition(position: Position): { commit: bigint; prepare: bigint } {
+  const [commit, prepare] = position.split('/');
+  return { commit: BigInt(commit!), prepare: BigInt(prepare!) };
+}
+
+export const fromPosition = (after: Position | null): ReadPosition => (after === null ? 'start' : parsePosition(after));
+
+export function comparePositions(a: Position, b: Position): number {
+  const [x, y] = [parsePosition(a), parsePosition(b)];
+  const difference = x.commit === y.commit ? x.prepare - y.prepare : x.commit - y.commit;
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+}
+
+/** The server's filter by event type, as a regular expression: the types asked for, or all but the server's and this adapter's own. */
+export function typesPattern({ types }: EventFilter): string {
+  if (!types) return '^(?![$]|lumio\\.)';
+  return `^(?:${types.map((type) => type.replace(/[\\^$.*+?()[\]{}|#\s]/g, '\\$&')).join('|')})$`;
+}
+
+/** Undefined for what Lumio cannot have written: no JSON object, or a link whose event is gone. */
+export function toEvent(resolved: ResolvedEvent | AllStreamResolvedEvent): StoredEvent | undefined {
+  const { event } = resolved;
+  if (!event?.isJson || typeof event.data !== 'object' || event.data === null) return undefined;
+  const { position } = event;
+  if (!position || position.commit === NO_POSITION)
+    throw new Error(`the event store gave no position for event ${event.revision} of ${event.streamId}`);
+  const { [RECORDED_AT]: recorded_at = event.created.toISOString(), ...metadata } = toMetadata(event.metadata);
+  return {
+    id: event.id,
+    stream: event.streamId,
+    revision: Number(event.revision),
+    position: formatPosition(position),
+    type: event.type,
+    data: event.data as JsonObject,
+    metadata,
+    recorded_at,
+  };
+}
+
+/** The flat strings that were appended; the server adds properties of its own, named `$…`. */
+function toMetadata(stored: unknown): Record<string, string> {
+  const metadata: Record<string, string> = {};
+  if (typeof stored !== 'object' || stored === null || stored instanceof Uint8Array) return metadata;
+  for (const [name, value] of Object.entries(stored)) {
+    if (!name.startsWith('$') && typeof value === 'string') metadata[name] = value;
+  }
+  return metadata;
+}

@@ -1,0 +1,211 @@
+import { eventTypeFilter, type AllStreamSubscription, type KurrentDBClient } from '@kurrent/kurrentdb-client';
+import type { Logger } from '../log/port';
+import { formatPosition, fromPosition, toEvent, typesPattern } from './kurrentdb-events';
+import { type KurrentLink, reason } from './kurrentdb-link';
+import type { EventBatch, EventFilter, Position, StoredEvent, SubscribeOptions, Subscription } from './port';
+
+export interface KurrentTailOptions {
+  link: KurrentLink;
+  log: Logger | undefined;
+  subscribe: SubscribeOptions;
+  batch_size: number;
+  /** Everything that is there already, in pages. */
+  readAll(after: Position | null, filter: EventFilter, batch_size: number): AsyncIterable<EventBatch>;
+  onBatch(batch: EventBatch): Promise<void>;
+}
+
+/** An event, or a position up to which nothing else matched. */
+type Arrival = { event: StoredEvent } | { checkpoint: Position };
+
+/**
+ * A tail that runs until it is stopped: first the pages up to the head, then a live subscription whose server tells a position for every
+ * event, matching or not, so that a reader who waits for a position never waits for the next matching event. A lost link is waited out,
+ * an error of the receiver ends it.
+ */
+export class KurrentTail implements Subscription {
+  readonly done: Promise<void>;
+  private readonly filter: EventFilter;
+  private after: Position | null;
+  private stopped = false;
+  private failures = 0;
+  private wake: () => void = () => undefined;
+
+  constructor(private readonly options: KurrentTailOptions) {
+    const { types, after } = options.subscribe;
+    this.filter = types ? { types } : {};
+    this.after = after;
+    this.done = this.run();
+    // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the process.
+    this.done.catch(() => undefined);
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.wake();
+    await this.done.catch(() => undefined);
+  }
+
+  private async run(): Promise<void> {
+    const { link, log } = this.options;
+    while (!this.stopped) {
+      let client: KurrentDBClient | undefined;
+      try {
+        client = link.client();
+        const pages = this.options.readAll(this.after, this.filter, this.options.batch_size);
+        for await (const batch of pages) {
+          if (this.stopped) return;
+          await this.deliver(batch);
+        }
+        await this.live(client);
+      } catch (error) {
+        if (error instanceof ReceiverFailed) throw error.cause;
+        if (this.stopped) return;
+        this.failures += 1;
+        const facts = { reason: reason(error), failures: this.failures, after: this.after };
+        log?.warn(facts, 'event tail lost its event store, trying again');
+        if (client) link.renew(client, error);
+        await this.pause(Math.min(50 * 2 ** this.failures, 5000));
+      }
+    }
+  }
+
+  private async deliver(batch: EventBatch): Promise<void> {
+    try {
+      await this.options.onBatch(batch);
+    } catch (error) {
+      throw new ReceiverFailed(error);
+    }
+    this.after = batch.position;
+    if (this.failures > 0) this.options.log?.info({ failures: this.failures }, 'event tail reads again');
+    this.failures = 0;
+  }
+
+  /** Follows the log until the tail is stopped. @throws what broke the subscription, or that it ended */
+  private async live(client: KurrentDBClient): Promise<void> {
+    const feed = new LiveFeed(this.options.link, client, this.after, this.filter, this.options.batch_size * 2);
+    this.wake = () => feed.end();
+    try {
+      while (!this.stopped) {
+        const arrivals = await feed.take(this.options.batch_size);
+        if (this.stopped) return;
+        const events = arrivals.flatMap((arrival) => ('event' in arrival ? [arrival.event] : []));
+        const last = arrivals[arrivals.length - 1]!;
+        await this.deliver({ events, position: 'event' in last ? last.event.position : last.checkpoint });
+      }
+    } finally {
+      this.wake = () => undefined;
+      await feed.close();
+    }
+  }
+
+  private async pause(ms: number): Promise<void> {
+    if (this.stopped) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms * (0.75 + Math.random() / 2));
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.wake = () => undefined;
+  }
+}
+
+/** What `onBatch` threw, told apart from what the engine threw. */
+class ReceiverFailed extends Error {
+  constructor(cause: unknown) {
+    super('the receiver failed', { cause });
+  }
+}
+
+/** One subscription as a bounded queue in log order: events and checkpoints reach us by two ways of the client, and are put in line here. */
+class LiveFeed {
+  private readonly arrivals: Arrival[] = [];
+  private readonly subscription: AllStreamSubscription;
+  private failure: unknown;
+  private ended = false;
+  private arrived: () => void = () => undefined;
+  private taken: () => void = () => undefined;
+
+  constructor(
+    private readonly link: KurrentLink,
+    private readonly client: KurrentDBClient,
+    after: Position | null,
+    filter: EventFilter,
+    private readonly bound: number,
+  ) {
+    link.hold(client);
+    this.subscription = client.subscribeToAll({
+      fromPosition: fromPosition(after),
+      filter: eventTypeFilter({
+        regex: typesPattern(filter),
+        maxSearchWindow: 1,
+        checkpointInterval: 1,
+        checkpointReached: (_, at) => this.checkpoint(formatPosition(at)),
+      }),
+    });
+    this.subscription.on('readable', () => this.pull(this.bound));
+    this.subscription.on('error', (error) => this.fail(error));
+    this.subscription.on('end', () => this.fail(new Error('the subscription was ended by the server')));
+    this.subscription.on('close', () => this.fail(new Error('the subscription was closed')));
+  }
+
+  /** At least one arrival, in log order; none when the feed was ended. Positions that follow each other count as one. */
+  async take(limit: number): Promise<Arrival[]> {
+    while (this.arrivals.length === 0 && !this.ended) {
+      if (this.failure !== undefined) throw this.failure;
+      await new Promise<void>((resolve) => (this.arrived = resolve));
+    }
+    const taken = this.arrivals.splice(0, limit);
+    this.pull(this.bound);
+    this.taken();
+    return taken;
+  }
+
+  end(): void {
+    this.ended = true;
+    this.arrived();
+    this.taken();
+  }
+
+  async close(): Promise<void> {
+    this.end();
+    this.subscription.on('error', () => undefined);
+    // It waits for a stream that was perhaps never opened.
+    await this.subscription.unsubscribe().catch(() => undefined);
+    this.subscription.destroy();
+    this.link.release(this.client);
+  }
+
+  private fail(error: unknown): void {
+    this.failure ??= error;
+    this.arrived();
+    this.taken();
+  }
+
+  /** What the client has read goes into the line, as far as there is room. */
+  private pull(bound: number): void {
+    try {
+      while (this.arrivals.length < bound) {
+        const resolved = this.subscription.read() as Parameters<typeof toEvent>[0] | null;
+        if (resolved === null) break;
+        const event = toEvent(resolved);
+        if (event) this.arrivals.push({ event });
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+    if (this.arrivals.length > 0) this.arrived();
+  }
+
+  /** Called between two events of the client's stream, which waits for it: first what lies before the checkpoint, then the checkpoint. */
+  private async checkpoint(position: Position): Promise<void> {
+    this.pull(Infinity);
+    const last = this.arrivals[this.arrivals.length - 1];
+    if (last && 'checkpoint' in last) last.checkpoint = position;
+    else if (!(last && last.event.position === position)) this.arrivals.push({ checkpoint: position });
+    this.arrived();
+    while (this.arrivals.length > this.bound && !this.ended && this.failure === undefined)
+      await new Promise<void>((resolve) => (this.taken = resolve));
+  }
+}

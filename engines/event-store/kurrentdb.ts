@@ -1,0 +1,232 @@
+import {
+  BACKWARDS,
+  END,
+  NO_STREAM,
+  StreamNotFoundError,
+  WrongExpectedVersionError,
+  eventTypeFilter,
+  jsonEvent,
+} from '@kurrent/kurrentdb-client';
+import { v7 } from 'uuid';
+import type { Logger } from '../log/port';
+import { encodeAppend } from './checks';
+import { KurrentAppends } from './kurrentdb-appends';
+import { PlannedAppend } from './kurrentdb-claims';
+import { comparePositions, fromPosition, INSTALLATION_TYPE, toEvent, typesPattern } from './kurrentdb-events';
+import { isPassing, isRefusedLogin, KurrentLink, NEEDED_VERSION, reason } from './kurrentdb-link';
+import { KurrentTail } from './kurrentdb-tail';
+import type {
+  AppendResult,
+  EventBatch,
+  EventFilter,
+  EventStore,
+  Position,
+  StoredEvent,
+  SubscribeOptions,
+} from './port';
+
+export interface KurrentEventStoreOptions {
+  /** `kurrentdb://user:password@host:2113?tls=true`, `kurrentdb+discover://…`, several hosts by commas; `esdb://` is the older name. */
+  url: string;
+  log?: Logger;
+  /** How long the start waits for a server that does not answer, milliseconds. Default 20 000. */
+  connect_for_ms?: number;
+  /** How long an append whose fate is unknown is asked after and sent again, milliseconds. Default 20 000. */
+  retry_for_ms?: number;
+}
+
+const INSTALLATION = 'lumio-installation';
+const DEFAULT_BATCH = 500;
+const STREAM_PAGE = 1000;
+
+/**
+ * The event store on KurrentDB 25.1 or newer (design §5, §9). The database is Lumio's own: events of other applications in it would be read as
+ * domain events. Besides what is appended it holds a stream `lumio-installation`, whose one event gives the store its identity, and one
+ * stream per event id (see {@link PlannedAppend}).
+ * @throws Error with one line for the operator: no connection string, no server there, a refused login, a server that is too old
+ */
+export async function createKurrentEventStore(options: KurrentEventStoreOptions): Promise<EventStore> {
+  const link = new KurrentLink(options.url);
+  try {
+    const id = await connect(link, options);
+    return new KurrentEventStore(`kurrentdb:${id}`, link, options);
+  } catch (error) {
+    await link.close();
+    throw error;
+  }
+}
+
+/** Waits for the server, checks its version, and answers the store's identity, created by whoever comes first. */
+async function connect(link: KurrentLink, { log, connect_for_ms = 20_000 }: KurrentEventStoreOptions): Promise<string> {
+  const give_up_at = Date.now() + connect_for_ms;
+  for (let pause_ms = 100; ; pause_ms = Math.min(pause_ms * 2, 2000)) {
+    const client = link.client();
+    try {
+      const server = await link.server();
+      if (!server.appends) throw new TooOld(link.hosts, server.version);
+      return await installationId(link);
+    } catch (error) {
+      if (error instanceof TooOld) throw error;
+      if (isRefusedLogin(error)) throw new Error(`KurrentDB at ${link.hosts} refuses the login: ${reason(error)}`);
+      if (!isPassing(error) || Date.now() + pause_ms > give_up_at)
+        throw new Error(`KurrentDB at ${link.hosts} cannot be used: ${reason(error)}`);
+      log?.warn({ hosts: link.hosts, reason: reason(error) }, 'KurrentDB does not answer yet');
+      link.renew(client, error);
+      await new Promise((resume) => setTimeout(resume, pause_ms));
+    }
+  }
+}
+
+class TooOld extends Error {
+  constructor(hosts: string, version: string) {
+    super(
+      `KurrentDB at ${hosts} is version ${version}; Lumio needs ${NEEDED_VERSION} or newer, which can append to several streams at once`,
+    );
+  }
+}
+
+async function installationId(link: KurrentLink): Promise<string> {
+  const client = link.client();
+  for (;;) {
+    try {
+      for await (const { event } of client.readStream(INSTALLATION, { maxCount: 1, requiresLeader: true }))
+        return (event!.data as { id: string }).id;
+    } catch (error) {
+      if (!(error instanceof StreamNotFoundError)) throw error;
+    }
+    try {
+      const event = jsonEvent({ type: INSTALLATION_TYPE, data: { id: v7() } });
+      await client.multiStreamAppend([{ streamName: INSTALLATION, expectedState: NO_STREAM, events: [event] }]);
+    } catch (error) {
+      // Another process was first: its identity is read.
+      if (!(error instanceof WrongExpectedVersionError)) throw error;
+    }
+  }
+}
+
+class KurrentEventStore implements EventStore {
+  private readonly appends: KurrentAppends;
+  private readonly tails = new Set<KurrentTail>();
+  private readonly under_way = new Set<Promise<unknown>>();
+  private closed = false;
+
+  constructor(
+    readonly id: string,
+    private readonly link: KurrentLink,
+    private readonly options: KurrentEventStoreOptions,
+  ) {
+    this.appends = new KurrentAppends({ link, log: options.log, retry_for_ms: options.retry_for_ms ?? 20_000 });
+  }
+
+  async append(...[writes, metadata]: Parameters<EventStore['append']>): Promise<AppendResult> {
+    if (this.closed) throw new Error('the event store is closed');
+    const appending = this.appends.append(new PlannedAppend(encodeAppend(writes, metadata), writes, metadata));
+    this.under_way.add(appending);
+    const forget = () => void this.under_way.delete(appending);
+    appending.then(forget, forget);
+    return appending;
+  }
+
+  async read(stream: string, from = 0): Promise<StoredEvent[]> {
+    const events: StoredEvent[] = [];
+    for (let next = BigInt(from); ;) {
+      const page = await this.again(() => this.streamPage(stream, next));
+      events.push(...page.events);
+      if (page.read < STREAM_PAGE) return events;
+      next += BigInt(page.read);
+    }
+  }
+
+  async *readAll(after: Position | null, filter: EventFilter = {}, size = DEFAULT_BATCH): AsyncGenerator<EventBatch> {
+    const head = await this.head();
+    let at = after;
+    while (head !== null && (at === null || comparePositions(at, head) < 0)) {
+      const from = at;
+      const batch = await this.again(() => this.page(from, head, filter, size));
+      at = batch.position;
+      yield batch;
+    }
+  }
+
+  subscribe(subscribe: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): KurrentTail {
+    const tail = new KurrentTail({
+      link: this.link,
+      log: this.options.log,
+      subscribe,
+      batch_size: subscribe.batch_size ?? DEFAULT_BATCH,
+      readAll: (after, filter, size) => this.readAll(after, filter, size),
+      onBatch,
+    });
+    this.tails.add(tail);
+    const forget = () => void this.tails.delete(tail);
+    tail.done.then(forget, forget);
+    return tail;
+  }
+
+  async head(): Promise<Position | null> {
+    return this.again(async () => {
+      const filter = eventTypeFilter({ regex: typesPattern({}) });
+      const newest = this.link.client().readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1, filter });
+      for await (const resolved of newest) return toEvent(resolved)?.position ?? null;
+      return null;
+    });
+  }
+
+  compare(a: Position, b: Position): number {
+    return comparePositions(a, b);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.tails].map((tail) => tail.stop()));
+    await Promise.allSettled(this.under_way);
+    await this.link.close();
+  }
+
+  private async streamPage(stream: string, from: bigint): Promise<{ events: StoredEvent[]; read: number }> {
+    const page = { events: [] as StoredEvent[], read: 0 };
+    try {
+      const read = { fromRevision: from, maxCount: STREAM_PAGE, requiresLeader: true };
+      for await (const resolved of this.link.client().readStream(stream, read)) {
+        page.read += 1;
+        const event = toEvent(resolved);
+        if (event) page.events.push(event);
+      }
+    } catch (error) {
+      if (!(error instanceof StreamNotFoundError)) throw error;
+    }
+    return page;
+  }
+
+  /** The next matching events up to `head`; reads are inclusive, so one more is asked for than wanted. */
+  private async page(after: Position | null, head: Position, filter: EventFilter, size: number): Promise<EventBatch> {
+    const events: StoredEvent[] = [];
+    const options = {
+      fromPosition: fromPosition(after),
+      maxCount: size + 1,
+      filter: eventTypeFilter({ regex: typesPattern(filter) }),
+    };
+    for await (const resolved of this.link.client().readAll(options)) {
+      const event = toEvent(resolved);
+      if (!event || (after !== null && comparePositions(event.position, after) <= 0)) continue;
+      if (comparePositions(event.position, head) > 0) return { events, position: head };
+      events.push(event);
+      if (events.length === size) return { events, position: event.position };
+    }
+    return { events, position: head };
+  }
+
+  /** A read has no effect: one that failed is made again, a few times. */
+  private async again<T>(read: () => Promise<T>): Promise<T> {
+    for (let pause_ms = 20; ; pause_ms *= 4) {
+      const client = this.link.client();
+      try {
+        return await read();
+      } catch (error) {
+        if (!isPassing(error) || pause_ms > 2000) throw error;
+        this.link.renew(client, error);
+        await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
+      }
+    }
+  }
+}

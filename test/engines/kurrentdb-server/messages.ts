@@ -1,0 +1,139 @@
+import { Metadata, status, type ServiceError } from '@grpc/grpc-js';
+import { Any } from 'google-protobuf/google/protobuf/any_pb';
+import { Timestamp } from 'google-protobuf/google/protobuf/timestamp_pb';
+import { StreamIdentifier, UUID } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/shared_pb';
+import { Status } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/status_pb';
+import { ReadResp, type ReadReq } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_pb';
+import {
+  AppendTransactionSizeExceededErrorDetails,
+  StreamRevisionConflictErrorDetails,
+} from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/errors_pb';
+import type { AppendRequest } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/streams_pb';
+import type { LogRecord, Write } from './log';
+
+const TEXT = new TextEncoder();
+/** Schema names that the server takes. */
+const SCHEMA_NAME = /^[a-zA-Z0-9_.$:-]+$/;
+
+export function refusal(code: status, message: string, trailers = new Metadata()): ServiceError {
+  return Object.assign(new Error(message), { code, details: message, metadata: trailers });
+}
+
+/** An error of the second protocol: a google.rpc.Status with an ErrorInfo first and the details after it. */
+function detailed(code: status, message: string, type: string, details: Uint8Array): ServiceError {
+  const part = (type_url: string, value: Uint8Array) => {
+    const any = new Any();
+    any.setTypeUrl(`type.googleapis.com/${type_url}`);
+    any.setValue(value);
+    const packed = new Status();
+    packed.setCode(code as number);
+    packed.setMessage(message);
+    packed.setDetails(any);
+    return packed.serializeBinary();
+  };
+  const trailers = new Metadata();
+  const parts = [part('google.rpc.ErrorInfo', new Uint8Array()), part(type, details)];
+  // Two messages in a row are one message with both details.
+  trailers.set('grpc-status-details-bin', Buffer.concat(parts));
+  return refusal(code, message, trailers);
+}
+
+export function revisionConflict(stream: string, expected: number, actual: number): ServiceError {
+  const details = new StreamRevisionConflictErrorDetails();
+  details.setStream(stream);
+  details.setExpectedRevision(String(expected));
+  details.setActualRevision(String(actual));
+  const message = `Append failed due to a revision conflict on stream '${stream}'.`;
+  const type = 'kurrentdb.protocol.v2.streams.errors.StreamRevisionConflictErrorDetails';
+  return detailed(status.FAILED_PRECONDITION, message, type, details.serializeBinary());
+}
+
+export function transactionTooLarge(size: number, max: number): ServiceError {
+  const details = new AppendTransactionSizeExceededErrorDetails();
+  details.setSize(size);
+  details.setMaxSize(max);
+  const type = 'kurrentdb.protocol.v2.streams.errors.AppendTransactionSizeExceededErrorDetails';
+  return detailed(status.ABORTED, 'The append transaction is too large.', type, details.serializeBinary());
+}
+
+/** One request of an append session. @throws ServiceError INVALID_ARGUMENT for what the server's validators refuse */
+export function toWrite(request: AppendRequest): Write {
+  const stream = request.getStream();
+  if (stream.trim() === '' || stream === '$$') throw refusal(status.INVALID_ARGUMENT, 'Stream must not be empty.');
+  const events = request.getRecordsList().map((record) => {
+    const schema = record.getSchema()!;
+    if (!SCHEMA_NAME.test(schema.getName())) throw refusal(status.INVALID_ARGUMENT, 'Schema name is not valid.');
+    const properties: Record<string, unknown> = {};
+    record.getPropertiesMap().forEach((value, name) => {
+      if (name === '') throw refusal(status.INVALID_ARGUMENT, 'Property keys must not be empty.');
+      properties[name] = value.toJavaScript();
+    });
+    return {
+      id: record.getRecordId()!,
+      type: schema.getName(),
+      json: schema.getFormat() === 1,
+      data: record.getData_asU8(),
+      metadata: TEXT.encode(JSON.stringify(properties)),
+    };
+  });
+  return { stream, expected: Number(request.getExpectedRevision() ?? -2), events };
+}
+
+export function toReadEvent(record: LogRecord, uuid: ReadReq.Options.UUIDOption | undefined): ReadResp {
+  const event = new ReadResp.ReadEvent.RecordedEvent();
+  const stream = new StreamIdentifier();
+  stream.setStreamName(TEXT.encode(record.stream));
+  event.setId(toUuid(record.id, uuid?.hasStructured() ?? false));
+  event.setStreamIdentifier(stream);
+  event.setStreamRevision(String(record.revision));
+  event.setCommitPosition(String(record.position));
+  event.setPreparePosition(String(record.position));
+  event.setData(record.data);
+  event.setCustomMetadata(record.metadata);
+  const facts = event.getMetadataMap();
+  facts.set('type', record.type);
+  facts.set('content-type', record.json ? 'application/json' : 'application/octet-stream');
+  facts.set('created', String(BigInt(record.created_ms) * 10_000n));
+  const read = new ReadResp.ReadEvent();
+  read.setEvent(event);
+  read.setCommitPosition(String(record.position));
+  const response = new ReadResp();
+  response.setEvent(read);
+  return response;
+}
+
+export function toCheckpoint(position: bigint): ReadResp {
+  const checkpoint = new ReadResp.Checkpoint();
+  checkpoint.setCommitPosition(String(position));
+  checkpoint.setPreparePosition(String(position));
+  checkpoint.setTimestamp(Timestamp.fromDate(new Date()));
+  const response = new ReadResp();
+  response.setCheckpoint(checkpoint);
+  return response;
+}
+
+export function toCaughtUp(position: bigint): ReadResp {
+  const at = new ReadResp.Position();
+  at.setCommitPosition(String(position));
+  at.setPreparePosition(String(position));
+  const caught_up = new ReadResp.CaughtUp();
+  caught_up.setTimestamp(Timestamp.fromDate(new Date()));
+  caught_up.setPosition(at);
+  const response = new ReadResp();
+  response.setCaughtUp(caught_up);
+  return response;
+}
+
+export function toUuid(id: string, structured: boolean): UUID {
+  const uuid = new UUID();
+  if (!structured) {
+    uuid.setString(id);
+    return uuid;
+  }
+  const bits = BigInt(`0x${id.replaceAll('-', '')}`);
+  const halves = new UUID.Structured();
+  halves.setMostSignificantBits(String(BigInt.asIntN(64, bits >> 64n)));
+  halves.setLeastSignificantBits(String(BigInt.asIntN(64, bits)));
+  uuid.setStructured(halves);
+  return uuid;
+}

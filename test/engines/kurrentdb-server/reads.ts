@@ -1,0 +1,105 @@
+import { status, type ServerWritableStream } from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
+import { ReadReq, ReadResp } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_pb';
+import type { LogRecord, ServerLog } from './log';
+import { refusal, toCaughtUp, toCheckpoint, toReadEvent } from './messages';
+
+type ReadCall = ServerWritableStream<ReadReq, ReadResp>;
+type Options = ReadReq.Options;
+
+/** The first protocol's Read: a stream or $all, forwards or backwards, filtered or not, once or as a subscription to $all. */
+export function read(log: ServerLog, call: ReadCall): void {
+  const options = call.request.getOptions()!;
+  if (options.hasSubscription()) return subscribe(log, call, options);
+  const records = options.hasStream() ? streamRecords(log, call, options) : allRecords(log, options);
+  if (!records) return;
+  const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
+  const matches = matcher(options);
+  let left = BigInt(options.getCount());
+  for (const record of backwards ? [...records].reverse() : records) {
+    if (left <= 0n) break;
+    if (!matches(record)) continue;
+    call.write(toReadEvent(record, options.getUuidOption()));
+    left -= 1n;
+  }
+  call.end();
+}
+
+/** In log order, cut at the revision asked for; undefined when the stream does not exist, which was answered then. */
+function streamRecords(log: ServerLog, call: ReadCall, options: Options): readonly LogRecord[] | undefined {
+  const stream = options.getStream()!;
+  const identifier = stream.getStreamIdentifier()!;
+  const records = log.stream(Buffer.from(identifier.getStreamName_asU8()).toString());
+  if (records.length === 0) {
+    const not_found = new ReadResp.StreamNotFound();
+    not_found.setStreamIdentifier(identifier);
+    const response = new ReadResp();
+    response.setStreamNotFound(not_found);
+    call.write(response);
+    call.end();
+    return undefined;
+  }
+  if (!stream.hasRevision()) return records;
+  const revision = Number(stream.getRevision());
+  const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
+  return records.filter((record) => (backwards ? record.revision <= revision : record.revision >= revision));
+}
+
+/** Inclusive in the forward direction, exclusive in the other, as the server's pre- and post-positions are. */
+function allRecords(log: ServerLog, options: Options): readonly LogRecord[] {
+  const all = options.getAll()!;
+  const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
+  if (!all.hasPosition()) return all.hasEnd() !== backwards ? [] : log.records;
+  const from = BigInt(all.getPosition()!.getCommitPosition());
+  return log.records.filter(({ position }) => (backwards ? position < from : position >= from));
+}
+
+/** From a position (exclusive) on, then live; a checkpoint after every so many events looked at, and one on the way from past to present. */
+function subscribe(log: ServerLog, call: ReadCall, options: Options): void {
+  if (!options.hasAll()) {
+    call.emit('error', refusal(status.UNIMPLEMENTED, 'subscriptions to one stream are not served here'));
+    return;
+  }
+  const all = options.getAll()!;
+  const filter = options.getFilter();
+  const matches = matcher(options);
+  const interval = filter ? filter.getCheckpointintervalmultiplier() * (filter.hasMax() ? filter.getMax() : 32) : 0;
+  const newest = log.records[log.records.length - 1]?.position ?? 0n;
+  let at = all.hasPosition() ? BigInt(all.getPosition()!.getCommitPosition()) : all.hasEnd() ? newest : -1n;
+  let looked_at = 0;
+  const confirmation = new ReadResp.SubscriptionConfirmation();
+  confirmation.setSubscriptionId(randomUUID());
+  const confirmed = new ReadResp();
+  confirmed.setConfirmation(confirmation);
+  call.write(confirmed);
+
+  const pass = (record: LogRecord) => {
+    if (record.position <= at) return;
+    at = record.position;
+    if (matches(record)) call.write(toReadEvent(record, options.getUuidOption()));
+    looked_at += 1;
+    if (!filter || looked_at < interval) return;
+    looked_at = 0;
+    call.write(toCheckpoint(at));
+  };
+  for (const record of log.records) pass(record);
+  if (filter && at >= 0n) call.write(toCheckpoint(at));
+  call.write(toCaughtUp(at < 0n ? 0n : at));
+  log.on('record', pass);
+  const end = () => void log.off('record', pass);
+  call.on('cancelled', end);
+  call.on('close', end);
+}
+
+function matcher(options: Options): (record: LogRecord) => boolean {
+  const filter = options.getFilter();
+  if (!filter) return () => true;
+  const by_type = filter.hasEventType();
+  const expression = (by_type ? filter.getEventType() : filter.getStreamIdentifier())!;
+  const prefixes = expression.getPrefixList();
+  const regex = new RegExp(expression.getRegex());
+  return (record) => {
+    const name = by_type ? record.type : record.stream;
+    return prefixes.length > 0 ? prefixes.some((prefix) => name.startsWith(prefix)) : regex.test(name);
+  };
+}

@@ -1,0 +1,261 @@
+import {
+  Server,
+  ServerCredentials,
+  status,
+  type Metadata,
+  type ServerReadableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { GossipService } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/gossip_grpc_pb';
+import {
+  ClusterInfo,
+  EndPoint,
+  MemberInfo,
+} from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/gossip_pb';
+import { ServerFeaturesService } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/serverfeatures_grpc_pb';
+import {
+  SupportedMethod,
+  SupportedMethods,
+} from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/serverfeatures_pb';
+import { StreamsService } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_grpc_pb';
+import { StreamsServiceService } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/streams_grpc_pb';
+import {
+  AppendResponse,
+  AppendSessionResponse,
+  type AppendRequest,
+} from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/streams_pb';
+import { ServerLog, type Write } from './log';
+import { refusal, revisionConflict, toUuid, toWrite, transactionTooLarge } from './messages';
+import { read } from './reads';
+
+export interface KurrentServerOptions {
+  /** Default 25.1.0. Below 25.1 there are no append sessions. */
+  version?: string;
+  /** Required of every call when given. */
+  login?: { username: string; password: string };
+  tls?: { key: string; cert: string };
+  /** Bytes of one append session. Default 4 MiB. */
+  max_append_size?: number;
+}
+
+/**
+ * A KurrentDB for tests: the published gRPC protocol, as the client's own definitions have it, over a log in memory. Behind a TCP relay, so that
+ * links can be cut at any moment.
+ */
+export class KurrentServer {
+  readonly log = new ServerLog();
+  /** `authorization` of the calls seen, by method. */
+  readonly seen: { method: string; authorization: string | undefined }[] = [];
+  private readonly sockets = new Set<Socket>();
+  private readonly relay = createServer((near) => this.link(near));
+  private grpc_port = 0;
+  private port = 0;
+  private lost_replies = 0;
+  /** Milliseconds before an append is looked at. */
+  delay_ms = 0;
+
+  private constructor(
+    private readonly grpc: Server,
+    private readonly options: KurrentServerOptions,
+  ) {}
+
+  static async start(options: KurrentServerOptions = {}): Promise<KurrentServer> {
+    const grpc = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 });
+    const server = new KurrentServer(grpc, options);
+    server.serve();
+    const credentials = options.tls
+      ? ServerCredentials.createSsl(null, [
+          { private_key: Buffer.from(options.tls.key), cert_chain: Buffer.from(options.tls.cert) },
+        ])
+      : ServerCredentials.createInsecure();
+    server.grpc_port = await new Promise<number>((bound, failed) =>
+      grpc.bindAsync('127.0.0.1:0', credentials, (error, port) => (error ? failed(error) : bound(port))),
+    );
+    await server.up();
+    // A server's own events are always there.
+    const own = (stream: string, type: string): Write => ({
+      stream,
+      expected: -2,
+      events: [{ id: randomUUID(), type, json: true, data: Buffer.from('{}'), metadata: Buffer.from('{}') }],
+    });
+    server.log.append([own('$users', '$UserCreated')]);
+    server.log.append([own('$stats-127.0.0.1:2113', '$statsCollected')]);
+    return server;
+  }
+
+  /** Connection string; `login` and parameters are added as given. */
+  url({ login = '', scheme = 'kurrentdb', tls = this.options.tls !== undefined, extra = '' } = {}): string {
+    return `${scheme}://${login}127.0.0.1:${this.port}?tls=${tls}${extra}`;
+  }
+
+  /** Breaks every connection at once; new ones are taken. */
+  cut(): void {
+    for (const socket of this.sockets) socket.destroy();
+    this.sockets.clear();
+  }
+
+  /** The next appends are stored, and their links broken instead of an answer. */
+  loseReplies(count: number): void {
+    this.lost_replies = count;
+  }
+
+  /** Nothing listens any more; the log stays. */
+  async down(): Promise<void> {
+    const closed = new Promise<void>((done) => this.relay.close(() => done()));
+    this.cut();
+    await closed;
+    this.log.forgetRecent();
+  }
+
+  /** Listens again, at the same port. */
+  async up(): Promise<void> {
+    await new Promise<void>((listening) => this.relay.listen(this.port, '127.0.0.1', listening));
+    this.port = (this.relay.address() as AddressInfo).port;
+  }
+
+  async stop(): Promise<void> {
+    if (this.relay.listening) await this.down();
+    this.grpc.forceShutdown();
+  }
+
+  private link(near: Socket): void {
+    const far = connect(this.grpc_port, '127.0.0.1');
+    near.pipe(far).pipe(near);
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', () => socket.destroy());
+      socket.on('close', () => {
+        this.sockets.delete(socket);
+        other.destroy();
+      });
+    }
+  }
+
+  private get appends(): boolean {
+    return Number.parseFloat(this.options.version ?? '25.1.0') >= 25.1;
+  }
+
+  private serve(): void {
+    this.grpc.addService(StreamsService, {
+      read: (call: Parameters<typeof read>[1]) => {
+        const error = this.gate('read', call.metadata);
+        if (error) call.emit('error', error);
+        else read(this.log, call);
+      },
+    });
+    this.grpc.addService(ServerFeaturesService, {
+      getSupportedMethods: (call: { metadata: Metadata }, answer: sendUnaryData<SupportedMethods>) => {
+        // Open to everyone: the client asks without credentials.
+        this.gate('getSupportedMethods', call.metadata);
+        answer(null, this.methods());
+      },
+    });
+    this.grpc.addService(GossipService, {
+      read: (call: { metadata: Metadata }, answer: sendUnaryData<ClusterInfo>) => {
+        this.gate('gossip', call.metadata);
+        answer(null, this.cluster());
+      },
+    });
+    if (!this.appends) return;
+    this.grpc.addService(StreamsServiceService, {
+      appendSession: (
+        call: ServerReadableStream<AppendRequest, AppendSessionResponse>,
+        answer: sendUnaryData<AppendSessionResponse>,
+      ) => {
+        const requests: AppendRequest[] = [];
+        call.on('data', (request: AppendRequest) => requests.push(request));
+        call.on('error', () => undefined);
+        call.on('end', () => {
+          const work = () => this.append(call.metadata, requests, answer);
+          if (this.delay_ms > 0) setTimeout(work, this.delay_ms);
+          else work();
+        });
+      },
+    });
+  }
+
+  /** Whether a call may go on. */
+  private gate(method: string, metadata: Metadata) {
+    const authorization = metadata.get('authorization')[0]?.toString();
+    this.seen.push({ method, authorization });
+    const { login } = this.options;
+    if (!login) return undefined;
+    const wanted = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`;
+    return authorization === wanted ? undefined : refusal(status.UNAUTHENTICATED, 'Unauthenticated');
+  }
+
+  private append(metadata: Metadata, requests: AppendRequest[], answer: sendUnaryData<AppendSessionResponse>): void {
+    try {
+      const error = this.gate('appendSession', metadata);
+      if (error) throw error;
+      const writes = requests.map(toWrite);
+      if (writes.length === 0) throw refusal(status.FAILED_PRECONDITION, 'Append session has no requests.');
+      const names = new Set(writes.map(({ stream }) => stream.toLowerCase()));
+      if (names.size < writes.length) throw refusal(status.ABORTED, 'A stream is already part of this append session.');
+      const events = writes.flatMap((write) => write.events);
+      const size = events.reduce(
+        (sum, event) => sum + event.data.length + event.metadata.length + event.type.length,
+        0,
+      );
+      const max_size = this.options.max_append_size ?? 4 * 1024 * 1024;
+      if (size > max_size) throw transactionTooLarge(size, max_size);
+      const outcome = this.log.append(writes);
+      if (outcome.result === 'wrong') {
+        const { stream, expected } = writes[outcome.index]!;
+        throw revisionConflict(stream, expected, outcome.current);
+      }
+      if (outcome.result === 'mixed') throw refusal(status.UNKNOWN, 'Exception was thrown by handler.');
+      if (this.lost_replies > 0) {
+        this.lost_replies -= 1;
+        this.cut();
+        return;
+      }
+      const response = new AppendSessionResponse();
+      writes.forEach(({ stream }, index) => {
+        const output = new AppendResponse();
+        output.setStream(stream);
+        output.setStreamRevision(String(outcome.heads[index]));
+        response.addOutput(output);
+      });
+      response.setPosition(String(outcome.position));
+      answer(null, response);
+    } catch (error) {
+      answer(error as Parameters<typeof answer>[0]);
+    }
+  }
+
+  private methods(): SupportedMethods {
+    const methods = new SupportedMethods();
+    methods.setEventStoreServerVersion(this.options.version ?? '25.1.0');
+    const add = (service: string, name: string) => {
+      const method = new SupportedMethod();
+      method.setServiceName(service);
+      method.setMethodName(name);
+      methods.addMethods(method);
+    };
+    for (const name of ['read', 'append', 'batchappend']) add('event_store.client.streams.streams', name);
+    if (this.appends) add('kurrentdb.protocol.v2.streams.streamsservice', 'appendsession');
+    return methods;
+  }
+
+  private cluster(): ClusterInfo {
+    const member = new MemberInfo();
+    member.setInstanceId(toUuid('2b6c1f00-0000-4000-8000-000000000001', true));
+    member.setTimeStamp(String(BigInt(Date.now()) * 10_000n));
+    member.setState(MemberInfo.VNodeState.LEADER);
+    member.setIsAlive(true);
+    const end_point = new EndPoint();
+    end_point.setAddress('127.0.0.1');
+    end_point.setPort(this.port);
+    member.setHttpEndPoint(end_point);
+    const cluster = new ClusterInfo();
+    cluster.addMembers(member);
+    return cluster;
+  }
+}
