@@ -4,6 +4,7 @@ import type { Counter, Gauge, Histogram, Metrics } from '../engines/metrics/port
 export interface RunnerMetrics {
   lag_records: Gauge;
   lag_seconds: Gauge;
+  state: Gauge;
   batch_records: Histogram;
   records: Counter;
   apply_seconds: Histogram;
@@ -21,6 +22,11 @@ export function runnerMetrics(metrics: Metrics): RunnerMetrics {
       labels,
     ),
     lag_seconds: metrics.gauge('lumio_projection_lag_seconds', 'Age of the newest applied record while behind', labels),
+    state: metrics.gauge(
+      'lumio_projection_state',
+      '1 for the state that the projection is in on this process, 0 for the others',
+      ['projection', 'state'],
+    ),
     batch_records: metrics.histogram(
       'lumio_projection_batch_records',
       'Records applied by one transaction',

@@ -45,7 +45,16 @@ export interface RunnerDeps {
 }
 
 /** `standby`: another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is of another engine. */
-export type RunnerState = 'starting' | 'running' | 'backoff' | 'standby' | 'needs_rebuild' | 'refused' | 'stopped';
+export const RUNNER_STATES = [
+  'starting',
+  'running',
+  'backoff',
+  'standby',
+  'needs_rebuild',
+  'refused',
+  'stopped',
+] as const;
+export type RunnerState = (typeof RUNNER_STATES)[number];
 
 /** The consumer did nothing although there was work. */
 class Stalled extends Error {

@@ -15,7 +15,7 @@ import { trimOutbox } from './outbox';
 import { Progress } from './progress';
 import type { Projection } from './projection';
 import { createReadModels } from './read-models';
-import { Runner, type RunnerState } from './runner';
+import { Runner, RUNNER_STATES, type RunnerState } from './runner';
 
 export interface ProjectionRuntimeDeps {
   db: Database;
@@ -112,6 +112,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       const label = { projection: runner.projection.name };
       metrics.lag_records.set(runner.lag.behind, label);
       metrics.lag_seconds.set(runner.lag.seconds, label);
+      for (const one of RUNNER_STATES) metrics.state.set(one === runner.state ? 1 : 0, { ...label, state: one });
     }
     const parked = await countParked(db);
     for (const { name } of projections) metrics.dead_letters.set(parked.get(name) ?? 0, { projection: name });

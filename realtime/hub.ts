@@ -246,7 +246,8 @@ export class Hub {
       this.metrics.sent += chunk.count;
       return;
     }
-    if (chunk.transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.drop(subscription);
+    if (chunk.transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms)
+      return this.drop(subscription, chunk.count);
     subscription.state = 'replaying';
     subscription.seq = chunk.before;
     subscription.fell_back = true;
@@ -259,7 +260,7 @@ export class Hub {
     for (const subscription of [...session.subscriptions]) {
       const behind = subscription.channel.seq - subscription.seq;
       if (subscription.state === 'replaying' && subscription.fell_back && behind > LIMITS.queue_messages)
-        this.drop(subscription);
+        this.drop(subscription, behind);
     }
   }
 
@@ -289,23 +290,24 @@ export class Hub {
     channel.changed();
   }
 
-  /** Ends a subscription; nothing of its channel is sent to its session any more. */
-  leave(subscription: Subscription): void {
-    if (subscription.state === 'ended') return;
+  /** Ends a subscription; nothing of its channel is sent to its session any more. Returns how many messages were taken back. */
+  leave(subscription: Subscription): number {
+    if (subscription.state === 'ended') return 0;
     subscription.state = 'ended';
     const { session, channel } = subscription;
     channel.subscriptions.delete(subscription);
     channel.changed();
     const at = session.subscriptions.indexOf(subscription);
     if (at >= 0) session.subscriptions.splice(at, 1);
-    session.discard(channel.name);
+    const taken_back = session.discard(channel.name);
     if (channel.subscriptions.size === 0) channel.empty_since = Date.now();
+    return taken_back;
   }
 
-  /** The client fell behind on this channel: it keeps its session, and may subscribe again from the last id it saw. */
-  drop(subscription: Subscription): void {
+  /** The client fell behind on this channel: it keeps its session, and may subscribe again from the last id it saw. `missed` messages were never queued. */
+  drop(subscription: Subscription, missed = 0): void {
     const { session, channel } = subscription;
-    this.leave(subscription);
+    this.metrics.dropped_messages.inc(this.leave(subscription) + missed);
     this.metrics.dropped.inc();
     session.error('CHANNEL_DROPPED', channel.name);
   }

@@ -1,5 +1,10 @@
 import type { Counter, Gauge, Metrics } from '../engines/metrics/port';
 
+/** A session whose socket did not take everything. */
+interface Backlogged {
+  readonly backlogged: { messages: number; bytes: number };
+}
+
 /** Series of the WebSocket service. Hot paths add to plain numbers, and the ticker moves them over. */
 export class RealtimeMetrics {
   /** Messages handed to sessions since the last {@link publish}. */
@@ -8,6 +13,10 @@ export class RealtimeMetrics {
   private readonly channels: Gauge;
   private readonly sent_total: Counter;
   readonly dropped: Counter;
+  readonly dropped_messages: Counter;
+  private readonly blocked: Gauge;
+  private readonly queued: Gauge;
+  private readonly queued_bytes: Gauge;
   readonly holes: Counter;
   readonly relayed: Counter;
   readonly resumed: Counter;
@@ -24,6 +33,13 @@ export class RealtimeMetrics {
       'lumio_websocket_channels_dropped_total',
       'Subscriptions ended with CHANNEL_DROPPED',
     );
+    this.dropped_messages = metrics.counter(
+      'lumio_websocket_messages_dropped_total',
+      'Messages that sessions with CHANNEL_DROPPED did not get; those of the outbox can still be asked for with `since`',
+    );
+    this.blocked = metrics.gauge('lumio_websocket_blocked_sessions', 'Sessions whose socket did not take everything');
+    this.queued = metrics.gauge('lumio_websocket_queued_messages', 'Messages that wait for sockets of this node');
+    this.queued_bytes = metrics.gauge('lumio_websocket_queued_bytes', 'Bytes that wait for sockets of this node');
     this.holes = metrics.counter(
       'lumio_websocket_holes_total',
       'Channels stopped because a sequence number was missing',
@@ -42,9 +58,18 @@ export class RealtimeMetrics {
     this.tail_rows = metrics.counter('lumio_websocket_tail_rows_total', 'Outbox rows read by the tail');
   }
 
-  publish(sessions: number, channels: number): void {
+  publish(sessions: number, channels: number, blocked: ReadonlySet<Backlogged>): void {
     this.sessions.set(sessions);
     this.channels.set(channels);
+    let messages = 0;
+    let bytes = 0;
+    for (const { backlogged } of blocked) {
+      messages += backlogged.messages;
+      bytes += backlogged.bytes;
+    }
+    this.blocked.set(blocked.size);
+    this.queued.set(messages);
+    this.queued_bytes.set(bytes);
     if (this.sent > 0) this.sent_total.inc(this.sent);
     this.sent = 0;
   }

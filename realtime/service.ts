@@ -263,7 +263,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       const deadline = Date.now() + drain_ms;
       while (sessions.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
       for (const session of sessions.values()) session.ws.terminate();
-      metrics.publish(0, 0);
+      metrics.publish(0, 0, new Set());
       server.close();
     },
   };

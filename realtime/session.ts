@@ -70,6 +70,11 @@ export class Session {
     return !this.closing && this.ws.readyState === WebSocket.OPEN;
   }
 
+  /** What waits for the socket; for metrics. */
+  get backlogged(): { messages: number; bytes: number } {
+    return { messages: this.queued + this.in_flight, bytes: this.queued_bytes + this.socket.writableLength };
+  }
+
   /** Whether `count` messages of `bytes` fit the bounded queue. A socket that takes everything has no queue. */
   fits(count: number, bytes: number): boolean {
     if (!this.blocked) return true;
@@ -181,14 +186,16 @@ export class Session {
     this.send(errorText(code, channel));
   }
 
-  /** Takes back what waits for a channel: after `unsubscribed` or `CHANNEL_DROPPED` nothing of it follows. */
-  discard(channel: string): void {
-    if (this.queue === null) return;
+  /** Takes back what waits for a channel: after `unsubscribed` or `CHANNEL_DROPPED` nothing of it follows. Returns how many messages. */
+  discard(channel: string): number {
+    if (this.queue === null) return 0;
     const kept = this.queue.filter((chunk) => chunk.channel !== channel);
-    if (kept.length === this.queue.length) return;
+    if (kept.length === this.queue.length) return 0;
+    const before = this.queued;
     this.queue = kept.length === 0 ? null : kept;
     this.queued = kept.reduce((sum, chunk) => sum + chunk.count, 0);
     this.queued_bytes = kept.reduce((sum, chunk) => sum + chunk.bytes.length, 0);
+    return before - this.queued;
   }
 
   /** Sends what waits, then an error when one is given, then the close frame. */

@@ -2,7 +2,7 @@ import { batchOrigin } from '../engines/tracing/port';
 import { type CollectedSpan, type Collector, startCollector } from './support/otlp-collector';
 import { Client } from './support/realtime';
 import { startServer, type TestServer } from './support/server';
-import { ApiClient, VendorCloud } from './support/vendor-cloud';
+import { VendorCloud } from './support/vendor-cloud';
 
 const traceOf = (trace_id: string) => `00-${trace_id}-b7ad6b7169203331-01`;
 
@@ -10,14 +10,12 @@ describe('traces', () => {
   let collector: Collector;
   let server: TestServer;
   let vendors: VendorCloud;
-  let api: ApiClient;
   let socket: Client;
 
   beforeAll(async () => {
     collector = await startCollector();
     server = await startServer({ env: { LUMIO_TRACING__OTLP_URL: collector.url, LUMIO_LOG_LEVEL: 'debug' } });
     vendors = new VendorCloud(server.base_url, server.credentials);
-    api = new ApiClient(server.base_url, server.credentials.access_token);
     socket = await Client.open(server.ws_url, server.credentials.access_token);
     await socket.subscribe(`events:${server.credentials.account_id}`);
   });

@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { documentedSeries, queryableNames, servedSeries } from './support/metrics';
+import { Client } from './support/realtime';
+import { startServer, type TestServer } from './support/server';
+import { ApiClient, eventually, VendorCloud } from './support/vendor-cloud';
+
+const operating = (file: string) => readFileSync(join(__dirname, '../docs/operating', file), 'utf8');
+
+/** Sums the samples of a series whose labels contain all these. */
+function valueOf(exposition: string, name: string, labels: Record<string, string> = {}): number | undefined {
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  const lines = exposition
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) && wanted.every((text) => line.includes(text)));
+  if (lines.length === 0) return undefined;
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+describe('metrics', () => {
+  let server: TestServer;
+  let socket: Client;
+  let scrape: () => Promise<string>;
+
+  beforeAll(async () => {
+    server = await startServer();
+    scrape = async () => (await fetch(server.metrics_url)).text();
+    socket = await Client.open(server.ws_url, server.credentials.access_token);
+    await socket.subscribe(`events:${server.credentials.account_id}`);
+  });
+  afterAll(async () => {
+    socket?.end();
+    await server?.dispose();
+  });
+
+  test('what is done is counted, in every part that did it', async () => {
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    const api = new ApiClient(server.base_url, server.credentials.access_token);
+    expect((await vendors.kickFollow(31)).status).toBe(200);
+    expect((await vendors.post('/v1/webhooks/kick', '{}', {})).status).toBe(401);
+    expect((await api.send('POST', '/v1/api-keys', { label: 'Counted', permissions: ['events:read'] })).status).toBe(
+      201,
+    );
+    await socket.next((message) => message.event_type === 'kick:follower', 'the follower');
+    const expected: [string, Record<string, string>, (value: number) => boolean][] = [
+      ['lumio_webhooks_total', { vendor: 'kick', outcome: 'stored' }, (value) => value === 1],
+      ['lumio_webhooks_total', { vendor: 'kick', outcome: 'refused' }, (value) => value === 1],
+      ['lumio_broker_publish_seconds_count', { topic: 'platform-events', outcome: 'stored' }, (value) => value === 1],
+      ['lumio_broker_records_published_total', { topic: 'platform-events' }, (value) => value === 1],
+      ['lumio_broker_publishes_waiting', { topic: 'platform-events' }, (value) => value === 0],
+      ['lumio_event_store_append_seconds_count', { outcome: 'stored' }, (value) => value >= 1],
+      ['lumio_event_store_events_total', {}, (value) => value >= 1],
+      ['lumio_event_store_appends_waiting', {}, (value) => value === 0],
+      ['lumio_projection_records_total', { projection: 'event-log' }, (value) => value === 1],
+      ['lumio_projection_batch_records_count', { projection: 'event-log' }, (value) => value === 1],
+      ['lumio_projection_lag_records', { projection: 'event-log' }, (value) => value === 0],
+      ['lumio_projection_lag_seconds', { projection: 'event-log' }, (value) => value === 0],
+      ['lumio_projection_state', { projection: 'event-log', state: 'running' }, (value) => value === 1],
+      ['lumio_projection_dead_letters', { projection: 'event-log' }, (value) => value === 0],
+      ['lumio_websocket_messages_sent_total', {}, (value) => value === 1],
+      ['lumio_websocket_queued_messages', {}, (value) => value === 0],
+      ['lumio_websocket_blocked_sessions', {}, (value) => value === 0],
+      ['lumio_event_loop_lag_seconds', { quantile: 'max' }, (value) => value > 0],
+      ['lumio_db_pool_waiting', { pool: 'main' }, (value) => value === 0],
+      ['lumio_relay_lost_total', {}, (value) => value === 0],
+      ['http_requests_total', { route: '/v1/webhooks/kick', status: '200' }, (value) => value === 1],
+    ];
+    let missing: unknown = expected;
+    await eventually(async () => {
+      const text = await scrape();
+      missing = expected
+        .map(([name, labels, holds]) => ({ name, labels, value: valueOf(text, name, labels), holds }))
+        .filter(({ value, holds }) => value === undefined || !holds(value));
+      return (missing as unknown[]).length === 0 || undefined;
+    }, 'the counts').catch(() => undefined);
+    expect(missing).toEqual([]);
+  });
+
+  test('a session that idles in a transaction shows, and passes', async () => {
+    const client = await server.database!.db.pool.connect();
+    try {
+      await client.query('begin');
+      await client.query('select 1');
+      await eventually(
+        async () => (valueOf(await scrape(), 'lumio_db_oldest_idle_in_transaction_seconds') ?? 0) > 1 || undefined,
+        'the idle transaction',
+      );
+      expect(valueOf(await scrape(), 'lumio_db_oldest_transaction_seconds')).toBeGreaterThan(1);
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+    await eventually(
+      async () => valueOf(await scrape(), 'lumio_db_oldest_idle_in_transaction_seconds') === 0 || undefined,
+      'its end',
+    );
+  });
+
+  test('a parked delivery waits in a gauge', async () => {
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    expect((await vendors.trovo({ message_id: 'no-type', uid: '1' })).status).toBe(200);
+    await eventually(
+      async () => (valueOf(await scrape(), 'lumio_webhook_dead_letters', { vendor: 'trovo' }) ?? 0) > 0 || undefined,
+      'the dead letter',
+    );
+  });
+
+  test('docs/operating/metrics.md lists exactly what is served', async () => {
+    const served = servedSeries(await scrape());
+    const documented = documentedSeries();
+    const ours = [...served.keys()].filter((name) => !/^(?:process|nodejs)_/.test(name));
+    expect(ours.filter((name) => !documented.has(name))).toEqual([]);
+    expect([...documented].filter(([name, { optional }]) => !optional && !served.has(name))).toEqual([]);
+    const different = ours.flatMap((name) => {
+      const { type, labels } = served.get(name)!;
+      const said = documented.get(name)!;
+      const same = type === said.type && (labels === null || labels.join() === said.labels.join());
+      return same ? [] : [{ name, type, labels, said }];
+    });
+    expect(different).toEqual([]);
+  });
+
+  test('dashboard and alerts use documented series only, and every alert has its paragraph', async () => {
+    const known = queryableNames();
+    for (const name of servedSeries(await scrape()).keys()) if (/^(?:process|nodejs)_/.test(name)) known.add(name);
+    const dashboard = JSON.parse(operating('grafana-dashboard.json')) as {
+      panels: { title: string; targets?: { expr: string }[] }[];
+    };
+    const rules = operating('alerts.yml');
+    const alerts = [...rules.matchAll(/^\s*- alert: (\w+)$/gm)].map((match) => match[1]!);
+    const queries = [
+      ...dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
+      ...[...rules.matchAll(/- alert: (\w+)\n\s*expr: (.+)$/gm)].map((match) => [match[1]!, match[2]!] as const),
+    ];
+    expect(queries.length).toBeGreaterThan(30);
+    expect(rules.match(/^\s*expr:/gm)).toHaveLength(alerts.length);
+    const unknown = queries.flatMap(([where, query]) =>
+      [...query.matchAll(/\b(?:lumio|http|process|nodejs)_\w+/g)]
+        .map((match) => match[0])
+        .filter((name) => !known.has(name))
+        .map((name) => `${where}: ${name}`),
+    );
+    expect(unknown).toEqual([]);
+    const guide = operating('README.md');
+    expect(alerts.filter((name) => !guide.includes(`### ${name}`))).toEqual([]);
+    const explained = [...guide.matchAll(/^### (Lumio\w+)/gm)].map((match) => match[1]!);
+    expect(explained.filter((name) => !alerts.includes(name))).toEqual([]);
+  });
+});
