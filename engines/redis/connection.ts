@@ -2,7 +2,7 @@ import Redis, { type Command, type RedisOptions } from 'ioredis';
 import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
 
-/** Refused without being sent: the server was silent a moment ago and has not answered a ping since. */
+/** Refused without being sent: there is no connection, or the server was silent a moment ago and has not answered a ping since. */
 export class RedisAway extends Error {
   constructor() {
     super('Redis does not answer');
@@ -40,6 +40,8 @@ export interface RedisLink {
   close(): Promise<void>;
 }
 
+/** What ioredis sends by itself before it calls a connection ready. */
+const HANDSHAKE = new Set(['auth', 'select', 'client', 'info', 'hello', 'readonly', 'quit']);
 const CONNECT_TIMEOUT_MS = 2_000;
 const LONGEST_BACKOFF_MS = 2_000;
 
@@ -53,7 +55,9 @@ class BoundedRedis extends Redis {
   onTimeout: () => void = () => undefined;
 
   override sendCommand(command: Command, stream?: Parameters<Redis['sendCommand']>[1]): unknown {
-    if (this.suspect && this.status === 'ready' && command.name !== 'ping') {
+    // ioredis itself would let some commands (PUBLISH, SUBSCRIBE) through on a connection that has not answered yet.
+    const refused = this.status === 'ready' ? this.suspect && command.name !== 'ping' : !HANDSHAKE.has(command.name);
+    if (refused) {
       command.reject(new RedisAway());
       return command.promise;
     }
