@@ -196,9 +196,14 @@ export async function openLoop(rate: number, ms: number, unit: (n: number) => Pr
     await new Promise((resume) => setTimeout(resume, 1));
   }
   await Promise.all(running);
+  return { rate: rounded(rate), ...percentiles(taken) };
+}
+
+/** Sorts what it is given. */
+export function percentiles(taken: number[]): Omit<Latency, 'rate'> {
   taken.sort((a, b) => a - b);
-  const at = (share: number) => rounded(taken[Math.min(taken.length - 1, Math.floor(taken.length * share))]!);
-  return { rate: rounded(rate), p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
+  const at = (share: number) => rounded(taken[Math.min(taken.length - 1, Math.floor(taken.length * share))] ?? NaN);
+  return { p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
 }
 
 /** Times one piece of fixed work, for {@link Contender}s that prepare and check outside of it. */

@@ -55,9 +55,7 @@ export async function appendHistory(
   const log = createRecordLog({ broker, subject_keys });
   const now = Date.now();
   for (let n = 0; n < count; n += 1000) {
-    const records = Array.from({ length: Math.min(1000, count - n) }, (_, i) =>
-      historic(n + i, accounts, count, now),
-    );
+    const records = Array.from({ length: Math.min(1000, count - n) }, (_, i) => historic(n + i, accounts, count, now));
     await log.append(TOPICS.platform_events, records);
   }
   await broker.close();

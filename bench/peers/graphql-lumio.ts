@@ -54,8 +54,8 @@ async function main(): Promise<void> {
   process.once('SIGTERM', () => {
     const close = async () => {
       await api.close();
-      tail.stop();
-      await access.close();
+      await tail.stop();
+      access.close();
       await resolver.close();
       await engines.close();
     };

@@ -1,0 +1,213 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { v7 } from 'uuid';
+import { appendHistory } from '../history';
+import {
+  benchPostgres,
+  type BenchPostgres,
+  check,
+  closedLoop,
+  percentiles,
+  report,
+  ROOT,
+  rounded,
+  type TrackOptions,
+} from '../harness';
+import { HttpLoad } from '../http-load';
+import { type Lumio, spawnOnSystemCore, startLumio } from '../system';
+import { subscribers } from '../ws-load';
+import { delivery, projected } from './webhook';
+
+/** How many deliveries are under way while the ceiling is looked for: more would only wait in queues. */
+const UNDER_WAY = 16;
+
+/**
+ * From the 200 of a signed webhook to its frame at 1,000 subscribers of the account's channel, through record log, projector, outbox and
+ * socket of the real server; every frame at every subscriber is counted and timed. Beside it the time of one durable commit on the same
+ * PostgreSQL at that moment, and the same again while the event log is rebuilt.
+ */
+export async function run(options: TrackOptions): Promise<boolean> {
+  const postgres = await benchPostgres();
+  try {
+    return await measure(postgres, options);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
+  const lumio = await startLumio(postgres);
+  const { account_id, system_key, webhook_signing, connections } = lumio.credentials;
+  const sockets = options.smoke ? 100 : 1000;
+  await appendHistory(lumio.url, lumio.env.LUMIO_SECRETS__KEYS!, [account_id], options.smoke ? 2000 : 100_000);
+  await projected(lumio);
+
+  const flights = new Map<string, Flight>();
+  const onText = (frame: Buffer) => {
+    const at = frame.indexOf('"trovo:e2e-');
+    if (at === -1) return;
+    const flight = flights.get(frame.toString('latin1', at + 7, at + 7 + ID_LENGTH));
+    flight?.arrived();
+  };
+  const headers = { authorization: `Bearer ${system_key}`, 'x-lumio-account': account_id };
+  const clients = await subscribers(lumio.base_url, sockets, headers, `events:${account_id}`, onText);
+  const load = await HttpLoad.open(lumio.base_url, 64);
+  const fly = async (times: number[]) => {
+    const id = `e2e-${v7()}`;
+    const flight = new Flight(sockets);
+    flights.set(id, flight);
+    const { status } = await load.request(
+      delivery(webhook_signing.trovo_secret, connections.trovo.platform_channel_id, id),
+    );
+    const accepted = performance.now();
+    if (status !== 200) throw new Error(`the webhook answered ${status}`);
+    await flight.landed;
+    flights.delete(id);
+    // A frame may be there before the answer is: that is no time at all.
+    for (const at of flight.times) times.push(Math.max(0, at - accepted));
+  };
+  try {
+    const ms = options.smoke ? 1000 : 8000;
+    await closedLoop(UNDER_WAY, 500, () => fly([]));
+    const from = lumio.cpu() + postgres.engineCpu();
+    const ceiling = (await closedLoop(UNDER_WAY, ms, () => fly([]))) / (ms / 1000);
+    const cpu_us = (lumio.cpu() + postgres.engineCpu() - from) / (ceiling * (ms / 1000) * sockets);
+    const rows = [];
+    for (const share of [0.25, 0.5, 0.75])
+      rows.push(await atRate(lumio, ceiling * share, ms, `${share} of the ceiling`, fly));
+    const rebuilt = await whileRebuilding(lumio, () => atRate(lumio, ceiling * 0.5, ms, '0.5, while rebuilding', fly));
+    rows.push(rebuilt.row);
+    console.log(
+      `\nend-to-end: ${sockets} subscribers, ceiling ${rounded(ceiling)} events a second, ${rounded(cpu_us)} us of CPU a delivery`,
+    );
+    console.table(rows);
+    const [, half] = rows;
+    const checks = [
+      check('p50 at half load, ms', half!.p50_ms, 25),
+      check('p99 at half load, ms', half!.p99_ms, 100),
+      check('p99 at half load while rebuilding, ms', rebuilt.row.p99_ms, 1000),
+    ];
+    return report(
+      'end-to-end',
+      [],
+      { sockets, ceiling, cpu_us_per_delivery: cpu_us, rows, rebuild: rebuilt.output, checks },
+      options,
+    );
+  } finally {
+    clients.close();
+    load.close();
+    await lumio.stop();
+  }
+}
+
+const ID_LENGTH = 'e2e-'.length + 36;
+
+/** One delivery and its frames. */
+class Flight {
+  readonly times: number[] = [];
+  readonly landed: Promise<void>;
+  private land: () => void = () => undefined;
+
+  constructor(private readonly wanted: number) {
+    this.landed = new Promise((resolve, reject) => {
+      const late = setTimeout(
+        () => reject(new Error(`${this.times.length} of ${wanted} frames came within 30 s`)),
+        30_000,
+      );
+      this.land = () => {
+        clearTimeout(late);
+        resolve();
+      };
+    });
+  }
+
+  arrived(): void {
+    if (this.times.push(performance.now()) === this.wanted) this.land();
+  }
+}
+
+async function atRate(
+  lumio: Lumio,
+  rate: number,
+  ms: number,
+  load: string,
+  fly: (times: number[]) => Promise<void>,
+): Promise<{
+  load: string;
+  rate: number;
+  p50_ms: number;
+  p95_ms: number;
+  p99_ms: number;
+  commit_p50_ms: number;
+  commit_p99_ms: number;
+}> {
+  const times: number[] = [];
+  const flying: Promise<void>[] = [];
+  const commits = await besideCommits(lumio, async () => {
+    const start = performance.now();
+    for (let n = 0; n < Math.max(3, (rate * ms) / 1000); n += 1) {
+      const wait = start + (n * 1000) / rate - performance.now();
+      if (wait > 0) await sleep(wait);
+      flying.push(fly(times));
+    }
+    await Promise.all(flying);
+  });
+  return {
+    load,
+    rate: rounded(rate),
+    ...percentiles(times),
+    commit_p50_ms: commits.p50_ms,
+    commit_p99_ms: commits.p99_ms,
+  };
+}
+
+/** Commits a row every 25 ms meanwhile, each timed. */
+async function besideCommits(lumio: Lumio, work: () => Promise<void>) {
+  const client = new pg.Client({ connectionString: lumio.url });
+  await client.connect();
+  await client.query('create table if not exists bench_commits (at timestamptz not null)');
+  const times: number[] = [];
+  let running = true;
+  const committing = (async () => {
+    while (running) {
+      const from = performance.now();
+      await client.query('insert into bench_commits values (now())');
+      times.push(performance.now() - from);
+      await sleep(25);
+    }
+  })();
+  try {
+    await work();
+  } finally {
+    running = false;
+    await committing;
+    await client.end();
+  }
+  return percentiles(times);
+}
+
+/** `lumio rebuild event-log`, again and again until the work is done. */
+async function whileRebuilding<T>(lumio: Lumio, work: () => Promise<T>): Promise<{ row: T; output: string }> {
+  let running = true;
+  const rebuilding = (async () => {
+    let times = 0;
+    while (running) {
+      const output = join(lumio.data_dir, 'rebuild.log');
+      const child = spawnOnSystemCore(
+        join(ROOT, 'dist/bin/main.js'),
+        ['rebuild', 'event-log', '--quiet'],
+        lumio.env,
+        output,
+      );
+      const code = await new Promise((done) => child.once('exit', done));
+      if (code !== 0) throw new Error(`the rebuild ended with code ${String(code)}`);
+      times += 1;
+    }
+    return `${times} rebuilds`;
+  })();
+  rebuilding.catch(() => undefined); // met when it is awaited
+  const row = await work();
+  running = false;
+  return { row, output: await rebuilding };
+}
