@@ -137,6 +137,10 @@ export function createHttpHooks(options: HttpHookOptions): {
           });
           request.span.end(reply.statusCode >= 500 ? `status ${reply.statusCode}` : undefined);
         }
+        if (request.routeOptions.config.routine && reply.statusCode < 400) {
+          done();
+          return;
+        }
         const facts = { ...labels, ms: Math.round(seconds * 1e4) / 10, ...logFacts(request) };
         if (reply.statusCode >= 500) log.warn(facts, 'request failed');
         else if (reply.statusCode >= 400 || request.method !== 'GET') log.info(facts, 'request');

@@ -33,6 +33,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** `exempt`: no caller is resolved and no limit counted; `own`: the handler counts for itself. Default: one unit. */
     limit?: 'exempt' | 'own';
+    /** Comes so often that a log line for each success would say nothing that the metrics do not; failures are logged. */
+    routine?: true;
   }
 }
 

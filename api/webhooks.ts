@@ -49,7 +49,7 @@ export async function registerWebhooks(
         method: route.method,
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
         bodyLimit: MAX_BODY_BYTES,
-        config: { limit: 'exempt' },
+        config: { limit: 'exempt', routine: true },
         handler: async (request, reply) => {
           const countRefusal = async () => {
             const anonymous = { headers: {}, method: request.method, url: route.path, query: {}, ip: request.ip };

@@ -104,7 +104,7 @@ export async function registerGraphql(
   app.route({
     method: 'POST',
     url: '/v1/gql',
-    config: { limit: 'own' },
+    config: { limit: 'own', routine: true },
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
       const prepared = read(request.body as Body);
