@@ -42,6 +42,8 @@ export interface DeadLetters extends DeadLetterSink {
   settle(id: string, status: 'retried' | 'dropped'): Promise<boolean>;
   /** A retry that failed again. */
   failed(id: string, reason: string, detail: string): Promise<void>;
+  /** Deletes those of the vendor, settled or not, whose body mentions this id of a person as a word of its own. Returns how many. */
+  erase(vendor: Vendor, person_id: string): Promise<number>;
   /** Deletes those last received more than `age_ms` ago, settled or not: bodies hold personal data. Returns how many. */
   trim(age_ms: number): Promise<number>;
 }
@@ -97,6 +99,17 @@ export function createDeadLetters({ db }: { db: Database }): DeadLetters {
         `update ingest_dead_letters set attempts = attempts + 1, reason = $2, detail = $3 where id = $1 and status = 'parked'`,
         [id, reason, shorten(detail)],
       );
+    },
+    async erase(vendor, person_id) {
+      const found = await db.query<{ id: string; raw_body: Buffer }>(
+        "select id, raw_body from ingest_dead_letters where vendor = $1 and position(convert_to($2, 'UTF8') in raw_body) > 0",
+        [vendor, person_id],
+      );
+      // 123 in 91234 is another person's.
+      const word = new RegExp(`(?<![\\w-])${person_id.replace(/[^\w]/g, '\\$&')}(?![\\w-])`);
+      const theirs = found.filter(({ raw_body }) => word.test(raw_body.toString())).map(({ id }) => id);
+      await db.query('delete from ingest_dead_letters where id = any($1)', [theirs]);
+      return theirs.length;
     },
     async trim(age_ms) {
       const rows = await db.query(

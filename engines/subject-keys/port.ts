@@ -11,6 +11,8 @@ export interface SubjectKeys {
   forWriting(subjects: readonly string[]): Promise<Map<string, SubjectKey>>;
   /** Keys by key id; a key that was erased is absent. */
   forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>>;
+  /** Ids of the subject's keys; makes none. */
+  keysOf(subject: string): Promise<string[]>;
   /** Destroys every key of the subject; returns how many. */
   erase(subject: string): Promise<number>;
 }

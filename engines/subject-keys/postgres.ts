@@ -109,6 +109,14 @@ class PostgresSubjectKeys implements SubjectKeys {
     return keys;
   }
 
+  async keysOf(subject: string): Promise<string[]> {
+    const rows = await this.options.db.query<{ key_id: string }>(
+      'select key_id from subject_keys where subject_hash = $1',
+      [await this.hash(subject)],
+    );
+    return rows.map(({ key_id }) => key_id);
+  }
+
   async erase(subject: string): Promise<number> {
     const hash = await this.hash(subject);
     const erased = await this.options.db.transaction(async (tx) => {

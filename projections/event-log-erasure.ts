@@ -1,0 +1,24 @@
+import { EVENT_COLUMNS, eventData, type EventRow } from '../domain/events';
+import { ERASED_RAW, TOPICS } from '../domain/records';
+import type { Eraser } from './erasure';
+
+/** The event log without a person: the rows stay (counters and pages are what they were), their content and the person's id go. */
+export const eventLogEraser: Eraser = {
+  projection: 'event-log',
+  topic: TOPICS.platform_events,
+  async erase(tx, record_ids) {
+    const changed = await tx.query(
+      `update platform_event_logs set raw = $2::json, user_id = null
+       where id = any($1::uuid[]) and (raw::text <> $2 or user_id is not null) returning 1 as one`,
+      [record_ids, ERASED_RAW],
+    );
+    return changed.length;
+  },
+  async messages(tx, record_ids) {
+    const rows = await tx.query<EventRow>(
+      `select ${EVENT_COLUMNS} from platform_event_logs where id = any($1::uuid[])`,
+      [record_ids],
+    );
+    return new Map(rows.map((row) => [row.id, eventData(row)]));
+  },
+};

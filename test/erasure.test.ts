@@ -1,0 +1,144 @@
+import { v7 as uuid } from 'uuid';
+import { ERASED_RAW, TOPICS, type RecordEnvelope } from '../domain/records';
+import { createSubjectKeys } from '../engines/subject-keys/postgres';
+import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { createDeadLetters } from '../ingest/parked';
+import { eraseSubject, type ErasureDeps } from '../projections/erasure';
+import { eventLog } from '../projections/event-log';
+import { eventLogEraser } from '../projections/event-log-erasure';
+import { rebuild } from '../projections/rebuild';
+import { withRebuildLock } from '../projections/rebuild-lock';
+import { type TestDatabase, testDatabase } from './support/database';
+import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
+
+const TOPIC = TOPICS.platform_events;
+const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
+let t: TestDatabase;
+let on: Engines;
+
+beforeEach(async () => {
+  t = await testDatabase(20);
+  on = await engines(t.db);
+});
+afterEach(async () => {
+  await on.close();
+  await t.drop();
+});
+
+const event = (n: number, person: number): RecordEnvelope => ({
+  ...record(ACCOUNTS[n % 8]!, ''),
+  external_id: `kick:${uuid()}`,
+  subject: `kick:${person}`,
+  raw: JSON.stringify({ follower: { user_id: person, name: `canary-${person}` } }),
+});
+const everything = () =>
+  t.db.query(
+    'select id, account_id, type, platform, external_id, user_id, raw::text, created_at from platform_event_logs order by id',
+  );
+const applied = (count: number) => until(async () => (await everything()).length === count);
+
+const erase = (person: number, options: Partial<ErasureDeps> = {}) =>
+  eraseSubject(
+    {
+      db: t.db,
+      ...on,
+      erasers: [eventLogEraser],
+      destroyKeys: (subject) => createSubjectKeys({ db: t.db, master_keys }).erase(subject),
+      settle_ms: 5200,
+      ...options,
+    },
+    `kick:${person}`,
+  );
+
+test('under live traffic about the person, nothing clear of them is left, and the live rows are what a rebuild makes', async () => {
+  const runtime = runtimeOf(t.db, on, [eventLog]);
+  await runtime.start();
+  await on.records.append(
+    TOPIC,
+    Array.from({ length: 200 }, (_, n) => event(n, n % 20)),
+  );
+  await applied(200);
+  const before = await everything();
+  let sent = 200;
+  let stop = false;
+  const writing = (async () => {
+    // A node that goes on writing under the key that it holds, until it hears of the erasure.
+    while (!stop) {
+      await on.records.append(TOPIC, [event(sent, 7), event(sent, 70)]);
+      sent += 2;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  })();
+  const erasing = erase(7);
+  await new Promise((resolve) => setTimeout(resolve, 4500));
+  stop = true;
+  await writing;
+  const erased = await erasing;
+  await applied(sent);
+  await runtime.stop();
+  expect(erased.keys).toBe(1);
+  expect(erased.rows).toBeGreaterThan(10);
+  const live = await everything();
+  const others = (rows: typeof live) =>
+    rows.filter(({ raw }) => raw !== ERASED_RAW && !/canary-7"/.test(raw as string));
+  expect(others(live)).toHaveLength(190 + (sent - 200) / 2);
+  expect(before.filter(({ user_id }) => user_id !== '7')).toEqual(others(live).slice(0, 190));
+  // What came after every node had heard of it is about a person who is new to us, under a new key.
+  const clear = live.filter(({ raw }) => /canary-7"/.test(raw as string));
+  const keys = await createSubjectKeys({ db: t.db, master_keys }).keysOf('kick:7');
+  expect(clear.length === 0 || keys.length === 1).toBe(true);
+  for (const { raw, user_id } of live.filter((row) => row.raw === ERASED_RAW))
+    expect([raw, user_id]).toEqual([ERASED_RAW, null]);
+  const messages = await t.db.query('select channel, seq, data from outbox order by id');
+  expect(messages).toHaveLength(sent);
+  const erased_ids = new Set(live.filter(({ raw }) => raw === ERASED_RAW).map(({ id }) => id as string));
+  for (const { data } of messages) {
+    const { id, raw, payload } = JSON.parse(data as string) as { id: string; raw: unknown; payload: unknown };
+    if (erased_ids.has(id)) expect([raw, payload]).toEqual(['[erased]', '[erased]']);
+  }
+  await rebuild({ db: t.db, ...on, projections: [eventLog], name: 'event-log' });
+  expect(await everything()).toEqual(live);
+});
+
+test('it waits for a rebuild that runs, and runs again without effect', async () => {
+  const runtime = runtimeOf(t.db, on, [eventLog]);
+  await runtime.start();
+  await on.records.append(
+    TOPIC,
+    Array.from({ length: 30 }, (_, n) => event(n, n % 3)),
+  );
+  await applied(30);
+  let running: Promise<unknown> | undefined;
+  await withRebuildLock(t.db, 'event-log', async () => {
+    running = erase(1, { settle_ms: 0 });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect((await everything()).filter(({ raw }) => raw === ERASED_RAW)).toHaveLength(0);
+    await expect(erase(2, { settle_ms: 0, patience_ms: 100 })).rejects.toThrow(/rebuild of event-log is running/);
+  });
+  expect(await running).toMatchObject({ keys: 1, records: 10, rows: 10, messages: 10 });
+  expect(await erase(1, { settle_ms: 0 })).toEqual({ keys: 0, records: 10, rows: 0, messages: 0 });
+  expect(await erase(99, { settle_ms: 0 })).toEqual({ keys: 0, records: 0, rows: 0, messages: 0 });
+  await runtime.stop();
+});
+
+test('parked webhooks that mention the person go, those that only look like it stay', async () => {
+  const parked = createDeadLetters({ db: t.db });
+  const park = (vendor: 'kick' | 'trovo', body: string) =>
+    parked.park({
+      vendor,
+      reason: 'bad_json',
+      detail: '',
+      headers: {},
+      raw_body: Buffer.from(body),
+      trace: null,
+      received_at: Date.now(),
+    });
+  await park('kick', '{"user_id": 123');
+  await park('kick', '{"name": "123"');
+  await park('kick', '{"user_id": 91234');
+  await park('kick', '{"id": "a-123"');
+  await park('trovo', '{"user_id": 123');
+  expect(await parked.erase('kick', '123')).toBe(2);
+  expect(await parked.erase('kick', '.*')).toBe(0);
+  expect((await parked.list()).map(({ vendor }) => vendor)).toEqual(['kick', 'kick', 'trovo']);
+});
