@@ -7,4 +7,13 @@ import { systemKeys } from '../projections/system-keys';
 import { users } from '../projections/users';
 
 /** Every projection of Lumio; a new area adds its own here. */
-export const PROJECTIONS: readonly Projection[] = [users, accounts, connections, apiKeys, systemKeys, eventLog];
+export const PROJECTIONS: readonly Projection[] = [
+  // who there is
+  users,
+  accounts,
+  connections,
+  apiKeys,
+  systemKeys,
+  // what happened
+  eventLog,
+];

@@ -1,0 +1,58 @@
+// Holds the worked example of CONTRIBUTING.md: places its blocks into a copy of the tree, type-checks it, checks its imports and runs its test.
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { install, root } from '../prepare.mjs';
+
+const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', '.lumio', 'coverage']);
+
+install({ dev: true });
+const blocks = [...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^```(ts|diff) file=(\S+)\n([\s\S]*?)^```$/gm)];
+if (blocks.length < 8) throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 8 are expected`);
+const copy = mkdtempSync(join(tmpdir(), 'lumio-contributing-'));
+try {
+  cpSync(root, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  for (const [, kind, file, text] of blocks) {
+    const path = join(copy, file);
+    writeFileSync(path, kind === 'ts' ? text : patched(readFileSync(path, 'utf8'), text, file));
+  }
+  // The copied benchmarks have packages of their own, which the copy lacks.
+  const config = JSON.parse(readFileSync(join(copy, 'tsconfig.json'), 'utf8'));
+  config.include = config.include.filter((folder) => folder !== 'bench');
+  config.exclude = ['test/engines', 'test/faults'];
+  writeFileSync(join(copy, 'tsconfig.json'), JSON.stringify(config));
+  rmSync(join(copy, 'bench'), { recursive: true });
+  await Promise.all([
+    run('node_modules/typescript/bin/tsc', ['--noEmit']),
+    run('scripts/architecture.mjs', []),
+    run('scripts/test.mjs', ['test/notes.test.ts']),
+  ]);
+} finally {
+  rmSync(copy, { recursive: true, force: true });
+}
+
+/** A line with a blank in front is looked for, from the top down; lines with `+` go below it. */
+function patched(text, diff, file) {
+  const lines = text.split('\n');
+  let at = 0;
+  for (const line of diff.split('\n').filter(Boolean)) {
+    if (line[0] === '+') {
+      lines.splice((at += 1), 0, line.slice(1));
+      continue;
+    }
+    const found = lines.findIndex((candidate, index) => index >= at && candidate === line.slice(1));
+    if (found === -1) throw new Error(`CONTRIBUTING.md, ${file}: there is no line "${line.slice(1)}"`);
+    at = found;
+  }
+  return lines.join('\n');
+}
+
+function run(script, args) {
+  return new Promise((done, fail) => {
+    const child = spawn(process.execPath, [script, ...args], { cwd: copy, stdio: 'inherit' });
+    child.once('error', fail);
+    child.once('exit', (code) => (code === 0 ? done() : fail(new Error(`${script} ${args.join(' ')} failed (code ${code})`))));
+  });
+}
