@@ -1,6 +1,7 @@
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { runningUrl } from '../engines/postgres/embedded';
+import { createArchiveReader } from '../projections/archive-reader';
 import type { FullContext } from './commands/context';
 import { holdDataFolder } from './data-folder';
 import { openEngines } from './engines';
@@ -22,6 +23,7 @@ export async function connect(): Promise<FullContext> {
   return {
     ...engines,
     projections: PROJECTIONS,
+    readArchived: createArchiveReader(engines),
     settings,
     metrics,
     log,

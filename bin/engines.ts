@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Settings } from '../access/settings';
 import { TOPICS } from '../domain/records';
 import { SERVICE } from '../domain/vendors';
@@ -32,6 +31,7 @@ import type { Wakeups } from '../engines/wakeups/port';
 import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import { openEventStore } from './event-store';
+import { blobsAddress } from './blobs-address';
 import { masterKeyText } from './master-key';
 import { openShared } from './shared';
 import { VERSION } from './version';
@@ -118,7 +118,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const { relay, cache, rate_limits, presence } = opened(
     await openShared({ settings, installation: installation.id, log, metrics }),
   );
-  const blobs = opened(await openBlobs(settings.blobs.url ?? join(settings.data_dir, 'blobs')));
+  const blobs = opened(await openBlobs(blobsAddress(settings)));
   const leases = opened(createPostgresLeases({ db: log_db, log }));
   return {
     db,

@@ -1,10 +1,16 @@
 import { Command, CommanderError } from 'commander';
+import { register as registerArchive } from './commands/archive';
+import { register as registerBackup } from './commands/backup';
 import { register as registerDeadLetters } from './commands/dead-letters';
 import { register as registerDemo } from './commands/demo';
+import { register as registerErase } from './commands/erase';
 import { register as registerHealth } from './commands/health';
+import { register as registerKeys } from './commands/keys';
 import { register as registerMigrate } from './commands/migrate';
 import { register as registerParkedWebhooks } from './commands/parked-webhooks';
 import { register as registerRebuild } from './commands/rebuild';
+import { register as registerReplay } from './commands/replay';
+import { register as registerRestore } from './commands/restore';
 import { register as registerStart } from './commands/start';
 import { connect } from './connect';
 import { VERSION } from './version';
@@ -25,6 +31,12 @@ async function main(argv: readonly string[]): Promise<void> {
   registerRebuild(program, connect);
   registerDeadLetters(program, connect);
   registerParkedWebhooks(program, connect);
+  registerReplay(program, connect);
+  registerErase(program, connect);
+  registerArchive(program, connect);
+  registerBackup(program, connect);
+  registerRestore(program);
+  registerKeys(program, connect);
   registerHealth(program);
   program.commands.forEach((command) => command.exitOverride());
   try {

@@ -186,21 +186,34 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
   }
 
   return {
-    async run() {
-      const total = { segments: 0, records: 0 };
-      for (const topic of deps.topics) {
-        for (const [partition, { earliest, next }] of await broker.bounds(topic)) {
-          const { segments, records } = await archivePartition(topic, partition, earliest, next);
-          total.segments += segments;
-          total.records += records;
-          if (!deps.trim) continue;
-          const before = await trimmable(topic, partition);
-          if (before > earliest) await broker.trim(topic, partition, before);
+    run: () =>
+      alone(db, async () => {
+        const total = { segments: 0, records: 0 };
+        for (const topic of deps.topics) {
+          for (const [partition, { earliest, next }] of await broker.bounds(topic)) {
+            const { segments, records } = await archivePartition(topic, partition, earliest, next);
+            total.segments += segments;
+            total.records += records;
+            if (!deps.trim) continue;
+            const before = await trimmable(topic, partition);
+            if (before > earliest) await broker.trim(topic, partition, before);
+          }
         }
-      }
-      return total;
-    },
+        return total;
+      }),
   };
+}
+
+const ARCHIVER_LOCK = 7_070_007;
+
+/** One archiver at a time, also beside a process that lost its lease and does not know it. The lock ends with the process however that ends. */
+function alone<T>(db: Database, work: () => Promise<T>): Promise<T> {
+  return db.transaction(async (guard) => {
+    await guard.query('set local idle_in_transaction_session_timeout = 0');
+    const [lock] = await guard.query('select pg_try_advisory_xact_lock($1) as mine', [ARCHIVER_LOCK]);
+    if (!lock!.mine) throw new Error('another process is archiving already');
+    return work();
+  });
 }
 
 const pad = (n: number, digits = 16) => String(n).padStart(digits, '0');

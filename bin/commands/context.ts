@@ -1,12 +1,15 @@
 import type { Settings } from '../../access/settings';
+import type { Blobs } from '../../engines/blobs/port';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
+import type { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
 import type { Relay } from '../../engines/relay/port';
 import type { SecretBox } from '../../engines/secrets/port';
+import type { SubjectKeys } from '../../engines/subject-keys/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { Projection } from '../../projections/projection';
 import type { ReadArchived } from '../../projections/rebuild';
@@ -27,6 +30,9 @@ export interface CliContext {
 
 /** The same, with what the other rooms need. */
 export interface FullContext extends CliContext {
+  db: PostgresDatabase;
+  blobs: Blobs;
+  subject_keys: SubjectKeys;
   relay: Relay;
   secrets: SecretBox;
   settings: Settings;

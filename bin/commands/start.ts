@@ -40,18 +40,20 @@ export async function start(): Promise<Running> {
   const stop = (code: number, reason: string) => {
     if (stopping) return;
     stopping = true;
-    log.info({ reason }, 'stopping');
+    log[code === 0 ? 'info' : 'error']({ reason }, 'stopping');
     const late = setTimeout(() => {
       log.error({ after_ms: STOP_WITHIN_MS }, 'stopping took too long; ending now');
       end(1);
     }, STOP_WITHIN_MS);
-    stopAll().then(
-      () => end(code),
-      (error: unknown) => {
-        log.error({ error }, 'stopping failed');
-        end(1);
-      },
-    ).finally(() => clearTimeout(late));
+    stopAll()
+      .then(
+        () => end(code),
+        (error: unknown) => {
+          log.error({ error }, 'stopping failed');
+          end(1);
+        },
+      )
+      .finally(() => clearTimeout(late));
   };
   process.once('SIGINT', () => stop(0, 'SIGINT'));
   process.once('SIGTERM', () => stop(0, 'SIGTERM'));

@@ -1,0 +1,128 @@
+import { InvalidArgumentError, type Command } from 'commander';
+import { createBackup } from '../../engines/backup/backup';
+import { verifyBackup } from '../../engines/backup/verify';
+import { openBlobs } from '../../engines/blobs/open';
+import type { Blobs } from '../../engines/blobs/port';
+import { SUBJECT_KEY_TABLES } from '../../engines/subject-keys/postgres';
+import { ARCHIVE_PREFIX } from '../../projections/archive';
+import { blobsAddress } from '../blobs-address';
+import { readSettings } from '../read-settings';
+import { VERSION } from '../version';
+import { runCommand, type Connect, type FullContext } from './context';
+import { bytes, progressBar } from './progress';
+
+/** Backups in the configured blob store lie below this, and are not backed up themselves. */
+const BACKUPS_PREFIX = 'backups/';
+/** Not derived, and yet of no use anywhere else: who runs what now, and what was pushed under the old realtime epoch. */
+const OF_THE_MOMENT = ['outbox', 'channel_heads', 'leases', 'broker_members', 'broker_leases'];
+
+/** Where a backup lies: a folder, an S3 address, or `blob[:name]` for the configured blob store. */
+export interface BackupPlace {
+  blobs: Blobs;
+  prefix: string;
+  /** As a person reads it, without secrets. */
+  shown: string;
+  close(): Promise<void>;
+}
+
+export const place = (text: string): string => {
+  if (text === '') throw new InvalidArgumentError('must be a folder, s3://…, or blob[:name].');
+  return text;
+};
+export const PLACE_HELP = 'a folder, s3://KEY:SECRET@host/bucket, or blob:NAME for the configured blob store';
+
+/** @param own the configured blob store, where it is open */
+export async function openPlace(text: string, own: () => Promise<Blobs>, fallback_name?: string): Promise<BackupPlace> {
+  if (text === 'blob' || text.startsWith('blob:')) {
+    const name = text.slice('blob:'.length) || fallback_name;
+    if (!name) throw new Error('name the backup in the blob store: blob:NAME');
+    return {
+      blobs: await own(),
+      prefix: `${BACKUPS_PREFIX}${name}/`,
+      shown: `blob:${name}`,
+      close: async () => undefined,
+    };
+  }
+  const blobs = await openBlobs(text);
+  return { blobs, prefix: '', shown: text.replace(/\/\/[^@/]*@/, '//'), close: () => blobs.close() };
+}
+
+/** `lumio backup PLACE`, `lumio backup verify PLACE`. docs/operating/backup.md. */
+export function register(program: Command, connect: Connect<FullContext>): void {
+  const group = program
+    .command('backup')
+    .argument('<place>', PLACE_HELP, place)
+    .description(
+      'copy everything that cannot be derived, as of one moment, while Lumio runs; without subject keys (see: lumio keys)',
+    )
+    .option('--with-blobs', 'copy the blobs too, not only their list')
+    .action((text: string, options: { withBlobs?: boolean }) =>
+      runCommand(connect, async (context) => {
+        const name = new Date().toISOString().replaceAll(':', '').slice(0, 17);
+        const target = await openPlace(text, async () => context.blobs, name);
+        const bar = progressBar('backup {bar} {percentage}% | {what}');
+        try {
+          const manifest = await createBackup({
+            pool: context.db.pool,
+            target: target.blobs,
+            prefix: target.prefix,
+            blobs: context.blobs,
+            copy_blobs: options.withBlobs ?? false,
+            // Segments of the archive are never changed: their store is their backup.
+            prefixes_left_out: [BACKUPS_PREFIX, ...(options.withBlobs ? [] : [ARCHIVE_PREFIX])],
+            leave_out: [
+              ...context.projections.flatMap(({ tables }) => tables),
+              ...OF_THE_MOMENT,
+              ...SUBJECT_KEY_TABLES,
+            ],
+            engines: { events: context.events.id, broker: context.broker.id },
+            secrets: context.secrets,
+            version: VERSION,
+            onProgress: ({ done, total, what }) => bar.update(done, total, what),
+          });
+          bar.stop();
+          const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+          const size = manifest.tables.reduce((sum, table) => sum + table.file.size_bytes, 0);
+          process.stdout.write(
+            `${target.shown}: ${manifest.tables.length} tables, ${rows} rows, ${bytes(size)}, as of ${manifest.taken_at}\n`,
+          );
+        } finally {
+          bar.stop();
+          await target.close();
+        }
+      }),
+    );
+
+  group
+    .command('verify')
+    .argument('<place>', PLACE_HELP, place)
+    .description('read a backup whole and hold it against its checksums')
+    .action(async (text: string) => {
+      const bar = progressBar('verify {bar} {percentage}% | {what}');
+      let from: BackupPlace | undefined;
+      try {
+        from = await openPlace(text, ownBlobs);
+        const { manifest, problems } = await verifyBackup({
+          from: from.blobs,
+          prefix: from.prefix,
+          onProgress: ({ done, total, what }) => bar.update(done, total, what),
+        });
+        bar.stop();
+        for (const problem of problems) process.stderr.write(`lumio: ${problem}\n`);
+        process.exitCode = problems.length > 0 ? 1 : 0;
+        if (problems.length === 0)
+          process.stdout.write(`${from.shown}: sound, ${manifest.tables.length} tables as of ${manifest.taken_at}\n`);
+      } catch (error) {
+        process.stderr.write(`lumio: ${(error as Error).message}\n`);
+        process.exitCode = 1;
+      } finally {
+        bar.stop();
+        await from?.close();
+      }
+    });
+}
+
+/** The configured blob store, for commands that need no database. */
+export async function ownBlobs(): Promise<Blobs> {
+  return openBlobs(blobsAddress(readSettings()));
+}

@@ -1,0 +1,152 @@
+import { createWriteStream } from 'node:fs';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { parseInstant } from '../../domain/instants';
+import { RawJson, stringify } from '../../domain/json';
+import { TOPICS } from '../../domain/records';
+import type { StoredEvent } from '../../engines/event-store/port';
+import { type Place, replayEvents, type ReplayedRecord, replayTopic } from '../../projections/replay';
+import { runCommand, type Connect, type FullContext } from './context';
+import { progressBar } from './progress';
+
+type Row = Record<string, unknown>;
+const RECORD_COLUMNS = [
+  'topic',
+  'partition',
+  'offset',
+  'appended_at',
+  'id',
+  'account_id',
+  'type',
+  'platform',
+  'external_id',
+  'occurred_at',
+  'received_at',
+  'subject',
+  'raw',
+  'trace',
+  'error',
+];
+const EVENT_COLUMNS = ['position', 'stream', 'revision', 'id', 'type', 'recorded_at', 'data', 'metadata'];
+
+const at = (text: string): Place => {
+  if (/^\d+$/.test(text)) return { number: Number(text) };
+  const time = parseInstant(text);
+  if (time === null)
+    throw new InvalidArgumentError('must be an offset (a whole number) or a time like 2026-01-02T03:04:05Z.');
+  return { time };
+};
+const number = (text: string): number => {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number.');
+  return Number(text);
+};
+const collect = (text: string, list: string[]) => [...list, text];
+
+interface Options {
+  from?: Place;
+  to?: Place;
+  partition?: number;
+  account?: string;
+  type: string[];
+  duplicates?: boolean;
+  format: 'ndjson' | 'csv';
+  output?: string;
+}
+
+/** `lumio replay SOURCE`: any topic or stream, from and to any point, as lines that other tools read. Design §7. */
+export function register(program: Command, connect: Connect<FullContext>): void {
+  program
+    .command('replay')
+    .argument('<source>', `a topic (${Object.values(TOPICS).join(', ')}) or a stream of domain events (account-…)`)
+    .description(
+      'write records of a topic, or events of a stream, as NDJSON or CSV; archive and log, each partition in its order',
+    )
+    .addOption(new Option('--from <place>', 'offset, revision or time, inclusive').argParser(at))
+    .addOption(new Option('--to <place>', 'offset, revision or time, exclusive; the end as it is now').argParser(at))
+    .addOption(new Option('--partition <n>', 'only this partition of a topic').argParser(number))
+    .option('--account <id>', 'only records of this account')
+    .addOption(
+      new Option('--type <type>', 'only of this type; may be given again').argParser(collect).default([], 'all'),
+    )
+    .option('--duplicates', 'also deliveries that came again and had no effect')
+    .addOption(new Option('--format <format>', 'how').choices(['ndjson', 'csv']).default('ndjson'))
+    .option('--output <file>', 'a file that must not exist yet, instead of standard output')
+    .action((source: string, options: Options) =>
+      runCommand(connect, async (context) => {
+        const bar =
+          process.stdout.isTTY && options.output === undefined
+            ? undefined
+            : progressBar('replay {bar} {percentage}% | {value}/{total} | {eta_formatted} left');
+        try {
+          const from_topic = source !== TOPICS.domain_events && (Object.values(TOPICS) as string[]).includes(source);
+          const rows = from_topic
+            ? recordRows(
+                replayTopic(context, {
+                  ...options,
+                  topic: source,
+                  account_id: options.account?.toLowerCase(),
+                  types: options.type,
+                  onProgress: ({ done, total }) => bar?.update(done, total),
+                }),
+              )
+            : eventRows(
+                replayEvents(context, {
+                  ...options,
+                  stream: source === TOPICS.domain_events ? undefined : source,
+                  types: options.type,
+                }),
+              );
+          const lines =
+            options.format === 'csv' ? csv(rows, from_topic ? RECORD_COLUMNS : EVENT_COLUMNS) : ndjson(rows);
+          await write(
+            lines,
+            options.output === undefined
+              ? process.stdout
+              : createWriteStream(options.output, { flags: 'wx', mode: 0o600 }),
+          );
+        } finally {
+          bar?.stop();
+        }
+      }),
+    );
+}
+
+async function* recordRows(batches: AsyncIterable<ReplayedRecord[]>): AsyncGenerator<Row[]> {
+  for await (const batch of batches)
+    yield batch.map((record) => ('raw' in record ? { ...record, raw: new RawJson(record.raw) } : record));
+}
+
+async function* eventRows(batches: AsyncIterable<StoredEvent[]>): AsyncGenerator<Row[]> {
+  for await (const batch of batches) yield batch.map((event) => ({ ...event }));
+}
+
+async function* ndjson(batches: AsyncIterable<Row[]>): AsyncGenerator<string> {
+  for await (const rows of batches) yield rows.map((row) => `${oneLine(stringify(row))}\n`).join('');
+}
+
+/** A vendor's payload may be spread over lines; between its tokens a line feed is as good as a blank, and inside a string there is none. */
+const oneLine = (json: string) => json.replace(/[\r\n]/g, ' ');
+
+/** RFC 4180, with a head line. Objects are JSON text. */
+async function* csv(batches: AsyncIterable<Row[]>, columns: readonly string[]): AsyncGenerator<string> {
+  yield `${columns.join(',')}\r\n`;
+  for await (const rows of batches)
+    yield rows.map((row) => `${columns.map((column) => cell(row[column])).join(',')}\r\n`).join('');
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  const text = value instanceof RawJson ? value.text : typeof value === 'object' ? stringify(value) : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Ends quietly when the reader has seen enough (`| head`). */
+async function write(lines: AsyncIterable<string>, to: Writable): Promise<void> {
+  try {
+    await pipeline(Readable.from(lines), to, { end: to !== process.stdout });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+}

@@ -1,0 +1,130 @@
+import type { Command } from 'commander';
+import { restoreBackup } from '../../engines/backup/restore';
+import { restoreBlobs } from '../../engines/backup/restore-blobs';
+import { openBlobs } from '../../engines/blobs/open';
+import { createLog } from '../../engines/log/pino';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { createSecretBox } from '../../engines/secrets/box';
+import { parseMasterKeys } from '../../engines/secrets/master-keys';
+import { applyNotedErasures, importSubjectKeys, type KeyExport } from '../../engines/subject-keys/transfer';
+import { createArchiveReader } from '../../projections/archive-reader';
+import { ensureEventLogPartitions } from '../../projections/event-log';
+import { rebuild } from '../../projections/rebuild';
+import { openBareDatabase } from '../bare-database';
+import { blobsAddress } from '../blobs-address';
+import { openEngines } from '../engines';
+import { masterKeyText } from '../master-key';
+import { PROJECTIONS } from '../projections';
+import { readSettings } from '../read-settings';
+import { openPlace, place, PLACE_HELP } from './backup';
+import { readKeyExport, shown } from './keys';
+import { progressBar } from './progress';
+
+/** `lumio restore PLACE`: into the configured, empty database. docs/operating/backup.md. */
+export function register(program: Command): void {
+  program
+    .command('restore')
+    .argument('<place>', PLACE_HELP, place)
+    .description(
+      'fill the configured, empty database from a backup and rebuild every read model; Lumio must not run on it',
+    )
+    .option('--keys <file>', 'subject keys to import (lumio keys export); without them personal data reads as erased')
+    .action(async (text: string, options: { keys?: string }) => {
+      try {
+        await restore(text, options.keys);
+      } catch (error) {
+        process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
+        process.exitCode = 1;
+      }
+    });
+}
+
+async function restore(text: string, keys_file: string | undefined): Promise<void> {
+  const keys = keys_file === undefined ? undefined : readKeyExport(keys_file);
+  const settings = readSettings();
+  const { log } = createLog('warn');
+  const bare = await openBareDatabase(settings, log);
+  try {
+    const secrets = createSecretBox(parseMasterKeys(masterKeyText(settings)));
+    const blobs = await openBlobs(blobsAddress(settings));
+    try {
+      const from = await openPlace(text, async () => blobs);
+      const bar = progressBar('restore {bar} {percentage}% | {what}');
+      try {
+        const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) =>
+          bar.update(done, total, what);
+        const manifest = await restoreBackup({
+          url: bare.url,
+          from: from.blobs,
+          prefix: from.prefix,
+          secrets,
+          onProgress,
+        });
+        const { copied, missing } = await restoreBlobs({
+          from: from.blobs,
+          prefix: from.prefix,
+          manifest,
+          to: blobs,
+          onProgress,
+        });
+        bar.stop();
+        process.stdout.write(
+          `${from.shown}: ${manifest.tables.length} tables as of ${manifest.taken_at}, ${copied} blobs copied\n`,
+        );
+        for (const key of missing)
+          process.stderr.write(`lumio: blob ${key} is neither in the blob store nor in the backup\n`);
+        if (missing.length > 0) process.exitCode = 1;
+      } finally {
+        bar.stop();
+        await from.close();
+      }
+    } finally {
+      await blobs.close();
+    }
+    await finish(bare.url, keys_file, keys);
+  } finally {
+    await bare.close();
+  }
+}
+
+/** Keys first, then the read models: without a person's key their records read as erased. */
+async function finish(url: string, keys_file: string | undefined, keys: KeyExport | undefined): Promise<void> {
+  const settings = readSettings();
+  const { log } = createLog('warn');
+  const lost = (reason: string) => log.error({ reason }, 'the database is gone');
+  const engines = await openEngines({
+    settings,
+    log,
+    metrics: createPrometheusMetrics({}),
+    running_url: url,
+    onLost: lost,
+  });
+  try {
+    if (keys) process.stdout.write(`${shown(keys_file!, await importSubjectKeys(engines, keys))}\n`);
+    else
+      process.stderr.write(
+        'lumio: no --keys given: personal data reads as erased until they are imported and read models rebuilt\n',
+      );
+    await applyNotedErasures(engines.db, engines.blobs);
+    for (const { name } of PROJECTIONS) {
+      const bar = progressBar(`${name} {bar} {percentage}% | {value}/{total} records | {eta_formatted} left`);
+      try {
+        const onProgress = ({ done, total }: { done: number; total: number | null }) => bar.update(done, total ?? done);
+        const result = await rebuild({
+          ...engines,
+          projections: PROJECTIONS,
+          name,
+          readArchived: createArchiveReader(engines),
+          onProgress,
+        });
+        bar.stop();
+        process.stdout.write(`${name}: ${result.records} records, ${result.parked} parked\n`);
+      } finally {
+        bar.stop();
+      }
+    }
+    await ensureEventLogPartitions(engines.db);
+  } finally {
+    await engines.close();
+  }
+}
