@@ -44,18 +44,36 @@ const LIVE = `
   select id, created_at from logged`;
 
 /** A rebuild reads the ledger and never writes it: a record counts when the ledger names it as the one that won. */
-const REBUILD = `
+const rebuildOf = (records: string) => `
   with ${INCOMING},
   logged as (
     insert into platform_event_logs (${LOGGED_COLUMNS})
       select ${LOGGED_COLUMNS} from incoming i
-      where ${NOT_LOGGED} and (external_id is null or exists (
+      where ${records}(external_id is null or exists (
         select from ingested_ids l
         where l.account_id = i.account_id and l.topic = $9 and l.external_id = i.external_id and l.record_id = i.id))
-      order by place
       returning account_id, type, platform, created_at
   )
   ${COUNTED}`;
+const REBUILD = rebuildOf('');
+const REBUILD_UNLOGGED = rebuildOf(`${NOT_LOGGED} and `);
+const UNIQUE_VIOLATION = '23505';
+
+/**
+ * A shadow begins empty, so a record is there already only when its producer stored it twice: rare enough to find out by failing, where
+ * asking first would cost every record a look into the primary key.
+ */
+async function replay(values: readonly unknown[], tx: Queryable): Promise<void> {
+  await tx.query('savepoint replay');
+  try {
+    await tx.query(REBUILD, values, 'event-log-rebuild');
+  } catch (error) {
+    if ((error as { code?: string }).code !== UNIQUE_VIOLATION) throw error;
+    await tx.query('rollback to savepoint replay');
+    await tx.query(REBUILD_UNLOGGED, values, 'event-log-rebuild-unlogged');
+  }
+  await tx.query('release savepoint replay');
+}
 
 /**
  * The event log (spec doc2 §2.15, doc3 §6.1): every new platform event once, its counters, and its message on `events:<account_id>`.
@@ -71,7 +89,7 @@ export const eventLog = projection({
     const rows = [...new Map(batch.map((record) => [record.id, record])).values()].map(storable);
     const values = columns(rows);
     if (mode.rebuilding) {
-      await tx.query(REBUILD, values, 'event-log-rebuild');
+      await replay(values, tx);
       return [];
     }
     const logged = await tx.query<{ id: string; created_at: string }>(LIVE, values, 'event-log-live');
