@@ -1,0 +1,54 @@
+import { ApiClient } from '../support/vendor-cloud';
+import { type FakeClock, fakeClock } from './support/clock';
+import { type Cluster, startCluster } from './support/cluster';
+import { SEED, sleep, until } from './support/dose';
+import { checkInvariant } from './support/invariants';
+import { Lumio } from './support/lumio';
+import { Traffic } from './support/traffic';
+
+const HOUR = 3600;
+
+/** Row 22: the server's wall clock jumps an hour forth and back while it works; the database's does not. */
+describe('the clock jumps', () => {
+  let clock: FakeClock;
+  let cluster: Cluster;
+  let lumio: Lumio;
+
+  beforeAll(async () => {
+    clock = fakeClock();
+    cluster = await startCluster();
+    lumio = await Lumio.start({ database_url: await cluster.createDatabase(), env: clock.env });
+  });
+  afterAll(async () => {
+    await lumio?.dispose();
+    await cluster?.dispose();
+    clock?.dispose();
+  });
+
+  test('order, dedup and idempotency hold; an expired token stays out, a valid one comes back in with the clock', async () => {
+    // A refused token is what a forward jump means for commands; webhooks carry no token and go on.
+    const traffic = new Traffic(lumio, { seed: SEED, name: 'clock', emits: 0, keys: 0, repeats: 0.3 }).start();
+    const api = new ApiClient(lumio.base_url, lumio.credentials.access_token);
+    const emit = () =>
+      api.send('POST', '/v1/events/emit', { event_type: 'twitch:cheer', external_id: 'clock-e0-0', raw: {} }, {
+        'idempotency-key': 'clock-emit',
+      });
+    traffic.sent.tried.add('clock-e0-0');
+    await sleep(500);
+    const first = await emit();
+    expect(first.status).toBe(200);
+
+    for (const hours of [1, 0, -1, 0]) {
+      const before = traffic.acked;
+      clock.jump(hours * HOUR);
+      await until(() => traffic.acked > before + 100, `webhooks with the clock ${hours} h off`);
+      // An hour ahead the token of a quarter of an hour has ended; else the first answer is given again, byte for byte.
+      const again = await emit();
+      expect([hours, again.status, again.text]).toEqual(
+        hours === 1 ? [hours, 401, expect.stringContaining('TOKEN_EXPIRED')] : [hours, 200, first.text],
+      );
+    }
+    await checkInvariant(lumio, await traffic.stop());
+    expect([lumio.lives, lumio.ends]).toEqual([1, []]);
+  });
+});

@@ -1,0 +1,116 @@
+import { type Cluster, startCluster } from './support/cluster';
+import { dose, SEED, seeded, sleep, until } from './support/dose';
+import { checkInvariant, hashOf, settled } from './support/invariants';
+import { Lumio } from './support/lumio';
+import { Traffic } from './support/traffic';
+
+/** Rows 8, 9, 20, 21: what drives read models is doubled, frozen and killed while traffic comes in. */
+describe('projectors', () => {
+  let cluster: Cluster;
+  let url: string;
+  const random = seeded(SEED);
+  const secrets = { LUMIO_SECRETS__KEYS: `test:${Buffer.alloc(32, 9).toString('base64')}` };
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+  });
+  afterAll(() => cluster?.dispose());
+  beforeEach(async () => {
+    url = await cluster.createDatabase();
+  });
+
+  test('rows 8, 21: two nodes drive the same read models; one is frozen in its batches, thought dead, and comes back: fenced', async () => {
+    const a = await Lumio.start({ database_url: url, env: secrets });
+    // Every role: partitions and checkpoints are contended, and each takes over for the other.
+    const b = await Lumio.start({ database_url: url, env: secrets });
+    try {
+      const traffic = new Traffic(a, { seed: SEED, name: 'two' }).start();
+      for (let round = 0; round < dose(2, 20); round += 1) {
+        await sleep(300 + random() * 500);
+        b.signal('SIGSTOP');
+        // Longer than the patience with a silent member, so that its partitions go to the other while it holds a batch.
+        await sleep(dose(13_000, 40_000));
+        b.signal('SIGCONT');
+        await sleep(2000);
+      }
+      const sent = await traffic.stop();
+      const { events } = await checkInvariant(a, sent);
+      expect(events).toBeGreaterThan(500);
+      expect([a.ends, b.ends]).toEqual([[], []]);
+    } finally {
+      await b.dispose();
+      await a.dispose();
+    }
+  });
+
+  test('row 21: two nodes, one killed again and again: the other takes over', async () => {
+    const a = await Lumio.start({ database_url: url, env: secrets });
+    const b = await Lumio.start({ database_url: url, env: secrets, supervise: true });
+    try {
+      const traffic = new Traffic(a, { seed: SEED, name: 'kills' }).start();
+      for (let round = 0; round < dose(4, 40); round += 1) {
+        await sleep(300 + random() * 700);
+        await b.kill();
+        await b.start();
+      }
+      await checkInvariant(a, await traffic.stop());
+    } finally {
+      await b.dispose();
+      await a.dispose();
+    }
+  });
+
+  test('row 9: a consumer that stands still without an error is found by its missing progress and started again', async () => {
+    const lumio = await Lumio.start({ database_url: url, env: secrets });
+    try {
+      const traffic = new Traffic(lumio, { seed: SEED, name: 'stall', emits: 0 }).start();
+      await until(() => traffic.acked > 50, 'traffic');
+      // A lock on its table makes every batch hang: heartbeats go on, nothing is thrown, nothing moves.
+      const { Client } = await import('pg');
+      const holder = new Client({ connectionString: url });
+      await holder.connect();
+      await holder.query('begin');
+      await holder.query('lock table platform_event_logs in access exclusive mode');
+      const started = Date.now();
+      await until(() => /no progress for|starts again/.test(lumio.output()), 'the watchdog', 60_000);
+      expect(Date.now() - started).toBeLessThan(45_000);
+      await holder.query('rollback');
+      await holder.end();
+      await checkInvariant(lumio, await traffic.stop());
+      expect([lumio.lives, lumio.ends]).toEqual([1, []]);
+    } finally {
+      await lumio.dispose();
+    }
+  });
+
+  test('row 20: rebuilds under live traffic, killed twice midway: live rows go on, and the last one ends equal', async () => {
+    const lumio = await Lumio.start({ database_url: url, env: secrets });
+    try {
+      const traffic = new Traffic(lumio, { seed: SEED, name: 'rebuild', pause_ms: 0 }).start();
+      await until(() => traffic.acked > dose(2000, 50_000), 'history', 60_000);
+      for (let round = 0; round < 2; round += 1) {
+        const child = lumio.spawn('rebuild', 'event-log', '--quiet', '--batch', '50');
+        const shadow = `select 1 from pg_namespace where nspname = 'rebuild_event_log'`;
+        await until(async () => (await lumio.query(shadow)).length > 0, 'the rebuild under way');
+        await sleep(random() * 100);
+        child.kill('SIGKILL');
+        const moment = Date.now();
+        await until(() => (traffic.p99Since(moment) ?? 1e9) < 1500, 'ordinary answers beside the killed rebuild');
+      }
+      // To its end, with traffic going on.
+      let done = await lumio.command('rebuild', 'event-log', '--quiet');
+      for (let tries = 0; done.code !== 0 && tries < 20; tries += 1) {
+        await sleep(500);
+        done = await lumio.command('rebuild', 'event-log', '--quiet');
+      }
+      expect(done).toMatchObject({ code: 0 });
+      const sent = await traffic.stop();
+      await checkInvariant(lumio, sent);
+      expect(await lumio.query(`select 1 from pg_namespace where nspname like 'rebuild_%'`)).toEqual([]);
+      await settled(lumio, 10_000);
+      expect(await hashOf(lumio, 'event-log')).toMatch(/^platform_event_logs \d{4,}\//);
+    } finally {
+      await lumio.dispose();
+    }
+  });
+});

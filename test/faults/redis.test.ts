@@ -1,0 +1,96 @@
+import { Client } from '../support/realtime';
+import { ApiClient } from '../support/vendor-cloud';
+import { type Cluster, startCluster } from './support/cluster';
+import { dose, SEED, sleep, until } from './support/dose';
+import { checkInvariant } from './support/invariants';
+import { Lumio } from './support/lumio';
+import { type RedisServer, startRedis } from './support/redis';
+import { type Link, startToxiproxy, type Toxiproxy } from './support/toxiproxy';
+import { Traffic } from './support/traffic';
+
+/** Row 14: two nodes with one Redis between them, and Redis fails in every way. */
+describe('Redis fails', () => {
+  let cluster: Cluster;
+  let redis: RedisServer;
+  let proxy: Toxiproxy;
+  let link: Link;
+  let a: Lumio;
+  let b: Lumio;
+  let traffic: Traffic;
+  let socket: Client;
+  let channel: string;
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    redis = await startRedis();
+    proxy = await startToxiproxy();
+    link = await proxy.link(`127.0.0.1:${redis.port}`);
+    const database_url = await cluster.createDatabase();
+    const env = {
+      LUMIO_REDIS__URL: `redis://127.0.0.1:${link.port}`,
+      LUMIO_SECRETS__KEYS: `test:${Buffer.alloc(32, 9).toString('base64')}`,
+    };
+    a = await Lumio.start({ database_url, env });
+    b = await Lumio.start({ database_url, env });
+    channel = `events:${a.credentials.account_id}`;
+    socket = await Client.open(b.ws_url, b.credentials.access_token);
+    await socket.subscribe(channel);
+    traffic = new Traffic(a, { seed: SEED, name: 'redis', pause_ms: 20 }).start();
+  });
+  afterAll(async () => {
+    socket?.end();
+    await b?.dispose();
+    await a?.dispose();
+    await proxy?.stop();
+    await redis?.dispose();
+    await cluster?.dispose();
+  });
+
+  /** A test event is never stored: it reaches the other node's client through Redis alone. */
+  async function broadcastArrives(within_ms: number): Promise<void> {
+    const api = new ApiClient(a.base_url, a.credentials.access_token);
+    const from = socket.messages.length;
+    await until(
+      async () => {
+        await api.send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 7 } });
+        await sleep(200);
+        return socket.messages.slice(from).some((message) => message.event_type === 'twitch:raid');
+      },
+      'a broadcast on the other node',
+      within_ms,
+    );
+  }
+
+  test.each<[string, () => Promise<void>, () => Promise<void>]>([
+    ['killed', () => redis.kill(), () => redis.start()],
+    ['flushed', () => redis.flush(), async () => undefined],
+    ['paused', async () => redis.pause(), async () => redis.resume()],
+    ['half-open', () => link.silence(), () => link.mend()],
+    ['cut', () => link.cut(), () => link.mend()],
+  ])('%s: stored events go on reaching clients of every node, and broadcasts come back with it', async (_how, fail, mend) => {
+    await broadcastArrives(15_000);
+    await fail();
+    const acked = traffic.acked;
+    const moment = Date.now();
+    await sleep(dose(5000, 600_000));
+    // Nothing stored waits for Redis: webhooks are answered and arrive meanwhile.
+    expect(traffic.acked).toBeGreaterThan(acked + 50);
+    expect(traffic.p99Since(moment)).toBeLessThan(3000);
+    const api = new ApiClient(a.base_url, a.credentials.access_token);
+    expect((await api.get('/v1/events?limit=1')).status).toBe(200);
+    await mend();
+    await broadcastArrives(30_000);
+  });
+
+  test('what the client got over all of it is the log, without a hole and without a double', async () => {
+    const sent = await traffic.stop();
+    await checkInvariant(a, sent);
+    const [head] = await a.query('select seq::int as seq from channel_heads where channel = $1', [channel]);
+    const stored = () => socket.messages.filter(({ type, id }) => type === 'event' && id !== undefined);
+    const seqOf = (id: string) => Number(id.slice(id.lastIndexOf('-') + 1));
+    await until(() => seqOf(stored().at(-1)!.id!) === head.seq, 'the newest stored event');
+    const seqs = stored().map(({ id }) => seqOf(id!));
+    expect(seqs).toEqual(seqs.map((_, at) => seqs[0]! + at));
+    expect([a.ends, b.ends]).toEqual([[], []]);
+  });
+});

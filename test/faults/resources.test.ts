@@ -1,0 +1,110 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import pg from 'pg';
+import { startCluster } from './support/cluster';
+import { smallDisk } from './support/disk';
+import { SEED, sleep, until } from './support/dose';
+import { checkInvariant } from './support/invariants';
+import { Lumio } from './support/lumio';
+import { Traffic } from './support/traffic';
+
+/** Row 23 (and 13, full): the machine runs out of something; the server refuses cleanly and recovers unaided. */
+describe('something runs out', () => {
+  test('the database disk is full: refused with 503, and everything acknowledged is there when there is room again', async () => {
+    const disk = smallDisk(320);
+    const settings = ['max_wal_size=96MB', 'min_wal_size=32MB', 'shared_buffers=32MB'];
+    const cluster = await startCluster({ folder: join(disk.folder, 'data'), settings });
+    const url = await cluster.createDatabase();
+    const lumio = await Lumio.start({ database_url: url });
+    try {
+      const traffic = new Traffic(lumio, { seed: SEED, name: 'disk', pause_ms: 0, keys: 0 }).start();
+      await sleep(1000);
+      disk.fill(0);
+      await until(() => (traffic.sent.statuses.get(503) ?? 0) > 0, 'a webhook refused for want of room', 60_000);
+      await sleep(2000);
+      disk.relieve();
+      // PostgreSQL ends when it cannot write its log; its supervisor starts it again.
+      await cluster.start();
+      const sent = await traffic.stop();
+      await checkInvariant(lumio, sent);
+      expect([lumio.lives, lumio.ends]).toEqual([1, []]);
+    } finally {
+      await lumio.dispose();
+      await cluster.dispose();
+      disk.dispose();
+    }
+  });
+
+  test('no database connection is left: refused with 503, nothing lost', async () => {
+    const cluster = await startCluster({ settings: ['max_connections=40', 'superuser_reserved_connections=3'] });
+    const url = await cluster.createDatabase();
+    const lumio = await Lumio.start({ database_url: url });
+    const greedy: pg.Client[] = [];
+    try {
+      const traffic = new Traffic(lumio, { seed: SEED, name: 'conn' }).start();
+      await sleep(500);
+      // Ends the server's own sessions again and again, and takes their places.
+      for (let n = 0; n < 60; n += 1) {
+        const client = new pg.Client({ connectionString: url });
+        client.on('error', () => undefined); // ended with the others
+        const taken = await client.connect().then(
+          () => true,
+          () => false,
+        );
+        if (taken) greedy.push(client);
+        else break;
+      }
+      expect(greedy.length).toBeGreaterThan(5);
+      const [first] = greedy;
+      await first!.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'lumio %' and datname = current_database()`,
+      );
+      for (let n = 0; n < 40; n += 1) {
+        const client = new pg.Client({ connectionString: url });
+        client.on('error', () => undefined); // ended with the others
+        if (await client.connect().then(() => true, () => false)) greedy.push(client);
+      }
+      await sleep(4000);
+      for (const client of greedy.splice(0)) await client.end();
+      const sent = await traffic.stop();
+      await checkInvariant(lumio, sent);
+      expect([lumio.lives, lumio.ends]).toEqual([1, []]);
+    } finally {
+      for (const client of greedy) await client.end();
+      await lumio.dispose();
+      await cluster.dispose();
+    }
+  });
+
+  test('no file descriptor is left: connections wait or are refused, the process lives, and serves again', async () => {
+    const lumio = await Lumio.start();
+    const sockets: Socket[] = [];
+    try {
+      const traffic = new Traffic(lumio, { seed: SEED, name: 'fds' }).start();
+      await sleep(500);
+      const open = readdirSync(`/proc/${lumio.pid}/fd`).length;
+      const limit = (soft: string) =>
+        expect(spawnSync('prlimit', [`--pid=${lumio.pid}`, `--nofile=${soft}:`], { encoding: 'utf8' })).toMatchObject({
+          status: 0,
+        });
+      limit(String(open + 20));
+      const { port, hostname } = new URL(lumio.base_url);
+      for (let n = 0; n < 200; n += 1) {
+        const socket = connect(Number(port), hostname);
+        socket.on('error', () => undefined); // refused is as good as waiting
+        sockets.push(socket);
+      }
+      await sleep(5000);
+      for (const socket of sockets) socket.destroy();
+      limit('65536');
+      const sent = await traffic.stop();
+      await checkInvariant(lumio, sent);
+      expect([lumio.lives, lumio.ends]).toEqual([1, []]);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await lumio.dispose();
+    }
+  });
+});

@@ -1,0 +1,99 @@
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../engines/postgres/embedded';
+import { ownerFor } from '../../../engines/postgres/run-as';
+import { silentLog } from '../../support/log';
+import { assertDisposable, disown, own } from './disposable';
+import { signalTree } from './signals';
+
+/** A PostgreSQL server that may be broken in every way: on a loopback address of its own, so that links can lead to it by TCP. */
+export interface Cluster {
+  readonly host: string;
+  readonly pid: number;
+  /** Makes an empty database with "test" in its name; returns its connection string, straight to the server. */
+  createDatabase(): Promise<string>;
+  /** One statement, past every link. */
+  query(url: string, sql: string, values?: unknown[]): Promise<any[]>;
+  /** SIGKILL to the server and its backends, which lead sessions of their own. */
+  kill(): Promise<void>;
+  /** Fast shutdown. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  /** Ends every other connection to the database, as an operator's script would. */
+  terminate(url: string): Promise<number>;
+  /** Stops it and removes its files. */
+  dispose(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  /** `name=value` beyond the embedded server's. */
+  settings?: readonly string[];
+  /** Where its files go; default: below the folder for temporary files. */
+  folder?: string;
+}
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'lumio-faults-'));
+  mkdirSync(folder, { recursive: true });
+  const owner = ownerFor();
+  if (owner) chownSync(folder, owner.uid, owner.gid);
+  const [a, b] = randomBytes(2);
+  const host = `127.77.${a}.${1 + (b! % 254)}`;
+  const settings = [`listen_addresses=${host}`, ...(options.settings ?? [])];
+  let server: EmbeddedPostgres;
+  let ended: Promise<void>;
+
+  const open = async () => {
+    let end: () => void = () => undefined;
+    ended = new Promise((resolve) => (end = resolve));
+    server = await startEmbeddedPostgres({ data_dir: folder, log: silentLog, settings, onExit: () => end() });
+    own(server.pid);
+  };
+  const query = async (url: string, sql: string, values: unknown[] = []) => {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+    client.on('error', () => undefined); // a cut shows in the statement that meets it
+    await client.connect();
+    try {
+      return (await client.query(sql, values)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const admin = () => `postgresql://lumio@${host}:5432/lumio`;
+  await open();
+
+  return {
+    host,
+    get pid() {
+      return server.pid;
+    },
+    async createDatabase() {
+      const name = `lumio_test_${randomBytes(6).toString('hex')}`;
+      await query(admin(), `create database ${name}`);
+      return `postgresql://lumio@${host}:5432/${name}`;
+    },
+    query,
+    async kill() {
+      signalTree(server.pid, 'SIGKILL');
+      await ended;
+    },
+    stop: () => server.stop(),
+    async start() {
+      disown(server.pid);
+      await open();
+    },
+    async terminate(url) {
+      assertDisposable(url);
+      const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
+      return (await query(url, sql, [new URL(url).pathname.slice(1)])).length;
+    },
+    async dispose() {
+      await server.stop();
+      disown(server.pid);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
