@@ -129,6 +129,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           db,
           wakeups,
           relay,
+          presence: engines.presence,
           features,
           resolve: (credentials) => resolver.resolve(credentials),
           permissions_on: createMemberPermissions({ db }),

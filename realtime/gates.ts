@@ -13,7 +13,7 @@ export interface ResolvedResource {
 
 /** Looks a channel's resource up; null when there is none. Areas add theirs; a family without one is refused. */
 export type ResourceResolvers = Partial<
-  Record<Exclude<Resource, 'account'>, (id: string, caller: Caller) => Promise<ResolvedResource | null>>
+  Record<Exclude<Resource, 'account' | 'presence'>, (id: string, caller: Caller) => Promise<ResolvedResource | null>>
 >;
 
 export interface GateDeps {
@@ -63,6 +63,12 @@ export class Gates {
   private async resource(family: ChannelFamily, id: string, caller: Caller): Promise<ResolvedResource | null> {
     if (family.resource === null) return { account_id: '', bound: false, owned: false };
     if (family.resource === 'account') return { account_id: id, bound: false, owned: false };
+    if (family.resource === 'presence') {
+      // Whose the wrapped channel is; one that belongs to no account has no presence.
+      const wrapped = parseChannel(id);
+      const owned = wrapped !== null && wrapped.family.resource !== null && wrapped.family.resource !== 'presence';
+      return owned ? this.resource(wrapped.family, wrapped.id, caller) : null;
+    }
     return (await this.deps.resources?.[family.resource]?.(id, caller)) ?? null;
   }
 

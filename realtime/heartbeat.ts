@@ -14,6 +14,8 @@ export type StillValid = (caller: Caller, now: number) => Promise<null | 'TOKEN_
 export interface Windows {
   silence_ms: number;
   stall_ms: number;
+  /** Between comparisons of presence. */
+  compare_ms?: number;
 }
 
 export interface HeartbeatDeps {

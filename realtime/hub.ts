@@ -79,6 +79,8 @@ export class Hub {
   readonly channels = new Map<string, Channel>();
   /** Sessions whose sockets did not take everything. */
   readonly blocked = new Set<Session>();
+  /** Told of every subscription that ended, whatever ended it. */
+  onLeave: (subscription: Subscription) => void = () => undefined;
   private dirty: Channel[] = [];
   private jobs: Job[] = [];
   private flushing = false;
@@ -301,6 +303,7 @@ export class Hub {
     if (at >= 0) session.subscriptions.splice(at, 1);
     const taken_back = session.discard(channel.name);
     if (channel.subscriptions.size === 0) channel.empty_since = Date.now();
+    this.onLeave(subscription);
     return taken_back;
   }
 

@@ -10,6 +10,7 @@ import type { Settings } from '../access/settings';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Queryable } from '../engines/postgres/port';
+import type { Presence } from '../engines/presence/port';
 import type { Relay } from '../engines/relay/port';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { Wakeups } from '../engines/wakeups/port';
@@ -22,6 +23,7 @@ import { LIVE_TOPIC, Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
 import { Outbox, within } from './outbox';
 import { welcomeText } from './protocol';
+import { PresenceRooms } from './presence';
 import { Session } from './session';
 import { Subscriptions } from './subscriptions';
 import { Tail } from './tail';
@@ -32,6 +34,8 @@ export interface RealtimeDeps extends GateDeps {
   db: Queryable;
   wakeups: Wakeups;
   relay: Relay;
+  /** Who is on which presence channel, on all nodes. Absent: presence channels are silent. */
+  presence?: Presence;
   /** Who is calling; no credential at all is the anonymous caller. */
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
@@ -110,7 +114,21 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     saturated: () => hub.saturated,
   });
   const resume_window_ms = deps.settings.realtime.resume_window;
-  const subscriptions: Subscriptions = new Subscriptions({ hub, gates, outbox, tail, resume_window_ms, log, metrics });
+  const store = deps.presence;
+  const presence =
+    store &&
+    new PresenceRooms({ hub, store, relay: deps.relay, db: deps.db, log, compare_ms: deps.windows?.compare_ms });
+  if (presence) hub.onLeave = (subscription) => presence.left(subscription);
+  const subscriptions: Subscriptions = new Subscriptions({
+    hub,
+    gates,
+    outbox,
+    tail,
+    resume_window_ms,
+    onJoined: (subscription) => presence?.joined(subscription),
+    log,
+    metrics,
+  });
   const messages = new Messages({ subscriptions, gates, relay: deps.relay, log });
   const heartbeat = new Heartbeat({
     sessions,
@@ -262,7 +280,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       for (const session of sessions.values()) session.close(CLOSE.restart, 'RESTART');
       const deadline = Date.now() + drain_ms;
       while (sessions.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
-      for (const session of sessions.values()) session.ws.terminate();
+      for (const session of sessions.values()) {
+        session.ws.terminate();
+        for (const subscription of [...session.subscriptions]) hub.leave(subscription);
+      }
+      await presence?.stop();
       metrics.publish(0, 0, new Set());
       server.close();
     },

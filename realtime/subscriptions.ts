@@ -22,6 +22,8 @@ export interface SubscriptionDeps {
   /** Settles when the tail has its starting point: a head read before it could fall into the gap between. */
   tail: { readonly ready: Promise<void> };
   resume_window_ms: number;
+  /** Told of every subscription that was answered with `subscribed`. */
+  onJoined?: (subscription: Subscription) => void;
   log: Logger;
   metrics: RealtimeMetrics;
 }
@@ -112,6 +114,7 @@ export class Subscriptions {
     session.send(subscribedText(name, messageId(channel.epoch, Math.max(channel.seq, from)), recovered));
     if (from === channel.seq) hub.join(subscription);
     else void this.replay(subscription, first ?? []);
+    this.deps.onJoined?.(subscription);
   }
 
   /** The first page after `seq`, empty when nothing was missed; null when not everything after it can still be sent. */

@@ -1,0 +1,140 @@
+import { createLocalPresence } from '../engines/presence/local';
+import type { Presence } from '../engines/presence/port';
+import { createLocalRelay } from '../engines/relay/local';
+import type { Relay } from '../engines/relay/port';
+import { type TestDatabase, testDatabase } from './support/database';
+import { ACCOUNT, caller, Client, OTHER_ACCOUNT, type RealtimeNode, realtimeNode } from './support/realtime';
+
+const ADA = '0190a000-0000-7000-8000-0000000000aa';
+const WIDGET = `presence:widget:w1`;
+
+describe('presence channels', () => {
+  let t: TestDatabase;
+  let relay: Relay;
+  let store: Presence;
+  let nodes: RealtimeNode[];
+  const clients: Client[] = [];
+
+  beforeAll(async () => {
+    t = await testDatabase();
+    await t.db.query(
+      `insert into users (id, display_name, avatar_url, created_at) values ($1, 'Ada "A"', 'https://x.example/a.png', now())`,
+      [ADA],
+    );
+  });
+  afterAll(() => t.drop());
+  beforeEach(async () => {
+    relay = createLocalRelay();
+    store = createLocalPresence();
+    const windows = { silence_ms: 30_000, stall_ms: 30_000, compare_ms: 100 };
+    const widget = async (id: string) => (id === 'w1' ? { account_id: ACCOUNT, bound: false, owned: false } : null);
+    const node = () => realtimeNode(t, { relay, presence: store, windows, resources: { widget } });
+    nodes = await Promise.all([node(), node()]);
+    for (const one of nodes) {
+      one.callers.set('ada', caller({ user_id: ADA }));
+      one.callers.set('token', caller({ kind: 'service_key', user_id: null }));
+      one.callers.set('stranger', caller({ account_id: OTHER_ACCOUNT }));
+    }
+  });
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.end();
+    await Promise.all(nodes.map((node) => node.stop()));
+  });
+
+  async function open(node: 0 | 1, token: string | null): Promise<Client> {
+    const client = await Client.open(nodes[node]!.url, token);
+    clients.push(client);
+    return client;
+  }
+  const of = (event_type: string) => (message: { event_type?: string }) => message.event_type === event_type;
+  const idOf = (client: Client) => client.messages[0]!.session_id;
+
+  test('who subscribes is shown who is there, on every node, and then who comes and goes', async () => {
+    const ada = await open(0, 'ada');
+    expect((await ada.subscribe(WIDGET)).type).toBe('subscribed');
+    const alone = await ada.next(of('presence:bootstrap'), 'the list');
+    const shown = {
+      connection_id: idOf(ada),
+      display_name: 'Ada "A"',
+      avatar: 'https://x.example/a.png',
+      user_id: ADA,
+      account_id: ACCOUNT,
+    };
+    expect(alone).toEqual({
+      type: 'event',
+      channel: WIDGET,
+      event_type: 'presence:bootstrap',
+      data: { connections: [shown] },
+    });
+    const from = ada.messages.length;
+    const bot = await open(1, 'token');
+    await bot.subscribe(WIDGET);
+    const both = await bot.next(of('presence:bootstrap'), 'the list');
+    const unnamed = {
+      connection_id: idOf(bot),
+      display_name: null,
+      avatar: null,
+      user_id: null,
+      account_id: ACCOUNT,
+    };
+    expect(both.data).toEqual({ connections: expect.arrayContaining([shown, unnamed]) });
+    const joined = (message: { event_type?: string; data?: object }) =>
+      message.event_type === 'presence:join' && JSON.stringify(message.data).includes(idOf(bot)!);
+    expect((await ada.next(joined, 'the join', from)).data).toEqual(unnamed);
+
+    await bot.ask({ type: 'unsubscribe', channel: WIDGET }, 'unsubscribed');
+    expect((await ada.next(of('presence:leave'), 'the leave', from)).data).toEqual(unnamed);
+    await bot.subscribe(WIDGET);
+    await ada.next(joined, 'the second join', ada.messages.length - 1);
+    bot.end();
+    await ada.until(() => ada.messages.filter(of('presence:leave')).length === 2, 'the leave of a closed socket');
+    expect((await store.list(WIDGET)).map(({ id }) => id)).toEqual([idOf(ada)]);
+    // A comparison with the store later nothing has been told twice.
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    expect(ada.messages.filter(joined)).toHaveLength(2);
+    expect(ada.messages.filter(of('presence:leave'))).toHaveLength(2);
+  });
+
+  test('only credentials of the account that owns the wrapped resource come in', async () => {
+    const refusals: unknown[] = [];
+    for (const [token, channel] of [
+      ['stranger', WIDGET],
+      [null, WIDGET],
+      ['ada', 'presence:widget:unknown'],
+      ['ada', `presence:events:${OTHER_ACCOUNT}`],
+      ['ada', 'presence:presence:widget:w1'],
+      ['ada', 'presence:ideas:list'],
+      ['ada', 'presence:nonsense:1'],
+    ] as const) {
+      const client = await open(0, token);
+      refusals.push((await client.subscribe(channel)).code);
+    }
+    expect(refusals).toEqual(Array(7).fill('UNAUTHORIZED'));
+    expect(await store.list(WIDGET)).toEqual([]);
+    const own = await open(0, 'ada');
+    expect((await own.subscribe(`presence:events:${ACCOUNT}`)).type).toBe('subscribed');
+  });
+
+  test('connections of a node that died leave, and those that the relay lost come, by themselves', async () => {
+    const ada = await open(0, 'ada');
+    await ada.subscribe(WIDGET);
+    await ada.next(of('presence:bootstrap'), 'the list');
+    await store.join(WIDGET, { id: 'ghost', info: '{"connection_id":"ghost"}' });
+    const ghost = { connection_id: 'ghost' };
+    const told = (event_type: string) => (message: { event_type?: string; data?: object }) =>
+      message.event_type === event_type && JSON.stringify(message.data) === JSON.stringify(ghost);
+    await ada.next(told('presence:join'), 'the join that nobody told');
+    await store.leave(WIDGET, 'ghost');
+    await ada.next(told('presence:leave'), 'the leave that nobody told');
+  });
+
+  test('a node that stops takes its connections along', async () => {
+    const [stays, goes] = [await open(0, 'ada'), await open(1, 'token')];
+    await stays.subscribe(WIDGET);
+    await goes.subscribe(WIDGET);
+    await goes.next(of('presence:bootstrap'), 'the list');
+    await nodes[1]!.stop();
+    await stays.next(of('presence:leave'), 'the leave');
+    expect((await store.list(WIDGET)).map(({ id }) => id)).toEqual([idOf(stays)]);
+  });
+});
