@@ -47,8 +47,8 @@ export interface Delivery {
   header(name: string): string | null;
   /** The body with NUL bytes and invalid UTF-8 replaced. */
   text: string;
-  /** SHA-256 of the raw body, hex. */
-  digest: string;
+  /** SHA-256 of the raw body, hex; made when it is asked for. */
+  readonly digest: string;
   /** Unix milliseconds. */
   received_at: number;
 }
@@ -105,7 +105,10 @@ export function toDelivery(headers: WebhookRequest['headers'], raw_body: Buffer,
   return {
     header: (name) => headerOf(headers, name),
     text: decodeText(raw_body),
-    digest: createHash('sha256').update(raw_body).digest('hex'),
+    // Few deliveries come without an id of their own.
+    get digest() {
+      return createHash('sha256').update(raw_body).digest('hex');
+    },
     received_at,
   };
 }
