@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { createKurrentEventStore } from '../engines/event-store/kurrentdb';
 import type { EventStore } from '../engines/event-store/port';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import type { Logger } from '../engines/log/port';
@@ -23,6 +22,8 @@ export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps
     throw new SettingsError(
       'LUMIO_EVENT_STORE__URL: must be postgres, or the connection string of a KurrentDB like kurrentdb://user:password@host:2113',
     );
+  // Loaded when it is used: the client brings a native library.
+  const { createKurrentEventStore } = await import('../engines/event-store/kurrentdb.js');
   try {
     return await createKurrentEventStore({ url, log });
   } catch (error) {

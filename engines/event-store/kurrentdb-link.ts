@@ -25,7 +25,7 @@ export class KurrentLink {
   /** @throws Error when the connection string is not one. */
   constructor(url: string) {
     // The client prints a deprecation to the console for the old scheme, which means the same.
-    this.url = url.replace(/^esdb(?=[:+])/, 'kurrentdb');
+    this.url = withDeadline(url.replace(/^esdb(?=[:+])/, 'kurrentdb'));
     this.hosts = /:\/\/(?:[^@/]*@)?([^/?]+)/.exec(url)?.[1] ?? 'unknown host';
     try {
       this.client();
@@ -36,7 +36,18 @@ export class KurrentLink {
 
   client(): KurrentDBClient {
     if (this.closed) throw new Error('the event store is closed');
-    return (this.current ??= KurrentDBClient.connectionString(this.url));
+    return (this.current ??= this.connect());
+  }
+
+  private connect(): KurrentDBClient {
+    const client = KurrentDBClient.connectionString(this.url);
+    // The half of the client that reads sends a password as it stands in the URL, %40 and all; told like this, both halves send the same.
+    const [, username, password] = /^[^:]+:\/\/([^:@/]+):([^@]*)@/.exec(this.url) ?? [];
+    if (username !== undefined && password !== undefined) {
+      const credentials = { username: decodeURIComponent(username), password: decodeURIComponent(password) };
+      client.setCredentialsProvider(() => Promise.resolve(credentials));
+    }
+    return client;
   }
 
   /** Version of the server found, and whether it takes appends over several streams. */
@@ -71,6 +82,12 @@ export class KurrentLink {
     this.current = undefined;
     if (last) await dispose(last);
   }
+}
+
+/** The client's own default of 10 s is long for a link that has gone silent. */
+function withDeadline(url: string): string {
+  if (/[?&]default_?deadline=/i.test(url)) return url;
+  return `${url}${url.includes('?') ? '&' : '?'}defaultDeadline=5000`;
 }
 
 async function dispose(client: KurrentDBClient): Promise<void> {

@@ -299,13 +299,17 @@ export function eventStoreContract(name: string, makeEngine: () => Promise<Store
     });
 
     test('a filter skips other types but moves on', async () => {
+      const reached = async ({ batches }: { batches: EventBatch[] }) => {
+        const at = batches.at(-1)?.position;
+        return at !== undefined && store.compare(at, (await store.head())!) >= 0;
+      };
       for (let n = 0; n < 30; n += 1)
         await store.append(one('s', 'any', n % 10 === 9 ? 'x:wanted' : 'x:other', { n }), metadata);
       const tail = collect(store, null, ['x:wanted']);
-      await until(async () => tail.batches.at(-1)?.position === (await store.head()), 'the head');
+      await until(() => reached(tail), 'the head');
       expect(tail.seen.map(({ data }) => data['n'])).toEqual([9, 19, 29]);
       await store.append(one('s', 'any', 'x:other'), metadata);
-      await until(async () => tail.batches.at(-1)?.position === (await store.head()), 'the new head');
+      await until(() => reached(tail), 'the new head');
       expect(tail.batches.at(-1)!.events).toEqual([]);
       expect((await everything(['x:wanted'])).map(({ data }) => data['n'])).toEqual([9, 19, 29]);
     });

@@ -3,6 +3,7 @@ import { createKurrentEventStore } from '../../engines/event-store/kurrentdb';
 import type { EventBatch, EventStore, StoredEvent } from '../../engines/event-store/port';
 import { eventStoreContract, happened, until, type StoreEngine } from '../contracts/event-store';
 import { keptLog } from '../support/log';
+import { realEngine } from './kurrentdb-server/real';
 import { KurrentServer, type KurrentServerOptions } from './kurrentdb-server/server';
 import { TLS } from './kurrentdb-server/tls';
 
@@ -25,6 +26,9 @@ async function makeEngine(): Promise<StoreEngine> {
 }
 
 eventStoreContract('kurrentdb, against the test server', makeEngine);
+
+const real_url = process.env['KURRENTDB_URL'];
+if (real_url) eventStoreContract('kurrentdb, against a real server', () => realEngine(real_url));
 
 const metadata = { actor_kind: 'user', actor_id: 'u-1' };
 const one = (stream: string, expected: 'none' | 'any' | number, type = 'x:y', n = 0) => [
@@ -191,6 +195,15 @@ describe('the KurrentDB adapter, against the test server', () => {
     expect(log.lines.some(({ level, message }) => level === 'warn' && message.startsWith('event tail lost'))).toBe(
       true,
     );
+  });
+
+  test('a link that goes silent with its sockets open is given up, and the append sent over another', async () => {
+    const server = await serve();
+    const store = await open(server.url({ extra: '&defaultDeadline=1000' }));
+    await store.append(one('s', 'none'), metadata);
+    server.silence();
+    await store.append(one('s', 0), metadata);
+    expect(await store.read('s')).toHaveLength(2);
   });
 
   test('a live tail is told of the position of events that it does not ask for, soon', async () => {

@@ -7,7 +7,6 @@ import {
   type sendUnaryData,
 } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { GossipService } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/gossip_grpc_pb';
 import {
   ClusterInfo,
@@ -29,6 +28,7 @@ import {
 import { ServerLog, type Write } from './log';
 import { refusal, revisionConflict, toUuid, toWrite, transactionTooLarge } from './messages';
 import { read } from './reads';
+import { Relay } from './relay';
 
 export interface KurrentServerOptions {
   /** Default 25.1.0. Below 25.1 there are no append sessions. */
@@ -48,10 +48,7 @@ export class KurrentServer {
   readonly log = new ServerLog();
   /** `authorization` of the calls seen, by method. */
   readonly seen: { method: string; authorization: string | undefined }[] = [];
-  private readonly sockets = new Set<Socket>();
-  private readonly relay = createServer((near) => this.link(near));
-  private grpc_port = 0;
-  private port = 0;
+  private relay!: Relay;
   private lost_replies = 0;
   /** Milliseconds before an append is looked at. */
   delay_ms = 0;
@@ -70,10 +67,11 @@ export class KurrentServer {
           { private_key: Buffer.from(options.tls.key), cert_chain: Buffer.from(options.tls.cert) },
         ])
       : ServerCredentials.createInsecure();
-    server.grpc_port = await new Promise<number>((bound, failed) =>
+    const port = await new Promise<number>((bound, failed) =>
       grpc.bindAsync('127.0.0.1:0', credentials, (error, port) => (error ? failed(error) : bound(port))),
     );
-    await server.up();
+    server.relay = new Relay('127.0.0.1', port);
+    await server.relay.up();
     // A server's own events are always there.
     const own = (stream: string, type: string): Write => ({
       stream,
@@ -87,13 +85,17 @@ export class KurrentServer {
 
   /** Connection string; `login` and parameters are added as given. */
   url({ login = '', scheme = 'kurrentdb', tls = this.options.tls !== undefined, extra = '' } = {}): string {
-    return `${scheme}://${login}127.0.0.1:${this.port}?tls=${tls}${extra}`;
+    return `${scheme}://${login}127.0.0.1:${this.relay.port}?tls=${tls}${extra}`;
   }
 
   /** Breaks every connection at once; new ones are taken. */
   cut(): void {
-    for (const socket of this.sockets) socket.destroy();
-    this.sockets.clear();
+    this.relay.cut();
+  }
+
+  /** The connections there are go silent; new ones work. */
+  silence(): void {
+    this.relay.silence();
   }
 
   /** The next appends are stored, and their links broken instead of an answer. */
@@ -103,38 +105,18 @@ export class KurrentServer {
 
   /** Nothing listens any more; the log stays. */
   async down(): Promise<void> {
-    const closed = new Promise<void>((done) => this.relay.close(() => done()));
-    this.cut();
-    await closed;
+    await this.relay.down();
     this.log.forgetRecent();
   }
 
   /** Listens again, at the same port. */
   async up(): Promise<void> {
-    await new Promise<void>((listening) => this.relay.listen(this.port, '127.0.0.1', listening));
-    this.port = (this.relay.address() as AddressInfo).port;
+    await this.relay.up();
   }
 
   async stop(): Promise<void> {
     if (this.relay.listening) await this.down();
     this.grpc.forceShutdown();
-  }
-
-  private link(near: Socket): void {
-    const far = connect(this.grpc_port, '127.0.0.1');
-    near.pipe(far).pipe(near);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.sockets.add(socket);
-      socket.setNoDelay(true);
-      socket.on('error', () => socket.destroy());
-      socket.on('close', () => {
-        this.sockets.delete(socket);
-        other.destroy();
-      });
-    }
   }
 
   private get appends(): boolean {
@@ -252,7 +234,7 @@ export class KurrentServer {
     member.setIsAlive(true);
     const end_point = new EndPoint();
     end_point.setAddress('127.0.0.1');
-    end_point.setPort(this.port);
+    end_point.setPort(this.relay.port);
     member.setHttpEndPoint(end_point);
     const cluster = new ClusterInfo();
     cluster.addMembers(member);

@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+
+const SERVER = join(__dirname, '../../dist/test/engines/kurrentdb-server/main.js');
+
+/** The whole server with its domain events in KurrentDB: in a test server of its own process, or in the real one that KURRENTDB_URL names. */
+describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' : 'the test server'})`, () => {
+  let kurrent: ChildProcess | undefined;
+  let url: string;
+  let server: TestServer;
+  let api: ApiClient;
+
+  beforeAll(async () => {
+    url = process.env['KURRENTDB_URL'] ?? (await startKurrent());
+    server = await startServer({ env: { LUMIO_EVENT_STORE__URL: url } });
+    api = new ApiClient(server.base_url, server.credentials.access_token);
+  });
+  afterAll(async () => {
+    await server?.dispose();
+    kurrent?.kill('SIGTERM');
+  });
+
+  async function startKurrent(): Promise<string> {
+    kurrent = spawn(process.execPath, [SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = (await once(kurrent.stdout!, 'data')) as [Buffer];
+    return line.toString().trim();
+  }
+  const stored = (query: string) => server.database!.db.query(query);
+  const newKey = (label: string) =>
+    api.send('POST', '/v1/api-keys', { label, permissions: ['events:read'], expires_at: null });
+
+  test('the demo data came by way of it: nothing is in the Postgres log, and the checkpoints name this store', async () => {
+    const me = await api.get('/v1/tokens/me');
+    expect(me.status).toBe(200);
+    expect(await stored('select 1 from domain_events')).toEqual([]);
+    const checkpoints = await stored("select engine, position from checkpoints where source = 'domain-events'");
+    expect(checkpoints.length).toBeGreaterThan(0);
+    for (const { engine, position } of checkpoints) {
+      expect(engine).toMatch(/^kurrentdb:[0-9a-f-]{36}$/);
+      expect(position).toMatch(/^\d+\/\d+$/);
+    }
+  });
+
+  test('an API key is created, listed at once, used, and dead at once when revoked', async () => {
+    const made = await newKey('Bot');
+    expect(made.status).toBe(201);
+    const { key, api_key } = made.body.data;
+    const listed = await api.get('/v1/api-keys');
+    expect(listed.body.data.find((one: { id: string }) => one.id === api_key.id)).toEqual(api_key);
+    const bot = new ApiClient(server.base_url, key);
+    expect((await bot.get('/v1/tokens/me')).body.data.permissions).toEqual(['events:read']);
+    expect((await api.send('DELETE', `/v1/api-keys/${api_key.id}`, undefined)).status).toBe(204);
+    expect((await bot.get('/v1/tokens/me')).status).toBe(401);
+  });
+
+  test('an Idempotency-Key replays its answer', async () => {
+    const body = { label: 'Once', permissions: ['events:read'], expires_at: null };
+    const headers = { 'idempotency-key': 'kurrent-1' };
+    const first = await api.send('POST', '/v1/api-keys', body, headers);
+    const again = await api.send('POST', '/v1/api-keys', body, headers);
+    expect(first.status).toBe(201);
+    expect(again.body).toEqual(first.body);
+    const { body: list } = await api.get('/v1/api-keys');
+    expect(list.data.filter(({ label }: { label: string }) => label === 'Once')).toHaveLength(1);
+  });
+
+  test('a webhook becomes an event', async () => {
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    expect((await vendors.kickFollow(4711)).status).toBe(200);
+    const [event] = await eventually(async () => {
+      const events = await api.allEvents('&types=kick:follower&user_id=4711');
+      return events.length > 0 ? events : undefined;
+    }, 'the event');
+    expect(event).toMatchObject({ type: 'kick:follower', platform: 'kick' });
+  });
+
+  test('after a kill and a restart it goes on where it was', async () => {
+    const before = (await newKey('Before')).body.data;
+    const { id } = before.api_key;
+    await server.kill();
+    server = await server.restart();
+    api = new ApiClient(server.base_url, server.credentials.access_token);
+    expect((await new ApiClient(server.base_url, before.key).get('/v1/tokens/me')).status).toBe(200);
+    expect((await api.send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(204);
+    const after = (await newKey('After')).body.data;
+    const listed = (await api.get('/v1/api-keys')).body.data.map((one: { id: string }) => one.id);
+    expect(listed).toContain(after.api_key.id);
+    expect(listed).not.toContain(id);
+    expect(await stored('select 1 from domain_events')).toEqual([]);
+    expect(await stored("select 1 from dead_letters where source = 'domain-events'")).toEqual([]);
+  });
+
+  test.each([
+    ['mysql://x', /LUMIO_EVENT_STORE__URL: must be postgres, or the connection string of a KurrentDB/],
+    ['kurrentdb://?', /LUMIO_EVENT_STORE__URL: not a KurrentDB connection string/],
+  ])('%s stops the start with one line', async (bad, line) => {
+    const error = await startServer({ env: { LUMIO_EVENT_STORE__URL: bad } }).then(
+      async (started) => {
+        await started.dispose();
+        return new Error('it started');
+      },
+      (failure: Error) => failure,
+    );
+    expect(error.message).toMatch(line);
+    expect(error.message).not.toMatch(/\n\s+at /);
+  });
+});
