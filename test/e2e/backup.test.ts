@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { emptyDatabase, type TestDatabase } from '../support/database';
+import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+
+/** What an operator does: back up a running Lumio, erase a person, lose the database, restore, go on. */
+describe('backup and restore by the command line', () => {
+  let folder: string;
+  let server: TestServer;
+  let fresh: TestDatabase;
+  let again: TestServer | undefined;
+  let env: Record<string, string>;
+  let shared: Record<string, string>;
+  const path = (name: string) => join(folder, name);
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'lumio-backup-e2e-'));
+    shared = {
+      LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
+      LUMIO_BLOBS__URL: path('blobs'),
+    };
+    server = await startServer({ env: shared });
+    env = { ...settingsOf(server.data_dir), ...shared, LUMIO_DATABASE__URL: server.database!.url };
+    fresh = await emptyDatabase();
+  });
+  afterAll(async () => {
+    await again?.dispose();
+    await server?.dispose();
+    await fresh?.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const lumio = async (...args: string[]) => {
+    const result = await runLumio(args, env);
+    return { ...result, stdout: result.stdout.trim() };
+  };
+
+  test('a backup of a running server is restored elsewhere: nothing lost, nothing twice, the erased stay erased', async () => {
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    const api = new ApiClient(server.base_url, server.credentials.access_token);
+    for (let n = 1; n <= 20; n += 1) expect((await vendors.kickFollow(1000 + n, `delivery-${n}`)).status).toBe(200);
+    const all = (client: ApiClient, count: number) =>
+      eventually(async () => {
+        const rows = await client.allEvents();
+        return rows.length === count ? rows : undefined;
+      }, `${count} events`);
+    await all(api, 20);
+
+    expect(await lumio('backup', path('backup'))).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/\d+ tables, \d+ rows/),
+    });
+    expect(await lumio('backup', path('backup'))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/lies there already/),
+    });
+    expect(await lumio('backup', 'verify', path('backup'))).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/sound/),
+    });
+    expect(await lumio('keys', 'export', path('keys.json'))).toMatchObject({ code: 0 });
+    expect(statSync(path('keys.json')).mode & 0o777).toBe(0o600);
+    expect(await lumio('backup', 'blob:nightly')).toMatchObject({ code: 0 });
+    expect(await lumio('backup', 'verify', 'blob:nightly')).toMatchObject({ code: 0 });
+    // After both were taken: a person is erased.
+    expect(await lumio('erase', 'kick:1003')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/1 keys destroyed, 1 records, 1 rows/),
+    });
+    const before = await all(api, 20);
+    expect(before.filter(({ raw }: { raw: unknown }) => raw === '[erased]')).toHaveLength(1);
+    await server.stop();
+
+    const restored_env = { ...settingsOf(path('data')), ...shared, LUMIO_DATABASE__URL: fresh.url };
+    const restore = await runLumio(['restore', path('backup'), '--keys', path('keys.json')], restored_env);
+    expect(restore).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/1 erased and left out[^]*event-log: 20 records, 0 parked/),
+    });
+    expect((await runLumio(['restore', path('backup')], restored_env)).stderr).toMatch(/not empty/);
+
+    again = await startServer({ env: { ...shared, LUMIO_DATABASE__URL: fresh.url } });
+    const client = new ApiClient(again.base_url, again.credentials.access_token);
+    expect(again.credentials.account_id).toBe(server.credentials.account_id);
+    expect(await all(client, 20)).toEqual(before);
+    const clouds = new VendorCloud(again.base_url, again.credentials);
+    for (let n = 1; n <= 20; n += 1) expect((await clouds.kickFollow(1000 + n, `delivery-${n}`)).status).toBe(200);
+    expect((await clouds.kickFollow(7, 'delivery-new')).status).toBe(200);
+    expect(
+      (await all(client, 21)).filter((row: { id: string }) => before.every(({ id }: { id: string }) => id !== row.id)),
+    ).toHaveLength(1);
+  });
+
+  test('replay writes topics and streams as lines and as CSV', async () => {
+    env = { ...settingsOf(again!.data_dir), ...shared, LUMIO_DATABASE__URL: fresh.url };
+    const topic = await lumio('replay', 'platform-events');
+    expect(topic.code).toBe(0);
+    const records = topic.stdout
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string; external_id: string; appended_at: string });
+    expect(records).toHaveLength(21);
+    expect(new Set(records.map(({ external_id }) => external_id)).size).toBe(21);
+    expect((await lumio('replay', 'platform-events', '--duplicates')).stdout.split('\n')).toHaveLength(41);
+    const since = records.map(({ appended_at }) => appended_at).sort()[20]!;
+    const last = (await lumio('replay', 'platform-events', '--from', since)).stdout.split('\n');
+    expect(last).toHaveLength(1);
+    expect(JSON.parse(last[0]!)).toMatchObject({ external_id: expect.stringContaining('delivery-new') });
+    const { stdout: nothing, code } = await lumio('replay', 'platform-events', '--to', '2020-01-01T00:00:00Z');
+    expect([nothing, code]).toEqual(['', 0]);
+
+    const stream = (await lumio('replay', `account-${again!.credentials.account_id}`, '--to', '2')).stdout.split('\n');
+    expect(stream.map((line) => (JSON.parse(line) as { revision: number }).revision)).toEqual([0, 1]);
+    const csv = await lumio('replay', 'domain-events', '--format', 'csv', '--output', path('events.csv'));
+    expect(csv).toMatchObject({ code: 0, stdout: '' });
+    const lines = readFileSync(path('events.csv'), 'utf8').split('\r\n');
+    expect(lines[0]).toBe('position,stream,revision,id,type,recorded_at,data,metadata');
+    expect(lines.length).toBeGreaterThan(5);
+    expect(lines[1]).toMatch(/^1,[^,]+,0,[0-9a-f-]{36},[a-z:_]+,/);
+
+    expect(await lumio('replay', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/no topic and no stream nobody/),
+    });
+    expect(await lumio('replay', 'platform-events', '--from', 'yesterday')).toMatchObject({ code: 2 });
+    expect(await lumio('erase', 'nobody')).toMatchObject({ code: 2 });
+    const commands = ['replay', 'erase', 'backup', 'restore', 'keys', 'archive'];
+    const helps = await Promise.all(commands.map((command) => runLumio([command, '--help'])));
+    helps.forEach((help, n) => expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining(`lumio ${commands[n]!}`) }));
+  });
+
+  test('the archive by the command line: moved, trimmed, and still replayed', async () => {
+    const archive = { ...env, LUMIO_ARCHIVE__AFTER: '0', LUMIO_ARCHIVE__TRIM: 'true' };
+    // A segment that is not full stays until it has waited a day.
+    expect(await runLumio(['archive'], archive)).toMatchObject({
+      code: 0,
+      stdout: 'archived 0 records in 0 segments\n',
+    });
+    await fresh.db.query(`update broker_records set appended_at = appended_at - interval '2 days'`);
+    expect(await runLumio(['archive'], archive)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^archived 41 records/),
+    });
+    expect(
+      (
+        await fresh.db.query(
+          'select count(*)::int as n from broker_records r join broker_topics using (topic_id) where topic = $1',
+          ['platform-events'],
+        )
+      )[0]!.n,
+    ).toBe(0);
+    expect((await lumio('replay', 'platform-events', '--duplicates')).stdout.split('\n')).toHaveLength(41);
+    expect(await lumio('rebuild', 'event-log', '--quiet')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/41 records/),
+    });
+  });
+});
