@@ -50,25 +50,23 @@ export function normaliseTrovo(delivery: Delivery): Outcome {
   if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value)) {
     return webhook.park('bad_payload', 'not an object');
   }
-  const layers = objectsAt([body.value], [null, 'data', 'event', 'payload']);
-  const type_header = delivery.header('x-trovo-event')?.trim();
-  const incoming =
-    mappedName([...layers, ...objectsAt([body.value], ['subscription'])], TYPE_NAMES) ??
-    [type_header, delivery.header('x-trovo-event-type')?.trim()].find(isMapped);
-  if (incoming === undefined) {
-    const named = firstText([...layers, ...objectsAt([body.value], ['subscription'])], TYPE_NAMES);
-    const unmapped = named ?? type_header ?? delivery.header('x-trovo-event-type')?.trim();
-    if (!unmapped) return webhook.park('no_event_type', 'no member names the event type');
-    return webhook.skip('unmapped_type', unmapped.slice(0, 100));
-  }
-  const channels = objectsAt(layers, ['channel_info', 'channel']);
+  const layers = [body.value, ...['data', 'event', 'payload'].map((name) => webhook.member(body.value, name))];
+  const named = [
+    ...texts([...layers, webhook.member(body.value, 'subscription')], ['type', 'event', 'event_type', 'event_name']),
+    ...['x-trovo-event', 'x-trovo-event-type'].map((name) => delivery.header(name)?.trim()),
+  ].filter((name) => name !== undefined);
+  if (named.length === 0) return webhook.park('no_event_type', 'no member names the event type');
+  // a wrapper may carry a `type` of its own, so a name that is mapped goes before the first one
+  const incoming = named.find((name) => Object.hasOwn(TYPES, name));
+  if (incoming === undefined) return webhook.skip('unmapped_type', named[0]!.slice(0, 100));
+  const channels = layers.flatMap((layer) => [webhook.member(layer, 'channel_info'), webhook.member(layer, 'channel')]);
   const channel_id = firstText([...layers, ...channels], ['channel_id']) ?? firstText(channels, ['id']);
   if (channel_id === null) return webhook.park('bad_payload', 'channel_id is missing');
-  const people = objectsAt(layers, ['user', 'sender', 'subscriber']);
+  const people = layers.flatMap((layer) => ['user', 'sender', 'subscriber'].map((name) => webhook.member(layer, name)));
   const person = firstText([...layers, ...people], ['sender_id', 'uid', 'user_id']) ?? firstText(people, ['id']);
   const id = delivery.header('x-trovo-message-id') ?? firstText(layers, ['message_id', 'event_id', 'eid', 'id']);
   const times = layers.flatMap((layer) =>
-    TIME_NAMES.filter((name) => Object.hasOwn(layer, name)).map((name) => layer[name]),
+    ['created_at', 'send_time', 'occurred_at', 'timestamp', 'time'].map((name) => webhook.member(layer, name)),
   );
   return webhook.ok({
     owner: { kind: 'channel', platform: 'trovo', channel_id },
@@ -82,44 +80,12 @@ export function normaliseTrovo(delivery: Delivery): Outcome {
   });
 }
 
-type Layer = Readonly<Record<string, unknown>>;
-
-const TYPE_NAMES = ['type', 'event', 'event_type', 'event_name'];
-const TIME_NAMES = ['created_at', 'send_time', 'occurred_at', 'timestamp', 'time'];
-
-/** The objects under these names in each of `values`, in that order; null stands for the value itself. */
-function objectsAt(values: readonly unknown[], names: readonly (string | null)[]): Layer[] {
-  const found: Layer[] = [];
-  for (const value of values) {
-    for (const name of names) {
-      const at = name === null ? value : webhook.member(value, name);
-      if (at !== null && typeof at === 'object' && !Array.isArray(at)) found.push(at as Layer);
-    }
-  }
-  return found;
+function texts(layers: readonly unknown[], names: readonly string[]): string[] {
+  return layers
+    .flatMap((layer) => names.map((name) => webhook.idText(webhook.member(layer, name))))
+    .filter((text) => text !== null);
 }
 
-/** The first text or number under one of the names; layer by layer, name by name. */
-function firstText(layers: readonly Layer[], names: readonly string[]): string | null {
-  for (const layer of layers) {
-    for (const name of names) {
-      if (!Object.hasOwn(layer, name)) continue;
-      const text = webhook.idText(layer[name]);
-      if (text !== null) return text;
-    }
-  }
-  return null;
-}
-
-const isMapped = (name: string | undefined): boolean => name !== undefined && Object.hasOwn(TYPES, name);
-
-/** A wrapper may carry a `type` of its own, so a name that is mapped goes before the first one. */
-function mappedName(layers: readonly Layer[], names: readonly string[]): string | undefined {
-  for (const layer of layers) {
-    for (const name of names) {
-      const text = Object.hasOwn(layer, name) ? webhook.idText(layer[name]) : null;
-      if (text !== null && isMapped(text)) return text;
-    }
-  }
-  return undefined;
+function firstText(layers: readonly unknown[], names: readonly string[]): string | null {
+  return texts(layers, names)[0] ?? null;
 }
