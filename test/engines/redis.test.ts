@@ -10,16 +10,19 @@ import { presenceContract } from '../contracts/presence';
 import { rateLimitsContract } from '../contracts/rate-limits';
 import { relayContract } from '../contracts/relay';
 import { silentLog as log } from '../support/log';
-import { type FaultyLink, startToxiproxy, type Toxiproxy } from './support/faulty-link';
-import { type RedisServer, startRedis } from './support/redis';
+import { freePort } from './support/process';
+import { type Faults, faultsOf, type RedisServer, startRedis } from './support/redis';
+import { type ProxyLink, startToxiproxy, type Toxiproxy } from './support/toxiproxy';
 
 let redis: RedisServer;
 let toxiproxy: Toxiproxy;
-let link: FaultyLink;
+let proxied: ProxyLink;
+let link: Faults;
 beforeAll(async () => {
-  redis = await startRedis(17_379);
-  toxiproxy = await startToxiproxy(17_474);
-  link = await toxiproxy.link(17_380, redis.port);
+  redis = await startRedis();
+  toxiproxy = await startToxiproxy();
+  proxied = await toxiproxy.link(redis.port);
+  link = faultsOf(proxied);
 });
 afterAll(async () => {
   await toxiproxy.stop();
@@ -73,7 +76,7 @@ async function timed<T>(work: Promise<T>): Promise<{ ms: number; result: T }> {
 async function nodes() {
   const installation = randomUUID();
   const near_metrics = metrics();
-  const near = await open(`redis://127.0.0.1:${link.port}`, installation, near_metrics);
+  const near = await open(`redis://127.0.0.1:${proxied.port}`, installation, near_metrics);
   const far = await open(redis.url, installation);
   const heard = { near: [] as string[], far: [] as string[] };
   near.relay.subscribe('live', (message) => heard.near.push(message));
@@ -227,7 +230,7 @@ test('half-open for 20 s: found, lived with, and mended without a hand, the idle
 test('a link to a server that never answers is noticed although nobody publishes', async () => {
   const m = metrics();
   const subscriber = connectRedis({
-    url: `redis://127.0.0.1:${link.port}`,
+    url: `redis://127.0.0.1:${proxied.port}`,
     name: 'idle',
     log,
     metrics: m,
@@ -285,7 +288,7 @@ test('installations on one server do not see each other, and a start without a s
   expect(await two.cache.get('k')).toBeUndefined();
   await one.close();
   await two.close();
-  const { ms, result } = await timed(open('redis://127.0.0.1:17381', 'nobody'));
+  const { ms, result } = await timed(open(`redis://127.0.0.1:${await freePort()}`, 'nobody'));
   expect(ms).toBeLessThan(5_000);
   const heard: string[] = [];
   result.relay.subscribe('t', (message) => heard.push(message));

@@ -37,7 +37,7 @@ describe('roles in processes of their own', () => {
   }
 
   beforeAll(async () => {
-    redis = await startRedis(17_382);
+    redis = await startRedis();
     database = await testDatabase(4);
     developmentSecrets(secrets_dir);
     const keys = `test:${randomBytes(32).toString('base64')}`;
@@ -182,6 +182,29 @@ describe('roles in processes of their own', () => {
     expect(partitions!.n).toBeGreaterThanOrEqual(3);
   });
 
+  test('without Redis everything stored still goes everywhere; with it again, so does what is broadcast', async () => {
+    const socket = await listen(nodes.realtime[1]);
+    const health = async () => (await apiOf(0).get('/v1/health')).body.data;
+    await redis.kill();
+    const degraded = await eventually(async () => {
+      const data = await health();
+      return data.status === 'degraded' ? data : undefined;
+    }, 'the health to say so');
+    expect(degraded.services).toMatchObject({ cache: { status: 'unhealthy' }, database: { status: 'healthy' } });
+    const from = socket.messages.length;
+    expect((await vendorsAt(nodes.ingest[0]).kickFollow(72)).status).toBe(200);
+    await socket.next((message) => JSON.stringify(message).includes('viewer_72'), 'the event', from);
+    const asked_at = performance.now();
+    expect((await apiOf(1).get('/v1/events')).status).toBe(200);
+    expect(performance.now() - asked_at).toBeLessThan(2_000);
+    await redis.start();
+    await eventually(async () => ((await health()).status === 'healthy' ? true : undefined), 'the health');
+    await eventually(async () => {
+      await apiOf(0).send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 8 } });
+      return socket.messages.slice(from).some(({ event_type }) => event_type === 'twitch:raid') ? true : undefined;
+    }, 'a broadcast to cross again');
+  });
+
   test('SIGKILL of one node of each role during a flood: nothing is lost, nothing comes twice', async () => {
     const socket = await listen(nodes.realtime[1]);
     const from = socket.messages.length;
@@ -206,6 +229,15 @@ describe('roles in processes of their own', () => {
         }
       }),
     );
+    const room = `presence:${channel}`;
+    const watcher = await listen(nodes.realtime[1]);
+    await watcher.subscribe(room);
+    const passing = await listen(nodes.realtime[0]);
+    await passing.subscribe(room);
+    const id = passing.messages[0]!.session_id!;
+    const seen = (event_type: string) => (message: { event_type?: string; data?: object }) =>
+      message.event_type === event_type && JSON.stringify(message.data).includes(id);
+    await watcher.next(seen('presence:join'), 'the join of a connection on the other node');
     const stages: Role[] = ['projector', 'ingest', 'realtime', 'api', 'worker'];
     for (const [i, role] of stages.entries()) {
       await eventually(
@@ -239,5 +271,7 @@ describe('roles in processes of their own', () => {
       'the other worker to take over',
       40_000,
     );
+    const left = () => watcher.messages.some(seen('presence:leave'));
+    await watcher.until(left, 'connections of the killed node to leave', 60_000);
   }, 240_000);
 });

@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Redis from 'ioredis';
+import { freePort, startEngine } from './process';
+import type { ProxyLink } from './toxiproxy';
 
 export interface RedisServer {
   readonly port: number;
@@ -20,62 +20,55 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** A real redis-server (Debian's `redis-server`) on loopback, without persistence, on a port below 32768. */
-export async function startRedis(port: number): Promise<RedisServer> {
+/** A real redis-server on loopback, without persistence. */
+export async function startRedis(): Promise<RedisServer> {
+  const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'lumio-redis-'));
-  let child: ChildProcess | undefined;
-  let ended: Promise<unknown> = Promise.resolve();
-
-  async function start(): Promise<void> {
-    const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
-    let output = '';
-    const started = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
-    started.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-    started.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
-    let failure: Error | undefined;
-    started.once('error', (error) => (failure = error));
-    ended = new Promise((resolve) => started.once('close', resolve));
-    child = started;
-    const deadline = Date.now() + 20_000;
-    while (!(await answers(port))) {
-      if (failure) throw new Error(`redis-server does not start (apt-get install redis-server): ${failure.message}`);
-      if (started.exitCode !== null || Date.now() > deadline)
-        throw new Error(`redis-server does not start:\n${output}`);
-      await new Promise((resolve) => setTimeout(resolve, 30));
-    }
-  }
-  await start();
-  const server: RedisServer = {
+  const url = `redis://127.0.0.1:${port}`;
+  const engine = await startEngine({
+    url,
     port,
-    url: `redis://127.0.0.1:${port}`,
+    command: 'redis-server',
+    args: ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
+    log: join(folder, 'output.log'),
+  });
+  return {
+    port,
+    url,
     async flush() {
-      const client = new Redis(server.url);
+      const client = new Redis(url);
       await client.flushall();
       await client.script('FLUSH');
       client.disconnect();
     },
-    pause: () => void child!.kill('SIGSTOP'),
-    resume: () => void child!.kill('SIGCONT'),
-    async kill() {
-      child!.kill('SIGKILL');
-      await ended;
-    },
-    start,
+    pause: () => void process.kill(engine.pid, 'SIGSTOP'),
+    resume: () => void process.kill(engine.pid, 'SIGCONT'),
+    kill: () => engine.kill(),
+    start: () => engine.restart(),
     async stop() {
-      await server.kill();
+      await engine.kill();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-  return server;
 }
 
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
-    socket.once('data', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
+/** A link that can fall silent with its sockets open, or become slow; `heal` closes the connections that were swallowed. */
+export interface Faults {
+  blackhole(): Promise<void>;
+  delay(ms: number): Promise<void>;
+  heal(): Promise<void>;
+}
+
+export function faultsOf(link: ProxyLink): Faults {
+  let ends: (() => Promise<void>)[] = [];
+  const both = async (type: 'timeout' | 'latency', attributes: Record<string, number>) => {
+    for (const stream of ['upstream', 'downstream'] as const) ends.push(await link.toxic(type, stream, attributes));
+  };
+  return {
+    blackhole: () => both('timeout', { timeout: 0 }),
+    delay: (ms) => both('latency', { latency: ms }),
+    async heal() {
+      for (const end of ends.splice(0)) await end();
+    },
+  };
 }
