@@ -1,21 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 
-const SERVER = join(__dirname, '../../dist/test/engines/kurrentdb-server/main.js');
+const DIST = join(__dirname, '../../dist');
+const SERVER = join(DIST, 'test/engines/kurrentdb-server/main.js');
 
 /** The whole server with its domain events in KurrentDB: in a test server of its own process, or in the real one that KURRENTDB_URL names. */
 describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' : 'the test server'})`, () => {
   let kurrent: ChildProcess | undefined;
   let url: string;
+  let env: Record<string, string>;
   let server: TestServer;
   let api: ApiClient;
 
   beforeAll(async () => {
     url = process.env['KURRENTDB_URL'] ?? (await startKurrent());
-    server = await startServer({ env: { LUMIO_EVENT_STORE__URL: url } });
+    env = { LUMIO_EVENT_STORE__URL: url, LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}` };
+    server = await startServer({ env });
     api = new ApiClient(server.base_url, server.credentials.access_token);
   });
   afterAll(async () => {
@@ -91,6 +95,28 @@ describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' :
     expect(listed).not.toContain(id);
     expect(await stored('select 1 from domain_events')).toEqual([]);
     expect(await stored("select 1 from dead_letters where source = 'domain-events'")).toEqual([]);
+  });
+
+  test('a read model of domain events is rebuilt from it, while the server runs', async () => {
+    const rows = 'select id, label from api_keys order by id';
+    const before = await stored(rows);
+    expect(before.length).toBeGreaterThan(0);
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('LUMIO_'));
+    const cli = spawn(process.execPath, [join(DIST, 'bin/main.js'), 'rebuild', 'api-keys'], {
+      env: {
+        ...Object.fromEntries(inherited),
+        ...env,
+        LUMIO_DATA_DIR: server.data_dir,
+        LUMIO_DATABASE__URL: server.database!.url,
+      },
+    });
+    let said = '';
+    for (const stream of [cli.stdout, cli.stderr]) stream.on('data', (chunk) => (said += chunk));
+    const [code] = (await once(cli, 'exit')) as [number | null];
+    expect([code, said]).toEqual([0, expect.any(String)]);
+    expect(await stored(rows)).toEqual(before);
+    expect((await newKey('After the rebuild')).status).toBe(201);
+    expect(await stored(rows)).toHaveLength(before.length + 1);
   });
 
   test.each([
