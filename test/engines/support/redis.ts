@@ -60,7 +60,7 @@ export interface Faults {
 }
 
 export function faultsOf(link: ProxyLink): Faults {
-  let ends: (() => Promise<void>)[] = [];
+  const ends: (() => Promise<void>)[] = [];
   const both = async (type: 'timeout' | 'latency', attributes: Record<string, number>) => {
     for (const stream of ['upstream', 'downstream'] as const) ends.push(await link.toxic(type, stream, attributes));
   };
