@@ -1,6 +1,9 @@
-/** Tests against engines beyond the embedded ones; apart from `npm test`, since they may need engines installed or take longer. */
+/** Tests against real engines: one file at a time, since they kill and restart what they run on. Started by scripts/test-engines.mjs. */
 module.exports = {
   ...require('./jest.config.cjs'),
   testMatch: ['<rootDir>/test/engines/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
+  globalTeardown: '<rootDir>/test/engines/support/teardown.ts',
+  testTimeout: 120_000,
+  maxWorkers: 1,
 };

@@ -1,0 +1,39 @@
+// npm run test:engines: the adapters against the real engines. Arguments go to jest (a part of a file's path runs that file alone).
+// Fails when a test fails, when an engine cannot be installed, and when anything was skipped.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { folder, installEngines } from './engines/install.mjs';
+import { build, install, root } from './prepare.mjs';
+
+install({ dev: true });
+const versions = installEngines();
+await build();
+
+const run = mkdtempSync(join(tmpdir(), 'lumio-engines-'));
+const report = join(run, 'report.json');
+const jest = join(root, 'node_modules/jest/bin/jest.js');
+const args = ['--config', 'jest.engines.config.cjs', '--json', `--outputFile=${report}`, ...process.argv.slice(2)];
+const { status } = spawnSync(process.execPath, [jest, ...args], {
+  cwd: root,
+  // jest's own report comes on stderr; --json would print the same once more.
+  stdio: ['inherit', 'ignore', 'inherit'],
+  env: { ...process.env, LUMIO_ENGINES_DIR: folder, LUMIO_ENGINES_RUN: run },
+});
+let failed = status !== 0;
+try {
+  const { numPassedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(report, 'utf8'));
+  const skipped = numPendingTests + numTodoTests;
+  if (skipped > 0) {
+    console.error(`lumio: ${skipped} engine tests were skipped; a skipped engine is not a tested one`);
+    failed = true;
+  }
+  const engines = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  console.error(`lumio: ${numPassedTests} tests passed; engines: ${engines.join(', ')}`);
+} catch (error) {
+  console.error(`lumio: jest left no report (${error.message})`);
+  failed = true;
+}
+rmSync(run, { recursive: true, force: true });
+process.exit(failed ? 1 : 0);
