@@ -5,7 +5,6 @@ import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
 import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
-import { createPostgresBroker } from '../engines/broker/postgres';
 import type { Cache } from '../engines/cache/port';
 import { observedEventStore } from '../engines/event-store/observed';
 import type { EventStore } from '../engines/event-store/port';
@@ -32,6 +31,7 @@ import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import { openEventStore } from './event-store';
 import { blobsAddress } from './blobs-address';
+import { openBroker } from './broker';
 import { masterKeyText } from './master-key';
 import { openShared } from './shared';
 import { VERSION } from './version';
@@ -109,7 +109,14 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const wakeups = opened(createPostgresWakeups({ url, log }));
   const store = await openEventStore({ url: settings.event_store.url, pool: log_db.pool, wakeups, log });
   const events = opened(observedEventStore(store, { metrics, tracing }));
-  const topics = createPostgresBroker({ pool: log_db.pool, wakeups, id: `postgres:${installation.id}`, log });
+  const topics = await openBroker({
+    settings,
+    pool: log_db.pool,
+    wakeups,
+    installation: installation.id,
+    log,
+    metrics,
+  });
   const broker = opened(observedBroker(topics, metrics));
   await broker.ensureTopics(Object.values(TOPICS), settings.broker.partitions);
   const subject_keys = createSubjectKeys({ db: log_db, master_keys, wakeups });
