@@ -29,11 +29,11 @@ export const SEGMENT_CONTENT_TYPE = 'application/vnd.apache.avro';
 const RECORDS_PER_BATCH = 1000;
 
 /** A segment as an Avro object container (deflate): any Avro reader opens it, with or without Lumio. */
-export function encodeSegment(records: Iterable<BrokerRecord>): Readable {
+export function encodeSegment(records: Iterable<BrokerRecord> | AsyncIterable<BrokerRecord>): Readable {
   const encoder = new streams.BlockEncoder(RECORD, { codec: 'deflate', blockSize: 256 * 1024 }) as unknown as Writable &
     Readable;
-  const rows = function* () {
-    for (const { offset, appended_at, key, headers, value } of records)
+  const rows = async function* () {
+    for await (const { offset, appended_at, key, headers, value } of records)
       yield { offset, appended_at, key, headers, value };
   };
   // A failure on either side ends the other; the reader of the encoder meets it.

@@ -5,6 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../domain/records';
 import { createBackup } from '../engines/backup/backup';
+import { restoreLogs } from '../engines/backup/logs';
 import { restoreBackup } from '../engines/backup/restore';
 import { verifyBackup } from '../engines/backup/verify';
 import { createFileBlobs } from '../engines/blobs/files';
@@ -18,11 +19,21 @@ import {
   importSubjectKeys,
   noteErasures,
 } from '../engines/subject-keys/transfer';
+import { decodeSegment, encodeSegment } from '../projections/archive-format';
 import { eventLog } from '../projections/event-log';
 import type { Projection } from '../projections/projection';
 import { rebuild } from '../projections/rebuild';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
-import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
+import {
+  ACCOUNTS,
+  createTally,
+  engines,
+  type Engines,
+  eventTally,
+  record,
+  runtimeOf,
+  until,
+} from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
 const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
@@ -293,6 +304,71 @@ test('other master keys, a newer Lumio and a database in use are refused before 
     /newer Lumio/,
   );
   expect((await fresh.db.query(`select count(*)::int as n from pg_tables where schemaname = 'public'`))[0]!.n).toBe(0);
+});
+
+test('logs outside the database go through their ports, and checkpoints move to the places of the same records', async () => {
+  const runtime = runtimeOf(t.db, on, [eventLog, eventTally()]);
+  await createTally(t.db, 'event_tally');
+  await runtime.start();
+  const happen = (n: number) =>
+    on.events.append(
+      [{ stream: `s${n % 3}`, expected: 'any', events: [{ id: uuid(), type: 'thing:happened', data: { n } }] }],
+      { n: String(n) },
+    );
+  for (let n = 0; n < 30; n += 1) await happen(n);
+  await on.records.append(
+    TOPIC,
+    Array.from({ length: 100 }, (_, n) => follower(n)),
+  );
+  await until(async () => (await count(t.db, 'platform_event_logs')) === 100);
+  await until(async () => (await t.db.query('select coalesce(sum(n), 0)::int as n from event_tally'))[0]!.n === 30);
+  await runtime.stop();
+  // Offsets there begin above 0; here they will begin at 0.
+  for (const [partition, { next }] of await on.broker.bounds(TOPIC))
+    await on.broker.trim(TOPIC, partition, Math.min(3, next));
+  await on.records.append(
+    TOPIC,
+    Array.from({ length: 20 }, (_, n) => follower(100 + n)),
+  );
+  for (let n = 30; n < 35; n += 1) await happen(n);
+  const read = async function* (topic: string, partition: number, to: number) {
+    yield* on.broker.read(topic, partition, (await on.broker.bounds(topic)).get(partition)!.earliest, to);
+  };
+  const codec = { encode: encodeSegment, decode: decodeSegment };
+  const manifest = await createBackup({
+    pool: t.db.pool,
+    target,
+    prefix: '',
+    blobs,
+    copy_blobs: false,
+    leave_out: [...LEFT_OUT, 'event_tally', 'broker_topics', 'broker_partitions', 'broker_records', 'domain_events'],
+    engines: { events: on.events.id, broker: on.broker.id },
+    logs: { codec, broker: { port: on.broker, topics: [TOPIC], read }, events: on.events },
+    secrets,
+    version: '1',
+  });
+  expect((await verifyBackup({ from: target, prefix: '' })).problems).toEqual([]);
+  const fresh = await restored();
+  await restoreLogs({ from: target, logs: manifest.logs!, ...fresh, codec, report: () => undefined });
+  await importSubjectKeys({ db: fresh.db, secrets, blobs }, await exportSubjectKeys(t.db));
+  await createTally(fresh.db, 'event_tally');
+  const live = runtimeOf(fresh.db, fresh, [eventLog, eventTally()]);
+  await live.start();
+  await until(async () => (await count(fresh.db, 'platform_event_logs')) === 20);
+  await until(async () => (await fresh.db.query('select coalesce(sum(n), 0)::int as n from event_tally'))[0]!.n === 5);
+  await fresh.records.append(TOPIC, [follower(120)]);
+  await until(async () => (await count(fresh.db, 'platform_event_logs')) === 21);
+  await live.stop();
+  expect(
+    await fresh.db.query(
+      'select stream, revision, id, data::text, metadata::text from domain_events order by position',
+    ),
+  ).toEqual(
+    await t.db.query('select stream, revision, id, data::text, metadata::text from domain_events order by position'),
+  );
+  await expect(
+    restoreLogs({ from: target, logs: manifest.logs!, ...fresh, codec, report: () => undefined }),
+  ).rejects.toThrow(/not empty/);
 });
 
 async function buffer(key: string): Promise<Buffer> {

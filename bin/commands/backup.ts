@@ -1,10 +1,14 @@
 import { InvalidArgumentError, type Command } from 'commander';
+import { TOPICS } from '../../domain/records';
 import { createBackup } from '../../engines/backup/backup';
+import type { OutsideLogs, RecordCodec } from '../../engines/backup/logs';
 import { verifyBackup } from '../../engines/backup/verify';
 import { openBlobs } from '../../engines/blobs/open';
 import type { Blobs } from '../../engines/blobs/port';
 import { SUBJECT_KEY_TABLES } from '../../engines/subject-keys/postgres';
 import { ARCHIVE_PREFIX } from '../../projections/archive';
+import { decodeSegment, encodeSegment } from '../../projections/archive-format';
+import { HistoryGone, readStored } from '../../projections/rebuild-source';
 import { blobsAddress } from '../blobs-address';
 import { readSettings } from '../read-settings';
 import { VERSION } from '../version';
@@ -76,6 +80,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
               ...SUBJECT_KEY_TABLES,
             ],
             engines: { events: context.events.id, broker: context.broker.id },
+            logs: outsideLogs(context),
             secrets: context.secrets,
             version: VERSION,
             onProgress: ({ done, total, what }) => bar.update(done, total, what),
@@ -121,6 +126,31 @@ export function register(program: Command, connect: Connect<FullContext>): void 
       }
     });
 }
+
+/** Logs on engines that are not the database; archived records belong to them. */
+function outsideLogs(context: FullContext): OutsideLogs | undefined {
+  const { broker, events } = context;
+  const inside = (id: string) => id.startsWith('postgres');
+  if (inside(broker.id) && inside(events.id)) return undefined;
+  const read = async function* (topic: string, partition: number, to: number) {
+    try {
+      yield* readStored(context, topic, partition, 0, to);
+    } catch (error) {
+      // Said before the first record. What is nowhere any more cannot be backed up; the rest can.
+      if (!(error instanceof HistoryGone)) throw error;
+      const { earliest } = (await broker.bounds(topic)).get(partition)!;
+      yield* broker.read(topic, partition, earliest, to);
+    }
+  };
+  return {
+    codec: RECORD_CODEC,
+    broker: inside(broker.id) ? undefined : { port: broker, topics: Object.values(TOPICS), read },
+    events: inside(events.id) ? undefined : events,
+  };
+}
+
+/** The archive's own form. */
+export const RECORD_CODEC: RecordCodec = { encode: encodeSegment, decode: decodeSegment };
 
 /** The configured blob store, for commands that need no database. */
 export async function ownBlobs(): Promise<Blobs> {

@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
+import { restoreLogs } from '../../engines/backup/logs';
+import type { BackedUpLogs } from '../../engines/backup/manifest';
 import { restoreBackup } from '../../engines/backup/restore';
 import { restoreBlobs } from '../../engines/backup/restore-blobs';
 import { openBlobs } from '../../engines/blobs/open';
+import type { Blobs } from '../../engines/blobs/port';
 import { createLog } from '../../engines/log/pino';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createSecretBox } from '../../engines/secrets/box';
@@ -12,11 +15,11 @@ import { ensureEventLogPartitions } from '../../projections/event-log';
 import { rebuild } from '../../projections/rebuild';
 import { openBareDatabase } from '../bare-database';
 import { blobsAddress } from '../blobs-address';
-import { openEngines } from '../engines';
+import { type Engines, openEngines } from '../engines';
 import { masterKeyText } from '../master-key';
 import { PROJECTIONS } from '../projections';
 import { readSettings } from '../read-settings';
-import { openPlace, place, PLACE_HELP } from './backup';
+import { openPlace, place, PLACE_HELP, RECORD_CODEC } from './backup';
 import { readKeyExport, shown } from './keys';
 import { progressBar } from './progress';
 
@@ -67,6 +70,7 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
           to: blobs,
           onProgress,
         });
+        if (manifest.logs) await throughPorts(bare.url, from.blobs, manifest.logs, (what) => bar.update(1, 1, what));
         bar.stop();
         process.stdout.write(
           `${from.shown}: ${manifest.tables.length} tables as of ${manifest.taken_at}, ${copied} blobs copied\n`,
@@ -87,18 +91,36 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
   }
 }
 
-/** Keys first, then the read models: without a person's key their records read as erased. */
-async function finish(url: string, keys_file: string | undefined, keys: KeyExport | undefined): Promise<void> {
-  const settings = readSettings();
+/** Logs of engines that are not the database. */
+async function throughPorts(
+  url: string,
+  from: Blobs,
+  logs: BackedUpLogs,
+  report: (what: string) => void,
+): Promise<void> {
+  const engines = await enginesOn(url);
+  try {
+    await restoreLogs({ ...engines, from, logs, codec: RECORD_CODEC, report });
+  } finally {
+    await engines.close();
+  }
+}
+
+function enginesOn(url: string): Promise<Engines> {
   const { log } = createLog('warn');
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
-  const engines = await openEngines({
-    settings,
+  return openEngines({
+    settings: readSettings(),
     log,
     metrics: createPrometheusMetrics({}),
     running_url: url,
     onLost: lost,
   });
+}
+
+/** Keys first, then the read models: without a person's key their records read as erased. */
+async function finish(url: string, keys_file: string | undefined, keys: KeyExport | undefined): Promise<void> {
+  const engines = await enginesOn(url);
   try {
     if (keys) process.stdout.write(`${shown(keys_file!, await importSubjectKeys(engines, keys))}\n`);
     else

@@ -7,6 +7,7 @@ import type { Blobs } from '../blobs/port';
 import { Meter } from '../blobs/keys';
 import { asQueryable } from '../postgres/pool';
 import type { SecretBox } from '../secrets/port';
+import { backUpLogs, type OutsideLogs } from './logs';
 import { ident, readSequences, readTables, type TableShape } from './catalog';
 import {
   type BackedUpTable,
@@ -31,6 +32,8 @@ export interface BackupOptions {
   /** Tables without their rows: derived ones, subject keys, what is of no use in another cluster. */
   leave_out: readonly string[];
   engines: { events: string; broker: string };
+  /** Logs that are no tables. */
+  logs?: OutsideLogs;
   secrets: SecretBox;
   version: string;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
@@ -73,6 +76,8 @@ export async function createBackup(options: BackupOptions): Promise<Manifest> {
     }
     const sequences = await readSequences(db);
     await client.query('commit');
+    const report = (what: string) => options.onProgress?.({ done: total, total, what });
+    const logs = options.logs ? await backUpLogs(target, prefix, options.logs, report) : null;
     // Blobs are written before the rows that name them: a list made after the snapshot holds all that its rows need.
     const blobs = await backUpBlobs(options);
     const manifest: Manifest = {
@@ -86,6 +91,7 @@ export async function createBackup(options: BackupOptions): Promise<Manifest> {
       probe: options.secrets.seal(PROBE_TEXT, PROBE_CONTEXT),
       tables: copied,
       sequences,
+      logs,
       left_out: all.map(({ name }) => name).filter((name) => options.leave_out.includes(name)),
       blobs,
     };

@@ -11,6 +11,20 @@ const File = z.object({
   sha256: z.string(),
 });
 
+export type BackedUpFile = z.infer<typeof File>;
+
+/** Logs that lay outside the database. */
+const Logs = z.object({
+  topics: z.array(
+    z.object({
+      topic: z.string(),
+      partitions: z.array(z.object({ partition: z.number(), records: z.number(), file: File })),
+    }),
+  ),
+  events: z.object({ count: z.number(), file: File }).nullable(),
+});
+export type BackedUpLogs = z.infer<typeof Logs>;
+
 const Table = z.object({
   name: z.string(),
   columns: z.array(z.string()),
@@ -42,6 +56,8 @@ export const Manifest = z.object({
   sequences: z.array(z.object({ name: z.string(), last_value: z.number().nullable() })),
   /** Tables that are not in here: derived, of no use elsewhere, or kept apart (subject keys). */
   left_out: z.array(z.string()),
+  /** Null when all logs are tables. */
+  logs: Logs.nullable(),
   /** What the blob store held, as NDJSON of key, size, hash and type. */
   blobs: File.extend({ count: z.number(), total_bytes: z.number(), copied: z.boolean() }),
 });

@@ -42,6 +42,15 @@ export async function verifyBackup({
     done += table.file.size_bytes;
     onProgress?.({ done, total, what: table.name });
   }
+  const files = manifest.logs?.topics.flatMap(({ partitions }) => partitions.map(({ file }) => file)) ?? [];
+  if (manifest.logs?.events) files.push(manifest.logs.events.file);
+  for (const { key, sha256 } of files) {
+    await check(key, async () => {
+      if ((await from.head(key))?.sha256 !== sha256) return 'it is missing or another file';
+      for await (const _chunk of (await from.get(key))!); // to its end, where its checksum is compared
+      return undefined;
+    });
+  }
   await check('blobs', async () => {
     let text = '';
     const { rows } = await readFile(from, manifest.blobs.key, (chunk) => (text += chunk.toString('latin1')));

@@ -128,7 +128,9 @@ describe('backup and restore by the command line', () => {
     expect(await lumio('erase', 'nobody')).toMatchObject({ code: 2 });
     const commands = ['replay', 'erase', 'backup', 'restore', 'keys', 'archive'];
     const helps = await Promise.all(commands.map((command) => runLumio([command, '--help'])));
-    helps.forEach((help, n) => expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining(`lumio ${commands[n]!}`) }));
+    helps.forEach((help, n) =>
+      expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining(`lumio ${commands[n]!}`) }),
+    );
   });
 
   test('the archive by the command line: moved, trimmed, and still replayed', async () => {
