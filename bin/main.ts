@@ -48,6 +48,8 @@ async function main(argv: readonly string[]): Promise<void> {
     }
     process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;
+    // Whatever a start that failed has left running must not keep a process that serves nothing.
+    setTimeout(() => process.exit(1), 2_000).unref();
   }
 }
 

@@ -149,6 +149,10 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
         })
       : undefined;
 
+    // Again as one of the last, since sockets are told before the front door closes; here in case the start fails before it is open.
+    const stopRealtime = once(async () => realtime?.stop());
+    stops.push(stopRealtime);
+
     const websocket = () => realtime?.stats() ?? { sessions: 0, channels: 0 };
     const sessions = metrics.gauge(`${SERVICE}_websocket_sessions`, 'Connected WebSocket sessions');
     const channels = metrics.gauge(`${SERVICE}_websocket_channels`, 'Channels with at least one subscriber');
@@ -194,7 +198,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     stops.push(() => api.close());
     if (realtime) {
       attach(api, realtime);
-      stops.push(() => realtime.stop());
+      stops.push(stopRealtime);
     }
     const base_url = await api.listen();
     return {

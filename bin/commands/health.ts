@@ -9,7 +9,10 @@ export function register(program: Command): void {
     .action(async () => {
       const { host, port } = readSettings();
       const address = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-      const response = await fetch(`http://${address}:${port}/v1/health`, { signal: AbortSignal.timeout(2500) });
+      const url = `http://${address}:${port}/v1/health`;
+      const response = await fetch(url, { signal: AbortSignal.timeout(2500) }).catch((error: unknown) => {
+        throw new Error(`nothing answers at ${url}`, { cause: error });
+      });
       const { data } = (await response.json()) as { data: { status: string } };
       process.stdout.write(`${data.status}\n`);
       process.exitCode = response.ok ? 0 : 1;

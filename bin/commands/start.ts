@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Settings } from '../../access/settings';
 import { createLog } from '../../engines/log/pino';
 import { holdDataFolder } from '../data-folder';
 import { ensureDemoData } from '../demo-data';
@@ -76,6 +77,16 @@ export async function start(): Promise<Running> {
     return { base_url: node.base_url, data_dir: settings.data_dir, ended, stop: () => stop(0, 'asked') };
   } catch (error) {
     await stopAll();
-    throw error;
+    throw inUse(error, settings) ?? error;
   }
+}
+
+/** A port that somebody has, in words that name the setting. */
+function inUse(error: unknown, { port }: Settings): Error | undefined {
+  const { code, address, port: taken } = error as { code?: string; address?: string; port?: number };
+  if (code !== 'EADDRINUSE') return undefined;
+  const name = taken === port ? 'LUMIO_PORT' : 'LUMIO_METRICS__PORT';
+  return new Error(`${address}:${taken} is in use by another program: stop it, or set ${name} to another port`, {
+    cause: error,
+  });
 }

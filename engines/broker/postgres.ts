@@ -9,6 +9,8 @@ import { PublishGroups } from './publish-groups';
 
 const READ_RECORDS = 5000;
 const READ_BYTES = 4 * 1024 * 1024;
+/** Vendors wait 5 s for the answer to a webhook; one that cannot be stored is refused before. */
+const PUBLISH_TIMEOUT_MS = 4_000;
 
 export interface PostgresBrokerOptions {
   pool: pg.Pool;
@@ -16,7 +18,7 @@ export interface PostgresBrokerOptions {
   /** Identity of the log, which checkpoints name; give the installation's id where several databases may come into play. Default `postgres`. */
   id?: string;
   log?: Logger;
-  /** Milliseconds within which a publish is tried. Default 10,000. */
+  /** Milliseconds within which a publish is tried. Default 4,000. */
   publish_timeout_ms?: number;
 }
 
@@ -112,7 +114,7 @@ class PostgresBroker implements Broker {
       const group = new PublishGroups({
         pool: this.options.pool,
         topic: info,
-        timeout_ms: this.options.publish_timeout_ms ?? 10_000,
+        timeout_ms: this.options.publish_timeout_ms ?? PUBLISH_TIMEOUT_MS,
         onPublished: () => this.options.wakeups.notify(`topic:${topic}`),
       });
       this.groups.set(topic, group);
