@@ -32,7 +32,7 @@ export async function run(options: TrackOptions): Promise<boolean> {
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   const lumio = await startLumio(postgres);
   const { account_id, system_key } = lumio.credentials;
-  const callers = await people(lumio, options.smoke ? 4 : 60);
+  const callers = await people(lumio, options.smoke ? 4 : 20);
   const other = await startPeer('rest', [lumio.url, account_id, callers[0]!.user_id]);
   const loads = [
     await HttpLoad.open(lumio.base_url, CONNECTIONS),
