@@ -8,8 +8,11 @@ import { install, root } from '../prepare.mjs';
 const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', '.lumio', 'coverage']);
 
 install({ dev: true });
-const blocks = [...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^```(ts|diff) file=(\S+)\n([\s\S]*?)^```$/gm)];
-if (blocks.length < 8) throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 8 are expected`);
+const blocks = [
+  ...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^```(ts|diff) file=(\S+)\n([\s\S]*?)^```$/gm),
+];
+if (blocks.length < 8)
+  throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 8 are expected`);
 const copy = mkdtempSync(join(tmpdir(), 'lumio-contributing-'));
 try {
   cpSync(root, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
@@ -53,6 +56,8 @@ function run(script, args) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [script, ...args], { cwd: copy, stdio: 'inherit' });
     child.once('error', fail);
-    child.once('exit', (code) => (code === 0 ? done() : fail(new Error(`${script} ${args.join(' ')} failed (code ${code})`))));
+    child.once('exit', (code) =>
+      code === 0 ? done() : fail(new Error(`${script} ${args.join(' ')} failed (code ${code})`)),
+    );
   });
 }
