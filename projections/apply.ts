@@ -1,3 +1,4 @@
+import { assertReadable } from '../domain/upcasters';
 import type { Queryable } from '../engines/postgres/port';
 import { isEventProjection, isRecordProjection } from './checkpoints';
 import { park, waitingStreams, type Item, type Parked } from './dead-letters';
@@ -27,11 +28,9 @@ async function call(p: Projection, items: readonly Item[], tx: Queryable, mode: 
       mode,
     );
   }
-  return p.apply(
-    items.flatMap((item) => (item.kind === 'event' ? [item.event] : [])),
-    tx,
-    mode,
-  );
+  const events = items.flatMap((item) => (item.kind === 'event' ? [item.event] : []));
+  events.forEach(assertReadable);
+  return p.apply(events, tx, mode);
 }
 
 const streamOf = (item: Item): string | null => (item.kind === 'event' ? item.event.stream : null);

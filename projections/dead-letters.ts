@@ -1,3 +1,4 @@
+import { UPCASTERS } from '../domain/upcasters';
 import type { StoredEvent } from '../engines/event-store/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { BrokerRecord } from '../engines/broker/port';
@@ -80,7 +81,7 @@ export async function park(tx: Queryable, p: Projection, parked: readonly Parked
         stored?.value ?? null,
         stored?.key ?? null,
         stored ? JSON.stringify(stored.headers) : null,
-        event ? JSON.stringify(event) : null,
+        event ? JSON.stringify(UPCASTERS.stamp(event)) : null,
         event?.recorded_at ?? stored?.appended_at ?? null,
         reason,
         error,

@@ -7,7 +7,8 @@ import { type ApplyMode, type ChannelMessage, projection, topic } from './projec
 
 const INCOMING = `
   incoming as (
-    select id::uuid, account_id::uuid, type, platform, external_id, user_id, raw::json, created_at::timestamptz, place
+    select id::uuid, substr(id, 15, 1) = '5' as derived, account_id::uuid, type, platform, external_id, user_id, raw::json,
+      created_at::timestamptz, place
     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
       with ordinality as i (id, account_id, type, platform, external_id, user_id, raw, created_at, place)
   )`;
@@ -21,6 +22,9 @@ const LOGGED_COLUMNS = 'id, account_id, type, platform, external_id, user_id, ra
 
 // Asked instead of `on conflict do nothing`: one look into one index, where a speculative insertion looks into each unique one twice.
 const NOT_LOGGED = `not exists (select from platform_event_logs e where e.id = i.id and e.created_at = i.created_at)`;
+
+// An id that derives from an Idempotency-Key (UUIDv5) may come again with another time, when the first answer was lost: the first record counts.
+const FIRST_OF_ITS_ID = `not (derived and exists (select from platform_event_logs e where e.id = i.id))`;
 
 /**
  * The ledger decides which of two deliveries of one external id counts, whatever their times say; a row that is there already is not written,
@@ -36,7 +40,7 @@ const LIVE = `
   logged as (
     insert into platform_event_logs (${LOGGED_COLUMNS})
       select ${LOGGED_COLUMNS} from incoming i
-      where (external_id is null and ${NOT_LOGGED}) or id in (select record_id from taken)
+      where (external_id is null and ${NOT_LOGGED} and ${FIRST_OF_ITS_ID}) or id in (select record_id from taken)
       order by place
       returning id, account_id, type, platform, created_at
   ),
@@ -49,7 +53,7 @@ const rebuildOf = (records: string) => `
   logged as (
     insert into platform_event_logs (${LOGGED_COLUMNS})
       select ${LOGGED_COLUMNS} from incoming i
-      where ${records}(external_id is null or exists (
+      where ${records}${FIRST_OF_ITS_ID} and (external_id is null or exists (
         select from ingested_ids l
         where l.account_id = i.account_id and l.topic = $9 and l.external_id = i.external_id and l.record_id = i.id))
       returning account_id, type, platform, created_at
@@ -85,8 +89,10 @@ export const eventLog = projection({
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
   tables: ['platform_event_logs', 'event_log_counters'],
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
-    // A record can lie in the log twice, when its producer could not know that the first attempt was stored.
-    const rows = [...new Map(batch.map((record) => [record.id, record])).values()].map(storable);
+    // A record can lie in the log twice, when its producer could not know that the first attempt was stored: the first one counts.
+    const firsts = new Map<string, LoggedRecord>();
+    for (const record of batch) if (!firsts.has(record.id)) firsts.set(record.id, record);
+    const rows = [...firsts.values()].map(storable);
     const values = columns(rows);
     if (mode.rebuilding) {
       await replay(values, tx);

@@ -1,3 +1,4 @@
+import { UPCASTERS, type Upcasters } from '../domain/upcasters';
 import type { StoredEvent } from '../engines/event-store/port';
 import type { BrokerRecord } from '../engines/broker/port';
 import type { Database, Queryable } from '../engines/postgres/port';
@@ -17,6 +18,8 @@ export interface SettleDeps {
   projections: readonly Projection[];
   /** Woken after messages were written; a short-lived process may leave it out: realtime then finds them by its poll. */
   wakeups?: Wakeups;
+  /** Default: those of this program. A letter is kept as it was stored, so that a later program can read it. */
+  upcasters?: Upcasters;
 }
 
 export interface Settled {
@@ -114,11 +117,12 @@ async function itemsOf(
   deps: SettleDeps,
   letters: readonly DeadLetter[],
 ): Promise<{ items: Item[]; undecodable: Parked[] }> {
+  const { upcasters = UPCASTERS } = deps;
   const items: Item[] = [];
   const undecodable: Parked[] = [];
   for (const letter of letters) {
     if (letter.event !== null) {
-      items.push({ kind: 'event', event: JSON.parse(letter.event) as StoredEvent });
+      items.push({ kind: 'event', event: upcasters.read(JSON.parse(letter.event) as StoredEvent) });
       continue;
     }
     const stored: BrokerRecord = {

@@ -1,4 +1,4 @@
-import { v4, v7 } from 'uuid';
+import { v4, v5, v7 } from 'uuid';
 import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
@@ -94,6 +94,26 @@ describe('the event log', () => {
     expect((await rowsOf(account_id)).map((row) => row.id)).toEqual([first.id]);
     expect(await countersOf(account_id)).toMatchObject([{ count: 1 }]);
   });
+
+  test.each([null, 'mine-1'])(
+    'an emit whose answer was lost comes again under its derived id and another time (external id %s): the first counts, live and rebuilt',
+    async (external_id) => {
+      const account_id = v4();
+      const id = v5(v4(), v4());
+      const at = (second: number) =>
+        record({ id, account_id, external_id, occurred_at: `2026-03-04T05:06:0${second}.5Z` });
+      const [first, inBatch, later] = [at(1), at(2), at(3)];
+      expect(await live([first, inBatch])).toHaveLength(1);
+      expect(await live([later])).toEqual([]);
+      const before = [await rowsOf(account_id), await countersOf(account_id)];
+      expect(before[0]).toMatchObject([{ id, created_at: '2026-03-04T05:06:01.5Z' }]);
+      await t.db.query('delete from platform_event_logs where account_id = $1', [account_id]);
+      await t.db.query('delete from event_log_counters where account_id = $1', [account_id]);
+      await rebuilt([first, inBatch]);
+      await rebuilt([later]);
+      expect([await rowsOf(account_id), await countersOf(account_id)]).toEqual(before);
+    },
+  );
 
   test('a record that lies in the log twice counts once, in one batch or in two', async () => {
     const account_id = v4();

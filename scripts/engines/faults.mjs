@@ -1,42 +1,30 @@
-// Programs that the fault stage needs beside the npm packages, pinned, each fetched once into a cache folder: Toxiproxy (Go), libfaketime (Debian).
+// What the fault stage needs beside the engines (install.mjs): libfaketime, as Debian builds it, without installing it into the system.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { copyFileSync, existsSync, mkdtempSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-const cache = process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/lumio/engines');
+import { folder as cache, installEngines } from './install.mjs';
 
 function run(command, args, options = {}) {
   const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8', ...options });
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
 }
 
-/** Makes `path` with `make(draft)`, unless it is there; a crash in the middle leaves nothing half made. */
-function once(path, make) {
-  if (existsSync(path)) return;
-  mkdirSync(join(path, '..'), { recursive: true });
-  const draft = mkdtempSync(`${path}.`);
-  make(draft);
-  renameSync(draft, path);
-}
-
+/** Fetches what is missing; throws when something cannot be had, since a fault that was not injected must not look survived. */
 export function fetchFaultTools() {
-  once(join(cache, 'toxiproxy-2.5.0'), (draft) => {
-    console.error('fault tools: building Toxiproxy 2.5.0 …');
-    run('go', ['install', 'github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0'], {
-      env: { ...process.env, GOBIN: draft },
-    });
-  });
-  once(join(cache, 'faketime-0.9.10'), (draft) => {
-    console.error('fault tools: fetching libfaketime 0.9.10 …');
+  installEngines();
+  const library = join(cache, 'faketime/libfaketime.so.1');
+  if (!existsSync(library)) {
+    console.error('lumio: fetching libfaketime …');
     const folder = mkdtempSync(join(tmpdir(), 'lumio-faketime-'));
     run('apt-get', ['download', 'libfaketime'], { cwd: folder });
     run('dpkg', ['-x', readdirSync(folder).find((name) => name.endsWith('.deb')), '.'], { cwd: folder });
-    const lib = readdirSync(folder, { recursive: true }).find((name) => name.endsWith('/libfaketime.so.1'));
-    copyFileSync(join(folder, lib), join(draft, 'libfaketime.so.1'));
+    const found = readdirSync(folder, { recursive: true }).find((name) => name.endsWith('/libfaketime.so.1'));
+    mkdirSync(join(cache, 'faketime'), { recursive: true });
+    // Renamed when complete: a crash in the middle leaves nothing that looks whole.
+    copyFileSync(join(folder, found), `${library}.new`);
+    renameSync(`${library}.new`, library);
     rmSync(folder, { recursive: true });
-  });
-  for (const program of ['redis-server', 'prlimit']) {
-    if (spawnSync('which', [program]).status !== 0) throw new Error(`the fault stage needs ${program} on the path`);
   }
+  if (spawnSync('which', ['prlimit']).status !== 0) throw new Error('the fault stage needs prlimit (util-linux)');
 }

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { type Cluster, startCluster } from './support/cluster';
 import { dose, SEED, seeded, sleep, until } from './support/dose';
 import { checkInvariant } from './support/invariants';
@@ -91,19 +92,20 @@ describe('the database fails', () => {
 
   test('row 5: an append that was rolled back leaves no gap, and a session idle in its transaction holds nothing up', async () => {
     await through('gap', async (traffic) => {
-      const { Client } = await import('pg');
-      const idle = new Client({ connectionString: url });
+      const idle = new pg.Client({ connectionString: url });
       await idle.connect();
       await idle.query('begin');
       // An open write of its own, the way a forgotten session holds one; then a batch of ours that is undone.
       await idle.query(`insert into installation (name, value) values ('idle', 'in transaction')`);
       const before = traffic.acked;
       for (let n = 0; n < 5; n += 1) {
-        const undone = new Client({ connectionString: url });
+        const undone = new pg.Client({ connectionString: url });
         await undone.connect();
         await undone.query('begin');
         await undone.query(`select nextval(pg_get_serial_sequence('outbox', 'id'))`);
-        await undone.query(`select outbox_write(array['events:${lumio.credentials.account_id}'], array['x'], array['{}'])`);
+        await undone.query(
+          `select outbox_write(array['events:${lumio.credentials.account_id}'], array['x'], array['{}'])`,
+        );
         await undone.query('rollback');
         await undone.end();
       }

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { type Cluster, startCluster } from './support/cluster';
 import { dose, SEED, seeded, sleep, until } from './support/dose';
 import { checkInvariant, hashOf, settled } from './support/invariants';
@@ -66,8 +67,8 @@ describe('projectors', () => {
       const traffic = new Traffic(lumio, { seed: SEED, name: 'stall', emits: 0 }).start();
       await until(() => traffic.acked > 50, 'traffic');
       // A lock on its table makes every batch hang: heartbeats go on, nothing is thrown, nothing moves.
-      const { Client } = await import('pg');
-      const holder = new Client({ connectionString: url });
+
+      const holder = new pg.Client({ connectionString: url });
       await holder.connect();
       await holder.query('begin');
       await holder.query('lock table platform_event_logs in access exclusive mode');

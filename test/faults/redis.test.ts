@@ -67,20 +67,23 @@ describe('Redis fails', () => {
     ['paused', async () => redis.pause(), async () => redis.resume()],
     ['half-open', () => link.silence(), () => link.mend()],
     ['cut', () => link.cut(), () => link.mend()],
-  ])('%s: stored events go on reaching clients of every node, and broadcasts come back with it', async (_how, fail, mend) => {
-    await broadcastArrives(15_000);
-    await fail();
-    const acked = traffic.acked;
-    const moment = Date.now();
-    await sleep(dose(5000, 600_000));
-    // Nothing stored waits for Redis: webhooks are answered and arrive meanwhile.
-    expect(traffic.acked).toBeGreaterThan(acked + 50);
-    expect(traffic.p99Since(moment)).toBeLessThan(3000);
-    const api = new ApiClient(a.base_url, a.credentials.access_token);
-    expect((await api.get('/v1/events?limit=1')).status).toBe(200);
-    await mend();
-    await broadcastArrives(30_000);
-  });
+  ])(
+    '%s: stored events go on reaching clients of every node, and broadcasts come back with it',
+    async (_how, fail, mend) => {
+      await broadcastArrives(15_000);
+      await fail();
+      const acked = traffic.acked;
+      const moment = Date.now();
+      await sleep(dose(5000, 600_000));
+      // Nothing stored waits for Redis: webhooks are answered and arrive meanwhile.
+      expect(traffic.acked).toBeGreaterThan(acked + 50);
+      expect(traffic.p99Since(moment)).toBeLessThan(3000);
+      const api = new ApiClient(a.base_url, a.credentials.access_token);
+      expect((await api.get('/v1/events?limit=1')).status).toBe(200);
+      await mend();
+      await broadcastArrives(30_000);
+    },
+  );
 
   test('what the client got over all of it is the log, without a hole and without a double', async () => {
     const sent = await traffic.stop();

@@ -64,7 +64,13 @@ describe('something runs out', () => {
       for (let n = 0; n < 40; n += 1) {
         const client = new pg.Client({ connectionString: url });
         client.on('error', () => undefined); // ended with the others
-        if (await client.connect().then(() => true, () => false)) greedy.push(client);
+        if (
+          await client.connect().then(
+            () => true,
+            () => false,
+          )
+        )
+          greedy.push(client);
       }
       await sleep(4000);
       for (const client of greedy.splice(0)) await client.end();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ENGINES } from './toxiproxy';
 
-const LIBRARY = join(ENGINES, 'faketime-0.9.10/libfaketime.so.1');
+const LIBRARY = join(ENGINES, 'faketime/libfaketime.so.1');
 
 /** The wall clock of one process, which can be made to jump while it runs; its monotonic clock goes on, as a real machine's does. */
 export interface FakeClock {

@@ -87,7 +87,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     async terminate(url) {
       assertDisposable(url);
-      const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
+      const sql =
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
       return (await query(url, sql, [new URL(url).pathname.slice(1)])).length;
     },
     async dispose() {

@@ -6,8 +6,8 @@ import { disown, own } from './disposable';
 import { until } from './dose';
 import { signal } from './signals';
 
-/** Where the engine tests keep outside programs; scripts/engines/faults.mjs puts them there. */
-export const ENGINES = process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/lumio/engines');
+/** Where outside programs are; scripts/engines/install.mjs and faults.mjs put them there. */
+export const ENGINES = process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/lumio-engines');
 
 type ToxicType = 'latency' | 'bandwidth' | 'slow_close' | 'timeout' | 'reset_peer' | 'slicer' | 'limit_data';
 
@@ -33,7 +33,7 @@ export interface Toxiproxy {
 /** One Toxiproxy process on loopback, driven through its HTTP API. */
 export async function startToxiproxy(): Promise<Toxiproxy> {
   const port = await freePort();
-  const child = spawn(join(ENGINES, 'toxiproxy-2.5.0/server'), ['-host', '127.0.0.1', '-port', String(port)], {
+  const child = spawn(join(ENGINES, 'toxiproxy/toxiproxy'), ['-host', '127.0.0.1', '-port', String(port)], {
     stdio: 'ignore',
   });
   const failed = new Promise<never>((_, reject) => child.once('error', reject));

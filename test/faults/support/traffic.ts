@@ -57,7 +57,9 @@ export class Traffic {
     statuses: new Map(),
     answers: [],
   };
-  private readonly agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  private agent = new Agent();
+  /** By lane: the number of its next item, so that a load can be stopped and started. */
+  private readonly numbers = new Map<string, number>();
   private running: Promise<unknown> | undefined;
   private stopping = false;
   private give_up_at = Number.POSITIVE_INFINITY;
@@ -67,10 +69,12 @@ export class Traffic {
     private readonly options: TrafficOptions,
   ) {}
 
-  /** Sends until {@link stop}. */
+  /** Sends until {@link stop}; may be called again after it. */
   start(): this {
     const { webhooks = 6, emits = 1, keys = 1 } = this.options;
     this.stopping = false;
+    this.give_up_at = Number.POSITIVE_INFINITY;
+    this.agent = new Agent({ keepAlive: true, maxSockets: 64 });
     const lanes: Promise<void>[] = [];
     for (let n = 0; n < webhooks; n += 1) lanes.push(this.lane(`w${n}`, (id) => this.webhook(id)));
     for (let n = 0; n < emits; n += 1) lanes.push(this.lane(`e${n}`, (id) => this.emit(id)));
@@ -105,8 +109,8 @@ export class Traffic {
   private async lane(name: string, send: (id: string) => Promise<boolean>): Promise<void> {
     const { seed, pause_ms = 2, name: prefix = 'run' } = this.options;
     const random = seeded(seed + hash(name));
-    const first = this.laneLength(`${prefix}-${name}`);
-    for (let n = first; !this.stopping && !this.lumio.disposed; n += 1) {
+    for (let n = this.numbers.get(name) ?? 0; !this.stopping && !this.lumio.disposed; n += 1) {
+      this.numbers.set(name, n + 1);
       const id = `${prefix}-${name}-${n}`;
       while (!(await send(id))) {
         if (this.lumio.disposed) return;
@@ -116,10 +120,6 @@ export class Traffic {
       if (name.startsWith('w') && random() < (this.options.repeats ?? 0.05)) await send(id);
       if (pause_ms > 0) await sleep(pause_ms * 2 * random());
     }
-  }
-
-  private laneLength(lane: string): number {
-    return this.sent.lanes.get(lane)?.length ?? 0;
   }
 
   private acknowledge(id: string): void {
@@ -205,13 +205,17 @@ export class Traffic {
       const end = (status: number, text = '', retry_after?: string) =>
         done({ status, text, retry_after, ms: performance.now() - started });
       const all = { 'content-type': 'application/json', ...headers };
-      const req = request(`${this.lumio.base_url}${path}`, { method: 'POST', agent: this.agent, headers: all }, (res) => {
-        let text = '';
-        res.on('data', (chunk: Buffer) => (text += chunk.toString()));
-        // An answer counts when it came whole: so does a vendor see it.
-        res.on('end', () => end(res.statusCode ?? 0, text, res.headers['retry-after']));
-        res.on('error', () => end(0));
-      });
+      const req = request(
+        `${this.lumio.base_url}${path}`,
+        { method: 'POST', agent: this.agent, headers: all },
+        (res) => {
+          let text = '';
+          res.on('data', (chunk: Buffer) => (text += chunk.toString()));
+          // An answer counts when it came whole: so does a vendor see it.
+          res.on('end', () => end(res.statusCode ?? 0, text, res.headers['retry-after']));
+          res.on('error', () => end(0));
+        },
+      );
       req.setTimeout(timeout, () => req.destroy(new Error('no answer in time')));
       req.on('error', () => end(0));
       req.end(body);

@@ -1,0 +1,87 @@
+import type { JsonObject } from './json';
+
+/**
+ * Event types are versioned: the first version of a type carries no mark, every later one `"$v": n` in its stored data. A new version comes
+ * with one upcaster here, which turns the version before into it; chains follow by themselves. Stored events are never rewritten. Design §5.
+ */
+export interface Upcaster {
+  type: string;
+  /** The version that it makes, 2 or more, out of the version before. */
+  to: number;
+  upcast(data: JsonObject): JsonObject;
+}
+
+/** Any event with data: a new one, a stored one. */
+interface Typed {
+  type: string;
+  data: JsonObject;
+}
+
+export interface Upcasters {
+  /** The event as it is stored: marked with the version that this program writes, unless that is the first, or it carries its mark already. */
+  stamp<E extends Typed>(event: E): E;
+  /**
+   * The event as this program knows its type. One that it cannot know (a later program's version, a broken upcaster) comes back marked,
+   * so that whoever applies it meets {@link assertReadable}. Never throws: a reader must not end by one event.
+   */
+  read<E extends Typed>(event: E): E;
+}
+
+const VERSION = '$v';
+const UNREADABLE = '$unreadable';
+
+/** The event is of a version that this program does not have, or its upcaster failed. It waits for a program that can. */
+export class UnreadableEvent extends Error {
+  constructor(type: string, why: string) {
+    super(`${type}: ${why}`);
+    this.name = 'UnreadableEvent';
+  }
+}
+
+/** @throws UnreadableEvent when {@link Upcasters.read} could not bring the event to this program's version */
+export function assertReadable({ type, data }: Typed): void {
+  const why = data[UNREADABLE];
+  if (why !== undefined) throw new UnreadableEvent(type, String(why));
+}
+
+/** @throws Error when versions of a type have a gap or a double */
+export function createUpcasters(list: readonly Upcaster[]): Upcasters {
+  const steps = new Map<string, Upcaster[]>();
+  for (const upcaster of [...list].sort((a, b) => a.to - b.to)) {
+    const chain = steps.get(upcaster.type) ?? [];
+    if (upcaster.to !== chain.length + 2) {
+      throw new Error(`upcasters of ${upcaster.type}: version ${upcaster.to} follows ${chain.length + 1}`);
+    }
+    steps.set(upcaster.type, [...chain, upcaster]);
+  }
+  const current = (type: string): number => (steps.get(type)?.length ?? 0) + 1;
+
+  return {
+    stamp(event) {
+      const version = current(event.type);
+      return version === 1 || event.data[VERSION] !== undefined
+        ? event
+        : { ...event, data: { ...event.data, [VERSION]: version } };
+    },
+    read(event) {
+      const version = current(event.type);
+      if (version === 1 && event.data[VERSION] === undefined && event.data[UNREADABLE] === undefined) return event;
+      const { [VERSION]: mark = 1, [UNREADABLE]: _earlier, ...bare } = event.data;
+      const unreadable = (why: string) => ({ ...event, data: { ...bare, [VERSION]: mark, [UNREADABLE]: why } });
+      if (typeof mark !== 'number' || mark < 1 || mark > version) {
+        return unreadable(`stored as version ${String(mark)}, this program knows versions up to ${version}`);
+      }
+      try {
+        const data = (steps.get(event.type) ?? [])
+          .slice(mark - 1)
+          .reduce<JsonObject>((old, step) => step.upcast(old), bare);
+        return { ...event, data };
+      } catch (error) {
+        return unreadable(`its upcaster failed: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    },
+  };
+}
+
+/** Every upcaster of Lumio; a new version of an event type adds its own here. */
+export const UPCASTERS: Upcasters = createUpcasters([]);
