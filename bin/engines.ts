@@ -1,5 +1,6 @@
 import type { Settings } from '../access/settings';
 import { TOPICS } from '../domain/records';
+import { UPCASTERS } from '../domain/upcasters';
 import { SERVICE } from '../domain/vendors';
 import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
@@ -7,6 +8,7 @@ import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
 import type { Cache } from '../engines/cache/port';
 import { observedEventStore } from '../engines/event-store/observed';
+import { versionedEventStore } from '../engines/event-store/versioned';
 import type { EventStore } from '../engines/event-store/port';
 import type { Leases } from '../engines/leases/port';
 import { createPostgresLeases } from '../engines/leases/postgres';
@@ -108,7 +110,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const installation = { id: facts.get('id') as string, epoch: facts.get('epoch') as string };
   const wakeups = opened(createPostgresWakeups({ url, log }));
   const store = await openEventStore({ url: settings.event_store.url, pool: log_db.pool, wakeups, log });
-  const events = opened(observedEventStore(store, { metrics, tracing }));
+  const events = opened(observedEventStore(versionedEventStore(store, UPCASTERS), { metrics, tracing }));
   const topics = await openBroker({
     settings,
     pool: log_db.pool,
