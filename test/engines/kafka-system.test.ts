@@ -1,0 +1,126 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Client } from '../support/realtime';
+import { runLumio, startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+import { type Kafka, startKafka } from './support/kafka';
+
+/** The whole server with its records in a real Kafka. */
+describe('Lumio on Kafka', () => {
+  let kafka: Kafka;
+  let env: Record<string, string>;
+  let server: TestServer;
+  let api: ApiClient;
+
+  beforeAll(async () => {
+    kafka = await startKafka();
+    env = { LUMIO_BROKER__URL: kafka.url, LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}` };
+    server = await startServer({ env });
+    api = new ApiClient(server.base_url, server.credentials.access_token);
+  });
+  afterAll(async () => {
+    await server?.dispose();
+    await kafka.kill();
+  });
+  const stored = (query: string) => server.database!.db.query(query);
+
+  test('a webhook arrives on the socket and in the APIs; nothing is in the Postgres log', async () => {
+    const channel = `events:${server.credentials.account_id}`;
+    const minted = await api.send('POST', '/v1/tokens/me', {});
+    const token = (minted.body?.data?.token as string | undefined) ?? server.credentials.access_token;
+    const client = await Client.open(server.ws_url, token);
+    expect((await client.subscribe(channel)).type).toBe('subscribed');
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    expect((await vendors.kickFollow(4711)).status).toBe(200);
+    const live = await client.next((message) => JSON.stringify(message).includes('4711'), 'the follow');
+    expect(live.channel).toBe(channel);
+    client.end();
+    const [event] = await eventually(async () => {
+      const events = await api.allEvents('&types=kick:follower&user_id=4711');
+      return events.length > 0 ? events : undefined;
+    }, 'the event');
+    expect(event).toMatchObject({ type: 'kick:follower', platform: 'kick' });
+    expect(await stored('select 1 from broker_topics')).toEqual([]);
+    const engines = await stored("select distinct engine from checkpoints where source <> 'domain-events'");
+    for (const { engine } of engines) expect(engine).toMatch(/^kafka:/);
+  });
+
+  test('killed in a flood of webhooks, each one counts once', async () => {
+    const acked = new Set<number>();
+    let next = 10_000;
+    for (let round = 0; round < 2; round += 1) {
+      const vendors = new VendorCloud(server.base_url, server.credentials);
+      const want = acked.size + 80;
+      let over = false;
+      const senders = Array.from({ length: 6 }, async () => {
+        while (!over) {
+          const user_id = (next += 1);
+          const id = randomUUID();
+          const at = new Date().toISOString();
+          // A vendor sends again what was not answered with 2xx; some also send again what was.
+          const [first] = await Promise.allSettled([
+            vendors.kickFollow(user_id, id, at),
+            vendors.kickFollow(user_id, id, at),
+          ]);
+          if (first.status === 'fulfilled' && first.value.status === 200) acked.add(user_id);
+          if (first.status === 'rejected') over = true;
+        }
+      });
+      await eventually(async () => (acked.size >= want ? true : undefined), 'the flood', 60_000);
+      await server.kill();
+      await Promise.all(senders);
+      server = await server.restart();
+    }
+    api = new ApiClient(server.base_url, server.credentials.access_token);
+    const counted = async () => {
+      const counts = new Map<number, number>();
+      for (const { raw } of await api.allEvents('&types=kick:follower')) {
+        const body = (typeof raw === 'string' ? JSON.parse(raw) : raw) as { follower: { user_id: number } };
+        counts.set(body.follower.user_id, (counts.get(body.follower.user_id) ?? 0) + 1);
+      }
+      return counts;
+    };
+    const counts = await eventually(
+      async () => {
+        const now = await counted();
+        return [...acked].every((user_id) => now.has(user_id)) ? now : undefined;
+      },
+      'every acknowledged follow',
+      60_000,
+    );
+    expect([...counts].filter(([, count]) => count !== 1)).toEqual([]);
+  }, 240_000);
+
+  test('the event log is rebuilt from it while the server runs', async () => {
+    const rows = async () => stored('select id, type, external_id from platform_event_logs order by id');
+    const before = await eventually(async () => {
+      const [first, second] = [await rows(), await rows()];
+      return first.length === second.length ? first : undefined;
+    }, 'a quiet log');
+    expect(before.length).toBeGreaterThan(100);
+    const { code, stdout, stderr } = await runLumio(['rebuild', 'event-log'], {
+      ...env,
+      LUMIO_DATA_DIR: server.data_dir,
+      LUMIO_DATABASE__URL: server.database!.url,
+    });
+    expect([code, stdout + stderr]).toEqual([0, expect.any(String)]);
+    expect(await rows()).toEqual(before);
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    expect((await vendors.kickFollow(77)).status).toBe(200);
+    await eventually(async () => ((await rows()).length === before.length + 1 ? true : undefined), 'the next event');
+  });
+
+  test.each([
+    ['amqp://x', {}, /LUMIO_BROKER__URL: must be postgres, or kafka:\/\/host:port/],
+    ['kafka://127.0.0.1:9', { LUMIO_BROKER__SASL_MECHANISM: 'plain' }, /LUMIO_BROKER__SASL_USERNAME/],
+  ])('%s %j stops the start with one line', async (url, more, line) => {
+    const error = await startServer({ env: { ...more, LUMIO_BROKER__URL: url } }).then(
+      async (started) => {
+        await started.dispose();
+        return new Error('it started');
+      },
+      (failure: Error) => failure,
+    );
+    expect(error.message).toMatch(line);
+    expect(error.message).not.toMatch(/\n\s+at /);
+  });
+});
