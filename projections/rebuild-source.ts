@@ -98,7 +98,9 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
       for (const [partition, { earliest, next }] of bounds) {
         if (earliest > 0 && !readArchived) throw new HistoryGone(topic, partition, earliest);
         // Without a checkpoint the live side will begin at 0, or cannot begin at all when 0 is gone: then all of it is ours.
-        goal.set(partition, live.get(partition) ?? (earliest === 0 ? '0' : String(next)));
+        // The same for one that stands before the topic's beginning: it can never read on from there.
+        const at = live.get(partition) ?? '0';
+        goal.set(partition, Number(at) >= earliest ? at : String(next));
       }
       return goal;
     },

@@ -258,7 +258,7 @@ class Rebuild {
     await tx.query(
       `insert into checkpoints (projection, source, partition, engine, version, position)
        select $1, $2, partition, $3, $4, position from unnest($5::integer[], $6::text[]) as c (partition, position)
-       on conflict (projection, source, partition) do update set version = excluded.version`,
+       on conflict (projection, source, partition) do update set version = excluded.version, position = excluded.position`,
       [
         this.p.name,
         sourceOf(this.p),

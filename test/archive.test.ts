@@ -13,7 +13,17 @@ import { HistoryGone, rebuild } from '../projections/rebuild';
 import { readStored } from '../projections/rebuild-source';
 import { type TestDatabase, testDatabase } from './support/database';
 import { silentLog } from './support/log';
-import { ACCOUNTS, engines, type Engines, noMetrics, record, runtimeOf, until } from './support/projections';
+import {
+  ACCOUNTS,
+  createTally,
+  engines,
+  type Engines,
+  noMetrics,
+  record,
+  runtimeOf,
+  tally,
+  until,
+} from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
 let t: TestDatabase;
@@ -131,6 +141,31 @@ test('records are trimmed and archived while a rebuild reads them', async () => 
   expect(await hash()).toEqual(live);
   await runtime.stop();
 });
+
+test.each(['no checkpoint', 'a checkpoint before the beginning of the topic'])(
+  'a projection with %s is built from the archive, then driven on',
+  async (which) => {
+    await createTally(t.db);
+    await publish(100);
+    await archiver({ projections: [] }).run();
+    const runtime = runtimeOf(t.db, on, [tally()]);
+    if (which !== 'no checkpoint') {
+      await t.db.query(
+        `insert into checkpoints (projection, source, partition, engine, version, position)
+         select 'tally', $1, partition, $2, 1, '0' from generate_series(0, 3) partition`,
+        [TOPIC, on.broker.id],
+      );
+    }
+    await runtime.start();
+    await until(() => runtime.lag()[0]!.state === 'needs_rebuild');
+    const readArchived = createArchiveReader({ db: t.db, blobs, broker: on.broker });
+    await rebuild({ db: t.db, ...on, projections: [tally()], name: 'tally', readArchived });
+    await publish(10);
+    const total = async () => (await t.db.query('select sum(n)::int as n from tally'))[0]!.n as number;
+    await until(async () => (await total()) === 110);
+    await runtime.stop();
+  },
+);
 
 test('only what is old enough goes, and only full segments unless they wait too long', async () => {
   await publish(300);
