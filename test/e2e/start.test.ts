@@ -1,0 +1,362 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from '../support/realtime';
+import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+
+const folders: string[] = [];
+const folder = (): string => {
+  const made = mkdtempSync(join(tmpdir(), 'lumio-start-'));
+  folders.push(made);
+  return made;
+};
+afterAll(() => folders.forEach((made) => rmSync(made, { recursive: true, force: true })));
+
+/** One line for the person who reads it: what is wrong, and nothing of our insides. */
+function oneLine(stderr: string): string {
+  const lines = stderr.trimEnd().split('\n');
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(/^lumio: \S/);
+  expect(lines[0]).not.toMatch(/\bat .*:\d+:\d+/);
+  return lines[0]!;
+}
+
+describe('a start that is refused says why in one line and ends with 1', () => {
+  test.each<[Record<string, string>, RegExp]>([
+    [{ LUMIO_NONSENSE: '1' }, /LUMIO_NONSENSE .*unknown setting/],
+    [{ LUMIO_WEBHOOKS__KICK_SECRETS: 'x' }, /LUMIO_WEBHOOKS__KICK_SECRETS .*unknown setting/],
+    [{ LUMIO_PORT__X: '1' }, /LUMIO_PORT/],
+    [{ LUMIO_PORT: '70000' }, /LUMIO_PORT /],
+    [{ LUMIO_PORT: 'http' }, /LUMIO_PORT /],
+    [{ LUMIO_ENV: 'staging' }, /LUMIO_ENV /],
+    [{ LUMIO_HOST: '0.0.0.0' }, /LUMIO_ENV: must be set/],
+    [{ LUMIO_ROLES: 'api,cook' }, /LUMIO_ROLES/],
+    [{ LUMIO_ROLES: 'api' }, /LUMIO_REDIS__URL /],
+    [{ LUMIO_AUTH__ACCESS_TOKEN_EXPIRATION: 'soon' }, /LUMIO_AUTH__ACCESS_TOKEN_EXPIRATION /],
+    [{ LUMIO_DATABASE__URL: 'postgresql://127.0.0.1:1/x' }, /LUMIO_SECRETS__KEYS /],
+    [{ LUMIO_SECRETS__KEYS: 'short:AAAA' }, /LUMIO_SECRETS__KEYS|secrets\.keys/],
+    [{ LUMIO_WEBHOOKS__KICK_PUBLIC_KEY: 'no key' }, /webhooks\.kick_public_key|LUMIO_WEBHOOKS__KICK_PUBLIC_KEY/],
+    [{ LUMIO_LOG_LEVEL: 'loud' }, /LUMIO_LOG_LEVEL /],
+  ])('%j', async (env, line) => {
+    const data_dir = folder();
+    const { code, stdout, stderr } = await runLumio(['start'], { ...settingsOf(data_dir), ...env });
+    expect(oneLine(stderr)).toMatch(line);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(existsSync(join(data_dir, 'lumio.lock'))).toBe(false);
+  });
+
+  test('a database that does not answer', async () => {
+    const { code, stderr } = await runLumio(['start'], {
+      ...settingsOf(folder()),
+      LUMIO_DATABASE__URL: 'postgresql://lumio@127.0.0.1:9/lumio',
+      LUMIO_SECRETS__KEYS: `a:${Buffer.alloc(32, 1).toString('base64')}`,
+    });
+    expect(oneLine(stderr)).toMatch(/127\.0\.0\.1:9/);
+    expect(code).toBe(1);
+  });
+
+  test('a port that somebody has', async () => {
+    const holder = createServer();
+    await new Promise<void>((listening) => holder.listen(0, '127.0.0.1', listening));
+    const port = String((holder.address() as AddressInfo).port);
+    for (const name of ['LUMIO_PORT', 'LUMIO_METRICS__PORT']) {
+      const { code, stderr } = await runLumio(['start'], { ...settingsOf(folder()), [name]: port });
+      expect(oneLine(stderr)).toMatch(new RegExp(`127\\.0\\.0\\.1:${port} .*in use.*${name}`));
+      expect(code).toBe(1);
+    }
+    await new Promise((closed) => holder.close(closed));
+  });
+});
+
+describe('one server on its own PostgreSQL', () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer({ embedded: true });
+  });
+  afterAll(() => server?.dispose());
+
+  test('dev-credentials.json is for its owner alone, and whole', async () => {
+    const path = join(server.data_dir, 'dev-credentials.json');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(join(server.data_dir, 'secrets.keys')).mode & 0o777).toBe(0o600);
+    const text = expect.stringMatching(/./);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({
+      base_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      ws_url: expect.stringMatching(/^ws:\/\/127\.0\.0\.1:\d+\/v1\/ws$/),
+      metrics_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/),
+      account_id: text,
+      user_id: text,
+      access_token: text,
+      refresh_token: text,
+      user_api_key: text,
+      system_key: text,
+      connections: {
+        twitch: { platform_channel_id: text },
+        youtube: { platform_channel_id: text },
+        kick: { platform_channel_id: text },
+        trovo: { platform_channel_id: text },
+        shopify: { shop_domain: text },
+      },
+      webhook_signing: {
+        youtube_secret: text,
+        kick_private_key: expect.stringMatching(/^-----BEGIN PRIVATE KEY-----/),
+        kick_secret: text,
+        trovo_secret: text,
+        shopify_secret: text,
+        stripe_secret: text,
+        stripe_connect_secret: text,
+      },
+      other: { account_id: text, user_id: text, access_token: text },
+    });
+    for (const token of [server.credentials.access_token, server.credentials.user_api_key]) {
+      expect((await new ApiClient(server.base_url, token).get('/v1/events')).status).toBe(200);
+    }
+    const { system_key, account_id } = server.credentials;
+    const headers = { authorization: `Bearer ${system_key}`, 'x-lumio-account': account_id };
+    expect((await fetch(`${server.base_url}/v1/events`, { headers })).status).toBe(200);
+  });
+
+  test('a second start on its folder is refused, and the first goes on', async () => {
+    const { code, stderr } = await runLumio(['start'], settingsOf(server.data_dir));
+    expect(oneLine(stderr)).toContain(`another lumio (pid ${server.pid}) is running on ${server.data_dir}`);
+    expect(code).toBe(1);
+    expect((await fetch(`${server.base_url}/v1/health`)).status).toBe(200);
+  });
+
+  test('commands work beside the running server, and on a stopped one’s folder', async () => {
+    const vendors = new VendorCloud(server.base_url, server.credentials);
+    const api = new ApiClient(server.base_url, server.credentials.access_token);
+    for (const user_id of [1, 2, 3]) expect((await vendors.kickFollow(user_id)).status).toBe(200);
+    const before = await eventually(async () => {
+      const all = await api.allEvents();
+      return all.length === 3 ? all : undefined;
+    }, 'three events');
+    const env = settingsOf(server.data_dir);
+    const rebuilt = await runLumio(['rebuild', 'event-log'], env);
+    expect([rebuilt.code, rebuilt.stdout]).toEqual([0, expect.stringMatching(/^event-log: 3 records in [\d.]+ s\n$/)]);
+    expect(await api.allEvents()).toEqual(before);
+    expect(await runLumio(['dead-letters', 'list'], env)).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await runLumio(['migrate'], env)).toMatchObject({ code: 0, stdout: 'the schema is up to date\n' });
+    expect((await vendors.kickFollow(4)).status).toBe(200);
+    await eventually(
+      async () => ((await api.allEvents()).length === 4 ? true : undefined),
+      'an event after the rebuild',
+    );
+
+    expect(await server.stop()).toBe(0);
+    const stopped = await runLumio(['rebuild', 'event-log', '--quiet'], env);
+    expect([stopped.code, stopped.stdout, stopped.stderr]).toEqual([
+      0,
+      expect.stringMatching(/^event-log: 4 records in [\d.]+ s\n$/),
+      '',
+    ]);
+    expect(await runLumio(['dead-letters', 'list'], env)).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(existsSync(join(server.data_dir, 'lumio.lock'))).toBe(false);
+    server = await server.restart();
+    expect(await new ApiClient(server.base_url, server.credentials.access_token).allEvents()).toHaveLength(4);
+  });
+
+  test('a PostgreSQL that a killed process left behind is taken over', async () => {
+    const pid_file = join(server.data_dir, 'postgres/postmaster.pid');
+    const left = Number(readFileSync(pid_file, 'utf8').split('\n')[0]);
+    await server.kill();
+    expect(runs(left)).toBe(true);
+    server = await server.restart();
+    expect(runs(left)).toBe(false);
+    expect(Number(readFileSync(pid_file, 'utf8').split('\n')[0])).not.toBe(left);
+  });
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s under load: what is under way is answered, sockets close 1012, exit 0',
+    async (signal) => {
+      const load = flood(server);
+      const socket = await Client.open(server.ws_url, server.credentials.access_token);
+      await socket.subscribe(`events:${server.credentials.account_id}`);
+      await eventually(async () => (load.answered() > 300 ? true : undefined), 'the load');
+      const asked = Date.now();
+      const code = await server.stop(signal);
+      expect(Date.now() - asked).toBeLessThan(10_000);
+      const { acked, others } = await load.end();
+      expect(code).toBe(0);
+      expect(await socket.closed()).toBe(1012);
+      // Each request was answered, or found the port closed: none was taken and then dropped.
+      expect([...others].filter((outcome) => outcome !== 'ECONNREFUSED' && outcome !== 503)).toEqual([]);
+      expect(existsSync(join(server.data_dir, 'lumio.lock'))).toBe(false);
+      expect(existsSync(join(server.data_dir, 'postgres/postmaster.pid'))).toBe(false);
+      expect(server.output()).not.toMatch(/"level":"(error|fatal)"|DeprecationWarning/);
+
+      server = await server.restart();
+      const api = new ApiClient(server.base_url, server.credentials.access_token);
+      const stored = await eventually(async () => {
+        const ids = new Set((await api.allEvents('&types=trovo:spell')).map((event) => event.external_id as string));
+        return acked.every((id) => ids.has(`trovo:${id}`)) ? ids : undefined;
+      }, 'all that was acknowledged');
+      expect(stored.size).toBeGreaterThanOrEqual(acked.length);
+    },
+  );
+});
+
+describe('anywhere, and as anyone', () => {
+  test('a long path below a folder that only its owner may enter', async () => {
+    const closed = folder();
+    chmodSync(closed, 0o700);
+    const data_dir = join(closed, 'a-folder-with-quite-a-long-name-'.repeat(4), 'and another, with spaces ü');
+    mkdirSync(data_dir, { recursive: true });
+    const server = await startServer({ embedded: true, data_dir });
+    try {
+      const health = (await (await fetch(`${server.base_url}/v1/health`)).json()) as { data: { status: string } };
+      expect(health.data.status).toBe('healthy');
+      const env = settingsOf(data_dir);
+      expect(await runLumio(['dead-letters', 'list'], env)).toEqual({ code: 0, stdout: '', stderr: '' });
+    } finally {
+      await server.dispose();
+    }
+  });
+
+  test('an ordinary user', async () => {
+    const server = await startServer({ embedded: true, ...(mayRead() ? { user: nobody() } : {}) });
+    try {
+      expect((await new ApiClient(server.base_url, server.credentials.access_token).get('/v1/events')).status).toBe(
+        200,
+      );
+      if (mayRead()) expect(statSync(join(server.data_dir, 'postgres')).uid).toBe(nobody().uid);
+    } finally {
+      await server.dispose();
+    }
+  });
+});
+
+describe('the command', () => {
+  const commands = ['start', 'demo', 'migrate', 'rebuild', 'dead-letters', 'health'];
+
+  test('--help lists every command, and each has its own', async () => {
+    const all = await runLumio(['--help']);
+    expect([all.code, all.stderr]).toEqual([0, '']);
+    for (const command of commands) expect(all.stdout).toContain(`  ${command}`);
+    for (const command of [
+      ...commands,
+      'dead-letters list',
+      'dead-letters show',
+      'dead-letters retry',
+      'dead-letters drop',
+    ]) {
+      const { code, stdout, stderr } = await runLumio([...command.split(' '), '--help']);
+      expect([command, code, stderr]).toEqual([command, 0, '']);
+      expect(stdout).toContain(`Usage: lumio ${command}`);
+    }
+    expect(await runLumio(['--version'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    });
+  });
+
+  test.each([
+    [['nonsense']],
+    [['start', '--nonsense']],
+    [['start', 'nonsense']],
+    [['rebuild']],
+    [['rebuild', 'event-log', '--batch', '0']],
+    [['dead-letters', 'list', '--status', 'odd']],
+    [['dead-letters', 'show', 'x']],
+    [['dead-letters', 'nonsense']],
+    [['demo', '--rate', '-1']],
+  ])('%j is wrong usage: 2, and one line', async (args) => {
+    const { code, stdout, stderr } = await runLumio(args, settingsOf(folder()));
+    expect([code, stdout]).toEqual([2, '']);
+    oneLine(stderr.replace(/\n\(Did you mean .*\)\n$/, '\n'));
+  });
+
+  test('without a command it shows its help and ends with 2', async () => {
+    for (const args of [[], ['dead-letters']]) {
+      const { code, stderr } = await runLumio(args);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('Usage: lumio')]);
+    }
+  });
+
+  test('what cannot be done is 1, and one line', async () => {
+    const server = await startServer();
+    try {
+      const env = {
+        ...settingsOf(server.data_dir),
+        LUMIO_DATABASE__URL: server.database!.url,
+        LUMIO_SECRETS__KEYS: `a:${Buffer.alloc(32, 1).toString('base64')}`,
+      };
+      for (const [args, line] of [
+        [['rebuild', 'nothing', '--quiet'], /nothing/],
+        [['dead-letters', 'show', '999'], /there is no dead letter 999/],
+        [['dead-letters', 'drop', '999'], /999/],
+      ] as const) {
+        const { code, stdout, stderr } = await runLumio(args, env);
+        expect([code, stdout]).toEqual([1, '']);
+        expect(oneLine(stderr)).toMatch(line);
+      }
+      const healthy = await runLumio(['health'], { LUMIO_PORT: new URL(server.base_url).port });
+      expect(healthy).toEqual({ code: 0, stdout: 'healthy\n', stderr: '' });
+    } finally {
+      await server.dispose();
+    }
+    const nobody_there = await runLumio(['health'], { LUMIO_PORT: '9' });
+    expect(nobody_there.code).toBe(1);
+    expect(oneLine(nobody_there.stderr)).toMatch(/127\.0\.0\.1:9/);
+  });
+});
+
+/** Signed webhooks, 16 at once, until told to end. */
+function flood(server: TestServer) {
+  const vendors = new VendorCloud(server.base_url, server.credentials);
+  const acked: string[] = [];
+  const others = new Set<string | number>();
+  let ended = false;
+  let number = 0;
+  const lane = async () => {
+    while (!ended) {
+      const id = `${server.pid}-${(number += 1)}`;
+      try {
+        const { status } = await vendors.trovo({ type: 'channel.spell', message_id: id });
+        if (status === 200) acked.push(id);
+        else others.add(status);
+        if (status !== 200) return;
+      } catch (error) {
+        const { cause } = error as { cause?: { code?: string } };
+        others.add(cause?.code ?? String(error));
+        return;
+      }
+    }
+  };
+  const lanes = Promise.all(Array.from({ length: 16 }, lane));
+  return {
+    answered: () => acked.length,
+    async end() {
+      ended = true;
+      await lanes;
+      return { acked, others };
+    },
+  };
+}
+
+/** An ended process that nobody has waited for yet (a container without an init) does not run any more. */
+function runs(pid: number): boolean {
+  const stat = `/proc/${pid}/stat`;
+  return existsSync(stat) && !/\) [ZX] /.test(readFileSync(stat, 'utf8'));
+}
+
+function nobody(): { uid: number; gid: number } {
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith('nobody:'))!;
+  const [, , uid, gid] = line.split(':');
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+/** As root the server runs as `nobody`, where that user may enter the checkout; an ordinary user's run is the test itself. */
+function mayRead(): boolean {
+  if (process.getuid?.() !== 0) return false;
+  let at = __dirname;
+  for (;;) {
+    if ((statSync(at).mode & 0o001) === 0) return false;
+    if (at === join(at, '..')) return true;
+    at = join(at, '..');
+  }
+}
