@@ -28,5 +28,6 @@ export function userApiKeys(
      from api_keys k left join credential_uses u on u.credential_id = k.id::text
      where k.account_id = $1 and k.user_id = $2 and ($3::uuid is null or k.id = $3) order by k.created_at desc, k.id desc`,
     [owner.account_id, owner.user_id, id],
+    'user-api-keys',
   );
 }
