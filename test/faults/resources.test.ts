@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -91,6 +91,7 @@ describe('something runs out', () => {
       const traffic = new Traffic(lumio, { seed: SEED, name: 'fds' }).start();
       await sleep(500);
       const open = readdirSync(`/proc/${lumio.pid}/fd`).length;
+      const [, before] = /Max open files +(\d+)/.exec(readFileSync(`/proc/${lumio.pid}/limits`, 'utf8'))!;
       const limit = (soft: string) =>
         expect(spawnSync('prlimit', [`--pid=${lumio.pid}`, `--nofile=${soft}:`], { encoding: 'utf8' })).toMatchObject({
           status: 0,
@@ -104,7 +105,7 @@ describe('something runs out', () => {
       }
       await sleep(5000);
       for (const socket of sockets) socket.destroy();
-      limit('65536');
+      limit(before!);
       const sent = await traffic.stop();
       await checkInvariant(lumio, sent);
       expect([lumio.lives, lumio.ends]).toEqual([1, []]);
