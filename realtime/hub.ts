@@ -344,6 +344,11 @@ export class Hub {
     }
   }
 
+  /** Gives up every frame kept for reconnecting clients: stored messages were rewritten, and are read from the outbox again. */
+  forgetHistories(): void {
+    for (const channel of this.channels.values()) this.history_bytes -= channel.history.clear();
+  }
+
   /** The shared history has a budget; the channels that were opened first give theirs up. The outbox still has it all. */
   private trimHistories(): void {
     for (const channel of this.channels.values()) {

@@ -113,6 +113,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     deliver: (message) => hub.stored(message),
     saturated: () => hub.saturated,
   });
+  // A person was erased: their frames must not be sent again from memory.
+  const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
   const resume_window_ms = deps.settings.realtime.resume_window;
   const store = deps.presence;
   const presence =
@@ -275,6 +277,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       end_relay();
       end_revocations?.();
       heartbeat.stop();
+      end_erasures();
       await tail.stop();
       hub.drain();
       for (const session of sessions.values()) session.close(CLOSE.restart, 'RESTART');

@@ -48,6 +48,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
             subject,
           );
           const parked = await createDeadLetters({ db: context.db }).erase(vendor, id);
+          context.wakeups.notify('messages-erased');
           bar.stop();
           process.stdout.write(
             `${subject}: ${erased.keys} keys destroyed, ${erased.records} records, ${erased.rows} rows and ${erased.messages} messages erased, ` +
