@@ -67,7 +67,9 @@ export interface ServerOptions {
   data_dir?: string;
 }
 
-const MAIN = join(__dirname, '../../dist/bin/main.js');
+// This file itself may be the compiled one (the soak runs without jest).
+const ROOT = join(__dirname, '../..');
+const MAIN = join(ROOT, existsSync(join(ROOT, 'dist')) ? 'dist/bin/main.js' : 'bin/main.js');
 
 /** Starts the compiled server as a process of its own, the way an operator does, and waits until it serves. */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
