@@ -30,6 +30,9 @@ class PostgresWakeups implements Wakeups {
   private readonly due = new Set<string>();
   private flush_timer: NodeJS.Timeout | undefined;
   private sent_at = 0;
+  private flushing = false;
+  /** Settled when the link has answered its last statement. */
+  private asked: Promise<unknown> = Promise.resolve();
   private client: pg.Client | undefined;
   private closed = false;
   private interrupt: (() => void) | undefined;
@@ -60,7 +63,7 @@ class PostgresWakeups implements Wakeups {
   }
 
   private schedule(): void {
-    if (this.flush_timer || !this.client) return;
+    if (this.flush_timer || this.flushing || !this.client) return;
     const wait_ms = Math.max(0, this.sent_at + (this.options.coalesce_ms ?? 5) - Date.now());
     this.flush_timer = setTimeout(() => void this.flush(), wait_ms);
   }
@@ -70,17 +73,28 @@ class PostgresWakeups implements Wakeups {
     clearTimeout(this.flush_timer);
     this.flush_timer = undefined;
     const client = this.client;
-    if (!client || this.due.size === 0) return;
+    if (!client || this.flushing || this.due.size === 0) return;
+    this.flushing = true;
     const names = [...this.due];
     this.due.clear();
     this.sent_at = Date.now();
     try {
       const text = 'select pg_notify($1, name) from unnest($2::text[]) name';
-      await client.query({ name: 'wake', text, values: [CHANNEL, names.map((name) => `${this.self} ${name}`)] });
+      const values = [CHANNEL, names.map((name) => `${this.self} ${name}`)];
+      await this.ask(client, { name: 'wake', text, values });
     } catch (error) {
       this.options.log?.debug({ err: error }, 'wake-ups could not be sent, the link is renewed');
       for (const name of names) this.due.add(name);
     }
+    this.flushing = false;
+    if (this.due.size > 0) this.schedule();
+  }
+
+  /** One statement at a time: the client must not be asked while it works. */
+  private ask(client: pg.Client, query: pg.QueryConfig): Promise<unknown> {
+    const answer = this.asked.then(() => client.query(query));
+    this.asked = answer.catch(() => undefined);
+    return answer;
   }
 
   private async run(): Promise<void> {
@@ -131,7 +145,7 @@ class PostgresWakeups implements Wakeups {
       if (this.due.size > 0) this.schedule();
       while (!this.closed && !lost) {
         await this.pause(keepalive_ms);
-        if (!this.closed && !lost) await client.query('select 1');
+        if (!this.closed && !lost) await this.ask(client, { text: 'select 1' });
       }
       if (lost && !this.closed) throw lost;
     } finally {
