@@ -26,7 +26,7 @@ describe('projectors', () => {
     const b = await Lumio.start({ database_url: url, env: secrets });
     try {
       const traffic = new Traffic(a, { seed: SEED, name: 'two' }).start();
-      for (let round = 0; round < dose(2, 20); round += 1) {
+      for (let round = 0; round < dose(1, 20); round += 1) {
         await sleep(300 + random() * 500);
         b.signal('SIGSTOP');
         // Longer than the patience with a silent member, so that its partitions go to the other while it holds a batch.

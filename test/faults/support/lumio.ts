@@ -33,6 +33,7 @@ export class Lumio {
   private ended: Promise<number | null> = Promise.resolve(null);
   private text = '';
   private wanted = true;
+  private serves = false;
   private starting: Promise<void> | undefined;
 
   private constructor(
@@ -90,13 +91,16 @@ export class Lumio {
   }
 
   /** Resolves when it serves. @throws Error with its output when it ends before, or is not ready within a minute */
-  start(): Promise<void> {
+  async start(): Promise<void> {
     this.wanted = true;
+    // A supervised one may have come by itself.
+    if (this.serves && this.runs()) return;
     return (this.starting ??= this.launch().finally(() => (this.starting = undefined)));
   }
 
   private async launch(): Promise<void> {
     this.lives += 1;
+    this.serves = false;
     const child = spawnLumio(['start'], this.env);
     this.child = child;
     own(child.pid!);
@@ -121,6 +125,7 @@ export class Lumio {
       if (Date.now() > deadline) throw new Error(`Lumio was not ready within 60 s:\n${life}`);
       await new Promise((wait) => setTimeout(wait, 20));
     }
+    this.serves = true;
     const path = join(this.data_dir, 'dev-credentials.json');
     if (existsSync(path)) this.credentials = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
   }
