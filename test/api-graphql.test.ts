@@ -1,4 +1,4 @@
-import { buildSchema } from 'graphql';
+import { buildClientSchema, buildSchema, getIntrospectionQuery, printSchema } from 'graphql';
 import { createDocuments } from '../api/graphql/documents';
 import { DEFAULT_LIMITS } from '../api/graphql/limits';
 import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
@@ -179,6 +179,18 @@ describe('the explorer and what belongs to it', () => {
     for (const path of ['/v1/graphiql', '/v1/swagger-ui/', '/v1/openapi.json', '/v1/api-doc/openapi.json']) {
       expect([path, (await api.rest('GET', path)).status]).toEqual([path, 404]);
     }
+  });
+  test('what explorers and code generators ask first is answered', async () => {
+    const whole = {
+      inputValueDeprecation: true,
+      schemaDescription: true,
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      oneOf: true,
+    };
+    const { status, json } = await open.gql(getIntrospectionQuery(whole));
+    expect([status, json.errors]).toEqual([200, undefined]);
+    expect(printSchema(buildClientSchema(json.data))).toContain('type Query');
   });
   test('are on with the playground, and ask no other host for anything', async () => {
     expect((await open.gql(introspection)).json.data.__schema.types.length).toBeGreaterThan(5);

@@ -1,0 +1,112 @@
+// Opens Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and holds that they ask no other host for anything.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build, install } from '../prepare.mjs';
+import { startLumio } from './running.mjs';
+
+const BROWSER = '/usr/bin/chromium';
+const QUIET = [
+  'background-networking',
+  'component-update',
+  'sync',
+  'default-apps',
+  'extensions',
+  'dev-shm-usage',
+  'gpu',
+];
+const PATIENCE_MS = 60_000;
+
+install({ dev: true });
+await build();
+if (!existsSync(BROWSER)) {
+  apt('update');
+  apt('install', '-y', '--no-install-recommends', 'chromium');
+}
+const { chromium } = await import('playwright-core');
+const folder = mkdtempSync(join(tmpdir(), 'lumio-browser-'));
+const server = await startLumio(folder);
+let browser;
+try {
+  const credentials = JSON.parse(readFileSync(join(folder, '.lumio/dev-credentials.json'), 'utf8'));
+  browser = await chromium.launch({
+    executablePath: BROWSER,
+    args: ['--no-sandbox', '--no-first-run', ...QUIET.map((name) => `--disable-${name}`)],
+    timeout: PATIENCE_MS,
+  });
+  await swagger(await opened('/v1/swagger-ui/'));
+  await graphiql(await opened('/v1/graphiql'), credentials);
+  console.log('browser: Swagger UI and GraphiQL work, and ask only this server');
+} finally {
+  await browser?.close();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function apt(...args) {
+  const { status } = spawnSync('apt-get', ['-q', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+  if (status !== 0) throw new Error(`apt-get ${args.join(' ')} failed (code ${status}); the check needs ${BROWSER}`);
+}
+
+/** The page, and what went wrong on it: messages of the console, failed or foreign requests. */
+async function opened(path) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  page.setDefaultTimeout(PATIENCE_MS);
+  const problems = [];
+  page.on('console', (message) => message.type() === 'error' && problems.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+  page.on(
+    'response',
+    (response) => response.status() >= 400 && problems.push(`${response.status()} ${response.url()}`),
+  );
+  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    const own = url.origin === server.base_url || url.protocol === 'data:' || url.protocol === 'blob:';
+    if (!own) problems.push(`foreign: ${request.url()}`);
+  });
+  await page.goto(server.base_url + path, { waitUntil: 'networkidle' });
+  return { page, problems, path };
+}
+
+async function swagger({ page, problems, path }) {
+  const operation = page.locator('.opblock', { hasText: '/v1/events/emit' }).first();
+  await operation.waitFor();
+  await operation.locator('.opblock-summary-control').click();
+  await operation.locator('.opblock-body').getByText('events:create').first().waitFor();
+  await done({ page, problems, path });
+}
+
+async function graphiql({ page, problems, path }, { access_token }) {
+  await page.locator('.graphiql-query-editor .monaco-editor, .graphiql-query-editor .CodeMirror').first().waitFor();
+  await write(page, '.graphiql-query-editor', '{ __typename events { total } }');
+  await page.getByRole('button', { name: 'Headers' }).click();
+  await write(
+    page,
+    '.graphiql-editor-tool .graphiql-editor:not(.hidden)',
+    JSON.stringify({ authorization: `Bearer ${access_token}` }),
+  );
+  await page.locator('.graphiql-execute-button').click();
+  await page.locator('.graphiql-response').getByText('"total"').first().waitFor();
+  await done({ page, problems, path });
+}
+
+/** Replaces what the editor there holds; the brackets that it closes by itself stand behind the cursor and go. */
+async function write(page, editor, text) {
+  await page.locator(editor).first().click();
+  await page.keyboard.press('ControlOrMeta+A');
+  await page.keyboard.insertText(text);
+  await page.keyboard.press('ControlOrMeta+Shift+End');
+  await page.keyboard.press('Delete');
+}
+
+async function done({ page, problems, path }) {
+  const { LUMIO_SCREENSHOTS: shots } = process.env;
+  if (shots) await page.screenshot({ path: join(shots, `${path.split('/')[2]}.png`) });
+  if (problems.length > 0) throw new Error(`${path}:\n${problems.join('\n')}`);
+  await page.close();
+}
