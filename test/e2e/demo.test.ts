@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestDatabase, testDatabase } from '../support/database';
+import { type DevCredentials, settingsOf, spawnLumio } from '../support/server';
+import { ApiClient, eventually } from '../support/vendor-cloud';
+
+const STOPS_WITHIN_MS = 10_000;
+
+describe('lumio demo', () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-demo-'));
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await testDatabase(2);
+  });
+  afterAll(async () => {
+    await database?.drop();
+    rmSync(data_dir, { recursive: true, force: true });
+  });
+
+  test('plays a stream on all platforms, tells how it goes, and ends by SIGINT', async () => {
+    const child = spawnLumio(['demo', '--rate', '20'], {
+      ...settingsOf(data_dir),
+      LUMIO_DATABASE__URL: database.url,
+      LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
+    });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    const ended = new Promise<number | null>((done) => child.once('close', done));
+    try {
+      await eventually(async () => (output.includes('lumio ready at http') ? true : undefined), 'the server', 60_000);
+      const path = join(data_dir, 'dev-credentials.json');
+      const { base_url, access_token } = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
+      const api = new ApiClient(base_url, access_token);
+      const platforms = ['kick', 'shopify', 'trovo', 'twitch', 'youtube'];
+      await eventually(
+        async () => {
+          const seen = new Set((await api.allEvents()).map(({ platform }) => platform as string));
+          return platforms.every((platform) => seen.has(platform)) ? true : undefined;
+        },
+        'events of every platform',
+        30_000,
+      );
+      const status = await eventually(async () => /^demo {2}.*$/m.exec(output)?.[0], `a status line in: ${output}`);
+      expect(status).toMatch(/^demo {2}\w+ +[\d.]+\/s {2}accepted [1-9]\d* {2}refused 0 {2}lost 0$/);
+
+      const asked = Date.now();
+      child.kill('SIGINT');
+      expect(await ended).toBe(0);
+      expect(Date.now() - asked).toBeLessThan(STOPS_WITHIN_MS);
+      expect(existsSync(join(data_dir, 'lumio.lock'))).toBe(false);
+      expect(output).not.toMatch(/"level":"(error|fatal)"/);
+    } finally {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+      await ended;
+    }
+  });
+});
