@@ -14,7 +14,7 @@ import { readSettings } from './read-settings';
  */
 export async function connect(): Promise<FullContext> {
   const settings = readSettings();
-  const { log } = createLog('warn');
+  const { log } = createLog('warn', 'stderr');
   const running_url = settings.database.url === undefined ? runningUrl(settings.data_dir) : undefined;
   const folder = settings.database.url === undefined && !running_url ? holdDataFolder(settings.data_dir) : undefined;
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');

@@ -12,11 +12,13 @@ import { register as registerRebuild } from './commands/rebuild';
 import { register as registerReplay } from './commands/replay';
 import { register as registerRestore } from './commands/restore';
 import { register as registerStart } from './commands/start';
-import { connect } from './connect';
 import { VERSION } from './version';
 
 // Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what development shows.
 process.env.NODE_ENV ??= 'production';
+
+/** The engines are loaded by the first command that needs them: help and usage errors come at once. */
+const connect = async () => (await import('./connect.js')).connect();
 
 /** The lumio command. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage. */
 async function main(argv: readonly string[]): Promise<void> {
@@ -27,7 +29,7 @@ async function main(argv: readonly string[]): Promise<void> {
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'lumio: ')) });
   registerStart(program);
   registerDemo(program);
-  registerMigrate(program);
+  registerMigrate(program, connect);
   registerRebuild(program, connect);
   registerDeadLetters(program, connect);
   registerParkedWebhooks(program, connect);

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
-import { migrate } from '../../engines/postgres/migrate';
-import { connect } from '../connect';
 import { readSettings } from '../read-settings';
+import type { CliContext, Connect } from './context';
 
 /** `lumio migrate`: brings the schema to the newest step; `start` does so by itself. */
-export function register(program: Command): void {
+export function register(program: Command, connect: Connect<CliContext>): void {
   program
     .command('migrate')
     .description('bring the database schema to the newest step')
@@ -16,6 +15,7 @@ export function register(program: Command): void {
         process.stdout.write('the schema is up to date\n');
         return;
       }
+      const { migrate } = await import('../../engines/postgres/migrate.js');
       const applied = await migrate(database.url);
       process.stdout.write(applied.length > 0 ? `applied: ${applied.join(', ')}\n` : 'the schema is up to date\n');
     });

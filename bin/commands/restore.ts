@@ -45,7 +45,7 @@ export function register(program: Command): void {
 async function restore(text: string, keys_file: string | undefined): Promise<void> {
   const keys = keys_file === undefined ? undefined : readKeyExport(keys_file);
   const settings = readSettings();
-  const { log } = createLog('warn');
+  const { log } = createLog('warn', 'stderr');
   const bare = await openBareDatabase(settings, log);
   try {
     const secrets = createSecretBox(parseMasterKeys(masterKeyText(settings)));
@@ -107,7 +107,7 @@ async function throughPorts(
 }
 
 function enginesOn(url: string): Promise<Engines> {
-  const { log } = createLog('warn');
+  const { log } = createLog('warn', 'stderr');
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
   return openEngines({
     settings: readSettings(),

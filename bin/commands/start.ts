@@ -1,22 +1,4 @@
 import type { Command } from 'commander';
-import type { Settings } from '../../access/settings';
-import { createLog } from '../../engines/log/pino';
-import { holdDataFolder } from '../data-folder';
-import { ensureDemoData } from '../demo-data';
-import { keepDevCredentials } from '../dev-credentials';
-import { startNode } from '../node';
-import { readSettings } from '../read-settings';
-
-/** Longest time between a signal and the end of the process; a supervisor's patience is usually 10 s. */
-const STOP_WITHIN_MS = 9_000;
-
-export interface Running {
-  base_url: string;
-  data_dir: string;
-  /** Resolves with the exit code when the process has stopped by a signal or because an engine was lost. */
-  readonly ended: Promise<number>;
-  stop(): void;
-}
 
 /** `lumio start`: every role of the settings in this process, until SIGINT or SIGTERM. */
 export function register(program: Command): void {
@@ -24,69 +6,8 @@ export function register(program: Command): void {
     .command('start')
     .description('start Lumio; settings come from lumio.config.json and LUMIO_* (see README)')
     .action(async () => {
-      const running = await start();
+      const { serve } = await import('../serve.js');
+      const running = await serve();
       process.exit(await running.ended);
     });
-}
-
-/** Starts and prints the one line `lumio ready at …`. @throws Error in one clear line when it cannot start. */
-export async function start(): Promise<Running> {
-  const settings = readSettings();
-  const { log } = createLog(settings.log_level);
-  const folder = holdDataFolder(settings.data_dir);
-  let end: (code: number) => void = () => undefined;
-  const ended = new Promise<number>((resolve) => (end = resolve));
-  let stopAll = async () => folder.release();
-  let stopping = false;
-  const stop = (code: number, reason: string) => {
-    if (stopping) return;
-    stopping = true;
-    log[code === 0 ? 'info' : 'error']({ reason }, 'stopping');
-    const late = setTimeout(() => {
-      log.error({ after_ms: STOP_WITHIN_MS }, 'stopping took too long; ending now');
-      end(1);
-    }, STOP_WITHIN_MS);
-    stopAll()
-      .then(
-        () => end(code),
-        (error: unknown) => {
-          log.error({ error }, 'stopping failed');
-          end(1);
-        },
-      )
-      .finally(() => clearTimeout(late));
-  };
-  process.once('SIGINT', () => stop(0, 'SIGINT'));
-  process.once('SIGTERM', () => stop(0, 'SIGTERM'));
-  try {
-    const node = await startNode({ settings, log, onFatal: (reason) => stop(1, reason) });
-    stopAll = async () => {
-      await node.stop();
-      folder.release();
-    };
-    if (settings.env === 'development') {
-      const demo = await ensureDemoData(node.services);
-      const credentials = await keepDevCredentials({ ...node, log, demo });
-      const stopNode = stopAll;
-      stopAll = async () => {
-        await credentials.stop();
-        await stopNode();
-      };
-    }
-    if (!stopping) process.stdout.write(`lumio ready at ${node.base_url}\n`);
-    return { base_url: node.base_url, data_dir: settings.data_dir, ended, stop: () => stop(0, 'asked') };
-  } catch (error) {
-    await stopAll();
-    throw inUse(error, settings) ?? error;
-  }
-}
-
-/** A port that somebody has, in words that name the setting. */
-function inUse(error: unknown, { port }: Settings): Error | undefined {
-  const { code, address, port: taken } = error as { code?: string; address?: string; port?: number };
-  if (code !== 'EADDRINUSE') return undefined;
-  const name = taken === port ? 'LUMIO_PORT' : 'LUMIO_METRICS__PORT';
-  return new Error(`${address}:${taken} is in use by another program: stop it, or set ${name} to another port`, {
-    cause: error,
-  });
 }

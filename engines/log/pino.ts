@@ -16,17 +16,18 @@ const SECRET_FACTS = [
   'payload',
 ];
 
-/** JSON lines on standard output. `correlation_id` and `trace` come with the facts of each line. */
-export function createLog(level: string, base: object = {}): { log: Logger; pino: Pino } {
-  const root = pino({
+/** JSON lines: of a server on standard output, of a command on standard error, since its output is its result. `correlation_id` and `trace` come with the facts of each line. */
+export function createLog(level: string, to: 'stdout' | 'stderr' = 'stdout'): { log: Logger; pino: Pino } {
+  const options = {
     level,
-    base,
+    base: {},
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label: string) => ({ level: label }) },
     serializers: { error: loggedError, err: loggedError },
     redact: { paths: SECRET_FACTS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
     hooks: { streamWrite: redact },
-  });
+  };
+  const root = pino(options, pino.destination(process[to].fd));
   return { log: wrap(root), pino: root };
 }
 
