@@ -3,15 +3,18 @@ import type { Operation, RestRoute } from '../access/operation';
 import { ERROR_STATUS, type ErrorCode } from '../domain/errors';
 import { shapeOf, unwrap } from './schema-shape';
 import { GENERIC_MESSAGES } from './errors';
+import { webhookPaths } from './openapi-webhooks';
+import type { WebhookRoute } from './webhooks';
 
 type Json = Record<string, unknown>;
 
 export interface OpenApiOptions {
   version: string;
+  webhooks: readonly Pick<WebhookRoute, 'method' | 'path'>[];
   public_url: string | undefined;
 }
 
-/** The OpenAPI 3.1 document of all operations. Source: spec doc1 §9.3, §9.4. */
+/** The OpenAPI 3.1 document of all operations and webhooks. Source: spec doc1 §9.3, §9.4. */
 export function openApiDocument(operations: readonly Operation[], options: OpenApiOptions): Json {
   const components: Record<string, Json> = { Error: ERROR_SCHEMA };
   const paths: Record<string, Json> = {};
@@ -20,6 +23,7 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
     const path = (paths[operation.rest.path] ??= {});
     path[operation.rest.method.toLowerCase()] = describe(operation, operation.rest, components);
   }
+  Object.assign(paths, FIXED_PATHS, webhookPaths(options.webhooks));
   return {
     openapi: '3.1.0',
     info: {
@@ -29,7 +33,7 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
         'Each operation has a GraphQL twin of the same name (`x-graphql`) with the same guard, validation, error codes and messages.',
     },
     servers: [{ url: options.public_url?.replace(/\/+$/, '') ?? '/' }],
-    paths: Object.fromEntries(Object.entries({ ...paths, ...FIXED_PATHS }).sort(([a], [b]) => (a < b ? -1 : 1))),
+    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1))),
     components: {
       schemas: components,
       securitySchemes: {

@@ -114,7 +114,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     await registerDocs(app, {
       settings,
       schema,
-      openapi: () => openApiDocument(deps.operations, { version: deps.version, public_url: settings.public_url }),
+      openapi: () =>
+        openApiDocument(deps.operations, {
+          version: deps.version,
+          public_url: settings.public_url,
+          webhooks: deps.webhooks,
+        }),
     });
   }
   await deps.extend?.(app);

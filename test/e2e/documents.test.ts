@@ -63,6 +63,18 @@ describe('development', () => {
     expect(missing).toEqual([]);
   });
 
+  test('vendors’ webhooks and the fixed routes are in it', () => {
+    const webhooks = ['kick', 'shopify', 'trovo', 'youtube'].map((vendor) => `/v1/webhooks/${vendor}`);
+    expect(Object.keys(document.paths)).toEqual(
+      expect.arrayContaining([...webhooks, '/v1', '/v1/health', '/v1/schema', '/v1/gql']),
+    );
+    expect(Object.keys(document.paths['/v1/webhooks/youtube']).sort()).toEqual(['get', 'post']);
+    const ids = Object.values(document.paths as Record<string, Record<string, { operationId: string }>>)
+      .flatMap((methods) => Object.values(methods))
+      .map(({ operationId }) => operationId);
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
   test('nothing is in it that does not answer', async () => {
     const routes = Object.entries(document.paths as Record<string, object>).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() })),

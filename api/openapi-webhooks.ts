@@ -1,0 +1,58 @@
+import type { WebhookRoute } from './webhooks';
+
+type Json = Record<string, unknown>;
+
+/** The OpenAPI paths of vendors' webhooks. A body is described as the bytes that are signed: its shape is the vendor's. Source: spec doc1 §9.4, doc3 §4.2. */
+export function webhookPaths(routes: readonly Pick<WebhookRoute, 'method' | 'path'>[]): Record<string, Json> {
+  const paths: Record<string, Json> = {};
+  for (const { method, path } of routes) {
+    const vendor = path.split('/')[3]!;
+    (paths[path] ??= {})[method.toLowerCase()] = method === 'GET' ? challenge(vendor) : delivery(vendor);
+  }
+  return paths;
+}
+
+const error = (description: string): Json => ({
+  description,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+});
+
+const described = (vendor: string, what: string, summary: string): Json => ({
+  operationId: `${vendor.replaceAll(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase())}${what}`,
+  summary,
+  tags: ['webhooks'],
+  security: [{}],
+});
+
+function delivery(vendor: string): Json {
+  return {
+    ...described(vendor, 'Webhook', `Takes in signed deliveries of ${vendor}, each with one effect. doc3 §4.2`),
+    requestBody: { required: true, content: { '*/*': { schema: { description: "The vendor's bytes, as signed." } } } },
+    responses: {
+      200: {
+        description: 'Stored, or known already.',
+        content: {
+          'application/json': {
+            schema: { type: 'object', properties: { success: { const: true } }, required: ['success'] },
+          },
+        },
+      },
+      400: error('BAD_REQUEST: a header that the vendor always sends is missing or out of form'),
+      401: error('UNAUTHORIZED: no valid signature'),
+      403: error('FORBIDDEN: verification is not configured'),
+      413: error('BAD_REQUEST: the body is larger than 1 MiB'),
+      503: error('DATABASE_ERROR: it could not be stored; deliver it again after `Retry-After`'),
+    },
+  };
+}
+
+function challenge(vendor: string): Json {
+  return {
+    ...described(vendor, 'WebhookChallenge', `Echoes \`hub.challenge\` to the hub of ${vendor}. doc3 §4.2`),
+    parameters: [{ name: 'hub.challenge', in: 'query', required: true, schema: { type: 'string', minLength: 1 } }],
+    responses: {
+      200: { description: 'The challenge.', content: { 'text/plain': { schema: { type: 'string' } } } },
+      400: error('BAD_REQUEST: no challenge'),
+    },
+  };
+}
