@@ -1,4 +1,5 @@
 // Opens Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and holds that they ask no other host for anything.
+// With LUMIO_SCREENSHOTS it leaves a picture of each in that folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +17,7 @@ const QUIET = [
   'dev-shm-usage',
   'gpu',
 ];
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 30_000;
 
 install({ dev: true });
 await build();
@@ -35,8 +36,8 @@ try {
     args: ['--no-sandbox', '--no-first-run', ...QUIET.map((name) => `--disable-${name}`)],
     timeout: PATIENCE_MS,
   });
-  await swagger(await opened('/v1/swagger-ui/'));
-  await graphiql(await opened('/v1/graphiql'), credentials);
+  await visit('/v1/swagger-ui/', swagger);
+  await visit('/v1/graphiql', (page) => graphiql(page, credentials));
   console.log('browser: Swagger UI and GraphiQL work, and ask only this server');
 } finally {
   await browser?.close();
@@ -52,8 +53,8 @@ function apt(...args) {
   if (status !== 0) throw new Error(`apt-get ${args.join(' ')} failed (code ${status}); the check needs ${BROWSER}`);
 }
 
-/** The page, and what went wrong on it: messages of the console, failed or foreign requests. */
-async function opened(path) {
+/** Opens the page and uses it; fails with all that went wrong on it: what was waited for in vain, errors of the console, failed and foreign requests. */
+async function visit(path, use) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   page.setDefaultTimeout(PATIENCE_MS);
   const problems = [];
@@ -69,19 +70,26 @@ async function opened(path) {
     const own = url.origin === server.base_url || url.protocol === 'data:' || url.protocol === 'blob:';
     if (!own) problems.push(`foreign: ${request.url()}`);
   });
-  await page.goto(server.base_url + path, { waitUntil: 'networkidle' });
-  return { page, problems, path };
+  try {
+    await page.goto(server.base_url + path, { waitUntil: 'networkidle' });
+    await use(page);
+  } catch (error) {
+    problems.push(error.message);
+  }
+  const { LUMIO_SCREENSHOTS: shots } = process.env;
+  if (shots) await page.screenshot({ path: join(shots, `${path.split('/')[2]}.png`) });
+  if (problems.length > 0) throw new Error(`${path}:\n${problems.join('\n')}`);
+  await page.close();
 }
 
-async function swagger({ page, problems, path }) {
+async function swagger(page) {
   const operation = page.locator('.opblock', { hasText: '/v1/events/emit' }).first();
   await operation.waitFor();
   await operation.locator('.opblock-summary-control').click();
   await operation.locator('.opblock-body').getByText('events:create').first().waitFor();
-  await done({ page, problems, path });
 }
 
-async function graphiql({ page, problems, path }, { access_token }) {
+async function graphiql(page, { access_token }) {
   await page.locator('.graphiql-query-editor .monaco-editor, .graphiql-query-editor .CodeMirror').first().waitFor();
   await write(page, '.graphiql-query-editor', '{ __typename events { total } }');
   await page.getByRole('button', { name: 'Headers' }).click();
@@ -92,7 +100,6 @@ async function graphiql({ page, problems, path }, { access_token }) {
   );
   await page.locator('.graphiql-execute-button').click();
   await page.locator('.graphiql-response').getByText('"total"').first().waitFor();
-  await done({ page, problems, path });
 }
 
 /** Replaces what the editor there holds; the brackets that it closes by itself stand behind the cursor and go. */
@@ -102,11 +109,4 @@ async function write(page, editor, text) {
   await page.keyboard.insertText(text);
   await page.keyboard.press('ControlOrMeta+Shift+End');
   await page.keyboard.press('Delete');
-}
-
-async function done({ page, problems, path }) {
-  const { LUMIO_SCREENSHOTS: shots } = process.env;
-  if (shots) await page.screenshot({ path: join(shots, `${path.split('/')[2]}.png`) });
-  if (problems.length > 0) throw new Error(`${path}:\n${problems.join('\n')}`);
-  await page.close();
 }
