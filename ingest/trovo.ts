@@ -3,7 +3,7 @@ import type { Settings } from '../access/settings';
 import { hmacMatches, secretList } from './signatures';
 import { eventTime } from './times';
 import * as webhook from './webhook';
-import type { Delivery, Outcome, WebhookVendor } from './webhook';
+import { type Delivery, idText, type Outcome, type WebhookVendor } from './webhook';
 
 /** Trovo's webhooks (spec doc3 §4.2): receive-only, HMAC-SHA256 of the body in hex. */
 export function createTrovoWebhook(settings: Settings['webhooks']): WebhookVendor {
@@ -50,28 +50,22 @@ export function normaliseTrovo(delivery: Delivery): Outcome {
   if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value)) {
     return webhook.park('bad_payload', 'not an object');
   }
-  const layers = [body.value, ...['data', 'event', 'payload'].map((name) => webhook.member(body.value, name))];
-  const named = [
-    ...texts([...layers, webhook.member(body.value, 'subscription')], ['type', 'event', 'event_type', 'event_name']),
-    ...['x-trovo-event', 'x-trovo-event-type'].map((name) => delivery.header(name)?.trim()),
-  ].filter((name) => name !== undefined);
-  if (named.length === 0) return webhook.park('no_event_type', 'no member names the event type');
-  // a wrapper may carry a `type` of its own, so a name that is mapped goes before the first one
-  const incoming = named.find((name) => Object.hasOwn(TYPES, name));
-  if (incoming === undefined) return webhook.skip('unmapped_type', named[0]!.slice(0, 100));
-  const channels = layers.flatMap((layer) => [webhook.member(layer, 'channel_info'), webhook.member(layer, 'channel')]);
+  const layers = objectsAt([body.value], [null, 'data', 'event', 'payload']);
+  const incoming = eventName(delivery, [...layers, ...objectsAt([body.value], ['subscription'])]);
+  if (incoming === null) return webhook.park('no_event_type', 'no member names the event type');
+  const type = mappedType(incoming);
+  if (type === undefined) return webhook.skip('unmapped_type', incoming.slice(0, 100));
+  const channels = objectsAt(layers, ['channel_info', 'channel']);
   const channel_id = firstText([...layers, ...channels], ['channel_id']) ?? firstText(channels, ['id']);
   if (channel_id === null) return webhook.park('bad_payload', 'channel_id is missing');
-  const people = layers.flatMap((layer) => ['user', 'sender', 'subscriber'].map((name) => webhook.member(layer, name)));
+  const people = objectsAt(layers, ['user', 'sender', 'subscriber']);
   const person = firstText([...layers, ...people], ['sender_id', 'uid', 'user_id']) ?? firstText(people, ['id']);
   const id = delivery.header('x-trovo-message-id') ?? firstText(layers, ['message_id', 'event_id', 'eid', 'id']);
-  const times = layers.flatMap((layer) =>
-    ['created_at', 'send_time', 'occurred_at', 'timestamp', 'time'].map((name) => webhook.member(layer, name)),
-  );
+  const times = layers.flatMap((layer) => TIME_NAMES.map((name) => ownMember(layer, name)));
   return webhook.ok({
     owner: { kind: 'channel', platform: 'trovo', channel_id },
     topic: TOPICS.platform_events,
-    type: TYPES[incoming]!,
+    type,
     platform: 'trovo',
     external_id: id === null ? webhook.contentId('trovo', delivery) : webhook.externalId('trovo', id.trim()),
     occurred_at: eventTime(delivery.received_at, ...times),
@@ -80,12 +74,52 @@ export function normaliseTrovo(delivery: Delivery): Outcome {
   });
 }
 
-function texts(layers: readonly unknown[], names: readonly string[]): string[] {
-  return layers
-    .flatMap((layer) => names.map((name) => webhook.idText(webhook.member(layer, name))))
-    .filter((text) => text !== null);
+type Layer = Readonly<Record<string, unknown>>;
+
+const TYPE_NAMES = ['type', 'event', 'event_type', 'event_name'];
+const TYPE_HEADERS = ['x-trovo-event', 'x-trovo-event-type'];
+const TIME_NAMES = ['created_at', 'send_time', 'occurred_at', 'timestamp', 'time'];
+
+const mappedType = (name: string) => (Object.hasOwn(TYPES, name) ? TYPES[name] : undefined);
+const ownMember = (layer: Layer, name: string) => (Object.hasOwn(layer, name) ? layer[name] : undefined);
+
+/** A name that is mapped, else the first one: a wrapper may carry a `type` of its own. Null without any. */
+function eventName(delivery: Delivery, layers: readonly Layer[]): string | null {
+  let first: string | null = null;
+  for (const layer of layers) {
+    for (const name of TYPE_NAMES) {
+      const text = idText(ownMember(layer, name));
+      if (text !== null && mappedType(text) !== undefined) return text;
+      first ??= text;
+    }
+  }
+  for (const name of TYPE_HEADERS) {
+    const text = delivery.header(name)?.trim() ?? null;
+    if (text !== null && mappedType(text) !== undefined) return text;
+    first ??= text;
+  }
+  return first;
 }
 
-function firstText(layers: readonly unknown[], names: readonly string[]): string | null {
-  return texts(layers, names)[0] ?? null;
+/** The objects under these names in each of `values`, in that order; null stands for the value itself. */
+function objectsAt(values: readonly unknown[], names: readonly (string | null)[]): Layer[] {
+  const found: Layer[] = [];
+  for (const value of values) {
+    for (const name of names) {
+      const at = name === null ? value : ownMember(value as Layer, name);
+      if (at !== null && typeof at === 'object' && !Array.isArray(at)) found.push(at as Layer);
+    }
+  }
+  return found;
+}
+
+/** The first text or number under one of the names; layer by layer, name by name. */
+function firstText(layers: readonly Layer[], names: readonly string[]): string | null {
+  for (const layer of layers) {
+    for (const name of names) {
+      const text = idText(ownMember(layer, name));
+      if (text !== null) return text;
+    }
+  }
+  return null;
 }
