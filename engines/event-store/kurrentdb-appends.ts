@@ -64,13 +64,17 @@ export class KurrentAppends {
     let pause_ms = 20;
     let failures = 0;
     for (;;) {
-      const client = link.client();
+      let client = link.client();
       try {
         // After a failure it may have been stored after all.
         const stored = failures > 0 ? await this.find(plan, plan.last_claim) : undefined;
         if (stored) return stored;
         expected ??= await this.resolve(plan);
-        const { position } = await client.multiStreamAppend(plan.requests(expected));
+        const requests = plan.requests(expected);
+        const { position } = await link.use((current) => {
+          client = current;
+          return current.multiStreamAppend(requests);
+        });
         const revisions = plan.heads(expected);
         return { position: await this.positionOf(plan, revisions, position), revisions };
       } catch (error) {
@@ -123,14 +127,14 @@ export class KurrentAppends {
 
   private async headOf(stream: string): Promise<number> {
     const read = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true } as const;
-    const newest = await firstOf(this.options.link.client().readStream(stream, read));
+    const newest = await this.options.link.use((client) => firstOf(client.readStream(stream, read)));
     return newest?.event ? Number(newest.event.revision) : -1;
   }
 
   /** The first result of this append if it is stored. @throws InvalidEvent when the claim is another append's */
   private async find(plan: PlannedAppend, claim_stream: string): Promise<AppendResult | undefined> {
     const read = { maxCount: 1, requiresLeader: true };
-    const found = await firstOf(this.options.link.client().readStream(claim_stream, read));
+    const found = await this.options.link.use((client) => firstOf(client.readStream(claim_stream, read)));
     if (!found?.event) return undefined;
     const claim = found.event.data as unknown as Claim;
     if (claim.append !== plan.fingerprint) {
@@ -168,7 +172,7 @@ export class KurrentAppends {
 
   private async readPosition(stream: string, revision: number): Promise<Position> {
     const read = { fromRevision: BigInt(revision), maxCount: 1, requiresLeader: true };
-    const resolved = await firstOf(this.options.link.client().readStream(stream, read));
+    const resolved = await this.options.link.use((client) => firstOf(client.readStream(stream, read)));
     const event = resolved && toEvent(resolved);
     if (event?.revision !== revision)
       throw new Error(`event ${revision} of ${stream} is stored and cannot be read yet`);

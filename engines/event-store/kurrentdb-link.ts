@@ -64,6 +64,20 @@ export class KurrentLink {
     if (!this.holds.has(failed)) void dispose(failed);
   }
 
+  /**
+   * Runs `work` on the client of the moment, which stays open for its length: a call that begins on a client that someone else just closed
+   * is never answered at all.
+   */
+  async use<T>(work: (client: KurrentDBClient) => Promise<T>): Promise<T> {
+    const client = this.client();
+    this.hold(client);
+    try {
+      return await work(client);
+    } finally {
+      this.release(client);
+    }
+  }
+
   /** A live subscription runs on this client: it must not be closed under it. Closing a client ends its subscriptions without a word. */
   hold(client: KurrentDBClient): void {
     this.holds.set(client, (this.holds.get(client) ?? 0) + 1);

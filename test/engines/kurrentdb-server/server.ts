@@ -154,9 +154,12 @@ export class KurrentServer {
         call.on('data', (request: AppendRequest) => requests.push(request));
         call.on('error', () => undefined);
         call.on('end', () => {
-          const work = () => this.append(call.metadata, requests, answer);
+          // A link that breaks in the middle of a session ends it as well; only what the client completed is an append.
+          const work = () => {
+            if (!call.cancelled) this.append(call.metadata, requests, answer);
+          };
           if (this.delay_ms > 0) setTimeout(work, this.delay_ms);
-          else work();
+          else setImmediate(work);
         });
       },
     });
