@@ -15,7 +15,14 @@ const run = mkdtempSync(join(tmpdir(), 'lumio-engines-'));
 const report = join(run, 'report.json');
 const jest = join(root, 'node_modules/jest/bin/jest.js');
 // Native clients of the engines keep handles of their own; a run that is over must end.
-const args = ['--config', 'jest.engines.config.cjs', '--forceExit', '--json', `--outputFile=${report}`, ...process.argv.slice(2)];
+const args = [
+  '--config',
+  'jest.engines.config.cjs',
+  '--forceExit',
+  '--json',
+  `--outputFile=${report}`,
+  ...process.argv.slice(2),
+];
 const { status } = spawnSync(process.execPath, [jest, ...args], {
   cwd: root,
   // jest's own report comes on stderr; --json would print the same once more.

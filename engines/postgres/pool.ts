@@ -47,6 +47,8 @@ export class PostgresDatabase implements Database {
       idleTimeoutMillis: 30_000,
       connectionTimeoutMillis: 10_000,
       keepAlive: true,
+      // The kernel's own two hours would leave a link to a vanished server open.
+      keepAliveInitialDelayMillis: 10_000,
       options: `-c timezone=UTC${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
     });
     // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the process.
