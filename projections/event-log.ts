@@ -88,6 +88,12 @@ export const eventLog = projection({
   version: 1,
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
   tables: ['platform_event_logs', 'event_log_counters'],
+  late_indexes: [
+    'platform_event_logs_external_id',
+    'platform_event_logs_newest',
+    'platform_event_logs_type',
+    'platform_event_logs_user',
+  ],
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
     // A record can lie in the log twice, when its producer could not know that the first attempt was stored: the first one counts.
     const firsts = new Map<string, LoggedRecord>();

@@ -25,6 +25,8 @@ interface ProjectionBase {
   version: number;
   /** Tables that a rebuild replays into; named without a schema in every statement, so that a shadow schema can stand in. */
   tables: readonly string[];
+  /** Indexes of theirs that `apply` does not need: a rebuild makes them after the load, sorted, which is far cheaper than row by row. */
+  late_indexes?: readonly string[];
 }
 
 /** Reads a topic of records. `apply` is set-based, runs in one transaction with outbox and checkpoint, and must give the same rows when a batch comes again. */

@@ -6,7 +6,7 @@ import { placeOf, type Item, type Parked } from './dead-letters';
 import { isContention } from './failures';
 import { RebuildRunning, withRebuildLock } from './rebuild-lock';
 import { REBUILD_SOURCES, type RebuildSource, type SourceDeps } from './rebuild-source';
-import { cloneTables, ident, swapTables } from './shadow';
+import { cloneLateIndexes, cloneTables, ident, swapTables } from './shadow';
 import type { Projection } from './projection';
 
 export interface RebuildProgress {
@@ -44,6 +44,8 @@ const SWAP_BELOW = 2000;
 /** Rounds of catching up before the swap is done with whatever is left: a live side that is faster must not starve it. */
 const MOST_ROUNDS = 50;
 const SWAP_TRIES = 60;
+/** Partitions replayed at a time: while one waits for its commit or decodes, another keeps the database busy. The live side reads them side by side too. */
+const LANES = 2;
 
 const shadowName = (name: string) => `rebuild_${name.replaceAll('-', '_')}`;
 
@@ -82,6 +84,8 @@ class Rebuild {
     const started = performance.now();
     const { db } = this.options;
     await this.prepare();
+    await this.replayTo(await this.goal(db), undefined);
+    await this.makeLateIndexes();
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { left, seconds } = await this.replayTo(await this.goal(db), undefined);
       if (left <= SWAP_BELOW && seconds < 1) break;
@@ -100,7 +104,21 @@ class Rebuild {
       await tx.query(`create schema ${shadow}`);
       await tx.query(`create table ${shadow}.rebuild_run (token uuid primary key)`);
       await tx.query(`insert into ${shadow}.rebuild_run values ($1)`, [this.token]);
-      await cloneTables(tx, [...this.p.tables, 'dead_letters'], this.shadow);
+      await cloneTables(tx, [...this.p.tables, 'dead_letters'], this.shadow, this.p.late_indexes);
+    });
+  }
+
+  /** After most of the load and before the swap; what arrived meanwhile is replayed onto them. The live side keeps its cores. */
+  private async makeLateIndexes(): Promise<void> {
+    const { late_indexes = [], tables } = this.p;
+    if (late_indexes.length === 0) return;
+    this.options.signal?.throwIfAborted();
+    await this.options.db.transaction(async (tx) => {
+      await this.enter(tx);
+      await tx.query('set local synchronous_commit = off');
+      await tx.query('set local max_parallel_maintenance_workers = 0');
+      await tx.query('set local search_path = public');
+      await cloneLateIndexes(tx, tables, this.shadow, late_indexes);
     });
   }
 
@@ -117,33 +135,49 @@ class Rebuild {
     return goal;
   }
 
-  /** Replays every partition up to `goal`; `tx` given, inside that transaction. */
+  /** Replays every partition up to `goal`; `tx` given, inside that transaction, else some partitions at a time. */
   private async replayTo(goal: Map<number, string>, tx: Queryable | undefined) {
     const started = performance.now();
-    let left = 0;
-    for (const [partition, to] of goal) {
-      const pages = this.source.read(partition, this.at.get(partition), to, this.options.batch_records ?? 5000);
-      let next = pages.next();
-      try {
-        for (;;) {
-          const { value: page, done } = await next;
-          if (done) break;
-          this.options.signal?.throwIfAborted();
-          // Reading and decoding the next page overlaps with writing this one; a failed read is met when it is awaited.
-          next = pages.next();
-          next.catch(() => undefined);
-          await this.write(page.items, page.undecodable, tx);
-          this.at.set(partition, page.next);
-          left += page.read;
-          this.done += page.read;
-          this.report(tx ? 'swap' : 'replay');
-        }
-      } finally {
-        await pages.return().catch(() => undefined); // only after a failure is it still open, and then that one is thrown
+    const done_before = this.done;
+    const partitions = [...goal];
+    let failed = false;
+    const lane = async () => {
+      for (let next = partitions.shift(); next && !failed; next = partitions.shift()) {
+        await this.replayPartition(...next, tx, () => failed);
       }
-      this.at.set(partition, to);
+    };
+    const lanes = Array.from({ length: tx ? 1 : LANES }, () =>
+      lane().catch((error: unknown) => {
+        failed = true;
+        throw error;
+      }),
+    );
+    // No lane may still write when the failure is told.
+    for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason;
+    return { left: this.done - done_before, seconds: (performance.now() - started) / 1000 };
+  }
+
+  private async replayPartition(partition: number, to: string, tx: Queryable | undefined, failed: () => boolean) {
+    const pages = this.source.read(partition, this.at.get(partition), to, this.options.batch_records ?? 5000);
+    let next = pages.next();
+    try {
+      for (;;) {
+        const { value: page, done } = await next;
+        if (done) break;
+        if (failed()) return;
+        this.options.signal?.throwIfAborted();
+        // Reading and decoding the next page overlaps with writing this one; a failed read is met when it is awaited.
+        next = pages.next();
+        next.catch(() => undefined);
+        await this.write(page.items, page.undecodable, tx);
+        this.at.set(partition, page.next);
+        this.done += page.read;
+        this.report(tx ? 'swap' : 'replay');
+      }
+    } finally {
+      await pages.return().catch(() => undefined); // only after a failure is it still open, and then that one is thrown
     }
-    return { left, seconds: (performance.now() - started) / 1000 };
+    this.at.set(partition, to);
   }
 
   private async write(items: Item[], undecodable: Parked[], outer: Queryable | undefined): Promise<void> {

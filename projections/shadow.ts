@@ -60,13 +60,15 @@ async function refuseUncloneable(tx: Queryable, schema: string, tables: readonly
 /**
  * Creates `tables` with the same names and structure in the schema `shadow`: columns, defaults, identity, generated columns,
  * checks, storage, named indexes and constraints, storage parameters, partitioning and partitions of any depth.
- * Indexes exist before the load. What exists already is left as it is, so a second call adds partitions made meanwhile.
+ * Indexes exist before the load, but those named in `late` ({@link cloneLateIndexes}). What exists already is left as it is, so a second
+ * call adds partitions made meanwhile.
  * @throws Error when a table has foreign keys, triggers, serial columns or views on it
  */
 export async function cloneTables(
   tx: Queryable,
   tables: readonly string[],
   shadow: string,
+  late: readonly string[] = [],
   live = 'public',
 ): Promise<void> {
   await refuseUncloneable(tx, live, tables);
@@ -83,22 +85,41 @@ export async function cloneTables(
       const source = `${ident(live)}.${ident(table.name)}`;
       await tx.query(`create table ${target} (like ${source} including all excluding indexes)${partitioned}${options}`);
     }
-    await cloneIndexes(tx, table, shadow);
+    await cloneIndexes(tx, table, shadow, (name) => !late.includes(name));
+  }
+}
+
+/** Makes the indexes that {@link cloneTables} left out, on the loaded shadow tables and all their partitions. */
+export async function cloneLateIndexes(
+  tx: Queryable,
+  tables: readonly string[],
+  shadow: string,
+  late: readonly string[],
+  live = 'public',
+): Promise<void> {
+  for (const table of await tableTree(tx, live, tables)) {
+    await cloneIndexes(tx, table, shadow, (name) => late.includes(name));
   }
 }
 
 /** Constraints and indexes by their own names; those that a partition inherits come with its parent's. */
-async function cloneIndexes(tx: Queryable, table: TableRow, shadow: string): Promise<void> {
+async function cloneIndexes(
+  tx: Queryable,
+  table: TableRow,
+  shadow: string,
+  wanted: (name: string) => boolean,
+): Promise<void> {
   const target = `${ident(shadow)}.${ident(table.name)}`;
   const indexes = await tx.query(
-    `select k.conname, pg_get_constraintdef(k.oid) as constraint_def, pg_get_indexdef(i.indexrelid) as index_def
-     from pg_index i left join pg_constraint k on k.conindid = i.indexrelid and k.contype in ('p', 'u', 'x') and k.conrelid = i.indrelid
+    `select c.relname as name, k.conname, pg_get_constraintdef(k.oid) as constraint_def, pg_get_indexdef(i.indexrelid) as index_def
+     from pg_index i join pg_class c on c.oid = i.indexrelid left join pg_constraint k on k.conindid = i.indexrelid and k.contype in ('p', 'u', 'x') and k.conrelid = i.indrelid
      where i.indrelid = $1 and i.indisvalid
        and not exists (select 1 from pg_inherits h where h.inhrelid = i.indexrelid)
      order by k.conname nulls last, i.indexrelid`,
     [table.oid],
   );
   for (const index of indexes) {
+    if (!wanted(index.name as string)) continue;
     if (index.conname !== null) {
       await tx.query(`alter table ${target} add constraint ${ident(index.conname)} ${index.constraint_def}`);
     } else {
