@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { createLocalWakeups } from '../engines/wakeups/local';
 import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import type { Wakeups } from '../engines/wakeups/port';
@@ -59,6 +60,38 @@ describe('wake-ups through PostgreSQL', () => {
     expect(there.calls - before).toBeLessThanOrEqual(2 + (Date.now() - now) / 50);
     await a.close();
     await b.close();
+  });
+
+  test('a process alone sends nothing, and whoever comes later is woken from its first moment on', async () => {
+    const a = createPostgresWakeups({ url: t.url, keepalive_ms: 100 });
+    const ear = new pg.Client({ connectionString: t.url });
+    await ear.connect();
+    await ear.query('listen lumio_wakeups');
+    const heard: string[] = [];
+    ear.on('notification', ({ payload = '' }) => void heard.push(payload.slice(payload.indexOf(' ') + 1)));
+    await until(async () => (await listeners()).length === 1, 'the link');
+    await until(async () => {
+      const before = heard.length;
+      a.notify('events');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return heard.length === before;
+    }, 'silence');
+    const b = createPostgresWakeups({ url: t.url, keepalive_ms: 100 });
+    const on_b = counting(b, 'events');
+    await until(() => heard.includes('!'), 'the answer to the greeting');
+    await until(() => on_b.calls > 0, 'the wake-up upon the greeting');
+    const calls = on_b.calls;
+    a.notify('events');
+    await until(() => on_b.calls > calls, 'a wake-up');
+    await b.close();
+    await until(async () => {
+      const before = heard.length;
+      a.notify('events');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return heard.length === before;
+    }, 'silence again');
+    await ear.end();
+    await a.close();
   });
 
   test('a cut link is renewed, everyone is woken, and what was notified meanwhile goes out', async () => {
