@@ -16,6 +16,18 @@ export function databaseCheck(db: Database): HealthCheck {
   };
 }
 
+/** The table of samples answers: TimescaleDB where the database has it, plain partitions elsewhere. */
+export function timeseriesCheck(db: Database): HealthCheck {
+  return {
+    name: 'timeseries',
+    async check() {
+      const start = performance.now();
+      await db.query('select from stream_samples limit 1');
+      return { status: 'healthy', latency_ms: since(start) };
+    },
+  };
+}
+
 /**
  * Redis answers, where it is configured; without it the cache of this process, which always does. While Redis is away everything goes on
  * that does not need other nodes, so the whole is degraded and not unhealthy.

@@ -23,7 +23,7 @@ import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
 import { archiving } from './archiving';
 import { type Engines, openEngines } from './engines';
-import { cacheCheck, databaseCheck } from './health';
+import { cacheCheck, databaseCheck, timeseriesCheck } from './health';
 import { OPERATIONS } from './operations';
 import { reportProcess } from './process-metrics';
 import { PROJECTIONS } from './projections';
@@ -189,7 +189,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
             metrics,
           })
         : [],
-      health: { checks: [databaseCheck(db), cacheCheck(engines.cache)], websocket },
+      health: { checks: [databaseCheck(db), timeseriesCheck(db), cacheCheck(engines.cache)], websocket },
       metrics,
       tracing,
       log,

@@ -3,6 +3,7 @@ import { apiKeys } from '../projections/api-keys';
 import { connections } from '../projections/connections';
 import { eventLog } from '../projections/event-log';
 import type { Projection } from '../projections/projection';
+import { streamSamples } from '../projections/stream-samples';
 import { systemKeys } from '../projections/system-keys';
 import { users } from '../projections/users';
 
@@ -16,4 +17,5 @@ export const PROJECTIONS: readonly Projection[] = [
   systemKeys,
   // what happened
   eventLog,
+  streamSamples,
 ];

@@ -5,6 +5,7 @@ import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import { createDeadLetters } from '../ingest/parked';
 import { ensureEventLogPartitions } from '../projections/event-log';
+import { ensureStreamSamplePartitions } from '../projections/stream-samples';
 
 /** A piece of upkeep that one process of all does, at its start and then regularly. It must bear being done twice. */
 export interface Chore {
@@ -30,6 +31,7 @@ const DEAD_LETTERS_KEPT_MS = 30 * DAY_MS;
 /** The sweeps of the role `worker`. */
 export const sweeps = (db: Database): Chore[] => [
   { name: 'event-log-partitions', every_ms: DAY_MS, run: () => ensureEventLogPartitions(db) },
+  { name: 'stream-sample-partitions', every_ms: DAY_MS, run: () => ensureStreamSamplePartitions(db) },
   {
     name: 'ingest-dead-letters',
     every_ms: 3_600_000,

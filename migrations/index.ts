@@ -11,6 +11,7 @@ import { ingest } from './0009-ingest';
 import { leases } from './0010-leases';
 import { outboxTrace } from './0011-outbox-trace';
 import { archive } from './0012-archive';
+import { streamSamples } from './0013-stream-samples';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -32,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   leases,
   outboxTrace,
   archive,
+  streamSamples,
 ];

@@ -47,7 +47,7 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
   const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
   const records = createRecordLog({ broker, subject_keys: createSubjectKeys({ db, master_keys }) });
   const events = await createPostgresEventStore({ pool: db.pool, wakeups, poll_ms: 200 });
-  await broker.ensureTopics([TOPICS.platform_events], 4);
+  await broker.ensureTopics(Object.values(TOPICS), 4);
   return {
     broker,
     records,

@@ -1,0 +1,31 @@
+import type { Json } from './json';
+
+/** One look at a live broadcast, taken once a minute; the `raw` of a record on `stream-samples`. Spec doc2 §2.14. */
+export interface StreamSample {
+  /** The platform's own id of the broadcast. */
+  broadcast_id: string;
+  viewer_count: number;
+  /** Null where the platform does not tell. */
+  follower_count: number | null;
+}
+
+/** @throws Error naming the member that is missing or of the wrong kind */
+export function readStreamSample(raw: string): StreamSample {
+  const value = JSON.parse(raw) as Json;
+  const member = (name: string): Json | undefined =>
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? value[name] : undefined;
+  const broadcast_id = member('broadcast_id');
+  if (typeof broadcast_id !== 'string' || broadcast_id === '') throw new Error('broadcast_id must be a text');
+  return {
+    broadcast_id,
+    viewer_count: count(member('viewer_count'), 'viewer_count'),
+    follower_count: member('follower_count') == null ? null : count(member('follower_count'), 'follower_count'),
+  };
+}
+
+function count(value: Json | undefined, name: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+    throw new Error(`${name} must be a whole number of 0 or more`);
+  }
+  return value;
+}
