@@ -48,6 +48,18 @@ function quoteLongIntegers(text: string): string {
 }
 
 function deeperThan(text: string, limit: number): boolean {
+  // Brackets inside strings count here, which only sends the text on to the exact look.
+  return budgetAfter(text, '{', budgetAfter(text, '[', limit)) < 0 && nestsDeeperThan(text, limit);
+}
+
+/** What is left of `budget` after the occurrences of `mark`; negative as soon as there are more. */
+function budgetAfter(text: string, mark: string, budget: number): number {
+  let left = budget;
+  for (let at = text.indexOf(mark); at >= 0 && left >= 0; at = text.indexOf(mark, at + 1)) left -= 1;
+  return left;
+}
+
+function nestsDeeperThan(text: string, limit: number): boolean {
   let depth = 0;
   let in_string = false;
   for (let index = 0; index < text.length; index += 1) {

@@ -29,7 +29,9 @@ export class Outbox {
 
   /** The newest id, 0 when nothing was ever written. The trimmer leaves the newest row, so this never goes back. */
   async newest(): Promise<number> {
-    const [row] = await within(this.db.query('select coalesce(max(id), 0) as newest from outbox', []));
+    const [row] = await within(
+      this.db.query('select coalesce(max(id), 0) as newest from outbox', [], 'realtime_newest'),
+    );
     return row!.newest;
   }
 

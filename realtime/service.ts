@@ -111,6 +111,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     log,
     metrics,
     deliver: (message) => hub.stored(message),
+    unheard: () => hub.channels.size === 0,
     saturated: () => hub.saturated,
   });
   // A person was erased: their frames must not be sent again from memory.

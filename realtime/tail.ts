@@ -15,12 +15,14 @@ export interface TailDeps {
   log: Logger;
   metrics: RealtimeMetrics;
   deliver(message: StoredMessage): void;
+  /** True while no channel has a place here: then only where the outbox ends is of interest. */
+  unheard(): boolean;
   /** True while the fan-out has more than enough to write. */
   saturated(): boolean;
 }
 
 /**
- * Reads the outbox of all channels once per node, from its head at the start on. Woken by the projector; polls each second in case a
+ * Reads the outbox of all channels once per node, from its head at the start on; while no channel has subscribers here, only its end. Woken by the projector; polls each second in case a
  * wake-up was lost. A database that goes away is waited for, and reading goes on after the last id: nothing is lost or repeated.
  */
 export class Tail {
@@ -53,10 +55,9 @@ export class Tail {
           this.started();
         }
         this.woken = false;
-        const rows = await this.deps.outbox.tail(this.after, this.limit);
+        const at_end = this.deps.unheard() ? await this.skip() : await this.read();
         retry_ms = RETRY.first_ms;
-        if (rows.length > 0) this.take(rows);
-        if (rows.length < this.limit && !this.woken) await this.pause(POLL_MS);
+        if (at_end && !this.woken) await this.pause(POLL_MS);
         while (this.deps.saturated() && !this.stopped) await new Promise((resolve) => setTimeout(resolve, 5));
       } catch (error) {
         if (this.stopped) return;
@@ -65,6 +66,25 @@ export class Tail {
         retry_ms = Math.min(retry_ms * 2, RETRY.most_ms);
       }
     }
+  }
+
+  /** True when nothing is left to read. */
+  private async read(): Promise<boolean> {
+    const rows = await this.deps.outbox.tail(this.after, this.limit);
+    const at_end = rows.length < this.limit;
+    if (rows.length > 0) this.take(rows);
+    return at_end;
+  }
+
+  /**
+   * Passes by what nobody here listens to. A channel that came meanwhile may have read its head before the end was asked for: then the
+   * rows in between are its own, and are read after all.
+   */
+  private async skip(): Promise<boolean> {
+    const newest = await this.deps.outbox.newest();
+    if (!this.deps.unheard()) return this.read();
+    this.after = newest;
+    return true;
   }
 
   private take(rows: StoredMessage[]): void {
