@@ -63,6 +63,8 @@ export const SettingsSchema = z.strictObject({
       /** Kafka: copies of each partition. */
       replication: integer(1, 9).default(1),
       tls: flag.default(false),
+      /** Kafka: certificates (PEM, or the path of a PEM file) of a private authority; absent: those that Node trusts. */
+      tls_ca: z.string().min(1).optional(),
       sasl_mechanism: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
       sasl_username: z.string().optional(),
       sasl_password: z.string().optional(),

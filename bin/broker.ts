@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { SASLOptions } from 'kafkajs';
 import type pg from 'pg';
 import type { Settings } from '../access/settings';
@@ -22,10 +23,10 @@ export interface BrokerDeps {
 /** The broker that the settings choose. @throws SettingsError for settings that fit none, Error when the cluster cannot be used */
 export async function openBroker(deps: BrokerDeps): Promise<Broker> {
   const { settings, pool, wakeups, installation, log, metrics } = deps;
-  const { url, replication, tls, sasl_mechanism, sasl_username, sasl_password } = settings.broker;
+  const { url, replication, tls, tls_ca, sasl_mechanism, sasl_username, sasl_password } = settings.broker;
   if (url === 'postgres') return createPostgresBroker({ pool, wakeups, id: `postgres:${installation}`, log });
   // Loaded when it is used: the embedded engines must not pay for it.
-  const { kafkaAddresses } = await import('../engines/broker/kafka-client.js');
+  const { kafkaAddresses, refusalOf } = await import('../engines/broker/kafka-client.js');
   try {
     kafkaAddresses(url);
   } catch {
@@ -38,12 +39,15 @@ export async function openBroker(deps: BrokerDeps): Promise<Broker> {
       'LUMIO_BROKER__SASL_USERNAME and LUMIO_BROKER__SASL_PASSWORD: must be set with LUMIO_BROKER__SASL_MECHANISM',
     );
   }
+  if (tls_ca !== undefined && !tls) {
+    throw new SettingsError('LUMIO_BROKER__TLS_CA (broker.tls_ca): has no meaning without LUMIO_BROKER__TLS=true');
+  }
   const { createKafkaBroker } = await import('../engines/broker/kafka.js');
   try {
     return await createKafkaBroker({
       url,
       replication,
-      tls,
+      tls: tls && tls_ca !== undefined ? { ca: certificates(tls_ca) } : tls,
       ...(sasl_mechanism && {
         sasl: { mechanism: sasl_mechanism, username: sasl_username!, password: sasl_password! } as SASLOptions,
       }),
@@ -52,6 +56,31 @@ export async function openBroker(deps: BrokerDeps): Promise<Broker> {
       metrics,
     });
   } catch (error) {
-    throw new Error(`LUMIO_BROKER__URL: ${(error as Error).message}`, { cause: error });
+    if (error instanceof SettingsError) throw error;
+    const refusal = refusalOf(error);
+    throw new Error(`${refusal ? KEYS[refusal] : 'LUMIO_BROKER__URL'}: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** Settings to look at first, by what was refused. */
+const KEYS = {
+  login: 'LUMIO_BROKER__SASL_USERNAME, LUMIO_BROKER__SASL_PASSWORD',
+  certificate: 'LUMIO_BROKER__TLS_CA',
+} as const;
+
+/** @throws SettingsError when it is neither PEM nor a file that holds it */
+function certificates(pem_or_path: string): string {
+  const is_pem = (text: string) => text.includes('-----BEGIN CERTIFICATE-----');
+  if (is_pem(pem_or_path)) return pem_or_path;
+  let text: string;
+  try {
+    text = readFileSync(pem_or_path, 'utf8');
+  } catch (error) {
+    throw new SettingsError(
+      `LUMIO_BROKER__TLS_CA (broker.tls_ca): must be PEM or the path of a PEM file (${(error as Error).message})`,
+    );
+  }
+  if (!is_pem(text))
+    throw new SettingsError(`LUMIO_BROKER__TLS_CA (broker.tls_ca): ${pem_or_path} holds no PEM certificate`);
+  return text;
 }

@@ -42,11 +42,24 @@ export function kafkaAddresses(url: string): string[] {
 const PERMANENT =
   /AUTHORIZATION_FAILED|UNSUPPORTED_VERSION|TOO_LARGE|INVALID_(RECORD|TOPIC|CONFIG|PARTITIONS|REPLICATION|REQUIRED)|POLICY_VIOLATION/;
 
+/** Codes of Node's TLS for a certificate that is not trusted, or not for this host: no later try changes that. */
+const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|ERR_TLS_/;
+
+/** What of our own settings the brokers, or we, refused; undefined for everything else. */
+export function refusalOf(error: unknown): 'login' | 'certificate' | undefined {
+  for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 6; at = at.cause, depth += 1) {
+    if (at.name === 'KafkaJSSASLAuthenticationError') return 'login';
+    if (UNTRUSTED.test(at.code ?? '')) return 'certificate';
+  }
+  return undefined;
+}
+
 /** True when the same request may succeed later on another connection. What it did until then is unknown. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof NoSuchTopic || error instanceof OffsetOutOfRange || error instanceof InvalidRecord) return false;
+  if (refusalOf(error)) return false;
   for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 5; at = at.cause, depth += 1) {
-    if (at.name === 'KafkaJSSASLAuthenticationError' || PERMANENT.test(at.type ?? '')) return false;
+    if (PERMANENT.test(at.type ?? '')) return false;
     if (at.errors?.some((one) => !isPassing(one))) return false;
   }
   return true;
@@ -64,6 +77,7 @@ export function typeOf(error: unknown): string | undefined {
 
 interface KafkaFailure extends Error {
   type?: string;
+  code?: string;
   cause?: KafkaFailure;
   errors?: KafkaFailure[];
 }
