@@ -3,7 +3,7 @@ import type { EventStore } from '../engines/event-store/port';
 import type { RecordLog } from '../engines/records/port';
 import { BEGINNING, isEventProjection, isRecordProjection } from './checkpoints';
 import type { Item, Parked } from './dead-letters';
-import { describe } from './failures';
+import { decodeStored } from './decode';
 import type { Projection } from './projection';
 
 /** Records that an archiver moved out of a topic: from `from` (inclusive) up to `to` (exclusive), in batches. */
@@ -108,13 +108,8 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
     async *read(partition, after, to, batch) {
       let held: BrokerRecord[] = [];
       const page = async (taken: BrokerRecord[]): Promise<Page> => {
-        const { records: decoded, undecodable } = await records.decode(taken);
-        const by_offset = new Map(taken.map((record) => [record.offset, record]));
         return {
-          items: decoded.map((record): Item => ({ kind: 'record', record, stored: by_offset.get(record.offset)! })),
-          undecodable: undecodable.map(({ record, error }): Parked => {
-            return { item: { kind: 'undecodable', stored: record }, reason: 'undecodable', error: describe(error) };
-          }),
+          ...(await decodeStored(records, taken)),
           read: taken.length,
           next: String(taken.at(-1)!.offset + 1),
         };

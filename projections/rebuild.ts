@@ -114,8 +114,7 @@ class Rebuild {
     if (late_indexes.length === 0) return;
     this.options.signal?.throwIfAborted();
     await this.options.db.transaction(async (tx) => {
-      await this.enter(tx);
-      await tx.query('set local synchronous_commit = off');
+      await this.enter(tx, 'off');
       await tx.query('set local max_parallel_maintenance_workers = 0');
       await tx.query('set local search_path = public');
       await cloneLateIndexes(tx, tables, this.shadow, late_indexes);
@@ -196,8 +195,7 @@ class Rebuild {
     for (let tries = 0, careful = false; ;) {
       try {
         return await this.options.db.transaction(async (tx) => {
-          await this.enter(tx);
-          await tx.query('set local synchronous_commit = off'); // the swap's commit flushes everything before it
+          await this.enter(tx, 'off'); // the swap's commit flushes everything before it
           const apply = careful ? applyCarefully : applyPlainly;
           await apply(this.p, await this.wanted(tx, items), await this.wantedParked(tx, undecodable), tx, mode);
         });
@@ -211,14 +209,16 @@ class Rebuild {
 
   /**
    * Points the transaction at the shadow. The lock comes first and names the schema: if it is gone or another rebuild's,
-   * this throws instead of letting the search path fall through to the live tables.
+   * this throws instead of letting the search path fall through to the live tables. One round trip: a page has few enough.
    */
-  private async enter(tx: Queryable): Promise<void> {
-    const mine = await tx.query(`select 1 from ${ident(this.shadow)}.rebuild_run where token = $1 for share`, [
-      this.token,
-    ]);
+  private async enter(tx: Queryable, synchronous_commit?: 'off'): Promise<void> {
+    const mine = await tx.query(
+      `select set_config('search_path', $2, true),
+         set_config('synchronous_commit', coalesce($3, current_setting('synchronous_commit')), true)
+       from (select from ${ident(this.shadow)}.rebuild_run where token = $1 for share) mine`,
+      [this.token, `${ident(this.shadow)}, public`, synchronous_commit ?? null],
+    );
     if (mine.length === 0) throw new RebuildRunning(this.p.name);
-    await tx.query(`set local search_path = ${ident(this.shadow)}, public`);
   }
 
   /** Without what is parked or dropped live: those effects are not in the live tables either. */

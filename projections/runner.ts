@@ -1,4 +1,4 @@
-import type { Broker, BrokerRecord, Bounds } from '../engines/broker/port';
+import type { Broker, Bounds } from '../engines/broker/port';
 import type { EventStore } from '../engines/event-store/port';
 import type { Logger } from '../engines/log/port';
 import type { Database } from '../engines/postgres/port';
@@ -16,7 +16,8 @@ import {
   readCheckpoints,
   RebuildNeeded,
 } from './checkpoints';
-import type { Item, Parked } from './dead-letters';
+import type { Item } from './dead-letters';
+import { DecodeAhead } from './decode';
 import { describe } from './failures';
 import { OUTBOX_WAKEUP } from './outbox';
 import type { Progress } from './progress';
@@ -229,6 +230,7 @@ export class Runner {
     }
     // Versions are checked before the group is joined: a projection that needs a rebuild must hold no partition.
     await openCheckpoints(db, p, broker.id, [...bounds.keys()], '0');
+    const ahead = new DecodeAhead(records);
     return broker.consume({
       topic,
       group: `lumio-projection-${p.name}`,
@@ -237,18 +239,11 @@ export class Runner {
         const positions = await openCheckpoints(db, p, broker.id, partitions, '0');
         return new Map([...positions].map(([partition, position]) => [partition, Number(position)]));
       },
+      onAhead: (stored) => ahead.begin(stored),
       onBatch: async (batch) => {
-        const { records: decoded, undecodable } = await records.decode(batch.records);
-        const stored_by_place = new Map<string, BrokerRecord>();
-        for (const record of batch.records) stored_by_place.set(`${record.partition}/${record.offset}`, record);
-        const items = decoded.map((record): Item => {
-          return { kind: 'record', record, stored: stored_by_place.get(`${record.partition}/${record.offset}`)! };
-        });
+        const decoded = await ahead.decoded(batch.records);
         const work = this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
-          items,
-          undecodable: undecodable.map(({ record, error }): Parked => {
-            return { item: { kind: 'undecodable', stored: record }, reason: 'undecodable', error: describe(error) };
-          }),
+          ...decoded,
           moves: [...batch.progress].map(([partition, { from, to }]) => ({
             partition,
             from: String(from),

@@ -38,6 +38,8 @@ export interface ConsumeOptions {
   start(partitions: number[]): Promise<Offsets>;
   /** Batches of one partition never overlap in time. A throw ends the consumer: `done` rejects with it, and nothing is skipped. */
   onBatch(batch: RecordBatch): Promise<void>;
+  /** A hint, from engines that read ahead: this very list becomes the next batch's `records` unless the assignment changes. */
+  onAhead?(records: readonly BrokerRecord[]): void;
 }
 
 export interface Consumer {

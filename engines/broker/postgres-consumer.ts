@@ -151,7 +151,10 @@ export class PostgresConsumer implements Consumer {
 
   /** Reads the next batch while this one is worked on. */
   private fetchAhead(topic: TopicInfo): void {
-    const fetched = this.fetch(topic);
+    const fetched = this.fetch(topic).then((next) => {
+      this.options.onAhead?.(next.records);
+      return next;
+    });
     // Looked at when it is this batch's turn, or never.
     fetched.catch(() => undefined);
     this.ahead = { after: this.place(), fetched };
