@@ -55,13 +55,14 @@ const ENGINES = {
 };
 
 /**
- * Installs what is missing; the version of each engine. An engine that cannot be installed is an error: a suite that silently did not run
+ * Installs what is missing of the engines named, or of all; the version of each. An engine that cannot be installed is an error: a suite that silently did not run
  * would look like one that passed.
  */
-export function installEngines() {
+export function installEngines(names = Object.keys(ENGINES)) {
   mkdirSync(folder, { recursive: true });
   const versions = {};
-  for (const [name, engine] of Object.entries(ENGINES)) {
+  for (const name of names) {
+    const engine = ENGINES[name];
     const stamp = join(folder, `${name}.version`);
     const known = existsSync(stamp) && readFileSync(stamp, 'utf8') === engine.version;
     if (!known || !engine.present()) {
@@ -75,7 +76,6 @@ export function installEngines() {
     }
     versions[name] = engine.version;
   }
-  const redis = answer('redis-server', ['--version']);
-  versions.redis = /v=([\d.]+)/.exec(redis ?? '')?.[1] ?? versions.redis;
+  if (versions.redis) versions.redis = /v=([\d.]+)/.exec(answer('redis-server', ['--version']) ?? '')?.[1];
   return versions;
 }
