@@ -20,6 +20,13 @@ function goInstall(module, version, program, name) {
   if (built !== program) renameSync(join(target, built), join(target, program));
 }
 
+/** A Debian package, without the server that it would start. */
+function aptInstall(name) {
+  run('apt-get', ['update', '-q']);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
+  run('apt-get', ['install', '-y', '-q', '--no-install-recommends', name], { env });
+}
+
 /** How each engine is installed; `present` says whether the wanted version is there. */
 const ENGINES = {
   kafka: {
@@ -35,12 +42,12 @@ const ENGINES = {
   redis: {
     version: 'of this Debian',
     present: () => answer('redis-server', ['--version']) !== undefined,
-    install() {
-      run('apt-get', ['update', '-q']);
-      // The package would start a server of its own.
-      const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-      run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env });
-    },
+    install: () => aptInstall('redis-server'),
+  },
+  'postgresql-15': {
+    version: 'of this Debian',
+    present: () => existsSync('/usr/lib/postgresql/15/bin/initdb'),
+    install: () => aptInstall('postgresql-15'),
   },
   versitygw: {
     version: '1.8.0',
