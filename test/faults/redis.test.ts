@@ -19,6 +19,7 @@ describe('Redis fails', () => {
   let traffic: Traffic;
   let socket: Client;
   let channel: string;
+  let alive: NodeJS.Timeout;
 
   beforeAll(async () => {
     cluster = await startCluster();
@@ -35,9 +36,12 @@ describe('Redis fails', () => {
     channel = `events:${a.credentials.account_id}`;
     socket = await Client.open(b.ws_url, b.credentials.access_token);
     await socket.subscribe(channel);
+    // A client that says nothing for 30 s is closed.
+    alive = setInterval(() => socket.send({ type: 'ping' }), 10_000);
     traffic = new Traffic(a, { seed: SEED, name: 'redis', pause_ms: 20 }).start();
   });
   afterAll(async () => {
+    clearInterval(alive);
     socket?.end();
     await b?.dispose();
     await a?.dispose();
