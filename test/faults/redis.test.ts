@@ -52,11 +52,14 @@ describe('Redis fails', () => {
 
   /** A test event is never stored: it reaches the other node's client through Redis alone. */
   async function broadcastArrives(within_ms: number): Promise<void> {
-    const api = new ApiClient(a.base_url, a.credentials.access_token);
+    // A system key has no limit; the traffic uses up what the user's session may do.
+    const api = new ApiClient(a.base_url, a.credentials.system_key);
+    const account = { 'x-lumio-account': a.credentials.account_id };
     const from = socket.messages.length;
     await until(
       async () => {
-        await api.send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 7 } });
+        const message = { event_type: 'twitch:raid', raw: { viewers: 7 } };
+        expect((await api.send('POST', '/v1/events/test', message, account)).status).toBe(200);
         await sleep(200);
         return socket.messages.slice(from).some((message) => message.event_type === 'twitch:raid');
       },
@@ -82,7 +85,7 @@ describe('Redis fails', () => {
       // Nothing stored waits for Redis: webhooks are answered and arrive meanwhile.
       expect(traffic.acked).toBeGreaterThan(acked + 50);
       expect(traffic.p99Since(moment)).toBeLessThan(3000);
-      const api = new ApiClient(a.base_url, a.credentials.access_token);
+      const api = new ApiClient(a.base_url, a.credentials.user_api_key);
       expect((await api.get('/v1/events?limit=1')).status).toBe(200);
       await mend();
       await broadcastArrives(30_000);
