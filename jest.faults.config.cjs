@@ -1,4 +1,6 @@
-const { globalSetup: _setup, globalTeardown: _teardown, ...shared } = require('./jest.config.cjs');
+const shared = { ...require('./jest.config.cjs') };
+delete shared.globalSetup;
+delete shared.globalTeardown;
 
 /** The fault stage: engines of its own, broken on purpose, two files at a time: most of their time they wait for timeouts. */
 module.exports = {

@@ -16,10 +16,11 @@ export function readStreamSample(raw: string): StreamSample {
     typeof value === 'object' && value !== null && !Array.isArray(value) ? value[name] : undefined;
   const broadcast_id = member('broadcast_id');
   if (typeof broadcast_id !== 'string' || broadcast_id === '') throw new Error('broadcast_id must be a text');
+  const followers = member('follower_count') ?? null;
   return {
     broadcast_id,
     viewer_count: count(member('viewer_count'), 'viewer_count'),
-    follower_count: member('follower_count') == null ? null : count(member('follower_count'), 'follower_count'),
+    follower_count: followers === null ? null : count(followers, 'follower_count'),
   };
 }
 

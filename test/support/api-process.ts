@@ -16,7 +16,7 @@ export interface Answer {
   status: number;
   headers: Headers;
   text: string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- each test expects a shape of its own of it
+  /** Each test expects a shape of its own. */
   json: any;
 }
 
