@@ -53,7 +53,7 @@ describe("kafka: the consumer's watchdog", () => {
       },
     });
     await publish(topic, 'before');
-    await until(() => seen.length === 1, 60 * SECONDS);
+    await until(() => seen.includes('before'), 60 * SECONDS);
     return { tail, seen };
   }
   /** As a webhook's sender does: until it is acknowledged. */
@@ -70,16 +70,17 @@ describe("kafka: the consumer's watchdog", () => {
   /** Milliseconds from now until the watchdog ends a consumer. */
   async function fired(): Promise<number> {
     const from = performance.now();
-    await until(() => reasons.length > 0, 30 * SECONDS);
+    await until(() => reasons.includes('Stalled'), 30 * SECONDS);
     return performance.now() - from;
   }
 
   test('nothing to read is no stall', async () => {
     const { tail, seen } = await follow('idle');
     await new Promise((resume) => setTimeout(resume, 3 * STALL_MS));
-    expect(reasons).toEqual([]);
+    // The group's coordinator may answer with an error of its own while it starts; that is no stall.
+    expect(reasons).not.toContain('Stalled');
     await publish('idle', 'after');
-    await until(() => seen.length === 2);
+    await until(() => seen.includes('after'), 60 * SECONDS);
     await tail.stop();
   });
 
@@ -87,7 +88,6 @@ describe("kafka: the consumer's watchdog", () => {
     const { tail, seen } = await follow('held');
     const heal = await link.toxic('timeout', 'downstream', { timeout: 0 });
     const after_ms = await fired();
-    expect(reasons[0]).toBe('Stalled');
     // The time itself, a look every quarter of it, and some for a busy machine; kafkajs would have noticed after 10 s.
     expect(after_ms).toBeLessThan(STALL_MS * 1.25 + 3 * SECONDS);
     await heal();
@@ -102,8 +102,7 @@ describe("kafka: the consumer's watchdog", () => {
     process.kill(kafka.pid, 'SIGSTOP');
     try {
       expect(await fired()).toBeLessThan(STALL_MS * 1.25 + 3 * SECONDS);
-      expect(reasons[0]).toBe('Stalled');
-    } finally {
+      } finally {
       process.kill(kafka.pid, 'SIGCONT');
     }
     await publish('frozen', 'after');
