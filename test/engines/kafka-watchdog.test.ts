@@ -102,7 +102,7 @@ describe("kafka: the consumer's watchdog", () => {
     process.kill(kafka.pid, 'SIGSTOP');
     try {
       expect(await fired()).toBeLessThan(STALL_MS * 1.25 + 3 * SECONDS);
-      } finally {
+    } finally {
       process.kill(kafka.pid, 'SIGCONT');
     }
     await publish('frozen', 'after');
