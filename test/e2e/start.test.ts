@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Client } from '../support/realtime';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -352,11 +352,10 @@ function nobody(): { uid: number; gid: number } {
 
 /** As root the server runs as `nobody`, where that user may enter the checkout; an ordinary user's run is the test itself. */
 function mayRead(): boolean {
-  if (process.getuid?.() !== 0) return false;
-  let at = __dirname;
-  for (;;) {
-    if ((statSync(at).mode & 0o001) === 0) return false;
-    if (at === join(at, '..')) return true;
-    at = join(at, '..');
-  }
+  return process.getuid?.() === 0 && isOpen(__dirname) && isOpen(dirname(process.execPath));
+}
+
+function isOpen(folder: string): boolean {
+  if ((statSync(folder).mode & 0o001) === 0) return false;
+  return folder === dirname(folder) || isOpen(dirname(folder));
 }
