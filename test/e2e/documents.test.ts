@@ -103,7 +103,8 @@ test('production shows the SDL, which every client needs, and neither explorers 
       headers: { 'content-type': 'application/json' },
       body: '{"query":"{ __schema { types { name } } }"}',
     });
-    expect(((await answer.json()) as any).errors[0].extensions.code).toBe('VALIDATION_ERROR');
+    const refusal = (await answer.json()) as { errors: { extensions: { code: string } }[] };
+    expect(refusal.errors[0]!.extensions.code).toBe('VALIDATION_ERROR');
   } finally {
     await server.dispose();
   }
