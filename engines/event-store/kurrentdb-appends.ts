@@ -3,7 +3,8 @@ import type { Logger } from '../log/port';
 import { InvalidEvent } from './checks';
 import { type Claim, isClaim, type PlannedAppend } from './kurrentdb-claims';
 import { formatPosition, toEvent } from './kurrentdb-events';
-import { isPassing, isRefusedContent, type KurrentLink, reason } from './kurrentdb-link';
+import { isPassing, isRefusedContent, reason } from './kurrentdb-errors';
+import type { KurrentLink } from './kurrentdb-link';
 import { RevisionConflict, type AppendResult, type Expected, type Position } from './port';
 
 export interface KurrentAppendsOptions {

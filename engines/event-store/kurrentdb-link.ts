@@ -1,4 +1,5 @@
-import { KurrentDBClient, ErrorType, isCommandError } from '@kurrent/kurrentdb-client';
+import { KurrentDBClient } from '@kurrent/kurrentdb-client';
+import { leaderOf, type NodeAddress } from './kurrentdb-errors';
 
 /** The oldest server with appends over several streams; no release under the name EventStoreDB has them. */
 export const NEEDED_VERSION = '25.1';
@@ -19,6 +20,8 @@ export class KurrentLink {
   private readonly holds = new Map<KurrentDBClient, number>();
   private closed = false;
   private readonly url: string;
+  /** Where the next client goes instead of looking for a node: one that does not lead has named it. */
+  private leader: NodeAddress | undefined;
   /** `host:port,…` for messages: the credentials stay out of them. */
   readonly hosts: string;
 
@@ -40,7 +43,7 @@ export class KurrentLink {
   }
 
   private connect(): KurrentDBClient {
-    const client = KurrentDBClient.connectionString(this.url);
+    const client = KurrentDBClient.connectionString(this.leader ? atNode(this.url, this.leader) : this.url);
     // The half of the client that reads sends a password as it stands in the URL, %40 and all; told like this, both halves send the same.
     const [, username, password] = /^[^:]+:\/\/([^:@/]+):([^@]*)@/.exec(this.url) ?? [];
     if (username !== undefined && password !== undefined) {
@@ -56,10 +59,15 @@ export class KurrentLink {
     return { version: serverVersion, appends: supports(APPEND_SESSION) };
   }
 
-  /** This client failed: the next one asked for is new, unless another caller has replaced it already. */
+  /**
+   * This client failed: the next one asked for is new, unless another caller has replaced it already. When a node named the leader it goes
+   * there with all its parts (each of the client's halves keeps a connection of its own); after any other failure, or when the leader named
+   * is the node that was asked, it begins with the connection string again.
+   */
   renew(failed: KurrentDBClient, error: unknown): void {
-    // A node that is not the leader has named the leader, and the client goes there by itself.
-    if (this.current !== failed || typeOf(error) === ErrorType.NOT_LEADER) return;
+    if (this.current !== failed) return;
+    const named = leaderOf(error);
+    this.leader = named?.address === this.leader?.address && named?.port === this.leader?.port ? undefined : named;
     this.current = undefined;
     if (!this.holds.has(failed)) void dispose(failed);
   }
@@ -104,6 +112,11 @@ function withDeadline(url: string): string {
   return `${url}${url.includes('?') ? '&' : '?'}defaultDeadline=5000`;
 }
 
+/** The same connection string with one node in place of its hosts. */
+function atNode(url: string, { address, port }: NodeAddress): string {
+  return url.replace(/^([^:+]+)(?:\+discover)?:\/\/([^@/]*@)?[^/?]+/, `$1://$2${address}:${port}`);
+}
+
 async function dispose(client: KurrentDBClient): Promise<void> {
   try {
     await client.dispose();
@@ -115,39 +128,3 @@ async function dispose(client: KurrentDBClient): Promise<void> {
 }
 
 const clean = (message: string, url: string): string => message.split(url).join('…').split('\n')[0]!;
-
-const LASTING: readonly string[] = [
-  ErrorType.ACCESS_DENIED,
-  ErrorType.UNSUPPORTED,
-  ErrorType.INVALID_ARGUMENT,
-  ErrorType.STREAM_DELETED,
-  ErrorType.STREAM_TOMBSTONED,
-  ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
-  ErrorType.APPEND_RECORD_SIZE_EXCEEDED,
-  ErrorType.TRANSACTION_MAX_SIZE_EXCEEDED,
-  ErrorType.WRONG_EXPECTED_VERSION,
-];
-/** gRPC: INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED. */
-const LASTING_CODES: readonly unknown[] = [3, 7, 12, 16];
-
-const typeOf = (error: unknown): string | undefined =>
-  error instanceof Error && isCommandError(error) ? error.type : undefined;
-const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
-
-/** Whether an error of the client may be gone on another try: everything but a refusal by the server. */
-export function isPassing(error: unknown): boolean {
-  // The client's own failures (no node found, a broken stream) are plain errors; a programming error is not worth a retry.
-  if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
-  const type = typeOf(error);
-  return !(type !== undefined && LASTING.includes(type)) && !LASTING_CODES.includes(codeOf(error));
-}
-
-export const isRefusedLogin = (error: unknown): boolean =>
-  typeOf(error) === ErrorType.ACCESS_DENIED || codeOf(error) === 7 || codeOf(error) === 16;
-
-/** The server refuses what was sent, for its size or its form. */
-export const isRefusedContent = (error: unknown): boolean =>
-  codeOf(error) === 3 || /size-exceeded/.test(typeOf(error) ?? '');
-
-/** An error's first line, without the stack of its transport. */
-export const reason = (error: unknown): string => String((error as Error).message ?? error).split('\n')[0]!;

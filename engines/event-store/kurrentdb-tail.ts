@@ -1,7 +1,9 @@
 import { eventTypeFilter, type AllStreamSubscription, type KurrentDBClient } from '@kurrent/kurrentdb-client';
 import type { Logger } from '../log/port';
 import { formatPosition, fromPosition, toEvent, typesPattern } from './kurrentdb-events';
-import { type KurrentLink, reason } from './kurrentdb-link';
+import { reason } from './kurrentdb-errors';
+import type { KurrentLink } from './kurrentdb-link';
+import { watchForStall } from './kurrentdb-stall';
 import type { EventBatch, EventFilter, Position, StoredEvent, SubscribeOptions, Subscription } from './port';
 
 export interface KurrentTailOptions {
@@ -11,6 +13,10 @@ export interface KurrentTailOptions {
   batch_size: number;
   /** Everything that is there already, in pages. */
   readAll(after: Position | null, filter: EventFilter, batch_size: number): AsyncIterable<EventBatch>;
+  /** The newest event of the node that leads. */
+  head(): Promise<Position | null>;
+  /** See {@link watchForStall}. */
+  stalled_after_ms: number;
   onBatch(batch: EventBatch): Promise<void>;
 }
 
@@ -82,17 +88,25 @@ export class KurrentTail implements Subscription {
 
   /** Follows the log until the tail is stopped. @throws what broke the subscription, or that it ended */
   private async live(client: KurrentDBClient): Promise<void> {
-    const feed = new LiveFeed(this.options.link, client, this.after, this.filter, this.options.batch_size * 2);
+    const { link, batch_size, head, stalled_after_ms } = this.options;
+    const feed = new LiveFeed(link, client, this.after, this.filter, batch_size * 2);
     this.wake = () => feed.end();
+    const unwatch = watchForStall({
+      every_ms: stalled_after_ms,
+      arrived: () => feed.arrivedAt(),
+      head,
+      fail: (error) => feed.fail(error),
+    });
     try {
       while (!this.stopped) {
-        const arrivals = await feed.take(this.options.batch_size);
+        const arrivals = await feed.take(batch_size);
         if (this.stopped) return;
         const events = arrivals.flatMap((arrival) => ('event' in arrival ? [arrival.event] : []));
         const last = arrivals[arrivals.length - 1]!;
         await this.deliver({ events, position: 'event' in last ? last.event.position : last.checkpoint });
       }
     } finally {
+      unwatch();
       this.wake = () => undefined;
       await feed.close();
     }
@@ -124,6 +138,7 @@ class LiveFeed {
   private readonly subscription: AllStreamSubscription;
   private failure: unknown;
   private ended = false;
+  private newest: Position | null;
   private arrived: () => void = () => undefined;
   private taken: () => void = () => undefined;
 
@@ -135,7 +150,10 @@ class LiveFeed {
     private readonly bound: number,
   ) {
     link.hold(client);
+    this.newest = after;
     this.subscription = client.subscribeToAll({
+      // A node that has less than the pages came from would begin before them.
+      requiresLeader: true,
       fromPosition: fromPosition(after),
       filter: eventTypeFilter({
         regex: typesPattern(filter),
@@ -162,6 +180,11 @@ class LiveFeed {
     return taken;
   }
 
+  /** Position of what arrived last; undefined while there is no room for more. */
+  arrivedAt(): Position | null | undefined {
+    return this.arrivals.length < this.bound ? this.newest : undefined;
+  }
+
   end(): void {
     this.ended = true;
     this.arrived();
@@ -177,10 +200,15 @@ class LiveFeed {
     this.link.release(this.client);
   }
 
-  private fail(error: unknown): void {
+  fail(error: unknown): void {
     this.failure ??= error;
     this.arrived();
     this.taken();
+  }
+
+  private push(arrival: Arrival): void {
+    this.arrivals.push(arrival);
+    this.newest = 'event' in arrival ? arrival.event.position : arrival.checkpoint;
   }
 
   /** What the client has read goes into the line, as far as there is room. */
@@ -190,7 +218,7 @@ class LiveFeed {
         const resolved = this.subscription.read() as Parameters<typeof toEvent>[0] | null;
         if (resolved === null) break;
         const event = toEvent(resolved);
-        if (event) this.arrivals.push({ event });
+        if (event) this.push({ event });
       }
     } catch (error) {
       this.fail(error);
@@ -202,8 +230,8 @@ class LiveFeed {
   private async checkpoint(position: Position): Promise<void> {
     this.pull(Infinity);
     const last = this.arrivals[this.arrivals.length - 1];
-    if (last && 'checkpoint' in last) last.checkpoint = position;
-    else if (!(last && last.event.position === position)) this.arrivals.push({ checkpoint: position });
+    if (last && 'checkpoint' in last) last.checkpoint = this.newest = position;
+    else if (!(last && last.event.position === position)) this.push({ checkpoint: position });
     this.arrived();
     while (this.arrivals.length > this.bound && !this.ended && this.failure === undefined)
       await new Promise<void>((resolve) => (this.taken = resolve));

@@ -13,7 +13,8 @@ import { encodeAppend } from './checks';
 import { KurrentAppends } from './kurrentdb-appends';
 import { PlannedAppend } from './kurrentdb-claims';
 import { comparePositions, fromPosition, INSTALLATION_TYPE, toEvent, typesPattern } from './kurrentdb-events';
-import { isPassing, isRefusedLogin, KurrentLink, NEEDED_VERSION, reason } from './kurrentdb-link';
+import { isPassing, isRefusedLogin, reason } from './kurrentdb-errors';
+import { KurrentLink, NEEDED_VERSION } from './kurrentdb-link';
 import { KurrentTail } from './kurrentdb-tail';
 import type {
   AppendResult,
@@ -33,6 +34,8 @@ export interface KurrentEventStoreOptions {
   connect_for_ms?: number;
   /** How long an append whose fate is unknown is asked after and sent again, milliseconds. Default 20 000. */
   retry_for_ms?: number;
+  /** How long a live subscription may bring nothing before it is asked whether the leader is ahead of it, milliseconds. Default 10 000. */
+  stalled_after_ms?: number;
 }
 
 const INSTALLATION = 'lumio-installation';
@@ -155,6 +158,8 @@ class KurrentEventStore implements EventStore {
       subscribe,
       batch_size: subscribe.batch_size ?? DEFAULT_BATCH,
       readAll: (after, filter, size) => this.readAll(after, filter, size),
+      head: () => this.head(),
+      stalled_after_ms: this.options.stalled_after_ms ?? 10_000,
       onBatch,
     });
     this.tails.add(tail);
@@ -166,7 +171,8 @@ class KurrentEventStore implements EventStore {
   async head(): Promise<Position | null> {
     return this.again(async () => {
       const filter = eventTypeFilter({ regex: typesPattern({}) });
-      const newest = this.link.client().readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1, filter });
+      const read = { direction: BACKWARDS, fromPosition: END, maxCount: 1, filter, requiresLeader: true } as const;
+      const newest = this.link.client().readAll(read);
       for await (const resolved of newest) return toEvent(resolved)?.position ?? null;
       return null;
     });
@@ -198,12 +204,16 @@ class KurrentEventStore implements EventStore {
     return page;
   }
 
-  /** The next matching events up to `head`; reads are inclusive, so one more is asked for than wanted. */
+  /**
+   * The next matching events up to `head`; reads are inclusive, so one more is asked for than wanted. Only the leader is sure to have
+   * everything up to a head that the leader told: on another node a short page would pass for the end.
+   */
   private async page(after: Position | null, head: Position, filter: EventFilter, size: number): Promise<EventBatch> {
     const events: StoredEvent[] = [];
     const options = {
       fromPosition: fromPosition(after),
       maxCount: size + 1,
+      requiresLeader: true,
       filter: eventTypeFilter({ regex: typesPattern(filter) }),
     };
     for await (const resolved of this.link.client().readAll(options)) {

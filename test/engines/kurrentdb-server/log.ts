@@ -130,3 +130,39 @@ export class ServerLog extends EventEmitter<{ record: [LogRecord] }> {
     return found('idempotent', expected + 1, expected + events.length);
   }
 }
+
+/** What one node shows of the log: everything, or what it had when its replication stopped. */
+export class NodeLog extends EventEmitter<{ record: [LogRecord] }> {
+  private held_at: number | undefined;
+
+  constructor(private readonly log: ServerLog) {
+    super();
+    this.setMaxListeners(0);
+    log.on('record', (record) => {
+      if (this.held_at === undefined) this.emit('record', record);
+    });
+  }
+
+  get records(): readonly LogRecord[] {
+    return this.log.records.slice(0, this.held_at);
+  }
+
+  stream(name: string): readonly LogRecord[] {
+    const records = this.log.stream(name);
+    if (this.held_at === undefined) return records;
+    const newest = this.records[this.held_at - 1]!.position;
+    return records.filter(({ position }) => position <= newest);
+  }
+
+  /** From now on nothing new arrives here. */
+  hold(): void {
+    this.held_at ??= this.log.records.length;
+  }
+
+  /** What was missed arrives, and what comes. */
+  release(): void {
+    const missed = this.log.records.slice(this.held_at ?? Infinity);
+    this.held_at = undefined;
+    for (const record of missed) this.emit('record', record);
+  }
+}

@@ -1,10 +1,11 @@
-import { KurrentServer } from './server';
+import { KurrentCluster } from './cluster';
 
-/** The test server as a process of its own: prints its connection string, and keeps its log until it is ended. */
+/** Two test nodes as a process of its own: prints their connection string, keeps their log until it is ended; SIGUSR2 moves the lead. */
 async function main(): Promise<void> {
-  const server = await KurrentServer.start();
-  process.once('SIGTERM', () => void server.stop());
-  process.stdout.write(`${server.url()}\n`);
+  const cluster = await KurrentCluster.start(2);
+  process.on('SIGUSR2', () => cluster.elect(1 - cluster.nodes.indexOf(cluster.leader!)));
+  process.once('SIGTERM', () => void cluster.stop());
+  process.stdout.write(`${cluster.url()}\n`);
 }
 
 void main();

@@ -4,6 +4,7 @@ import { Timestamp } from 'google-protobuf/google/protobuf/timestamp_pb';
 import { StreamIdentifier, UUID } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/shared_pb';
 import { Status } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/status_pb';
 import { ReadResp, type ReadReq } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_pb';
+import { NotLeaderNodeErrorDetails } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/errors_pb';
 import {
   AppendTransactionSizeExceededErrorDetails,
   StreamRevisionConflictErrorDetails,
@@ -37,6 +38,42 @@ function detailed(code: status, message: string, type: string, details: Uint8Arr
   trailers.set('grpc-status-details-bin', Buffer.concat(parts));
   return refusal(code, message, trailers);
 }
+
+/** A node's place in its cluster, as others reach it. */
+export interface NodeAddress {
+  id: string;
+  host: string;
+  port: number;
+}
+
+/** The first protocol's answer of a node that is asked for what only the leader does. */
+export function notLeader({ host, port }: NodeAddress): ServiceError {
+  const trailers = new Metadata();
+  trailers.set('exception', 'not-leader');
+  trailers.set('leader-endpoint-host', host);
+  trailers.set('leader-endpoint-port', String(port));
+  return refusal(status.NOT_FOUND, 'Leader info available', trailers);
+}
+
+/** The second protocol's. */
+export function notLeaderNode({ id, host, port }: NodeAddress): ServiceError {
+  const leader = new NotLeaderNodeErrorDetails.NodeInfo();
+  leader.setHost(host);
+  leader.setPort(port);
+  leader.setNodeId(id);
+  const details = new NotLeaderNodeErrorDetails();
+  details.setCurrentLeader(leader);
+  const message = `The server is not the leader node and cannot handle the request. Please retry your request against the leader node directly at ${host}:${port}`;
+  return detailed(
+    status.FAILED_PRECONDITION,
+    message,
+    'kurrent.rpc.NotLeaderNodeErrorDetails',
+    details.serializeBinary(),
+  );
+}
+
+/** What a node answers while the cluster has no leader. */
+export const notReady = (): ServiceError => refusal(status.UNAVAILABLE, 'Server Is Not Ready');
 
 export function revisionConflict(stream: string, expected: number, actual: number): ServiceError {
   const details = new StreamRevisionConflictErrorDetails();

@@ -1,14 +1,14 @@
 import { status, type ServerWritableStream } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import { ReadReq, ReadResp } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_pb';
-import type { LogRecord, ServerLog } from './log';
+import type { LogRecord, NodeLog } from './log';
 import { refusal, toCaughtUp, toCheckpoint, toReadEvent } from './messages';
 
 type ReadCall = ServerWritableStream<ReadReq, ReadResp>;
 type Options = ReadReq.Options;
 
 /** The first protocol's Read: a stream or $all, forwards or backwards, filtered or not, once or as a subscription to $all. */
-export function read(log: ServerLog, call: ReadCall): void {
+export function read(log: NodeLog, call: ReadCall): void {
   const options = call.request.getOptions()!;
   if (options.hasSubscription()) return subscribe(log, call, options);
   const records = options.hasStream() ? streamRecords(log, call, options) : allRecords(log, options);
@@ -26,7 +26,7 @@ export function read(log: ServerLog, call: ReadCall): void {
 }
 
 /** In log order, cut at the revision asked for; undefined when the stream does not exist, which was answered then. */
-function streamRecords(log: ServerLog, call: ReadCall, options: Options): readonly LogRecord[] | undefined {
+function streamRecords(log: NodeLog, call: ReadCall, options: Options): readonly LogRecord[] | undefined {
   const stream = options.getStream()!;
   const identifier = stream.getStreamIdentifier()!;
   const records = log.stream(Buffer.from(identifier.getStreamName_asU8()).toString());
@@ -46,7 +46,7 @@ function streamRecords(log: ServerLog, call: ReadCall, options: Options): readon
 }
 
 /** Inclusive in the forward direction, exclusive in the other, as the server's pre- and post-positions are. */
-function allRecords(log: ServerLog, options: Options): readonly LogRecord[] {
+function allRecords(log: NodeLog, options: Options): readonly LogRecord[] {
   const all = options.getAll()!;
   const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
   if (!all.hasPosition()) return all.hasEnd() !== backwards ? [] : log.records;
@@ -55,7 +55,7 @@ function allRecords(log: ServerLog, options: Options): readonly LogRecord[] {
 }
 
 /** From a position (exclusive) on, then live; a checkpoint after every so many events looked at, and one on the way from past to present. */
-function subscribe(log: ServerLog, call: ReadCall, options: Options): void {
+function subscribe(log: NodeLog, call: ReadCall, options: Options): void {
   if (!options.hasAll()) {
     call.emit('error', refusal(status.UNIMPLEMENTED, 'subscriptions to one stream are not served here'));
     return;

@@ -25,8 +25,18 @@ import {
   AppendSessionResponse,
   type AppendRequest,
 } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/streams_pb';
-import { ServerLog, type Write } from './log';
-import { refusal, revisionConflict, toUuid, toWrite, transactionTooLarge } from './messages';
+import { NodeLog, ServerLog, type Write } from './log';
+import {
+  notLeader,
+  notLeaderNode,
+  notReady,
+  refusal,
+  revisionConflict,
+  toUuid,
+  toWrite,
+  transactionTooLarge,
+  type NodeAddress,
+} from './messages';
 import { read } from './reads';
 import { Relay } from './relay';
 
@@ -38,6 +48,15 @@ export interface KurrentServerOptions {
   tls?: { key: string; cert: string };
   /** Bytes of one append session. Default 4 MiB. */
   max_append_size?: number;
+  /** The cluster that this server is a node of; alone it leads itself. */
+  cluster?: Cluster;
+}
+
+export interface Cluster {
+  log: ServerLog;
+  nodes: readonly KurrentServer[];
+  /** Undefined during an election. */
+  leader: KurrentServer | undefined;
 }
 
 /**
@@ -45,18 +64,26 @@ export interface KurrentServerOptions {
  * links can be cut at any moment.
  */
 export class KurrentServer {
-  readonly log = new ServerLog();
+  readonly log: ServerLog;
+  /** This node's copy of it. */
+  readonly copy: NodeLog;
+  private readonly id = randomUUID();
   /** `authorization` of the calls seen, by method. */
   readonly seen: { method: string; authorization: string | undefined }[] = [];
   private relay!: Relay;
   private lost_replies = 0;
-  /** Milliseconds before an append is looked at. */
+  /** Milliseconds before an append is looked at, whether its client still waits or not. */
   delay_ms = 0;
+  /** Milliseconds between storing an append and answering it. */
+  answer_delay_ms = 0;
 
   private constructor(
     private readonly grpc: Server,
     private readonly options: KurrentServerOptions,
-  ) {}
+  ) {
+    this.log = options.cluster?.log ?? new ServerLog();
+    this.copy = new NodeLog(this.log);
+  }
 
   static async start(options: KurrentServerOptions = {}): Promise<KurrentServer> {
     const grpc = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 });
@@ -73,6 +100,7 @@ export class KurrentServer {
     server.relay = new Relay('127.0.0.1', port);
     await server.relay.up();
     // A server's own events are always there.
+    if (server.log.records.length > 0) return server;
     const own = (stream: string, type: string): Write => ({
       stream,
       expected: -2,
@@ -86,6 +114,10 @@ export class KurrentServer {
   /** Connection string; `login` and parameters are added as given. */
   url({ login = '', scheme = 'kurrentdb', tls = this.options.tls !== undefined, extra = '' } = {}): string {
     return `${scheme}://${login}127.0.0.1:${this.relay.port}?tls=${tls}${extra}`;
+  }
+
+  get address(): NodeAddress {
+    return { id: this.id, host: '127.0.0.1', port: this.relay.port };
   }
 
   /** Breaks every connection at once; new ones are taken. */
@@ -126,9 +158,9 @@ export class KurrentServer {
   private serve(): void {
     this.grpc.addService(StreamsService, {
       read: (call: Parameters<typeof read>[1]) => {
-        const error = this.gate('read', call.metadata);
+        const error = this.gate('read', call.metadata) ?? this.gateOfLeader(call.metadata);
         if (error) call.emit('error', error);
-        else read(this.log, call);
+        else read(this.copy, call);
       },
     });
     this.grpc.addService(ServerFeaturesService, {
@@ -141,7 +173,7 @@ export class KurrentServer {
     this.grpc.addService(GossipService, {
       read: (call: { metadata: Metadata }, answer: sendUnaryData<ClusterInfo>) => {
         this.gate('gossip', call.metadata);
-        answer(null, this.cluster());
+        answer(null, this.gossip());
       },
     });
     if (!this.appends) return;
@@ -154,12 +186,10 @@ export class KurrentServer {
         call.on('data', (request: AppendRequest) => requests.push(request));
         call.on('error', () => undefined);
         call.on('end', () => {
+          const work = () => this.append(call.metadata, requests, answer);
+          if (this.delay_ms > 0) return void setTimeout(work, this.delay_ms);
           // A link that breaks in the middle of a session ends it as well; only what the client completed is an append.
-          const work = () => {
-            if (!call.cancelled) this.append(call.metadata, requests, answer);
-          };
-          if (this.delay_ms > 0) setTimeout(work, this.delay_ms);
-          else setImmediate(work);
+          setImmediate(() => void (call.cancelled || work()));
         });
       },
     });
@@ -175,10 +205,26 @@ export class KurrentServer {
     return authorization === wanted ? undefined : refusal(status.UNAUTHENTICATED, 'Unauthenticated');
   }
 
+  /** Whether a read that wants the leader may go on here. */
+  private gateOfLeader(metadata: Metadata) {
+    if (metadata.get('requires-leader')[0]?.toString() !== 'true' || this.leads) return undefined;
+    const { leader } = this.options.cluster!;
+    return leader ? notLeader(leader.address) : notReady();
+  }
+
+  private get leads(): boolean {
+    const { cluster } = this.options;
+    return !cluster || cluster.leader === this;
+  }
+
   private append(metadata: Metadata, requests: AppendRequest[], answer: sendUnaryData<AppendSessionResponse>): void {
     try {
       const error = this.gate('appendSession', metadata);
       if (error) throw error;
+      if (!this.leads) {
+        const { leader } = this.options.cluster!;
+        throw leader ? notLeaderNode(leader.address) : notReady();
+      }
       const writes = requests.map(toWrite);
       if (writes.length === 0) throw refusal(status.FAILED_PRECONDITION, 'Append session has no requests.');
       const names = new Set(writes.map(({ stream }) => stream.toLowerCase()));
@@ -209,7 +255,8 @@ export class KurrentServer {
         response.addOutput(output);
       });
       response.setPosition(String(outcome.position));
-      answer(null, response);
+      if (this.answer_delay_ms > 0) setTimeout(() => answer(null, response), this.answer_delay_ms);
+      else answer(null, response);
     } catch (error) {
       answer(error as Parameters<typeof answer>[0]);
     }
@@ -229,18 +276,22 @@ export class KurrentServer {
     return methods;
   }
 
-  private cluster(): ClusterInfo {
-    const member = new MemberInfo();
-    member.setInstanceId(toUuid('2b6c1f00-0000-4000-8000-000000000001', true));
-    member.setTimeStamp(String(BigInt(Date.now()) * 10_000n));
-    member.setState(MemberInfo.VNodeState.LEADER);
-    member.setIsAlive(true);
-    const end_point = new EndPoint();
-    end_point.setAddress('127.0.0.1');
-    end_point.setPort(this.relay.port);
-    member.setHttpEndPoint(end_point);
-    const cluster = new ClusterInfo();
-    cluster.addMembers(member);
-    return cluster;
+  private gossip(): ClusterInfo {
+    const { nodes, leader } = this.options.cluster ?? { nodes: [this], leader: this };
+    const { LEADER, FOLLOWER, UNKNOWN } = MemberInfo.VNodeState;
+    const info = new ClusterInfo();
+    for (const node of nodes) {
+      const member = new MemberInfo();
+      member.setInstanceId(toUuid(node.id, true));
+      member.setTimeStamp(String(BigInt(Date.now()) * 10_000n));
+      member.setState(node === leader ? LEADER : leader ? FOLLOWER : UNKNOWN);
+      member.setIsAlive(node.relay.listening);
+      const end_point = new EndPoint();
+      end_point.setAddress(node.address.host);
+      end_point.setPort(node.address.port);
+      member.setHttpEndPoint(end_point);
+      info.addMembers(member);
+    }
+    return info;
   }
 }

@@ -1,0 +1,61 @@
+import { ErrorType, isCommandError, NotLeaderError } from '@kurrent/kurrentdb-client';
+import { Status } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/status_pb';
+import { NotLeaderNodeErrorDetails } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/errors_pb';
+
+export interface NodeAddress {
+  address: string;
+  port: number;
+}
+
+const LASTING: readonly string[] = [
+  ErrorType.ACCESS_DENIED,
+  ErrorType.UNSUPPORTED,
+  ErrorType.INVALID_ARGUMENT,
+  ErrorType.STREAM_DELETED,
+  ErrorType.STREAM_TOMBSTONED,
+  ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
+  ErrorType.APPEND_RECORD_SIZE_EXCEEDED,
+  ErrorType.TRANSACTION_MAX_SIZE_EXCEEDED,
+  ErrorType.WRONG_EXPECTED_VERSION,
+];
+/** gRPC: INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED. */
+const LASTING_CODES: readonly unknown[] = [3, 7, 12, 16];
+
+const typeOf = (error: unknown): string | undefined =>
+  error instanceof Error && isCommandError(error) ? error.type : undefined;
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
+
+/** Whether an error of the client may be gone on another try: everything but a refusal by the server. */
+export function isPassing(error: unknown): boolean {
+  // The client's own failures (no node found, a broken stream) are plain errors; a programming error is not worth a retry.
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
+  const type = typeOf(error);
+  return !(type !== undefined && LASTING.includes(type)) && !LASTING_CODES.includes(codeOf(error));
+}
+
+export const isRefusedLogin = (error: unknown): boolean =>
+  typeOf(error) === ErrorType.ACCESS_DENIED || codeOf(error) === 7 || codeOf(error) === 16;
+
+/** The server refuses what was sent, for its size or its form. */
+export const isRefusedContent = (error: unknown): boolean =>
+  codeOf(error) === 3 || /size-exceeded/.test(typeOf(error) ?? '');
+
+/** An error's first line, without the stack of its transport. */
+export const reason = (error: unknown): string => String((error as Error).message ?? error).split('\n')[0]!;
+
+/**
+ * The leader that a node named when it refused to do what only the leader does; undefined for every other error. The client knows the answer
+ * of the first streams protocol; that of the second, which appends get, it takes for an unknown error.
+ */
+export function leaderOf(error: unknown): NodeAddress | undefined {
+  if (error instanceof NotLeaderError) return error.leader;
+  if (!(error instanceof Error) || !isCommandError(error)) return undefined;
+  const metadata = error._raw?.metadata;
+  if (typeof metadata?.get !== 'function') return undefined;
+  const [packed] = metadata.get('grpc-status-details-bin');
+  if (!(packed instanceof Uint8Array)) return undefined;
+  const details = Status.deserializeBinary(packed).getDetails();
+  if (!details?.getTypeUrl().endsWith('.NotLeaderNodeErrorDetails')) return undefined;
+  const leader = NotLeaderNodeErrorDetails.deserializeBinary(details.getValue_asU8()).getCurrentLeader();
+  return leader && { address: leader.getHost(), port: leader.getPort() };
+}
