@@ -23,9 +23,11 @@ export interface RestRoute {
   envelope: Envelope;
   /** Members renamed or reshaped between the REST input and the operation's, where the spec gives the protocols different shapes. */
   mapInput?: (input: Record<string, unknown>) => Record<string, unknown>;
+  /** How REST shows one output, where the spec gives the protocols different shapes. Not for collections. */
+  answer?: { schema: z.ZodType; of(output: unknown): unknown };
 }
 
-type RouteOptions = Partial<Pick<RestRoute, 'status' | 'envelope' | 'mapInput'>>;
+type RouteOptions = Partial<Pick<RestRoute, 'status' | 'envelope' | 'mapInput' | 'answer'>>;
 const route =
   (method: RestRoute['method'], defaults: { status: number; envelope: Envelope }) =>
   (path: string, options: RouteOptions = {}): RestRoute => ({ method, path, ...defaults, ...options });

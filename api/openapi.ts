@@ -198,7 +198,7 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
 
 function success(operation: Operation, rest: RestRoute, components: Record<string, Json>): Json {
   if (rest.envelope === 'empty') return { [rest.status]: { description: 'Done; no body.' } };
-  const one = jsonSchema(operation.output, 'output', components);
+  const one = jsonSchema(rest.answer?.schema ?? operation.output, 'output', components);
   const url: Json = { type: 'string' };
   const count: Json = { type: 'integer', minimum: 0 };
   const schema =

@@ -77,14 +77,16 @@ type Writer = (request: FastifyRequest, result: unknown) => string | null;
 
 function answerWriter(operation: Operation, rest: RestRoute, publicUrl: string | undefined): Writer {
   if (rest.envelope === 'empty') return () => null;
-  const serialise = compileSerialiser(operation.output, rest.envelope);
+  const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, rest.envelope);
+  const shown = (output: unknown) => (rest.answer ? rest.answer.of(output) : output);
   const origin = publicUrl?.replace(/\/+$/, '');
   const self = (request: FastifyRequest) =>
     (origin ?? `${request.protocol}://${request.host}`) + withoutToken(request.url);
-  if (rest.envelope === 'item') return (request, data) => serialise({ data, _links: { self: self(request) } });
+  if (rest.envelope === 'item')
+    return (request, output) => serialise({ data: shown(output), _links: { self: self(request) } });
   if (rest.envelope === 'collection')
     return (request, page) => serialise(collection(self(request), page as Page<unknown>));
-  return (_request, result) => serialise(result);
+  return (_request, output) => serialise(shown(output));
 }
 
 /** `prev` and `next` are left out at the ends. Source: spec doc2 §2.1. */

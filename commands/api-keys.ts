@@ -33,13 +33,24 @@ const CreateUserApiKeyResult = z
   .object({ key: z.string().describe('The full key; it is never shown again'), api_key: UserApiKey })
   .meta({ id: 'CreateUserApiKeyResult' });
 
+/** REST shows the key among the record's own members (spec doc2 §2.5). */
+const UserApiKeyCreated = z
+  .object({ key: CreateUserApiKeyResult.shape.key, ...UserApiKey.shape })
+  .meta({ id: 'UserApiKeyCreated' });
+
 const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteTokenResult' });
 
 /** Bound to the caller and the active account; the scope is a subset of what the caller holds now. Source: spec doc1 §5.4. */
 export const createUserApiKey = command({
   name: 'createUserApiKey',
   summary: 'Creates a personal API key and shows it once. Spec doc1 §5.4',
-  rest: post('/v1/api-keys', { status: 201 }),
+  rest: post('/v1/api-keys', {
+    status: 201,
+    answer: {
+      schema: UserApiKeyCreated,
+      of: ({ key, api_key }: z.output<typeof CreateUserApiKeyResult>) => ({ key, ...api_key }),
+    },
+  }),
   graphql: { argument: 'input' },
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:create')],
   input: CreateUserApiKeyInput,

@@ -106,12 +106,17 @@ describe('over HTTP', () => {
       expires_at: null,
     });
     expect(made.status).toBe(201);
-    const { key, api_key } = made.body.data;
+    // Spec doc2 §2.5: REST shows the key among the record's members.
+    const { key, ...api_key } = made.body.data;
     expect(key).toMatch(/^lm_usr_[0-9a-f]{64}$/);
-    expect(api_key).toMatchObject({
+    expect(api_key).toEqual({
+      id: expect.any(String),
+      user_id: server.credentials.user_id,
+      account_id: server.credentials.account_id,
       label: 'Bot',
       permissions: ['events:read'],
       key_prefix: key.slice(0, 9),
+      created_at: expect.any(String),
       expires_at: null,
       last_used_at: null,
     });
