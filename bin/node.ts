@@ -27,6 +27,7 @@ import { cacheCheck, databaseCheck, timeseriesCheck } from './health';
 import { OPERATIONS } from './operations';
 import { reportProcess } from './process-metrics';
 import { PROJECTIONS } from './projections';
+import { startRelays } from './relays';
 import { createServices } from './services';
 import { VERSION } from './version';
 import { createWorker, sweeps } from './worker';
@@ -104,6 +105,10 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await runtime?.start();
     stops.push(() => runtime?.stop());
 
+    if (has('projector')) {
+      const relays = startRelays(engines, log, metrics);
+      stops.push(() => relays.stop());
+    }
     if (has('projector') && settings.archive.enabled) {
       const archiver = createWorker({
         leases: engines.leases,

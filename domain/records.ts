@@ -8,6 +8,9 @@ export const TOPICS = {
 } as const;
 export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
 
+/** The topic that relays what could not be applied of this one. Design §7. */
+export const deadLettersOf = (topic: string): string => `${topic}.dead-letters`;
+
 /** The record envelope, version 1: what every ingest topic carries. Field meanings are fixed; new fields get defaults (schema evolution). */
 export interface RecordEnvelope {
   /** UUIDv7, made when the record was received; becomes the row id in the event log. */

@@ -25,6 +25,8 @@ export interface Upcasters {
    * so that whoever applies it meets {@link assertReadable}. Never throws: a reader must not end by one event.
    */
   read<E extends Typed>(event: E): E;
+  /** Data without our marks, and the version that it is of, for readers outside. Of an event that this program cannot read: as it was stored. */
+  unmarked(event: Typed): { version: number; data: JsonObject };
 }
 
 const VERSION = '$v';
@@ -79,6 +81,10 @@ export function createUpcasters(list: readonly Upcaster[]): Upcasters {
       } catch (error) {
         return unreadable(`its upcaster failed: ${error instanceof Error ? error.message : String(error)}`);
       }
+    },
+    unmarked(event) {
+      const { [VERSION]: mark = current(event.type), [UNREADABLE]: _why, ...data } = event.data;
+      return { version: Number(mark), data };
     },
   };
 }

@@ -12,6 +12,7 @@ import { leases } from './0010-leases';
 import { outboxTrace } from './0011-outbox-trace';
 import { archive } from './0012-archive';
 import { streamSamples } from './0013-stream-samples';
+import { topicRelays } from './0014-topic-relays';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly Migration[] = [
   outboxTrace,
   archive,
   streamSamples,
+  topicRelays,
 ];

@@ -6,6 +6,7 @@ import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import { encodeSegment, SEGMENT_CONTENT_TYPE } from './archive-format';
 import { readSegment, type Segment } from './archive-reader';
+import { DOMAIN_EVENTS } from './checkpoints';
 import type { Projection } from './projection';
 
 export interface ArchiverDeps {
@@ -175,6 +176,8 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
 
   /** How far the topic may be trimmed: archived, and applied by every projection that reads it, of this program or of another. */
   async function trimmable(topic: string, partition: number): Promise<number> {
+    // Its projections read the event store, and their checkpoints are places there.
+    if (topic === DOMAIN_EVENTS) return archivedUpTo(topic, partition);
     const rows = await db.query<{ projection: string; engine: string; position: string }>(
       'select projection, engine, position from checkpoints where source = $1 and partition = $2',
       [topic, partition],

@@ -51,11 +51,14 @@ export class RebuildNeeded extends Error {
 export const isRecordProjection = (p: Projection): p is RecordProjection => p.from.kind === 'topic';
 export const isEventProjection = (p: Projection): p is EventProjection => p.from.kind === 'domain_events';
 
+/** What a checkpoint belongs to: a projection, or a relay. */
+export type Reader = Pick<Projection, 'name' | 'version' | 'from'>;
+
 /** What checkpoints and dead letters call the projection's source. */
-export const sourceOf = (p: Projection): string => (p.from.kind === 'topic' ? p.from.topic : DOMAIN_EVENTS);
+export const sourceOf = (p: Pick<Reader, 'from'>): string => (p.from.kind === 'topic' ? p.from.topic : DOMAIN_EVENTS);
 
 /** Checkpoints of the projection on its source, by partition. */
-export async function readCheckpoints(db: Queryable, p: Projection): Promise<Map<number, Checkpoint>> {
+export async function readCheckpoints(db: Queryable, p: Reader): Promise<Map<number, Checkpoint>> {
   const rows = await db.query<Checkpoint>(
     'select partition, engine, version, position from checkpoints where projection = $1 and source = $2',
     [p.name, sourceOf(p)],
@@ -65,7 +68,7 @@ export async function readCheckpoints(db: Queryable, p: Projection): Promise<Map
 }
 
 /** Holds the projection still until the transaction ends: its next batch waits at its fence. */
-export async function lockCheckpoints(tx: Queryable, p: Projection): Promise<Map<number, Checkpoint>> {
+export async function lockCheckpoints(tx: Queryable, p: Reader): Promise<Map<number, Checkpoint>> {
   const rows = await tx.query<Checkpoint>(
     `select partition, engine, version, position from checkpoints
      where projection = $1 and source = $2 order by partition for update`,
@@ -75,7 +78,7 @@ export async function lockCheckpoints(tx: Queryable, p: Projection): Promise<Map
 }
 
 /** @throws EngineMismatch when any of them belongs to another engine */
-export function checkEngine(p: Projection, checkpoints: Iterable<Checkpoint>, engine: string): void {
+export function checkEngine(p: Reader, checkpoints: Iterable<Checkpoint>, engine: string): void {
   for (const checkpoint of checkpoints) {
     if (checkpoint.engine !== engine) throw new EngineMismatch(p.name, sourceOf(p), checkpoint.engine, engine);
   }
@@ -87,7 +90,7 @@ export function checkEngine(p: Projection, checkpoints: Iterable<Checkpoint>, en
  */
 export async function openCheckpoints(
   db: Queryable,
-  p: Projection,
+  p: Reader,
   engine: string,
   partitions: readonly number[],
   first: string,
@@ -116,7 +119,7 @@ export async function openCheckpoints(
  */
 export async function moveCheckpoints(
   tx: Queryable,
-  p: Projection,
+  p: Reader,
   engine: string,
   moves: readonly Move[],
   idle_ms = 30_000,

@@ -121,6 +121,22 @@ test('archived and trimmed, records read as before across the seam, and a rebuil
   await runtime.stop();
 });
 
+test('the topic of domain events waits for no projection of them: those read the event store, and are at places of it', async () => {
+  await t.db.query(
+    `insert into checkpoints (projection, source, partition, engine, version, position)
+     values ('users', 'domain-events', 0, $1, 1, '')`,
+    [on.events.id],
+  );
+  const topic = TOPICS.domain_events;
+  await on.broker.publish(
+    topic,
+    Array.from({ length: 40 }, (_, n) => ({ key: `stream-${n}`, value: Buffer.from(`${n}`) })),
+  );
+  await archiver({ topics: [topic] }).run();
+  const left = [...(await on.broker.bounds(topic)).values()].map(({ earliest, next }) => next - earliest);
+  expect(left).toEqual([0, 0, 0, 0]);
+});
+
 test('records are trimmed and archived while a rebuild reads them', async () => {
   const runtime = runtimeOf(t.db, on, [eventLog]);
   await runtime.start();

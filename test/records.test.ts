@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Schema } from 'avsc';
 import { ERASED_RAW, type RecordEnvelope } from '../domain/records';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
 import { createRecordLog } from '../engines/records/log';
+import { DEAD_LETTER_V1, DOMAIN_EVENT_V1, RELAYED_SCHEMAS } from '../engines/records/relayed';
 import { createEnvelopeCodec, ENVELOPE_V1, SCHEMAS, type WrittenEnvelope } from '../engines/records/schemas';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
@@ -133,5 +136,18 @@ describe('record log', () => {
       expect.stringContaining('magic byte'),
       expect.stringContaining(`raw of record ${theirs.id} does not decrypt`),
     ]);
+  });
+});
+
+describe('relayed schemas', () => {
+  test('no id stands for two schemas', () => {
+    expect([...SCHEMAS.keys()].filter((id) => RELAYED_SCHEMAS.has(id))).toEqual([]);
+  });
+
+  test('docs/operating/topics.md shows them as they are', () => {
+    const text = readFileSync(join(__dirname, '../docs/operating/topics.md'), 'utf8');
+    const shown = [...text.matchAll(/```json\n([\s\S]*?)```/g)].map((match) => JSON.parse(match[1]!) as unknown);
+    const by_name = (key: string, value: unknown) => (key !== '' && value === DOMAIN_EVENT_V1 ? 'DomainEvent' : value);
+    expect(shown).toEqual([DOMAIN_EVENT_V1, JSON.parse(JSON.stringify(DEAD_LETTER_V1, by_name))]);
   });
 });

@@ -144,10 +144,13 @@ function outsideLogs(context: FullContext): OutsideLogs | undefined {
   };
   return {
     codec: RECORD_CODEC,
-    broker: inside(broker.id) ? undefined : { port: broker, topics: Object.values(TOPICS), read },
+    broker: inside(broker.id) ? undefined : { port: broker, topics: LOGS_OF_RECORD, read },
     events: inside(events.id) ? undefined : events,
   };
 }
+
+/** What is relayed from elsewhere is relayed again into a new log. */
+const LOGS_OF_RECORD = Object.values(TOPICS).filter((topic) => topic !== TOPICS.domain_events);
 
 /** The archive's own form. */
 export const RECORD_CODEC: RecordCodec = { encode: encodeSegment, decode: decodeSegment };

@@ -108,6 +108,13 @@ export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEM
   };
 }
 
+/** A body that stands alone, with its head. */
+export function frame(schema_id: number, body: Buffer): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES, MAGIC);
+  head.writeInt32BE(schema_id, 1);
+  return Buffer.concat([head, body]);
+}
+
 function finish(buffer: Buffer, end: number, schema_id: number): Buffer {
   buffer[0] = MAGIC;
   buffer.writeInt32BE(schema_id, 1);

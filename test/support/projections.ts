@@ -10,6 +10,7 @@ import type { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Queryable } from '../../engines/postgres/port';
 import { createRecordLog } from '../../engines/records/log';
 import type { RecordLog } from '../../engines/records/port';
+import type { SubjectKeys } from '../../engines/subject-keys/port';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import type { Wakeups } from '../../engines/wakeups/port';
@@ -37,6 +38,7 @@ export interface Engines {
   records: RecordLog;
   events: EventStore;
   wakeups: Wakeups;
+  subject_keys: SubjectKeys;
   close(): Promise<void>;
 }
 
@@ -45,7 +47,8 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
   const wakeups = createLocalWakeups();
   const broker = createPostgresBroker({ pool: db.pool, wakeups });
   const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
-  const records = createRecordLog({ broker, subject_keys: createSubjectKeys({ db, master_keys }) });
+  const subject_keys = createSubjectKeys({ db, master_keys });
+  const records = createRecordLog({ broker, subject_keys });
   const events = await createPostgresEventStore({ pool: db.pool, wakeups, poll_ms: 200 });
   await broker.ensureTopics(Object.values(TOPICS), 4);
   return {
@@ -53,6 +56,7 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
     records,
     events,
     wakeups,
+    subject_keys,
     async close() {
       await broker.close();
       await events.close();

@@ -1,0 +1,22 @@
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import { createRelayCodec } from '../engines/records/relayed';
+import { deadLetterRelay } from '../projections/dead-letter-relay';
+import { domainEventRelay } from '../projections/domain-event-relay';
+import { createTopicRelays } from '../projections/topic-relay';
+import type { Engines } from './engines';
+
+/** The relays for outside consumers, of the role `projector`. Design §6, §7. */
+export function startRelays(engines: Engines, log: Logger, metrics: Metrics): { stop(): Promise<void> } {
+  const { projector_db: db, broker, events, leases, wakeups } = engines;
+  const codec = createRelayCodec();
+  return createTopicRelays({
+    db,
+    broker,
+    leases,
+    wakeups,
+    log,
+    metrics,
+    sources: [domainEventRelay({ db, events, broker_id: broker.id, codec }), deadLetterRelay({ db, broker, codec })],
+  });
+}
