@@ -33,6 +33,9 @@ const strings = z.preprocess(listOf, z.array(z.string()));
 export const ROLES = ['api', 'ingest', 'projector', 'realtime', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
+/** Where metrics are served when nobody chose a port. */
+export const METRICS_PORT = 7071;
+
 /**
  * Every setting of Lumio, with its default. A dotted key `webhooks.kick_secret` is `webhooks: {kick_secret}` in `lumio.config.json`
  * and `LUMIO_WEBHOOKS__KICK_SECRET` in the environment. Sources: design §9, spec/config.json.
@@ -106,7 +109,11 @@ export const SettingsSchema = z.strictObject({
   graphql: z.strictObject({ playground: flag.optional() }).prefault({}),
   docs: z.strictObject({ swagger_ui: flag.optional(), openapi_json: flag.optional() }).prefault({}),
   metrics: z
-    .strictObject({ host: z.string().default('127.0.0.1'), port: integer(0, 65535).default(7071) })
+    .strictObject({
+      host: z.string().default('127.0.0.1'),
+      /** Absent: {@link METRICS_PORT}, or any free one where that is taken or `port` is 0, since several servers may share a machine. */
+      port: integer(0, 65535).optional(),
+    })
     .prefault({}),
   webhooks: z
     .strictObject({

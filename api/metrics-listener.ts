@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { METRICS_PORT } from '../access/settings';
 
 export interface MetricsListener {
   url: string;
@@ -7,12 +8,13 @@ export interface MetricsListener {
 }
 
 /**
- * Serves `GET /metrics` (text exposition format 0.0.4) on a listener of its own, apart from the public origin. Port 0 is any free one.
- * Source: spec doc2 §4.2, Health and metrics.
+ * Serves `GET /metrics` (text exposition format 0.0.4) on a listener of its own, apart from the public origin. Port 0 is any free one; without a port
+ * it is {@link METRICS_PORT}, or any free one where another process has that. Source: spec doc2 §4.2, Health and metrics.
+ * @throws Error `EADDRINUSE` when another process has the port that was asked for
  */
 export async function listenMetrics(options: {
   host: string;
-  port: number;
+  port?: number | undefined;
   render(): Promise<string>;
 }): Promise<MetricsListener> {
   const server = createServer((request, response) => {
@@ -32,9 +34,17 @@ export async function listenMetrics(options: {
           .end('metrics could not be collected\n'),
     );
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
+  const listen = (asked: number) =>
+    new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(asked, options.host, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  await listen(options.port ?? METRICS_PORT).catch((error: NodeJS.ErrnoException) => {
+    if (options.port !== undefined || error.code !== 'EADDRINUSE') throw error;
+    return listen(0);
   });
   const { port } = server.address() as AddressInfo;
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;

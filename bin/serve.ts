@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import { METRICS_PORT, type Settings } from '../access/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from './demo-data';
@@ -52,6 +52,9 @@ export async function serve(): Promise<Running> {
       await node.stop();
       folder.release();
     };
+    if (settings.metrics.port === undefined && !node.metrics_url.endsWith(`:${METRICS_PORT}/metrics`)) {
+      log.warn({ metrics_url: node.metrics_url }, `port ${METRICS_PORT} is taken: metrics are served on another`);
+    }
     if (settings.env === 'development') {
       const demo = await ensureDemoData(node.services);
       const credentials = await keepDevCredentials({ ...node, log, demo });

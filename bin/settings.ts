@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
-import { type Settings, SettingsSchema } from '../access/settings';
+import { METRICS_PORT, type Settings, SettingsSchema } from '../access/settings';
 
 /** The settings are wrong; the message is the one line that the person who starts Lumio reads. */
 export class SettingsError extends Error {}
@@ -36,7 +36,14 @@ export function loadSettings(options: LoadOptions): Settings {
   const parsed = SettingsSchema.safeParse(merge(defaults, { ...given, data_dir }));
   if (!parsed.success) throw new SettingsError(explain(parsed.error.issues[0]!));
   contradictions(parsed.data);
-  return parsed.data;
+  return besideOthers(parsed.data);
+}
+
+/** Who leaves the port to the machine, or gives the metrics' usual one to the service, leaves that of the metrics to the machine too. */
+function besideOthers(settings: Settings): Settings {
+  const { port, metrics } = settings;
+  if (metrics.port !== undefined || (port !== 0 && port !== METRICS_PORT)) return settings;
+  return { ...settings, metrics: { ...metrics, port: 0 } };
 }
 
 const DEVELOPMENT: Tree = { graphql: { playground: true }, docs: { swagger_ui: true, openapi_json: true } };

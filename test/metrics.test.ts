@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { listenMetrics } from '../api/metrics-listener';
 import { documentedSeries, queryableNames, servedSeries } from './support/metrics';
 import { Client } from './support/realtime';
 import { startServer, type TestServer } from './support/server';
@@ -146,4 +147,12 @@ describe('metrics', () => {
     const explained = [...guide.matchAll(/^### (Lumio\w+)/gm)].map((match) => match[1]!);
     expect(explained.filter((name) => !alerts.includes(name))).toEqual([]);
   });
+});
+
+test('servers beside each other need no port of their own for metrics', async () => {
+  const first = await listenMetrics({ host: '127.0.0.1', render: async () => 'one' });
+  const second = await listenMetrics({ host: '127.0.0.1', render: async () => 'two' });
+  expect(await (await fetch(second.url)).text()).toBe('two');
+  expect(first.url).not.toBe(second.url);
+  await Promise.all([first.close(), second.close()]);
 });

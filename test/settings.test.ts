@@ -38,6 +38,15 @@ describe('settings', () => {
     });
   });
 
+  test.each([
+    [{}, undefined],
+    [{ LUMIO_PORT: '0' }, 0],
+    [{ LUMIO_PORT: '7071' }, 0],
+    [{ LUMIO_PORT: '0', LUMIO_METRICS__PORT: '9100' }, 9100],
+  ])('%j leaves the metrics on port %p', (env, port) => {
+    expect(load(env as Record<string, string>).metrics.port).toBe(port);
+  });
+
   test('production turns explorer and documents off', () => {
     const settings = load({ LUMIO_ENV: 'production' });
     expect(settings.graphql.playground).toBeUndefined();
