@@ -44,6 +44,11 @@ export async function registerWebhooks(
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
       done(null, body),
     );
+    // What a body is said to be decides nothing, so a content type out of form refuses nothing either.
+    scope.addHook('onRequest', (request, _reply, done) => {
+      request.raw.headers['content-type'] = 'application/octet-stream';
+      done();
+    });
     for (const route of routes) {
       scope.route({
         method: route.method,

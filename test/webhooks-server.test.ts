@@ -35,6 +35,18 @@ test('a delivery that comes three times at once is three times 200 and one event
   expect(await mine()).toHaveLength(1);
 });
 
+test('a signed delivery is taken whatever its content type says', async () => {
+  const { connections, webhook_signing } = server.credentials;
+  const path = '/v1/webhooks/trovo';
+  for (const type of ['foo', 'text/plain; charset=latin1', ';', 'application/json, application/json']) {
+    const payload = { type: 'channel.subscribe', channel_id: connections.trovo.platform_channel_id, id: randomUUID() };
+    const body = Buffer.from(JSON.stringify(payload));
+    const signature = hmac('sha256', webhook_signing.trovo_secret, body, 'hex');
+    const answer = await post(path, body, { 'x-trovo-signature': signature, 'content-type': type });
+    expect([type, answer.status]).toEqual([type, 200]);
+  }
+});
+
 test('refusals carry the table’s codes, and oversized bodies are 413', async () => {
   const codeOf = async (answer: Response) => [answer.status, ((await answer.json()) as { error: unknown }).error];
   expect(await codeOf(await post('/v1/webhooks/kick', Buffer.from('{}'), {}))).toEqual([401, 'UNAUTHORIZED']);
