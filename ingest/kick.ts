@@ -64,7 +64,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
   const reading = readKick(type, body.value);
   if (reading === null) return webhook.skip('unmapped_type', type.slice(0, 100));
   if (typeof reading === 'string') return webhook.park('bad_payload', reading);
-  const channel_id = webhook.idText(webhook.member(body.value, 'broadcaster', 'user_id'));
+  const channel_id = channelOf(body.value);
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
   const sent_at = delivery.header('kick-event-message-timestamp');
   return webhook.ok({
@@ -77,6 +77,12 @@ export function normaliseKick(delivery: Delivery): Outcome {
     subject: webhook.subjectOf('kick', reading.person),
     raw: body.raw,
   });
+}
+
+/** Kick's events name the broadcaster; the shape of legacy deliveries is documented nowhere, so the plain names count too. */
+function channelOf(payload: unknown): string | null {
+  const paths = [['broadcaster', 'user_id'], ['broadcaster_user_id'], ['channel_id']];
+  return paths.reduce<string | null>((found, path) => found ?? webhook.idText(webhook.member(payload, ...path)), null);
 }
 
 /** The message id that Kick calls its idempotent key; for legacy deliveries without one, the chat message's own id or the content. */

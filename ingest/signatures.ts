@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, timingSafeEqual, verify, type KeyObject } from 'node:crypto';
-import { parseTime } from './times';
+import { readTime } from './times';
 
 /**
  * Checks of vendors' signatures, all over the raw bytes: a re-serialised body is another body.
@@ -85,8 +85,8 @@ export function rsaMatches(keys: readonly KeyObject[], signed: Buffer, presented
   return signature !== null && keys.some((key) => verify('sha256', signed, key, signature));
 }
 
-/** True when the RFC 3339 `timestamp` lies within {@link TOLERANCE_MS} of `now` (Unix milliseconds). */
+/** True when `timestamp`, RFC 3339 or Unix time, lies within {@link TOLERANCE_MS} of `now` (Unix milliseconds). */
 export function isFresh(timestamp: string, now: number): boolean {
-  const time = parseTime(timestamp);
+  const time = readTime(timestamp.trim());
   return time !== null && Math.abs(now - time) <= TOLERANCE_MS;
 }

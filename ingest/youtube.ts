@@ -82,7 +82,9 @@ export function normaliseYoutube(delivery: Delivery): Outcome {
 }
 
 /** The feed, or the lone entry in its place; null when it is not well-formed, declares a document type, or is something else. */
-function readFeed(text: string): Record<string, unknown> | null {
+function readFeed(received: string): Record<string, unknown> | null {
+  // blanks before the XML declaration are common, and strictly not XML
+  const text = received.trimStart();
   // a document type can define entities; nothing that is legitimate here carries one
   if (/<!DOCTYPE/i.test(withoutCdata(text))) return null;
   if (XMLValidator.validate(text) !== true) return null;

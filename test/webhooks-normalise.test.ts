@@ -136,6 +136,15 @@ describe('kick', () => {
     expect(one(outcome)).toMatchObject({ type: 'kick:stream_offline', occurred_at: '2026-11-20T22:00:00.123Z' });
   });
 
+  test.each(['broadcaster_user_id', 'channel_id'])('a legacy delivery may name the channel %s', (name) => {
+    const body = JSON.stringify({ event: 'channel.followed', [name]: 123456789, follower: { user_id: 5 } });
+    expect(one(normaliseKick(delivery(body)))).toMatchObject({
+      type: 'kick:follower',
+      owner: { kind: 'channel', platform: 'kick', channel_id: '123456789' },
+      subject: 'kick:5',
+    });
+  });
+
   test('an anonymous gifter is nobody', () => {
     const body = JSON.parse(fixture('kick', 'channel.subscription.gifts.json').toString());
     body.gifter = { is_anonymous: true, user_id: null, username: null };
@@ -329,6 +338,12 @@ describe('youtube', () => {
     expect(all.map((record) => record.owner)).toEqual(
       Array(2).fill({ kind: 'channel', platform: 'youtube', channel_id: 'UCa' }),
     );
+  });
+
+  test('blanks before the XML declaration are no matter', () => {
+    const feed = fixture('youtube', 'feed.upload.captured_2021.xml').toString().trimStart();
+    const declared = feed.startsWith('<?xml') ? feed : `<?xml version="1.0" encoding="UTF-8"?>\n${feed}`;
+    expect(one(normaliseYoutube(delivery(`\n  ${declared}`)))).toEqual(one(normaliseYoutube(delivery(declared))));
   });
 
   test('titles of many entities and CDATA are read', () => {
