@@ -1,4 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { Type } from 'avsc';
+import { Kafka as KafkaJs, logLevel } from 'kafkajs';
+import { kafkaAddresses } from '../../engines/broker/kafka-client';
+import type { RelayedDomainEvent } from '../../engines/records/port';
+import { DOMAIN_EVENT_V1 } from '../../engines/records/relayed';
 import { Client } from '../support/realtime';
 import { runLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -42,6 +47,38 @@ describe('Lumio on Kafka', () => {
     expect(await stored('select 1 from broker_topics')).toEqual([]);
     const engines = await stored("select distinct engine from checkpoints where source <> 'domain-events'");
     for (const { engine } of engines) expect(engine).toMatch(/^kafka:/);
+  });
+
+  test('what the API does reaches a program outside, in a consumer group of its own', async () => {
+    const outside = new KafkaJs({ brokers: kafkaAddresses(kafka.url), logLevel: logLevel.NOTHING });
+    const consumer = outside.consumer({ groupId: 'outside' });
+    await consumer.connect();
+    const heard: { key: string; event: RelayedDomainEvent }[] = [];
+    try {
+      await consumer.subscribe({ topics: ['domain-events'], fromBeginning: true });
+      await consumer.run({
+        eachMessage: async ({ message: { key, value } }) => {
+          const event = Type.forSchema(DOMAIN_EVENT_V1).fromBuffer(value!.subarray(5)) as RelayedDomainEvent;
+          heard.push({ key: key!.toString(), event });
+        },
+      });
+      const { body } = await api.send('POST', '/v1/api-keys', { label: 'Outside', permissions: ['events:read'] });
+      const made = await eventually(
+        async () => heard.find(({ event }) => event.type === 'api_key:created' && event.data?.includes('Outside')),
+        'the key of the API in the topic',
+      );
+      expect(made.key).toBe(made.event.stream);
+      expect(made.event).toMatchObject({ revision: 0, version: 1 });
+      expect(made.event.metadata.account_id).toBe(server.credentials.account_id);
+      expect(JSON.stringify(body)).toContain(JSON.parse(made.event.data!).key_id ?? JSON.parse(made.event.data!).id);
+      const stored_events = await stored('select id from domain_events');
+      await eventually(
+        async () => stored_events.every(({ id }) => heard.some(({ event }) => event.id === id)) || undefined,
+        'every event of the store',
+      );
+    } finally {
+      await consumer.disconnect();
+    }
   });
 
   test('killed in a flood of webhooks, each one counts once', async () => {

@@ -172,10 +172,13 @@ describe('roles in processes of their own', () => {
   });
 
   test('upkeep is done by one of the workers', async () => {
-    const chores = sweeps(database.db).length;
+    const names = sweeps(database.db).map(({ name }) => `chore:${name}`);
     const holders = await eventually(async () => {
-      const rows = await database.db.query('select holder, token from leases where expires_at > now()');
-      return rows.length === chores ? rows : undefined;
+      const rows = await database.db.query(
+        'select holder, token from leases where name = any($1) and expires_at > now()',
+        [names],
+      );
+      return rows.length === names.length ? rows : undefined;
     }, 'every lease to be held');
     expect(new Set(holders.map((row) => row.token))).toEqual(new Set([1]));
     const [partitions] = await database.db.query(
@@ -267,7 +270,9 @@ describe('roles in processes of their own', () => {
     expect(live().sort((a, b) => a - b)).toEqual(expected);
     await eventually(
       async () => {
-        const rows = await database.db.query('select 1 from leases where expires_at > now() and token > 1');
+        const rows = await database.db.query(
+          `select 1 from leases where name like 'chore:%' and expires_at > now() and token > 1`,
+        );
         return rows.length > 0 ? true : undefined;
       },
       'the other worker to take over',
