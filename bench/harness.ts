@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import { createRequire } from 'node:module';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../engines/postgres/embedded';
 import type { Logger } from '../engines/log/port';
 
@@ -249,10 +251,23 @@ export async function benchPostgres(): Promise<BenchPostgres> {
     ...postgres,
     engineCpu: () => treeCpu(postgres.pid),
     async stop() {
+      await deserted(postgres.url);
       await postgres.stop();
       rmSync(data_dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Pools that are closed may still be saying goodbye, and a peer's pool that is cut off while it does ends the whole run. */
+async function deserted(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const others = `select count(*)::int as n from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+  for (const deadline = Date.now() + 5000; Date.now() < deadline; await sleep(20)) {
+    const { rows } = await client.query<{ n: number }>(others);
+    if (rows[0]!.n === 0) break;
+  }
+  await client.end();
 }
 
 /** CPU microseconds of a process, its living children, and those that it has waited for. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { murmur2, partitionOf } from '../engines/broker/partitioner';
-import type { Broker } from '../engines/broker/port';
+import type { Broker, BrokerRecord } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import { createPostgresWakeups } from '../engines/wakeups/postgres';
@@ -42,13 +42,53 @@ describe('broker on PostgreSQL', () => {
     expect(partitionOf('foobar', 8)).toBe((-790332482 & 0x7fffffff) % 8);
   });
 
+  test('what this process wrote is handed over in memory, as the log holds it, between what others wrote', async () => {
+    const [own, other] = [open(target.url), open(target.url)];
+    await own.ensureTopics(['handed'], 2);
+    const seen: BrokerRecord[] = [];
+    const tail = own.consume({
+      topic: 'handed',
+      group: 'handed',
+      max_records: 40,
+      start: async () => new Map(),
+      onBatch: async ({ records }) => void seen.push(...records),
+    });
+    const flood = async (broker: Broker, name: string) => {
+      for (let n = 0; n < 400; n += 1) {
+        const headers = n % 3 === 0 ? { n: String(n) } : undefined;
+        const value = Buffer.from(`${name} ${n}`);
+        await broker.publish('handed', [{ key: `k${n % 5}`, value, headers, opened: { name, n } }]);
+      }
+    };
+    await flood(own, 'own');
+    await Promise.all([flood(own, 'own again'), flood(other, 'other')]);
+    await until(() => seen.length >= 1200);
+    await tail.stop();
+    const logged: BrokerRecord[] = [];
+    for (const partition of [0, 1]) for await (const page of other.read('handed', partition, 0)) logged.push(...page);
+    const place = ({ partition, offset }: BrokerRecord) => partition * 1e6 + offset;
+    const handed = seen.filter(({ opened }) => opened !== undefined);
+    expect(handed.length).toBeGreaterThan(100);
+    for (const { value, opened } of handed) {
+      const { name, n } = opened as { name: string; n: number };
+      expect(value.toString()).toBe(`${name} ${n}`);
+    }
+    for (const partition of [0, 1]) {
+      const offsets = seen.filter((record) => record.partition === partition).map(({ offset }) => offset);
+      expect(offsets).toEqual(offsets.map((_, n) => n));
+    }
+    const without = seen.map(({ opened: _opened, ...record }) => record);
+    expect(without.sort((a, b) => place(a) - place(b))).toEqual(logged);
+    await Promise.all([own.close(), other.close()]);
+  });
+
   test('a reader never passes an open publish of its partition', async () => {
     const broker = open(target.url);
     await broker.ensureTopics(['staged'], 1);
     const [{ topic_id }] = (await target.db.query("select topic_id from broker_topics where topic = 'staged'")) as [
       { topic_id: number },
     ];
-    const publish = `select broker_publish(${topic_id}, 'ab', '{0}', '{0}', '{1}', '{1}', '{0}', '{1}', '{0}', '{1}')`;
+    const publish = `select broker_append(${topic_id}, 'ab', '{0}', '{0}', '{1}', '{1}', '{0}', '{1}', '{0}', '{1}')`;
     const slow = new pg.Client(target.url);
     await slow.connect();
     await slow.query('begin');

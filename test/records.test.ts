@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Schema } from 'avsc';
 import { ERASED_RAW, type RecordEnvelope } from '../domain/records';
 import { createPostgresBroker } from '../engines/broker/postgres';
-import type { Broker, BrokerRecord } from '../engines/broker/port';
+import type { Broker, BrokerRecord, NewRecord } from '../engines/broker/port';
 import { createRecordLog } from '../engines/records/log';
 import { DEAD_LETTER_V1, DOMAIN_EVENT_V1, RELAYED_SCHEMAS } from '../engines/records/relayed';
 import { createEnvelopeCodec, ENVELOPE_V1, SCHEMAS, type WrittenEnvelope } from '../engines/records/schemas';
@@ -120,6 +120,34 @@ describe('record log', () => {
     await subject_keys.erase('kick:987');
     const { records } = await createRecordLog({ broker, subject_keys: keys() }).decode(lying);
     expect(records.map(({ raw }) => raw)).toEqual([clear.raw, ERASED_RAW, large.raw]);
+  });
+
+  test('a record handed over in memory reads as its bytes do, and is erased with them', async () => {
+    const subject_keys = keys();
+    const written: NewRecord[] = [];
+    const keeping = { publish: async (_topic: string, records: readonly NewRecord[]) => void written.push(...records) };
+    const log = createRecordLog({ broker: keeping as unknown as Broker, subject_keys });
+    const records = [
+      envelope(),
+      envelope({ subject: 'kick:31' }),
+      envelope({ external_id: 'kick:\ud83c', raw: '"\udf89"' }),
+      envelope({ subject: 'kick:32', external_id: 'kick:\ud83c\udf89' }),
+    ];
+    await log.append('platform-events', records);
+    const lying = (handed: boolean) =>
+      written.map(({ key, value, opened }, offset): BrokerRecord => ({
+        ...{ topic: 'platform-events', partition: 0, offset, headers: {}, appended_at: '2026-01-02T03:04:06Z' },
+        ...{ key, value, opened: handed ? opened : undefined },
+      }));
+    expect(written.map(({ opened }) => opened !== undefined)).toEqual([true, true, false, true]);
+    const read = await log.decode(lying(true));
+    expect(read).toEqual(await log.decode(lying(false)));
+    expect(read.records.map(({ raw }) => raw)).toEqual([records[0]!.raw, records[1]!.raw, '"\ufffd"', records[3]!.raw]);
+
+    await subject_keys.erase('kick:31');
+    const erased = await log.decode(lying(true));
+    expect(erased.records[1]!.raw).toBe(ERASED_RAW);
+    expect(erased).toEqual(await log.decode(lying(false)));
   });
 
   test('what does not decode comes apart: broken values, and a raw moved to another record', async () => {

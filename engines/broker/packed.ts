@@ -3,7 +3,7 @@ import type { BrokerRecord } from './port';
 const HEAD = 28;
 /** Microseconds from 1970 to 2000, where PostgreSQL counts from. */
 const EPOCH_MICROS = 946_684_800_000_000;
-const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+export const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 /** Takes the records of one partition out of what `broker_fetch` packed; values are views into that buffer. */
 export function unpack(topic: string, partition: number, packed: Buffer, into: BrokerRecord[]): void {
@@ -36,7 +36,8 @@ export function unpack(topic: string, partition: number, packed: Buffer, into: B
   }
 }
 
-function instant(micros: number): string {
+/** RFC 3339 UTC of microseconds since 1970, always with six digits. */
+export function instant(micros: number): string {
   const seconds = Math.floor(micros / 1_000_000);
   const rest = String(micros - seconds * 1_000_000).padStart(6, '0');
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${rest}Z`;

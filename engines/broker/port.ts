@@ -8,6 +8,8 @@ export interface BrokerRecord {
   headers: Readonly<Record<string, string>>;
   /** RFC 3339 UTC: when the broker took it. */
   appended_at: string;
+  /** What {@link NewRecord.opened} was, where this process wrote the record itself a moment ago. */
+  opened?: unknown;
 }
 
 export interface NewRecord {
@@ -15,6 +17,8 @@ export interface NewRecord {
   key: string;
   value: Buffer;
   headers?: Readonly<Record<string, string>>;
+  /** What the value says, undecoded again by a reader in this very process, where the engine hands records over in memory. Never stored. */
+  opened?: unknown;
 }
 
 /** Partition to the next offset to read. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../log/port';
 import { isPassing } from '../postgres/errors';
 import type { Wakeups } from '../wakeups/port';
+import type { Handover } from './handover';
 import type { MemberSession } from './member-session';
 import type { ConsumeOptions, Consumer, RecordBatch } from './port';
 import type { Fetched, PostgresLog } from './postgres-log';
@@ -15,10 +16,13 @@ const MAX_BYTES = 4 * 1024 * 1024;
  * more of them. The first record after a pause never waits; later ones wait half of it on average.
  */
 const PACE_MS = 15;
+/** While this process hands itself records, the log is asked at least this often for those of others. */
+const ASK_EVERY_MS = 50;
 
 export interface ConsumerDeps {
   log: PostgresLog;
   session: MemberSession;
+  handover: Handover;
   wakeups: Wakeups;
   logger: Logger | undefined;
 }
@@ -39,6 +43,7 @@ export class PostgresConsumer implements Consumer {
   private stopping = false;
   private woken = true;
   private fetched_at = -PACE_MS;
+  private asked_at = -ASK_EVERY_MS;
   /** The last page was not the end of the log. */
   private catching_up = false;
   private wake: () => void = () => undefined;
@@ -142,11 +147,12 @@ export class PostgresConsumer implements Consumer {
     this.ahead = undefined;
     // Read ahead for other positions: the assignment changed meanwhile.
     if (ahead && ahead.after === this.place()) return ahead.fetched;
-    return this.deps.log.fetch(topic, {
-      from: this.positions,
-      max_records: this.options.max_records ?? 1000,
-      max_bytes: MAX_BYTES,
-    });
+    const request = { from: this.positions, max_records: this.options.max_records ?? 1000, max_bytes: MAX_BYTES };
+    const now = performance.now();
+    const handed = now - this.asked_at < ASK_EVERY_MS ? this.deps.handover.take(request) : undefined;
+    if (handed) return Promise.resolve(handed);
+    this.asked_at = now;
+    return this.deps.log.fetch(topic, request);
   }
 
   /** Reads the next batch while this one is worked on. */

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from '../log/port';
 import type { Wakeups } from '../wakeups/port';
+import { Handover } from './handover';
 import { MemberSession } from './member-session';
 import type { Bounds, Broker, BrokerRecord, ConsumeOptions, Consumer, NewRecord } from './port';
 import { PostgresConsumer } from './postgres-consumer';
@@ -36,6 +37,8 @@ class PostgresBroker implements Broker {
   private readonly groups = new Map<string, PublishGroups>();
   private readonly opening = new Map<string, Promise<PublishGroups>>();
   private readonly consumers = new Set<Consumer>();
+  /** Of the topics that this process consumes. */
+  private readonly handovers = new Map<string, Handover>();
   private session: MemberSession | undefined;
   private closed = false;
 
@@ -63,7 +66,10 @@ class PostgresBroker implements Broker {
       (this.options.pool as unknown as { options: pg.ClientConfig }).options,
       this.options.log,
     );
-    const deps = { log: this.log, session: this.session, wakeups: this.options.wakeups, logger: this.options.log };
+    const handover = this.handovers.get(options.topic) ?? new Handover();
+    this.handovers.set(options.topic, handover);
+    const { wakeups, log: logger } = this.options;
+    const deps = { log: this.log, session: this.session, handover, wakeups, logger };
     const consumer = new PostgresConsumer(options, deps);
     this.consumers.add(consumer);
     const forget = () => void this.consumers.delete(consumer);
@@ -115,7 +121,11 @@ class PostgresBroker implements Broker {
         pool: this.options.pool,
         topic: info,
         timeout_ms: this.options.publish_timeout_ms ?? PUBLISH_TIMEOUT_MS,
-        onPublished: () => this.options.wakeups.notify(`topic:${topic}`),
+        onPublished: (records) => {
+          const handover = this.handovers.get(topic);
+          if (handover) for (const [partition, written] of records()) handover.add(partition, written);
+          this.options.wakeups.notify(`topic:${topic}`);
+        },
       });
       this.groups.set(topic, group);
       return group;

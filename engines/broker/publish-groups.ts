@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { isPassing } from '../postgres/errors';
 import { partitionOf } from './partitioner';
-import { InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
+import { instant, NO_HEADERS } from './packed';
+import { type BrokerRecord, InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
 
 /** Bounds of one round trip; a publish that is larger by itself travels alone. */
 const MAX_RECORDS = 4096;
@@ -9,7 +10,8 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** Bytes that may wait for their turn. Beyond it publishes are refused at once: a queue without end would only hide that the database is behind. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-const PUBLISH = 'select broker_publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)';
+const PUBLISH =
+  'select partition, first_offset, appended_micros from broker_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)';
 
 export interface TopicInfo {
   topic: string;
@@ -22,7 +24,8 @@ export interface PublishOptions {
   topic: TopicInfo;
   /** Milliseconds within which a group is tried; then its publishes reject. */
   timeout_ms: number;
-  onPublished(): void;
+  /** Told after each commit; `records` says what went where. */
+  onPublished(records: () => Map<number, BrokerRecord[]>): void;
 }
 
 interface Pending {
@@ -37,6 +40,14 @@ interface EncodedRecord {
   key: Buffer;
   headers: Buffer | undefined;
   value: Buffer;
+  record: NewRecord;
+}
+
+/** Where the records of one partition begin. */
+interface Place {
+  partition: number;
+  first_offset: number;
+  appended_micros: number;
 }
 
 /**
@@ -74,8 +85,8 @@ export class PublishGroups {
     while (this.queue.length > 0) {
       const group = this.take();
       try {
-        await this.send(parameters(this.options.topic, group));
-        this.options.onPublished();
+        const places = await this.send(parameters(this.options.topic, group));
+        this.options.onPublished(() => placed(this.options.topic.topic, places, group));
         for (const { resolve } of group) resolve();
       } catch (error) {
         for (const { reject } of group) reject(error as Error);
@@ -101,18 +112,18 @@ export class PublishGroups {
   }
 
   /** A group whose fate is unknown is sent again: a double is deduplicated behind the log, a loss could not be mended. */
-  private async send(values: unknown[]): Promise<void> {
+  private async send(values: unknown[]): Promise<Place[]> {
     const give_up_at = Date.now() + this.options.timeout_ms;
     for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1000)) {
       try {
         const query_timeout = Math.max(1000, give_up_at - Date.now());
-        await this.options.pool.query({
-          name: 'broker-publish',
+        const { rows } = await this.options.pool.query<Place>({
+          name: 'broker-append',
           text: PUBLISH,
           values,
           query_timeout,
         } as pg.QueryConfig);
-        return;
+        return rows;
       } catch (error) {
         if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;
         await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
@@ -121,7 +132,8 @@ export class PublishGroups {
   }
 }
 
-function encode({ key, value, headers }: NewRecord, { topic, partitions }: TopicInfo): EncodedRecord {
+function encode(record: NewRecord, { topic, partitions }: TopicInfo): EncodedRecord {
+  const { key, value, headers } = record;
   if (key.includes('\0')) throw new InvalidRecord(`a record key of ${topic} holds a NUL character`);
   if (value.length > MAX_VALUE_BYTES) {
     throw new InvalidRecord(`a record of ${topic} has ${value.length} bytes, the log takes ${MAX_VALUE_BYTES}`);
@@ -136,7 +148,29 @@ function encode({ key, value, headers }: NewRecord, { topic, partitions }: Topic
     key: Buffer.from(key),
     headers: has_headers ? Buffer.from(JSON.stringify(headers)) : undefined,
     value,
+    record,
   };
+}
+
+/** The group's records as a reader of the log will see them, by partition. */
+function placed(topic: string, places: readonly Place[], group: readonly Pending[]): Map<number, BrokerRecord[]> {
+  const by_partition = new Map<number, BrokerRecord[]>();
+  const runs = new Map<number, { offset: number; appended_at: string; records: BrokerRecord[] }>();
+  for (const { partition, first_offset, appended_micros } of places) {
+    const records: BrokerRecord[] = [];
+    by_partition.set(partition, records);
+    runs.set(partition, { offset: first_offset, appended_at: instant(appended_micros), records });
+  }
+  for (const pending of group) {
+    for (const { partition, record } of pending.records) {
+      const run = runs.get(partition)!;
+      const { key, value, headers = NO_HEADERS, opened } = record;
+      const { offset, appended_at } = run;
+      run.records.push({ topic, partition, offset, key, value, headers, appended_at, opened });
+      run.offset += 1;
+    }
+  }
+  return by_partition;
 }
 
 /** The function's arguments: all bytes in one buffer, numbers as array literals, which cost less than the driver's own. */

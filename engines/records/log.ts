@@ -30,18 +30,19 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
         const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
         const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw });
         const traced = trace_headers && record.trace !== null;
-        return { key: record.account_id, value, ...(traced && { headers: { traceparent: record.trace! } }) };
+        const opened = storedAsItIs(record) ? new Opened(record, key?.key_id ?? null) : undefined;
+        return { key: record.account_id, value, opened, ...(traced && { headers: { traceparent: record.trace! } }) };
       });
       await broker.publish(topic, values);
     },
 
     async decode(records: readonly BrokerRecord[]) {
       const undecodable: UndecodableRecord[] = [];
-      const opened: { record: BrokerRecord; envelope: WrittenEnvelope }[] = [];
+      const opened: { record: BrokerRecord; envelope: WrittenEnvelope | Opened }[] = [];
       const key_ids = new Set<string>();
       for (const record of records) {
         try {
-          const envelope = codec.decode(record.value);
+          const envelope = record.opened instanceof Opened ? record.opened : codec.decode(record.value);
           if (envelope.key_id !== null) key_ids.add(envelope.key_id);
           opened.push({ record, envelope });
         } catch (error) {
@@ -65,18 +66,38 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
   };
 }
 
+/** A record as this process wrote it, beside its bytes. */
+class Opened {
+  constructor(
+    readonly record: RecordEnvelope,
+    readonly key_id: string | null,
+  ) {}
+
+  get id(): string {
+    return this.record.id;
+  }
+}
+
+// A lone surrogate becomes U+FFFD in the bytes.
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Whether the bytes will be read as the very texts that were written. */
+const storedAsItIs = ({ id, account_id, type, platform, external_id, subject, raw }: RecordEnvelope) =>
+  !LONE_SURROGATE.test(`${id}${account_id}${type}${platform}${external_id}${subject}`) && !LONE_SURROGATE.test(raw);
+
 function logged(
   record: BrokerRecord,
-  envelope: WrittenEnvelope,
+  written: WrittenEnvelope | Opened,
   keys: ReadonlyMap<string, Buffer> | undefined,
 ): LoggedRecord {
-  const { id, account_id, key_id } = envelope;
+  const { key_id } = written;
+  const envelope = written instanceof Opened ? written.record : written;
+  const { id, account_id } = envelope;
+  const key = key_id === null ? undefined : keys?.get(key_id);
   let raw: string;
-  if (key_id === null) raw = envelope.raw.toString();
-  else {
-    const key = keys?.get(key_id);
-    raw = key ? decrypt(envelope.raw, key, contextOf(envelope)) : ERASED_RAW;
-  }
+  if (key_id !== null && !key) raw = ERASED_RAW;
+  else if (written instanceof Opened) raw = written.record.raw;
+  else raw = key ? decrypt(written.raw, key, contextOf(written)) : written.raw.toString();
   return {
     id,
     account_id,

@@ -1,0 +1,78 @@
+import type { BrokerRecord } from './port';
+import type { Fetched, FetchRequest } from './postgres-log';
+
+/** Bounds of what is kept for a topic; what no longer fits is read from the log. */
+const MAX_BYTES = 4 * 1024 * 1024;
+const KEEP_MS = 2000;
+
+interface Group {
+  window: BrokerRecord[];
+  count: number;
+  bytes: number;
+  at: number;
+}
+
+/**
+ * Records of one topic that this process has made durable a moment ago, for its own consumers: they need not ask the log for what is in
+ * memory. Per partition it holds one run of offsets without a hole; a record of another process in between starts a new run, and what is
+ * missing here is read from the log. Whoever takes from it must still ask the log now and then.
+ */
+export class Handover {
+  private readonly windows = new Map<number, BrokerRecord[]>();
+  /** Oldest first. */
+  private readonly groups: Group[] = [];
+  private bytes = 0;
+  private timer: NodeJS.Timeout | undefined;
+
+  /** Records of one partition in the order of their offsets, without a hole, committed. */
+  add(partition: number, records: readonly BrokerRecord[], now = performance.now()): void {
+    const known = this.windows.get(partition);
+    const follows = known && known.at(-1)?.offset === records[0]!.offset - 1;
+    const window = follows ? known : [];
+    this.windows.set(partition, window);
+    window.push(...records);
+    const bytes = records.reduce((sum, { value }) => sum + value.length, 0);
+    this.groups.push({ window, count: records.length, bytes, at: now });
+    this.bytes += bytes;
+    this.drop(now);
+    this.timer ??= setTimeout(() => this.expire(), KEEP_MS).unref();
+  }
+
+  /** What follows the positions asked for, as a fetch would answer; undefined when there is nothing. */
+  take({ from, max_records, max_bytes }: FetchRequest): Fetched | undefined {
+    const fetched: Fetched = { records: [], next: new Map(), more: false };
+    let bytes = 0;
+    for (const [partition, position] of from) {
+      const window = this.windows.get(partition);
+      const first = window?.[0];
+      if (!first || position < first.offset) continue;
+      for (let at = position - first.offset; at < window.length; at += 1) {
+        const record = window[at]!;
+        if (fetched.records.length >= max_records || bytes >= max_bytes) {
+          fetched.more = true;
+          break;
+        }
+        fetched.records.push(record);
+        fetched.next.set(partition, record.offset + 1);
+        bytes += record.value.length;
+      }
+    }
+    return fetched.records.length > 0 ? fetched : undefined;
+  }
+
+  private drop(now: number): void {
+    let dropped = 0;
+    for (const { window, count, bytes, at } of this.groups) {
+      if (this.bytes <= MAX_BYTES && now - at < KEEP_MS) break;
+      window.splice(0, count);
+      this.bytes -= bytes;
+      dropped += 1;
+    }
+    this.groups.splice(0, dropped);
+  }
+
+  private expire(): void {
+    this.drop(performance.now());
+    this.timer = this.groups.length > 0 ? setTimeout(() => this.expire(), KEEP_MS).unref() : undefined;
+  }
+}
