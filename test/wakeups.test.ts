@@ -7,7 +7,11 @@ import { testDatabase, type TestDatabase } from './support/database';
 import { silenceableLink } from './support/link';
 
 const counting = (wakeups: Wakeups, name: string) => {
-  const count = { calls: 0, end: wakeups.on(name, () => void (count.calls += 1)) };
+  const count = { calls: 0, elsewhere: 0, end: () => undefined as void };
+  count.end = wakeups.on(name, (elsewhere) => {
+    count.calls += 1;
+    if (elsewhere) count.elsewhere += 1;
+  });
   return count;
 };
 
@@ -19,6 +23,7 @@ test('local wake-ups reach every listener of the name, coalesced, until it leave
   for (let n = 0; n < 100; n += 1) wakeups.notify('a');
   await until(() => first.calls > 0, 'the wake-up');
   expect([first.calls, second.calls, other.calls]).toEqual([1, 1, 0]);
+  expect(first.elsewhere).toBe(0);
   first.end();
   wakeups.notify('a');
   await until(() => second.calls === 2, 'the second wake-up');
@@ -57,6 +62,7 @@ describe('wake-ups through PostgreSQL', () => {
     }
     expect(here.calls).toBeGreaterThanOrEqual(20);
     await until(() => there.calls > before, 'the last notification');
+    expect(there.elsewhere).toBe(there.calls);
     expect(there.calls - before).toBeLessThanOrEqual(2 + (Date.now() - now) / 50);
     await a.close();
     await b.close();

@@ -15,7 +15,7 @@ interface Group {
 /**
  * Records of one topic that this process has made durable a moment ago, for its own consumers: they need not ask the log for what is in
  * memory. Per partition it holds one run of offsets without a hole; a record of another process in between starts a new run, and what is
- * missing here is read from the log. Whoever takes from it must still ask the log now and then.
+ * missing here is read from the log. Whoever takes from it must still ask the log when others may have written.
  */
 export class Handover {
   private readonly windows = new Map<number, BrokerRecord[]>();
@@ -38,14 +38,16 @@ export class Handover {
     this.timer ??= setTimeout(() => this.expire(), KEEP_MS).unref();
   }
 
-  /** What follows the positions asked for, as a fetch would answer; undefined when there is nothing. */
+  /** What follows the positions asked for, as a fetch would answer; undefined when there is nothing, or when only the log can tell. */
   take({ from, max_records, max_bytes }: FetchRequest): Fetched | undefined {
     const fetched: Fetched = { records: [], next: new Map(), more: false };
     let bytes = 0;
     for (const [partition, position] of from) {
       const window = this.windows.get(partition);
       const first = window?.[0];
-      if (!first || position < first.offset) continue;
+      if (!first) continue;
+      // The log holds what came between.
+      if (position < first.offset) return undefined;
       for (let at = position - first.offset; at < window.length; at += 1) {
         const record = window[at]!;
         if (fetched.records.length >= max_records || bytes >= max_bytes) {

@@ -16,8 +16,6 @@ const MAX_BYTES = 4 * 1024 * 1024;
  * more of them. The first record after a pause never waits; later ones wait half of it on average.
  */
 const PACE_MS = 15;
-/** While this process hands itself records, the log is asked at least this often for those of others. */
-const ASK_EVERY_MS = 50;
 
 export interface ConsumerDeps {
   log: PostgresLog;
@@ -43,7 +41,9 @@ export class PostgresConsumer implements Consumer {
   private stopping = false;
   private woken = true;
   private fetched_at = -PACE_MS;
-  private asked_at = -ASK_EVERY_MS;
+  private asked_at = -POLL_MS;
+  /** Another process may have written: what this one hands itself is not all. */
+  private others_wrote = true;
   /** The last page was not the end of the log. */
   private catching_up = false;
   private wake: () => void = () => undefined;
@@ -74,7 +74,10 @@ export class PostgresConsumer implements Consumer {
     const heartbeat = () => void this.balance(topic, []).catch((error: Error) => this.fail(error));
     const timer = setInterval(heartbeat, HEARTBEAT_MS);
     const ends = [
-      this.deps.wakeups.on(`topic:${topic.topic}`, () => this.rouse()),
+      this.deps.wakeups.on(`topic:${topic.topic}`, (elsewhere) => {
+        this.others_wrote ||= elsewhere;
+        this.rouse();
+      }),
       this.deps.wakeups.on(group_name, heartbeat),
     ];
     try {
@@ -149,9 +152,11 @@ export class PostgresConsumer implements Consumer {
     if (ahead && ahead.after === this.place()) return ahead.fetched;
     const request = { from: this.positions, max_records: this.options.max_records ?? 1000, max_bytes: MAX_BYTES };
     const now = performance.now();
-    const handed = now - this.asked_at < ASK_EVERY_MS ? this.deps.handover.take(request) : undefined;
+    const ask = this.others_wrote || now - this.asked_at >= POLL_MS;
+    const handed = ask ? undefined : this.deps.handover.take(request);
     if (handed) return Promise.resolve(handed);
     this.asked_at = now;
+    this.others_wrote = false;
     return this.deps.log.fetch(topic, request);
   }
 

@@ -6,19 +6,20 @@ export function createLocalWakeups(): Wakeups {
 }
 
 export class LocalWakeups implements Wakeups {
-  private readonly listeners = new Map<string, Set<() => void>>();
-  private readonly due = new Set<string>();
+  private readonly listeners = new Map<string, Set<(elsewhere: boolean) => void>>();
+  /** Name to whether another process notified it. */
+  private readonly due = new Map<string, boolean>();
 
-  notify(name: string): void {
+  notify(name: string, elsewhere = false): void {
     if (this.due.size === 0) setImmediate(() => this.deliver());
-    this.due.add(name);
+    this.due.set(name, elsewhere || this.due.get(name) === true);
   }
 
-  on(name: string, wake: () => void): () => void {
+  on(name: string, wake: (elsewhere: boolean) => void): () => void {
     const listeners = this.listeners.get(name) ?? new Set();
     this.listeners.set(name, listeners);
     // Wrapped, so that one function given twice is two listeners.
-    const listener = () => wake();
+    const listener = (elsewhere: boolean) => wake(elsewhere);
     listeners.add(listener);
     return () => {
       listeners.delete(listener);
@@ -28,7 +29,7 @@ export class LocalWakeups implements Wakeups {
 
   /** Wakes everyone: after a time in which notifications may have been missed. */
   wakeAll(): void {
-    for (const name of this.listeners.keys()) this.notify(name);
+    for (const name of this.listeners.keys()) this.notify(name, true);
   }
 
   async close(): Promise<void> {
@@ -36,8 +37,8 @@ export class LocalWakeups implements Wakeups {
   }
 
   private deliver(): void {
-    const names = [...this.due];
+    const due = [...this.due];
     this.due.clear();
-    for (const name of names) for (const wake of [...(this.listeners.get(name) ?? [])]) wake();
+    for (const [name, elsewhere] of due) for (const wake of [...(this.listeners.get(name) ?? [])]) wake(elsewhere);
   }
 }

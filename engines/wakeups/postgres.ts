@@ -63,7 +63,7 @@ class PostgresWakeups implements Wakeups {
     this.schedule();
   }
 
-  on(name: string, wake: () => void): () => void {
+  on(name: string, wake: (elsewhere: boolean) => void): () => void {
     return this.local.on(name, wake);
   }
 
@@ -127,7 +127,7 @@ class PostgresWakeups implements Wakeups {
     }
     // While either's link was down, or the other believed to be alone, notifications were left out.
     if (name === HELLO || name === WELCOME) this.local.wakeAll();
-    else this.local.notify(name);
+    else this.local.notify(name, true);
   }
 
   private async run(): Promise<void> {
