@@ -30,6 +30,28 @@ const listOf = (value: unknown) =>
     : value;
 const strings = z.preprocess(listOf, z.array(z.string()));
 
+/** `*`, or what browsers send as `Origin`: scheme and host without a path, which would never match. */
+const origins = z.preprocess(
+  listOf,
+  z.array(
+    z
+      .string()
+      .regex(
+        /^(?:\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/i,
+        'must be * or an origin without a path, like https://app.example',
+      ),
+  ),
+);
+const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
+
+/** An address of a blob store that is none of S3's is a folder. */
+function isBlobAddress(text: string): boolean {
+  if (!text.startsWith('s3:')) return text !== '';
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  return [url.hostname, url.username, url.password, url.pathname.slice(1)].every((part) => part !== '');
+}
+
 export const ROLES = ['api', 'ingest', 'projector', 'realtime', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -45,11 +67,11 @@ export const SettingsSchema = z.strictObject({
   env: z.enum(['development', 'production']).default('development'),
   host: z.string().min(1).default('127.0.0.1'),
   port: integer(0, 65535).default(7070),
-  public_url: z.url().optional(),
+  public_url: httpUrl.optional(),
   data_dir: z.string().min(1).default('.lumio'),
   roles: z.preprocess(listOf, z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
   trusted_proxies: strings.default([]),
-  allowed_origins: strings.default([]),
+  allowed_origins: origins.default([]),
   log_level: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   database: z
     .strictObject({
@@ -72,14 +94,17 @@ export const SettingsSchema = z.strictObject({
       sasl_username: z.string().optional(),
       sasl_password: z.string().optional(),
       /** Confluent-compatible schema registry; absent: the ids fixed in the repository. */
-      schema_registry_url: z.url().optional(),
+      schema_registry_url: httpUrl.optional(),
     })
     .prefault({}),
   redis: z.strictObject({ url: z.string().optional() }).prefault({}),
   blobs: z
     .strictObject({
       /** A folder, or `s3://KEY:SECRET@host:port/bucket?region=…&tls=false`; absent: `<data_dir>/blobs`. */
-      url: z.string().optional(),
+      url: z
+        .string()
+        .refine(isBlobAddress, 'must be a folder, or s3://KEY:SECRET@host:port/bucket?region=…&tls=false')
+        .optional(),
     })
     .prefault({}),
   archive: z
@@ -140,7 +165,7 @@ export const SettingsSchema = z.strictObject({
   tracing: z
     .strictObject({
       /** OTLP/HTTP endpoint; absent: no export. */
-      otlp_url: z.url().optional(),
+      otlp_url: httpUrl.optional(),
       /** Share of the traces that begin here that is kept; a caller's own `traceparent` decides for itself. */
       sample_ratio: z.coerce.number().min(0).max(1).default(1),
     })

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { METRICS_PORT, type Settings, SettingsSchema } from '../access/settings';
+import { clientIp } from './client-ip';
 
 /** The settings are wrong; the message is the one line that the person who starts Lumio reads. */
 export class SettingsError extends Error {}
@@ -24,19 +25,24 @@ export interface LoadOptions {
  */
 export function loadSettings(options: LoadOptions): Settings {
   const given = merge(readFile(resolve(options.cwd, 'lumio.config.json')), readEnvironment(options.env));
-  const host = String(given.host ?? '127.0.0.1');
-  if (given.env === undefined && !isLoopback(host)) {
+  const { host = '127.0.0.1' } = given;
+  if (given.env === undefined && typeof host === 'string' && !isLoopback(host)) {
     throw new SettingsError(
       `LUMIO_ENV: must be set (development or production) when LUMIO_HOST is not a loopback address (${host})`,
     );
   }
   const development = (given.env ?? 'development') === 'development';
-  const data_dir = resolve(options.cwd, String(given.data_dir ?? '.lumio'));
+  const parse = (tree: Tree): Settings => {
+    const parsed = SettingsSchema.safeParse(tree);
+    if (!parsed.success) throw new SettingsError(explain(parsed.error.issues[0]!, Object.keys(options.env)));
+    return parsed.data;
+  };
+  const own = parse(given);
+  contradictions(own);
+  const data_dir = resolve(options.cwd, own.data_dir);
+  // Only now: values of development are made in the data folder, where a start that is refused leaves nothing.
   const defaults = development ? merge(DEVELOPMENT, options.development?.(data_dir) ?? {}) : {};
-  const parsed = SettingsSchema.safeParse(merge(defaults, { ...given, data_dir }));
-  if (!parsed.success) throw new SettingsError(explain(parsed.error.issues[0]!));
-  contradictions(parsed.data);
-  return besideOthers(parsed.data);
+  return besideOthers(parse(merge(defaults, { ...given, data_dir })));
 }
 
 /** Who leaves the port to the machine, or gives the metrics' usual one to the service, leaves that of the metrics to the machine too. */
@@ -62,7 +68,16 @@ function readFile(path: string): Tree {
     throw new SettingsError(`lumio.config.json: not valid JSON (${(error as Error).message})`);
   }
   if (!isTree(value)) throw new SettingsError('lumio.config.json: must be a JSON object');
-  return value;
+  return nested(value);
+}
+
+/** `"webhooks.kick_secret": …` is `"webhooks": {"kick_secret": …}`. */
+function nested(given: Tree): Tree {
+  return Object.entries(given).reduce<Tree>((tree, [key, value]) => {
+    const inner = isTree(value) ? nested(value) : value;
+    const branch = key.split('.').reduceRight<unknown>((below, part) => ({ [part]: below }), inner);
+    return merge(tree, branch as Tree);
+  }, {});
 }
 
 function readEnvironment(env: LoadOptions['env']): Tree {
@@ -81,16 +96,23 @@ function readEnvironment(env: LoadOptions['env']): Tree {
   return tree;
 }
 
-function explain(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'unrecognized_keys') {
-    const path = [...issue.path, issue.keys[0]!];
-    return `${environmentName(path)} (${path.join('.')}): unknown setting`;
-  }
-  return `${environmentName(issue.path)} (${issue.path.join('.')}): ${issue.message}`;
+/** One line that names the key as the person wrote it: the environment's whole name, without the place in a list. */
+function explain(issue: z.core.$ZodIssue, env_names: readonly string[]): string {
+  const unknown = issue.code === 'unrecognized_keys';
+  const path = [...issue.path, ...(unknown ? issue.keys.slice(0, 1) : [])].filter((part) => typeof part === 'string');
+  const name = environmentName(path);
+  const written = env_names.find((one) => one.startsWith(`${name}__`)) ?? name;
+  const dotted = written.slice(PREFIX.length).toLowerCase().replaceAll('__', '.');
+  return `${written} (${dotted}): ${unknown ? 'unknown setting' : issue.message}`;
 }
 
-/** Rules that span several settings. */
+/** Rules that span several settings, or that the schema cannot tell. */
 function contradictions(settings: Settings): void {
+  try {
+    clientIp(settings.trusted_proxies);
+  } catch (error) {
+    throw new SettingsError(`LUMIO_TRUSTED_PROXIES (trusted_proxies): ${(error as Error).message}`);
+  }
   if (settings.database.url !== undefined && settings.secrets.keys === undefined) {
     throw new SettingsError(
       'LUMIO_SECRETS__KEYS (secrets.keys): must be set (id:base64 of 32 bytes) with an external database, since all its nodes share the keys',

@@ -68,14 +68,21 @@ describe('settings', () => {
   });
 
   test.each([
-    [{ LUMIO_WEBHOKS__KICK_SECRET: 'x' }, 'LUMIO_WEBHOKS (webhoks): unknown setting'],
+    [{ LUMIO_WEBHOKS__KICK_SECRET: 'x' }, 'LUMIO_WEBHOKS__KICK_SECRET (webhoks.kick_secret): unknown setting'],
     [{ LUMIO_WEBHOOKS__KICK_SECRETS: 'x' }, 'LUMIO_WEBHOOKS__KICK_SECRETS (webhooks.kick_secrets): unknown setting'],
     [{ LUMIO_PORT: '70700' }, /^LUMIO_PORT \(port\): /],
     [{ LUMIO_PORT: 'http' }, /^LUMIO_PORT \(port\): /],
-    [{ LUMIO_PORT__X: '1', LUMIO_ENV: 'development' }, /^LUMIO_PORT/],
+    [{ LUMIO_PORT__X: '1', LUMIO_ENV: 'development' }, /^LUMIO_PORT__X \(port\.x\): /],
+    [{ LUMIO_HOST__X: '1' }, /^LUMIO_HOST__X \(host\.x\): /],
+    [{ LUMIO_DATA_DIR: '' }, /^LUMIO_DATA_DIR \(data_dir\): /],
+    [{ LUMIO_PUBLIC_URL: 'localhost:7070' }, 'LUMIO_PUBLIC_URL (public_url): must be an http or https URL'],
+    [{ LUMIO_ALLOWED_ORIGINS: 'https://a.example,app.example' }, /^LUMIO_ALLOWED_ORIGINS \(allowed_origins\): /],
+    [{ LUMIO_ALLOWED_ORIGINS: 'https://a.example/' }, /^LUMIO_ALLOWED_ORIGINS \(allowed_origins\): /],
+    [{ LUMIO_TRUSTED_PROXIES: 'proxy' }, /^LUMIO_TRUSTED_PROXIES \(trusted_proxies\): /],
+    [{ LUMIO_BLOBS__URL: 's3://host/bucket' }, /^LUMIO_BLOBS__URL \(blobs\.url\): /],
     [{ LUMIO_ENV: 'staging' }, /^LUMIO_ENV \(env\): /],
     [{ LUMIO_AUTH__WS_TOKEN_EXPIRATION: 'soon' }, /^LUMIO_AUTH__WS_TOKEN_EXPIRATION .*whole seconds/],
-    [{ LUMIO_ROLES: 'api,cook' }, /^LUMIO_ROLES__1 \(roles\.1\): /],
+    [{ LUMIO_ROLES: 'api,cook' }, /^LUMIO_ROLES \(roles\): /],
     [{ LUMIO_HOST: '0.0.0.0' }, /^LUMIO_ENV: must be set/],
     [{ LUMIO_DATABASE__URL: 'postgresql://db/lumio' }, /^LUMIO_SECRETS__KEYS /],
     [{ LUMIO_ROLES: 'api' }, /^LUMIO_REDIS__URL /],
@@ -83,6 +90,28 @@ describe('settings', () => {
     const line = refusal(env as unknown as Record<string, string>);
     expect(line).toMatch(message);
     expect(line).not.toContain('\n');
+  });
+
+  test('the file takes dotted keys as well as nested ones', () => {
+    const file = {
+      'webhooks.kick_secret': 'dotted',
+      webhooks: { trovo_secret: 'nested' },
+      auth: { ws_token_expiration: '5m' },
+    };
+    expect(load({}, file)).toMatchObject({
+      webhooks: { kick_secret: 'dotted', trovo_secret: 'nested' },
+      auth: { ws_token_expiration: 300_000 },
+    });
+    expect(refusal({}, { 'webhooks.kick_secrets': 'x' })).toBe(
+      'LUMIO_WEBHOOKS__KICK_SECRETS (webhooks.kick_secrets): unknown setting',
+    );
+  });
+
+  test('a start that is refused leaves nothing in the data folder', () => {
+    const development = () => {
+      throw new Error('nothing may be made yet');
+    };
+    expect(() => loadSettings({ env: { LUMIO_PORT: 'http' }, cwd, development })).toThrow(SettingsError);
   });
 
   test('a file that is no JSON object is refused', () => {
