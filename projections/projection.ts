@@ -27,6 +27,8 @@ interface ProjectionBase {
   tables: readonly string[];
   /** Indexes of theirs that `apply` does not need: a rebuild makes them after the load, sorted, which is far cheaper than row by row. */
   late_indexes?: readonly string[];
+  /** Ends the part of a rebuild that `mode.loading` names: from here the tables are as `apply` alone would have made them. Before the late indexes. */
+  loaded?(tx: Queryable): Promise<void>;
 }
 
 /** Reads a topic of records. `apply` is set-based, runs in one transaction with outbox and checkpoint, and must give the same rows when a batch comes again. */
@@ -44,6 +46,8 @@ export interface EventProjection extends ProjectionBase {
 export interface ApplyMode {
   /** True while a rebuild fills shadow tables: effects outside `tables` (ledger, messages) must not be made again. */
   rebuilding: boolean;
+  /** True for the first and by far largest part of that: what `loaded` does for all rows at once need not be done for each. */
+  loading?: boolean;
 }
 
 export type Projection = RecordProjection | EventProjection;

@@ -6,7 +6,7 @@ import { placeOf, type Item, type Parked } from './dead-letters';
 import { isContention } from './failures';
 import { RebuildRunning, withRebuildLock } from './rebuild-lock';
 import { REBUILD_SOURCES, type RebuildSource, type SourceDeps } from './rebuild-source';
-import { cloneLateIndexes, cloneTables, ident, swapTables } from './shadow';
+import { analyzeTables, cloneLateIndexes, cloneTables, ident, swapTables } from './shadow';
 import type { Projection } from './projection';
 
 export interface RebuildProgress {
@@ -69,6 +69,7 @@ class Rebuild {
   private readonly token = randomUUID();
   private readonly source: RebuildSource;
   private readonly at = new Map<number, string>();
+  private loading = true;
   private done = 0;
   private total: number | null = null;
 
@@ -85,12 +86,12 @@ class Rebuild {
     const { db } = this.options;
     await this.prepare();
     await this.replayTo(await this.goal(db), undefined);
-    await this.makeLateIndexes();
+    await this.endLoad();
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { left, seconds } = await this.replayTo(await this.goal(db), undefined);
       if (left <= SWAP_BELOW && seconds < 1) break;
     }
-    await db.query(`analyze ${this.p.tables.map((table) => `${ident(this.shadow)}.${ident(table)}`).join(', ')}`);
+    await analyzeTables(db, this.p.tables, this.shadow);
     const parked = await this.swap();
     this.report('done');
     return { records: this.done, seconds: (performance.now() - started) / 1000, parked };
@@ -108,17 +109,19 @@ class Rebuild {
     });
   }
 
-  /** After most of the load and before the swap; what arrived meanwhile is replayed onto them. The live side keeps its cores. */
-  private async makeLateIndexes(): Promise<void> {
+  /** What is done for all rows at once, and the late indexes; what arrived meanwhile is replayed onto them. The live side keeps its cores. */
+  private async endLoad(): Promise<void> {
     const { late_indexes = [], tables } = this.p;
-    if (late_indexes.length === 0) return;
     this.options.signal?.throwIfAborted();
     await this.options.db.transaction(async (tx) => {
       await this.enter(tx, 'off');
+      await tx.query('set local max_parallel_workers_per_gather = 0');
       await tx.query('set local max_parallel_maintenance_workers = 0');
+      await this.p.loaded?.(tx);
       await tx.query('set local search_path = public');
       await cloneLateIndexes(tx, tables, this.shadow, late_indexes);
     });
+    this.loading = false;
   }
 
   /** Live checkpoints: how far a replay may go. */
@@ -180,7 +183,7 @@ class Rebuild {
   }
 
   private async write(items: Item[], undecodable: Parked[], outer: Queryable | undefined): Promise<void> {
-    const mode = { rebuilding: true };
+    const mode = { rebuilding: true, loading: this.loading };
     if (outer) {
       await this.enter(outer);
       await applyCarefully(

@@ -102,6 +102,12 @@ export async function cloneLateIndexes(
   }
 }
 
+/** Statistics for the planner, of the tables that hold rows: of their partitioned parents there are none in the live schema either. */
+export async function analyzeTables(db: Queryable, tables: readonly string[], shadow: string): Promise<void> {
+  const filled = (await tableTree(db, shadow, tables)).filter(({ kind }) => kind === 'r');
+  await db.query(`analyze ${filled.map(({ name }) => `${ident(shadow)}.${ident(name)}`).join(', ')}`);
+}
+
 /** Constraints and indexes by their own names; those that a partition inherits come with its parent's. */
 async function cloneIndexes(
   tx: Queryable,

@@ -3,6 +3,7 @@ import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { ensureEventLogPartitions, eventLog } from '../projections/event-log';
+import { cloneTables } from '../projections/shadow';
 import { event } from '../read-api/events';
 import { testDatabase, type TestDatabase } from './support/database';
 
@@ -161,6 +162,39 @@ describe('the event log', () => {
     expect(await rebuilt(records)).toEqual([]);
     expect([await rowsOf(account_id), await countersOf(account_id)]).toEqual(before);
     expect(await t.db.query('select * from ingested_ids order by record_id')).toEqual(ledger);
+  });
+
+  test('loaded into empty tables, duplicates and all, the same rows and counts come out', async () => {
+    const account_id = v4();
+    const derived = v5('key', account_id);
+    const at = (day: number) => new Date(Date.UTC(2026, 2, day)).toISOString();
+    const pages = [
+      [record({ account_id, external_id: 'a' }), record({ account_id, external_id: 'a', occurred_at: at(9) })],
+      [record({ account_id, external_id: 'b' }), record({ account_id, external_id: null })],
+      [record({ account_id, external_id: null, id: derived }), record({ account_id, external_id: null })],
+      [record({ account_id, external_id: null, id: derived, occurred_at: at(8) }), record({ account_id })],
+      [record({ account_id, external_id: 'b', occurred_at: at(7) }), record({ account_id, external_id: 'c' })],
+    ];
+    // What a producer stored twice, the second time in a page with something new.
+    pages.push([...pages[1]!, record({ account_id })], [...pages[4]!]);
+    for (const page of pages) await live(page);
+    const rows = (schema: string) =>
+      t.db.query(`select * from ${schema}.platform_event_logs where account_id = $1 order by id, created_at`, [
+        account_id,
+      ]);
+    await t.db.query('create schema load_test');
+    await t.db.transaction(async (tx) => {
+      await cloneTables(tx, eventLog.tables, 'load_test', eventLog.late_indexes);
+      await tx.query('set local search_path = load_test, public');
+      for (const page of pages) {
+        expect(await eventLog.apply(page, tx, { rebuilding: true, loading: true })).toEqual([]);
+      }
+      await eventLog.loaded!(tx);
+    });
+    expect(await rows('load_test')).toEqual(await rows('public'));
+    expect((await rows('load_test')).length).toBe(8);
+    const counters = 'select type, platform, day::text, count from load_test.event_log_counters order by 1, 2, 3';
+    expect(await t.db.query(counters)).toEqual(await countersOf(account_id));
   });
 
   test('two workers with the same page at once write it once', async () => {

@@ -14,13 +14,19 @@ export interface Database extends Queryable {
 }
 
 const TEXT_OID = 25;
+const JSON_OID = 114;
 
 /**
  * A `text[]` parameter in PostgreSQL's binary form. An ordinary array parameter becomes a literal in which every quote and backslash is
  * escaped, by one pass here and another in the server: for thousands of JSON texts that costs more than storing them.
  * The statement must take it as `text[]` and cast the elements itself.
  */
-export function textArray(values: readonly (string | null)[]): Buffer {
+export const textArray = (values: readonly (string | null)[]): Buffer => arrayOf(TEXT_OID, values);
+
+/** The same as `json[]`: the server checks each text as it takes it, and stores it as it is. */
+export const jsonArray = (values: readonly (string | null)[]): Buffer => arrayOf(JSON_OID, values);
+
+function arrayOf(oid: number, values: readonly (string | null)[]): Buffer {
   let bytes = 20 + 4 * values.length;
   const lengths = values.map((value) => {
     if (value === null) return -1;
@@ -31,7 +37,7 @@ export function textArray(values: readonly (string | null)[]): Buffer {
   const out = Buffer.allocUnsafe(bytes);
   out.writeInt32BE(values.length === 0 ? 0 : 1, 0);
   out.writeInt32BE(lengths.includes(-1) ? 1 : 0, 4);
-  out.writeInt32BE(TEXT_OID, 8);
+  out.writeInt32BE(oid, 8);
   if (values.length === 0) return out.subarray(0, 12);
   out.writeInt32BE(values.length, 12);
   out.writeInt32BE(1, 16);
