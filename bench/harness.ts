@@ -239,22 +239,46 @@ export function pinToSystemCore(pid: number): void {
 export interface BenchPostgres extends EmbeddedPostgres {
   /** CPU microseconds that its processes have used so far. */
   engineCpu(): number;
+  /** Ends it without waiting for its clients to leave. */
+  end(): Promise<void>;
 }
 
 /** A PostgreSQL of its own with fsync and synchronous_commit on, kept to the first core; the generator is started on the others. */
-export async function benchPostgres(): Promise<BenchPostgres> {
+async function benchPostgres(): Promise<BenchPostgres> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-'));
   const settings = ['fsync=on', 'synchronous_commit=on', 'max_connections=300'];
   const postgres = await startEmbeddedPostgres({ data_dir, log: quiet, settings });
   pinToSystemCore(postgres.pid);
+  const end = async () => {
+    await postgres.stop();
+    rmSync(data_dir, { recursive: true, force: true });
+  };
   return {
     ...postgres,
     engineCpu: () => treeCpu(postgres.pid),
+    end,
     async stop() {
       await deserted(postgres.url);
-      await postgres.stop();
-      rmSync(data_dir, { recursive: true, force: true });
+      await end();
     },
+  };
+}
+
+/** A track with a PostgreSQL of its own, which ends with it however it ends. */
+export function onPostgres(measure: (postgres: BenchPostgres, options: TrackOptions) => Promise<boolean>) {
+  return async (options: TrackOptions): Promise<boolean> => {
+    const postgres = await benchPostgres();
+    const interrupted = (signal: NodeJS.Signals) => {
+      console.error(`bench: ended by ${signal}`);
+      void postgres.end().finally(() => process.exit(1));
+    };
+    process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+    try {
+      return await measure(postgres, options);
+    } finally {
+      process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+      await postgres.stop();
+    }
   };
 }
 

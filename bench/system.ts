@@ -85,10 +85,14 @@ export function spawnOnSystemCore(
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('LUMIO_')));
   const command = cpus().length > 1 ? ['taskset', '-c', '0', process.execPath] : [process.execPath];
   const file = openSync(output, 'w');
-  return spawn(command[0]!, [...command.slice(1), script, ...args], {
+  const child = spawn(command[0]!, [...command.slice(1), script, ...args], {
     env: { ...inherited, NODE_ENV: 'production', ...env },
     stdio: ['ignore', file, file],
   });
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
+  return child;
 }
 
 async function startProgram(script: string, args: readonly string[], env: Record<string, string>): Promise<Program> {

@@ -7,10 +7,10 @@ import type { EventStore } from '../../engines/event-store/port';
 import { migrate } from '../../engines/postgres/migrate';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import {
-  benchPostgres,
   type BenchPostgres,
   closedLoop,
   compare,
+  onPostgres,
   openLoop,
   peer,
   peerFolder,
@@ -45,14 +45,7 @@ interface EmmettStore {
  * for many events), emmett-postgresql and message-db. All durable, all checked by the revision that they answer. emmett 0.42.0 lets two
  * "must not exist" appends succeed and its subscription can pass by a late commit, so it does less work.
  */
-export async function run(options: TrackOptions): Promise<boolean> {
-  const postgres = await benchPostgres();
-  try {
-    return await measure(postgres, options);
-  } finally {
-    await postgres.stop();
-  }
-}
+export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   const admin = new pg.Client({ connectionString: postgres.url });

@@ -4,7 +4,6 @@ import pg from 'pg';
 import { v7 } from 'uuid';
 import { appendHistory } from '../history';
 import {
-  benchPostgres,
   type BenchPostgres,
   check,
   closedLoop,
@@ -12,6 +11,7 @@ import {
   report,
   ROOT,
   rounded,
+  onPostgres,
   type TrackOptions,
 } from '../harness';
 import { HttpLoad } from '../http-load';
@@ -27,14 +27,7 @@ const UNDER_WAY = 16;
  * socket of the real server; every frame at every subscriber is counted and timed. Beside it the time of one durable commit on the same
  * PostgreSQL at that moment, and the same again while the event log is rebuilt.
  */
-export async function run(options: TrackOptions): Promise<boolean> {
-  const postgres = await benchPostgres();
-  try {
-    return await measure(postgres, options);
-  } finally {
-    await postgres.stop();
-  }
-}
+export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   const lumio = await startLumio(postgres);

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
-  benchPostgres,
   type BenchPostgres,
   closedLoop,
   compare,
   type CaseResult,
   type Contender,
+  onPostgres,
   openLoop,
   report,
   type TrackOptions,
@@ -20,14 +20,7 @@ const CONNECTIONS = 32;
  * One object, and a list of 25 with nested objects and lists, from memory. Lumio's front door resolves the caller (a system key on an
  * account), checks feature flag and permission, measures and limits the document and validates the input; the peers do none of it.
  */
-export async function run(options: TrackOptions): Promise<boolean> {
-  const postgres = await benchPostgres();
-  try {
-    return await measure(postgres, options);
-  } finally {
-    await postgres.stop();
-  }
-}
+export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   // The product itself makes the demo data, so that the caller is one that it made.

@@ -22,12 +22,12 @@ import { createProjectionRuntime } from '../../projections/runtime';
 import { cloneTables } from '../../projections/shadow';
 import { appendHistory, ask } from '../history';
 import {
-  benchPostgres,
   type BenchPostgres,
   type CaseResult,
   check,
   compare,
   type Contender,
+  onPostgres,
   peer,
   quiet,
   report,
@@ -50,14 +50,7 @@ const noMetrics: Metrics = {
  * catching up from the beginning. Peers: COPY of ready rows into the same tables with the same indexes, the same projection with one
  * transaction per event, and emmett's projections with one INSERT a row. Units are rows of the log.
  */
-export async function run(options: TrackOptions): Promise<boolean> {
-  const postgres = await benchPostgres();
-  try {
-    return await measure(postgres, options);
-  } finally {
-    await postgres.stop();
-  }
-}
+export const run = onPostgres(measure);
 
 type Opened = Awaited<ReturnType<typeof open>>;
 

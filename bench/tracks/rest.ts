@@ -1,11 +1,11 @@
 import { appendHistory } from '../history';
 import {
-  benchPostgres,
   type BenchPostgres,
   closedLoop,
   compare,
   type CaseResult,
   type Contender,
+  onPostgres,
   openLoop,
   report,
   type TrackOptions,
@@ -20,14 +20,7 @@ const CONNECTIONS = 32;
  * Two reads through the real server (credential, limits, feature flag, permission, validation, links) against bare Fastify and pg that
  * run the same SQL for a fixed account and check nothing.
  */
-export async function run(options: TrackOptions): Promise<boolean> {
-  const postgres = await benchPostgres();
-  try {
-    return await measure(postgres, options);
-  } finally {
-    await postgres.stop();
-  }
-}
+export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   const lumio = await startLumio(postgres);

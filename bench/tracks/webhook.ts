@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { v7 } from 'uuid';
 import {
-  benchPostgres,
   type BenchPostgres,
   check,
   closedLoop,
   compare,
   type Contender,
   forEach,
+  onPostgres,
   openLoop,
   report,
   type TrackOptions,
@@ -40,14 +40,7 @@ export function delivery(secret: string, channel_id: string, id: string): Buffer
  * Signed, deduplicated, durable deliveries through the real server with every role running (so that its projector writes log, ledger and
  * outbox on the same core meanwhile), against bare Fastify with HMAC and one INSERT per request on the same PostgreSQL.
  */
-export async function run(options: TrackOptions): Promise<boolean> {
-  const postgres = await benchPostgres();
-  try {
-    return await measure(postgres, options);
-  } finally {
-    await postgres.stop();
-  }
-}
+export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   const lumio = await startLumio(postgres);
