@@ -26,15 +26,29 @@ export interface IdempotentCall {
 export interface Idempotency {
   /**
    * Runs `work` once in 24 hours for this caller, route and key; later calls with the same request get the first answer again.
-   * Answers below 500 are kept, also refusals; after a 5xx or a crash the work runs again under the same seed, so that what it had
-   * appended is found and not made twice. @throws ApiError CONFLICT for another request under the key, or while the first still runs
+   * Answers below 500 are kept, also refusals; after a 5xx, or as soon as the process that ran it is dead, the work runs again under the
+   * same seed, so that what it had appended is found and not made twice.
+   * @throws ApiError CONFLICT for another request under the key, or while the first still runs
    */
   once(call: IdempotentCall, work: () => Promise<StoredAnswer>): Promise<StoredAnswer>;
   stop(): void;
 }
 
-/** Longest time one request may hold its key before another may take it over, for a process that died. */
+/** The process that serves, as others can see it: while it lives its session holds this advisory lock. */
+export interface LockHolder {
+  readonly lock: number;
+  readonly held: boolean;
+}
+
+export interface IdempotencyOptions {
+  db: Database;
+  log: Logger;
+  holder: LockHolder;
+}
+
+/** Longest time one request may hold its key when its process cannot show that it lives. */
 const LOCK_SECONDS = 60;
+const RELEASE_AGAIN_MS = 500;
 const KEPT = `interval '24 hours'`;
 const SWEEP_MS = 15 * 60_000;
 const KEY = /^[\x20-\x7e]{1,255}$/;
@@ -47,13 +61,33 @@ interface Claim {
 }
 
 /** Answers are kept in `idempotency_keys`, shared by all nodes of one database. Design §5. */
-export function createIdempotency(db: Database, log: Logger): Idempotency {
+export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idempotency {
   const sweep = setInterval(() => {
     db.query(`delete from idempotency_keys where created_at < now() - ${KEPT}`).catch((error: unknown) =>
       log.warn({ error }, 'expired idempotency keys could not be removed'),
     );
   }, SWEEP_MS);
   sweep.unref();
+  let stopped = false;
+
+  /** After a failure of ours the key is free again at once; the seed stays, so that a retry finds what was already appended. */
+  async function release(id: Buffer, seed: Buffer): Promise<void> {
+    await db.query(
+      'update idempotency_keys set locked_until = now(), holder = null where id = $1 and seed = $2 and answer is null',
+      [id, seed],
+    );
+  }
+
+  /** What made the work fail may keep the key from being released as well: it is tried for as long as the process would hold it. */
+  function releaseLater(id: Buffer, seed: Buffer, error: unknown): void {
+    log.warn({ error }, 'an idempotency key could not be released, trying again');
+    const again = () =>
+      void release(id, seed).catch((failure: unknown) => {
+        if (!stopped) return void setTimeout(again, RELEASE_AGAIN_MS).unref();
+        log.warn({ error: failure }, 'an idempotency key is released by the end of this process');
+      });
+    setTimeout(again, RELEASE_AGAIN_MS).unref();
+  }
 
   return {
     async once(call, work) {
@@ -63,7 +97,7 @@ export function createIdempotency(db: Database, log: Logger): Idempotency {
       const id = hash(callerScope(call.caller), call.route, call.key);
       const secret = Buffer.from(hkdfSync('sha256', call.key, id, 'lumio idempotency', 64));
       const fingerprint = createHmac('sha256', secret.subarray(32)).update(requestText(call.request)).digest();
-      const claim = await take(db, id, fingerprint);
+      const claim = await take(db, id, fingerprint, holder.held ? holder.lock : null);
       if (!claim.mine) {
         if (!claim.request_hash.equals(fingerprint)) {
           throw new ApiError('CONFLICT', 'This Idempotency-Key was already used for another request');
@@ -83,40 +117,48 @@ export function createIdempotency(db: Database, log: Logger): Idempotency {
       } catch (error) {
         const failure = toFailure(error);
         if (failure.status >= 500 || failure.status === 429) {
-          await release(db, id, claim.seed);
+          await release(id, claim.seed).catch((failure: unknown) => releaseLater(id, claim.seed, failure));
           throw error;
         }
         const headers =
           failure.retry_after_seconds === undefined ? null : { 'retry-after': String(failure.retry_after_seconds) };
         answer = { status: failure.status, headers, body: JSON.stringify(restBody(failure)) };
       }
-      await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [
-        id,
-        claim.seed,
-        seal(JSON.stringify(answer), secret.subarray(0, 32), id),
-      ]);
+      const sealed = seal(JSON.stringify(answer), secret.subarray(0, 32), id);
+      try {
+        await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [id, claim.seed, sealed]);
+      } catch (error) {
+        releaseLater(id, claim.seed, error);
+        throw error;
+      }
       return answer;
     },
-    stop: () => clearInterval(sweep),
+    stop() {
+      stopped = true;
+      clearInterval(sweep);
+    },
   };
 }
 
 /**
- * One statement decides who works. The row is taken over when it has expired (with a new seed: it is a new request), or when its
- * holder has been silent beyond the lock (with the old seed: it is the same request).
+ * One statement decides who works. The row is taken over when it has expired (with a new seed: it is a new request), or when its holder is
+ * gone (with the old seed: it is the same request). A holder is gone when the advisory lock of its process is free; one that could not show
+ * itself to live is believed to for a time.
  */
-async function take(db: Database, id: Buffer, request_hash: Buffer): Promise<Claim> {
+async function take(db: Database, id: Buffer, request_hash: Buffer, holder: number | null): Promise<Claim> {
   const taken = await db.query<{ seed: Buffer }>(
-    `insert into idempotency_keys as k (id, request_hash, seed, locked_until)
-     values ($1, $2, $3, now() + $4 * interval '1 second')
+    `insert into idempotency_keys as k (id, request_hash, seed, locked_until, holder)
+     values ($1, $2, $3, now() + $4 * interval '1 second', $5)
      on conflict (id) do update set
        seed = case when k.created_at < now() - ${KEPT} then excluded.seed else k.seed end,
        created_at = case when k.created_at < now() - ${KEPT} then now() else k.created_at end,
-       answer = null, request_hash = excluded.request_hash, locked_until = excluded.locked_until
-     where k.created_at < now() - ${KEPT}
-        or (k.answer is null and k.locked_until < now() and k.request_hash = excluded.request_hash)
+       answer = null, request_hash = excluded.request_hash, locked_until = excluded.locked_until, holder = excluded.holder
+     where case when k.created_at < now() - ${KEPT} then true
+                when k.answer is not null or k.request_hash <> excluded.request_hash then false
+                when k.holder is null then k.locked_until < now()
+                else pg_try_advisory_xact_lock_shared(k.holder) end
      returning seed`,
-    [id, request_hash, randomBytes(16), LOCK_SECONDS],
+    [id, request_hash, randomBytes(16), LOCK_SECONDS, holder],
   );
   if (taken[0]) return { seed: taken[0].seed, mine: true, request_hash, answer: null };
   const [held] = await db.query<Omit<Claim, 'mine'>>(
@@ -125,11 +167,6 @@ async function take(db: Database, id: Buffer, request_hash: Buffer): Promise<Cla
   );
   // Released between the two statements: as good as still running, and the caller may try again.
   return held ? { ...held, mine: false } : { seed: id, mine: false, request_hash, answer: null };
-}
-
-/** After a failure of ours the key is free again at once; the seed stays, so that a retry finds what was already appended. */
-async function release(db: Database, id: Buffer, seed: Buffer): Promise<void> {
-  await db.query('update idempotency_keys set locked_until = now() where id = $1 and seed = $2', [id, seed]);
 }
 
 function callerScope(caller: Caller): string {

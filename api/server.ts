@@ -16,7 +16,7 @@ import type { GraphqlLimits } from './graphql/limits';
 import { registerGraphql } from './graphql/server';
 import { registerHealth, type HealthCheck } from './health';
 import { createHttpHooks } from './http-hooks';
-import { createIdempotency } from './idempotency';
+import { createIdempotency, type LockHolder } from './idempotency';
 import { prepare } from './invoke';
 import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
 import { openApiDocument } from './openapi';
@@ -30,6 +30,8 @@ export interface ApiDeps {
   operations: readonly Operation[];
   services: Services;
   resolveCaller: ResolveCaller;
+  /** This process, as others see that it lives. */
+  holder: LockHolder;
   rate_limits: RateLimits;
   webhooks: readonly WebhookRoute[];
   health: { checks: readonly HealthCheck[]; websocket(): { sessions: number; channels: number } };
@@ -91,7 +93,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   acceptJson(app);
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
 
-  const idempotency = createIdempotency(deps.services.db, log);
+  const idempotency = createIdempotency({ db: deps.services.db, log, holder: deps.holder });
   const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
   const paths: { method: string; path: string }[] = [];
   app.addHook('onRoute', ({ method, url }) => {

@@ -7,12 +7,14 @@ import type { Broker } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
+import type { ProcessSession } from '../engines/postgres/process-session';
 import type { Wakeups } from '../engines/wakeups/port';
 import { SettingsError } from './settings';
 
 export interface BrokerDeps {
   settings: Settings;
   pool: pg.Pool;
+  session: ProcessSession;
   wakeups: Wakeups;
   /** Id of the database, which the embedded log is named by. */
   installation: string;
@@ -22,9 +24,9 @@ export interface BrokerDeps {
 
 /** The broker that the settings choose. @throws SettingsError for settings that fit none, Error when the cluster cannot be used */
 export async function openBroker(deps: BrokerDeps): Promise<Broker> {
-  const { settings, pool, wakeups, installation, log, metrics } = deps;
+  const { settings, pool, session, wakeups, installation, log, metrics } = deps;
   const { url, replication, tls, tls_ca, sasl_mechanism, sasl_username, sasl_password } = settings.broker;
-  if (url === 'postgres') return createPostgresBroker({ pool, wakeups, id: `postgres:${installation}`, log });
+  if (url === 'postgres') return createPostgresBroker({ pool, session, wakeups, id: `postgres:${installation}`, log });
   // Loaded when it is used: the embedded engines must not pay for it.
   const { kafkaAddresses, refusalOf } = await import('../engines/broker/kafka-client.js');
   try {

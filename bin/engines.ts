@@ -17,6 +17,7 @@ import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../engines/postgres/embedded';
 import { migrate } from '../engines/postgres/migrate';
 import { PostgresDatabase } from '../engines/postgres/pool';
+import { ProcessSession } from '../engines/postgres/process-session';
 import type { Presence } from '../engines/presence/port';
 import type { RateLimits } from '../engines/rate-limits/port';
 import { createRecordLog } from '../engines/records/log';
@@ -44,6 +45,8 @@ export interface Engines {
   db: PostgresDatabase;
   /** Projections, apart so that a burst of reads cannot starve them. */
   projector_db: PostgresDatabase;
+  /** Shows other processes that this one lives. */
+  session: ProcessSession;
   wakeups: Wakeups;
   events: EventStore;
   broker: Broker;
@@ -108,12 +111,14 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
 
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));
   const installation = { id: facts.get('id') as string, epoch: facts.get('epoch') as string };
+  const session = opened(new ProcessSession({ connectionString: url }, log));
   const wakeups = opened(createPostgresWakeups({ url, log }));
   const store = await openEventStore({ url: settings.event_store.url, pool: log_db.pool, wakeups, log });
   const events = opened(observedEventStore(versionedEventStore(store, UPCASTERS), { metrics, tracing }));
   const topics = await openBroker({
     settings,
     pool: log_db.pool,
+    session,
     wakeups,
     installation: installation.id,
     log,
@@ -132,6 +137,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   return {
     db,
     projector_db,
+    session,
     wakeups,
     events,
     broker,

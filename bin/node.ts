@@ -167,6 +167,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     });
     const lookup = createConnectionLookup({ db, relay, secrets: engines.secrets });
     stops.push(() => lookup.close());
+    if (has('api')) await engines.session.ready();
     const api = await createApi({
       settings,
       operations: OPERATIONS,
@@ -183,6 +184,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
         });
         return caller;
       },
+      holder: engines.session,
       rate_limits: engines.rate_limits,
       webhooks: has('ingest')
         ? webhookRoutes({

@@ -13,6 +13,7 @@ import { outboxTrace } from './0011-outbox-trace';
 import { archive } from './0012-archive';
 import { streamSamples } from './0013-stream-samples';
 import { topicRelays } from './0014-topic-relays';
+import { idempotencyHolder } from './0015-idempotency-holder';
 import { brokerAppend } from './0016-broker-append';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
@@ -37,5 +38,6 @@ export const MIGRATIONS: readonly Migration[] = [
   archive,
   streamSamples,
   topicRelays,
+  idempotencyHolder,
   brokerAppend,
 ];

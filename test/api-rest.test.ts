@@ -205,48 +205,6 @@ describe('rate limits', () => {
   });
 });
 
-describe('Idempotency-Key', () => {
-  const create = (key: string, note_text: string, as = OWNER) =>
-    api.rest('POST', '/v1/notes', { as, body: { note_text }, headers: { 'idempotency-key': key } });
-  test('the same request gets the first answer again, another body and another caller do not', async () => {
-    const first = await create('k1', 'once');
-    const again = await create('k1', 'once');
-    expect([again.status, again.text]).toEqual([201, first.text]);
-    expect(again.headers.get('idempotency-replayed')).toBe('true');
-    expect(first.json.data.raw.seed).toMatch(/^[0-9a-f]{64}$/);
-    expect((await create('k1', 'other')).json).toEqual({
-      error: 'CONFLICT',
-      message: 'This Idempotency-Key was already used for another request',
-    });
-    const stranger = await create('k1', 'once', 'user_api_key|notes:create');
-    expect(stranger.headers.get('idempotency-replayed')).toBeNull();
-  });
-  test('while the first runs a second is refused; of ten at once one works', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, () => create('k2', 'slow')));
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
-  });
-  test('refusals are kept, our failures are not', async () => {
-    const taken = await create('k3', 'taken');
-    expect((await create('k3', 'taken')).text).toBe(taken.text);
-    expect((await create('k4', 'broken')).status).toBe(500);
-    expect((await create('k4', 'broken')).status).toBe(500);
-  });
-  test('a key is 1 to 255 characters', async () => {
-    expect((await create('x'.repeat(256), 'a')).json.error).toBe('VALIDATION_ERROR');
-  });
-  test('neither key nor answer is readable in the database', async () => {
-    await create('my-secret-key', 'my-secret-note');
-    const rows = await database.db.query('select * from idempotency_keys');
-    const stored = rows
-      .map((row) =>
-        Object.values(row).map((value) => (Buffer.isBuffer(value) ? value.toString('latin1') : String(value))),
-      )
-      .join();
-    expect(rows.length).toBeGreaterThan(0);
-    expect(stored).not.toContain('my-secret');
-  });
-});
-
 describe('webhooks', () => {
   const deliver = (body: string | Uint8Array<ArrayBuffer>, signature = 'good') =>
     fetch(`${api.url}/v1/webhooks/sample`, {

@@ -43,6 +43,7 @@ async function main(): Promise<void> {
       });
       return caller;
     },
+    holder: engines.session,
     rate_limits: engines.rate_limits,
     webhooks: [],
     health: { checks: [], websocket: () => ({ sessions: 0, channels: 0 }) },

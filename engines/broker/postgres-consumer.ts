@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../log/port';
 import { isPassing } from '../postgres/errors';
+import type { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import type { Handover } from './handover';
-import type { MemberSession } from './member-session';
 import type { ConsumeOptions, Consumer, RecordBatch } from './port';
 import type { Fetched, PostgresLog } from './postgres-log';
 import type { TopicInfo } from './publish-groups';
@@ -19,7 +19,7 @@ const PACE_MS = 15;
 
 export interface ConsumerDeps {
   log: PostgresLog;
-  session: MemberSession;
+  session: ProcessSession;
   handover: Handover;
   wakeups: Wakeups;
   logger: Logger | undefined;
@@ -68,7 +68,7 @@ export class PostgresConsumer implements Consumer {
 
   private async run(): Promise<void> {
     const topic = await this.persist(() => this.deps.log.topic(this.options.topic));
-    await this.deps.session.ready;
+    await this.deps.session.ready();
     if (!topic || this.stopping) return;
     const group_name = `broker-group:${topic.topic}:${this.options.group}`;
     const heartbeat = () => void this.balance(topic, []).catch((error: Error) => this.fail(error));

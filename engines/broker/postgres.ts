@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Logger } from '../log/port';
+import { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import { Handover } from './handover';
-import { MemberSession } from './member-session';
 import type { Bounds, Broker, BrokerRecord, ConsumeOptions, Consumer, NewRecord } from './port';
 import { PostgresConsumer } from './postgres-consumer';
 import { PostgresLog } from './postgres-log';
@@ -15,6 +15,8 @@ const PUBLISH_TIMEOUT_MS = 4_000;
 
 export interface PostgresBrokerOptions {
   pool: pg.Pool;
+  /** Shows other members that this process lives; the caller closes it. Default: one of the broker's own. */
+  session?: ProcessSession;
   wakeups: Wakeups;
   /** Identity of the log, which checkpoints name; give the installation's id where several databases may come into play. Default `postgres`. */
   id?: string;
@@ -39,7 +41,7 @@ class PostgresBroker implements Broker {
   private readonly consumers = new Set<Consumer>();
   /** Of the topics that this process consumes. */
   private readonly handovers = new Map<string, Handover>();
-  private session: MemberSession | undefined;
+  private own_session: ProcessSession | undefined;
   private closed = false;
 
   constructor(private readonly options: PostgresBrokerOptions) {
@@ -61,11 +63,6 @@ class PostgresBroker implements Broker {
 
   consume(options: ConsumeOptions): Consumer {
     if (this.closed) throw new Error('the broker is closed');
-    // pg.Pool keeps what it was made with.
-    this.session ??= new MemberSession(
-      (this.options.pool as unknown as { options: pg.ClientConfig }).options,
-      this.options.log,
-    );
     const handover = this.handovers.get(options.topic) ?? new Handover();
     this.handovers.set(options.topic, handover);
     const { wakeups, log: logger } = this.options;
@@ -112,7 +109,16 @@ class PostgresBroker implements Broker {
     this.closed = true;
     await Promise.all([...this.consumers].map((consumer) => consumer.stop()));
     for (const group of this.groups.values()) await group.idle();
-    await this.session?.close();
+    await this.own_session?.close();
+  }
+
+  private get session(): ProcessSession {
+    const { session, pool, log } = this.options;
+    // pg.Pool keeps what it was made with.
+    return (
+      session ??
+      (this.own_session ??= new ProcessSession((pool as unknown as { options: pg.ClientConfig }).options, log))
+    );
   }
 
   private open(topic: string): Promise<PublishGroups> {

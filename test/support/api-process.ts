@@ -5,6 +5,7 @@ import { join } from 'node:path';
 export interface ApiProcess {
   url: string;
   stop(): Promise<void>;
+  kill(): Promise<void>;
   rest(
     method: string,
     path: string,
@@ -62,9 +63,13 @@ export async function startSampleApi(databaseUrl: string, settings: object = {})
         { 'content-type': 'application/json', ...credential(as), ...headers },
         JSON.stringify({ query, variables }),
       ),
+    async kill() {
+      child.kill('SIGKILL');
+      if (child.signalCode === null) await once(child, 'exit');
+    },
     async stop() {
       child.stdin.end();
-      if (child.exitCode === null) await once(child, 'exit');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     },
   };
 }

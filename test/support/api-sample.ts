@@ -8,6 +8,7 @@ import { createApi, type Api } from '../../api/server';
 import { ApiError } from '../../domain/errors';
 import { RawJson } from '../../domain/json';
 import { PostgresDatabase } from '../../engines/postgres/pool';
+import { ProcessSession } from '../../engines/postgres/process-session';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createLocalRateLimits } from '../../engines/rate-limits/local';
 import { silentLog } from './log';
@@ -99,7 +100,8 @@ export const sampleOperations: readonly Operation[] = [
     guard: [permission('notes:create')],
     input: NewNote,
     output: Note,
-    run: async ({ input, context }) => {
+    run: async ({ input, context }, { db }) => {
+      if (input.note_text === 'behind a lock') await db.query('select pg_advisory_xact_lock_shared(4711)');
       if (input.note_text === 'slow') await new Promise((resolve) => setTimeout(resolve, 300));
       if (input.note_text === 'taken') throw new ApiError('CONFLICT', 'Note already exists', { details: { made } });
       if (input.note_text === 'closed') {
@@ -193,6 +195,8 @@ export async function sampleApi(
 ): Promise<Api & { url: string }> {
   const settings = SettingsSchema.parse({ port: 0, allowed_origins: ['https://app.example'], ...env });
   const db = new PostgresDatabase({ url: databaseUrl, name: 'api test', size: 5 });
+  const session = new ProcessSession({ connectionString: databaseUrl }, silentLog);
+  await session.ready();
   const services = {
     db,
     settings,
@@ -209,6 +213,7 @@ export async function sampleApi(
         headers['x-lumio-account'] as string | undefined,
         ip,
       ),
+    holder: session,
     rate_limits: createLocalRateLimits(),
     webhooks: [
       {

@@ -2,25 +2,38 @@ import { randomInt } from 'node:crypto';
 import pg from 'pg';
 import type { Logger } from '../log/port';
 
+/** The server asks after a silent link 10 s after its last word, and gives it up 15 s later: the machine at its end is gone. */
+const KEEPALIVE = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
+
 /**
- * A connection that holds one advisory lock for as long as this process lives. Other members see at once that the lock is free when
- * the process is gone, and need not wait for its heartbeats to run out. While the link is down the members of this process look dead to
- * others; that costs a hand-over, never a record, since checkpoints are fenced.
+ * A connection that holds one advisory lock for as long as this process lives. Others see at once that the lock is free when the process is
+ * gone (within half a minute when its whole machine is), and need not wait for a time to run out. While the link is down the process looks
+ * dead to others: what they take over then must bear being done by two.
  */
-export class MemberSession {
+export class ProcessSession {
+  /** Number of the advisory lock: free in the database when this process is dead. */
   readonly lock = randomInt(1, 2 ** 47);
   private closed = false;
+  private holding = false;
   private interrupt: (() => void) | undefined;
-  private readonly running: Promise<void>;
+  private running: Promise<void> | undefined;
   private resolveFirst!: () => void;
-  /** Resolves when the lock was held for the first time. */
-  readonly ready = new Promise<void>((resolve) => (this.resolveFirst = resolve));
+  private readonly first = new Promise<void>((resolve) => (this.resolveFirst = resolve));
 
   constructor(
     private readonly config: pg.ClientConfig,
     private readonly log: Logger | undefined,
-  ) {
-    this.running = this.run();
+  ) {}
+
+  /** Whether the lock is held at this moment, as far as this process knows. */
+  get held(): boolean {
+    return this.holding;
+  }
+
+  /** Connects when nobody asked for it before, and resolves when the lock was held for the first time. */
+  async ready(): Promise<void> {
+    this.running ??= this.run();
+    await this.first;
   }
 
   async close(): Promise<void> {
@@ -48,9 +61,10 @@ export class MemberSession {
   private async hold(held: () => void): Promise<void> {
     const client = new pg.Client({
       ...this.config,
-      application_name: 'lumio broker member',
+      application_name: 'lumio process',
       connectionTimeoutMillis: 10_000,
       keepAlive: true,
+      options: `${this.config.options ?? ''} ${KEEPALIVE}`,
     });
     let lost: Error | undefined;
     const fail = (error: Error) => {
@@ -62,6 +76,7 @@ export class MemberSession {
     try {
       await client.connect();
       await client.query('select pg_advisory_lock($1::bigint)', [this.lock]);
+      this.holding = true;
       held();
       this.resolveFirst();
       while (!this.closed && !lost) {
@@ -70,9 +85,10 @@ export class MemberSession {
       }
       if (lost && !this.closed) throw lost;
     } finally {
+      this.holding = false;
       const ended = client
         .end()
-        .catch((error: Error) => this.log?.debug({ err: error }, 'member connection ended badly'));
+        .catch((error: Error) => this.log?.debug({ err: error }, 'the connection of the process ended badly'));
       // The goodbye of a link that is silent would never be answered.
       if (!lost) await Promise.race([ended, new Promise((resume) => setTimeout(resume, 1000).unref())]);
     }
