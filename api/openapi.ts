@@ -3,6 +3,7 @@ import type { Operation, RestRoute } from '../access/operation';
 import { ERROR_STATUS, type ErrorCode } from '../domain/errors';
 import { shapeOf, unwrap } from './schema-shape';
 import { GENERIC_MESSAGES } from './errors';
+import { FIXED_PATHS } from './openapi-fixed';
 import { webhookPaths } from './openapi-webhooks';
 import type { WebhookRoute } from './webhooks';
 
@@ -44,58 +45,6 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
         },
         popout_cookie: { type: 'apiKey', in: 'cookie', name: 'lumio-popout-token' },
       },
-    },
-  };
-}
-
-/** Routes that are no operations. */
-const FIXED_PATHS: Record<string, Json> = {
-  '/v1': fixed('get', 'live', 'Liveness probe.', { type: 'object' }),
-  '/v1/health': fixed('get', 'health', 'State of the service and of what it depends on. doc2 §2.16', {
-    type: 'object',
-  }),
-  '/v1/schema': {
-    get: {
-      operationId: 'graphqlSchema',
-      summary: 'The GraphQL SDL. doc1 §1',
-      tags: ['v1'],
-      security: [{}],
-      responses: { 200: { description: 'SDL.', content: { 'text/plain': { schema: { type: 'string' } } } } },
-    },
-  },
-  '/v1/gql': {
-    post: {
-      ...(fixed('post', 'graphql', 'GraphQL: one operation, never a batch. doc2 §4.3', { type: 'object' })
-        .post as Json),
-      security: [{}, { bearer: [] }, { popout_cookie: [] }],
-      requestBody: {
-        required: true,
-        content: {
-          'application/json': {
-            schema: {
-              type: 'object',
-              properties: {
-                query: { type: 'string', minLength: 1 },
-                operationName: { type: ['string', 'null'] },
-                variables: { type: ['object', 'null'] },
-              },
-              required: ['query'],
-            },
-          },
-        },
-      },
-    },
-  },
-};
-
-function fixed(method: string, operationId: string, summary: string, schema: Json): Json {
-  return {
-    [method]: {
-      operationId,
-      summary,
-      tags: ['v1'],
-      security: [{}],
-      responses: { 200: { description: 'Success.', content: { 'application/json': { schema } } } },
     },
   };
 }

@@ -124,6 +124,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
         }),
     });
   }
+  if (settings.roles.includes('realtime')) app.get('/v1/ws', askForUpgrade);
   await deps.extend?.(app);
   app.setNotFoundHandler((request, reply) => answerUnrouted(paths, request, reply));
 
@@ -183,6 +184,12 @@ function acceptJson(app: FastifyInstance): void {
       }
     },
   );
+}
+
+/** Upgrades do not pass here: this is a request that forgot to be one. */
+async function askForUpgrade(_request: FastifyRequest, reply: FastifyReply): Promise<never> {
+  void reply.header('upgrade', 'websocket');
+  throw new ApiError('BAD_REQUEST', 'This address speaks WebSocket: upgrade the connection', { status: 426 });
 }
 
 /** A path that exists for another method is told apart from one that does not exist. */

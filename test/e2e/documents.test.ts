@@ -66,13 +66,22 @@ describe('development', () => {
   test('vendors’ webhooks and the fixed routes are in it', () => {
     const webhooks = ['kick', 'shopify', 'trovo', 'youtube'].map((vendor) => `/v1/webhooks/${vendor}`);
     expect(Object.keys(document.paths)).toEqual(
-      expect.arrayContaining([...webhooks, '/v1', '/v1/health', '/v1/schema', '/v1/gql']),
+      expect.arrayContaining([...webhooks, '/v1', '/v1/health', '/v1/schema', '/v1/gql', '/v1/ws']),
     );
     expect(Object.keys(document.paths['/v1/webhooks/youtube']).sort()).toEqual(['get', 'post']);
     const ids = Object.values(document.paths as Record<string, Record<string, { operationId: string }>>)
       .flatMap((methods) => Object.values(methods))
       .map(({ operationId }) => operationId);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
+  test('a plain request for the WebSocket is told to upgrade', async () => {
+    const answer = await fetch(`${server.base_url}/v1/ws`);
+    expect([answer.status, answer.headers.get('upgrade')]).toEqual([426, 'websocket']);
+    expect(await answer.json()).toEqual({
+      error: 'BAD_REQUEST',
+      message: 'This address speaks WebSocket: upgrade the connection',
+    });
   });
 
   test('nothing is in it that does not answer', async () => {
