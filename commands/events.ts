@@ -19,9 +19,9 @@ const EMITTED = 'b0ab6a2e-2f6c-5d0c-9a55-7f3f2a5f5b6d';
 const eventType = z
   .string()
   .max(100)
-  .regex(/^[A-Za-z0-9_.-]+:[A-Za-z0-9_.:-]+$/, 'must be prefix:action')
+  .regex(/^[A-Za-z0-9_.-]+:[A-Za-z0-9_.:-]+$/, 'event_type must be prefix:action')
   .describe('`prefix:action`, at most 100 characters');
-const platform = z.string().regex(/^[A-Za-z0-9_-]{1,50}$/, 'must be a slug');
+const platform = z.string().regex(/^[A-Za-z0-9_-]{1,50}$/, 'platform must be a slug');
 const raw = z.record(z.string(), z.unknown());
 
 const EmitEventInput = z
@@ -37,7 +37,7 @@ const EmitEventInput = z
     raw: raw.nullish().describe('Default: {}'),
     created_at: z
       .string()
-      .refine((text) => parseInstant(text) !== null, 'created_at: must be an ISO 8601 date or date-time')
+      .refine((text) => parseInstant(text) !== null, 'created_at must be an ISO 8601 date or date-time')
       .nullish()
       .describe('Default: now; at most five minutes ahead'),
   })
@@ -128,7 +128,7 @@ function newEvent(input: NewEvent, account_id: string, context: RequestContext):
     input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString(),
   );
   if (Date.parse(created_at) > context.now + FUTURE_MS) {
-    throw new ApiError('VALIDATION_ERROR', 'created_at: must not be more than five minutes in the future');
+    throw new ApiError('VALIDATION_ERROR', 'created_at must not be more than five minutes in the future');
   }
   return {
     id: context.idempotency_seed === null ? v7() : v5(context.idempotency_seed, EMITTED),

@@ -9,7 +9,7 @@ import { type EventQuery, eventsPage } from './events-pages';
 import { searchEvents } from './events-search';
 
 const instant = (name: string) =>
-  z.string().refine((text) => parseInstant(text) !== null, `${name}: must be an ISO 8601 date or date-time`);
+  z.string().refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`);
 const names = z.array(z.string().min(1).max(100)).max(100);
 
 const EventFilterInput = z
@@ -85,7 +85,7 @@ function eventQuery(input: z.output<typeof EventFilterInput>, caller: Caller): E
   const types = input.types ?? [];
   const from = input.from ? parseInstant(input.from) : null;
   const to = input.to ? parseInstant(input.to) : null;
-  if (from !== null && to !== null && from > to) throw new ApiError('VALIDATION_ERROR', 'from: must not be after to');
+  if (from !== null && to !== null && from > to) throw new ApiError('VALIDATION_ERROR', 'from must not be after to');
   return {
     account_id: accountOf(caller),
     types: types.length > 0 ? [...new Set(types)] : null,

@@ -159,6 +159,21 @@ describe('over HTTP', () => {
     expect(await call('POST', '/v1/api-keys', owner(), body)).toMatchObject({ status, body: { error } });
   });
 
+  test('a rule with a text of its own is answered with exactly that, on either protocol', async () => {
+    const blank = await call('POST', '/v1/api-keys', owner(), { label: ' ', permissions: ['events:read'] });
+    expect(blank.body).toEqual({
+      error: 'VALIDATION_ERROR',
+      message: 'label is required',
+      details: { fields: [{ path: 'label', message: 'label is required' }] },
+    });
+    const { errors } = await gql(
+      'mutation { createUserApiKey(input: {label: " ", permissions: ["events:read"]}) { key } }',
+    );
+    expect(errors[0]).toMatchObject({ message: 'label is required', extensions: { code: 'VALIDATION_ERROR' } });
+    const missing = await call('POST', '/v1/api-keys', owner(), { permissions: ['events:read'] });
+    expect(missing.body.message).toBe('label: Invalid input: expected string, received undefined');
+  });
+
   test('grants no more than its creator holds, on either protocol', async () => {
     const narrow = await call('POST', '/v1/api-keys', owner(), {
       label: 'n',
