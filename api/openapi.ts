@@ -182,6 +182,8 @@ function failures(operation: Operation, rest: RestRoute, open: boolean, hasPath:
     'DATABASE_ERROR',
   ];
   if (!open) codes.push('UNAUTHORIZED', 'FORBIDDEN');
+  // A public POST takes a token in its body.
+  else if (rest.method === 'POST') codes.push('UNAUTHORIZED');
   if (operation.guard.some((guard) => guard.kind === 'feature')) codes.push('FEATURE_DISABLED');
   if (hasPath) codes.push('NOT_FOUND');
   if (rest.method !== 'GET') codes.push('CONFLICT', 'PLAN_LIMIT_REACHED');
