@@ -100,12 +100,12 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   await migrate(url);
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
-  const pool = (name: string, size: number) => {
+  const pool = (name: string, size: number, pipeline = false) => {
     const onError = (error: Error) => log.warn({ error, pool: name }, 'an idle database connection broke');
-    return opened(new PostgresDatabase({ url, name, size, onError }));
+    return opened(new PostgresDatabase({ url, name, size, pipeline, onError }));
   };
   const db = pool('main', settings.database.pool_size);
-  const projector_db = pool('projector', 8);
+  const projector_db = pool('projector', 8, true);
   const log_db = pool('log', 6);
   reportPools(metrics, [db, projector_db, log_db]);
 

@@ -3,7 +3,7 @@ import { applyCarefully, applyPlainly, DataFailure, type Applied } from './apply
 import { moveCheckpoints, type Move } from './checkpoints';
 import type { Item, Parked } from './dead-letters';
 import { isContention } from './failures';
-import { writeOutbox } from './outbox';
+import { outboxStatement } from './outbox';
 import type { Projection } from './projection';
 
 export interface Batch {
@@ -11,7 +11,7 @@ export interface Batch {
   /** Records that could not be decoded. */
   undecodable: Parked[];
   moves: Move[];
-  /** See {@link writeOutbox}. */
+  /** See {@link outboxStatement}. */
   trace?: string | null;
 }
 
@@ -31,12 +31,19 @@ export async function commitBatch(
   idle_ms?: number,
 ): Promise<Applied> {
   const attempt = (apply: (tx: Queryable) => Promise<Applied>) =>
-    db.transaction(async (tx) => {
-      await moveCheckpoints(tx, p, engine, batch.moves, idle_ms);
-      const applied = await apply(tx);
-      await writeOutbox(tx, applied.messages, batch.trace);
-      return applied;
-    });
+    db.transaction(
+      async (tx) => {
+        // Sent together: the fence's statement runs first, and one that holds nothing back leaves nothing behind.
+        const [moved, applied] = await Promise.allSettled([
+          moveCheckpoints(tx, p, engine, batch.moves, idle_ms),
+          apply(tx),
+        ]);
+        if (moved.status === 'rejected') throw moved.reason;
+        if (applied.status === 'rejected') throw applied.reason;
+        return applied.value;
+      },
+      ({ messages }) => outboxStatement(messages, batch.trace),
+    );
   const mode = { rebuilding: false };
   for (let tries = 0; ; tries += 1) {
     try {

@@ -1,20 +1,23 @@
-import { type Database, type Queryable, textArray } from '../engines/postgres/port';
+import { type Database, type Queryable, type Statement, textArray } from '../engines/postgres/port';
 import type { ChannelMessage } from './projection';
 
 /** The wake-up that realtime nodes wait for; sent after the commit, never inside it. */
 export const OUTBOX_WAKEUP = 'outbox';
 
+/** Stores channel messages by {@link outboxStatement} in the caller's transaction; returns the newest id, null without messages. */
+export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessage[]): Promise<number | null> {
+  const statement = outboxStatement(messages);
+  if (!statement) return null;
+  const [row] = await tx.query(statement.text, statement.values, statement.name);
+  return row!.newest;
+}
+
 /**
- * Stores channel messages in the caller's transaction. It must be the transaction's last statement: from here to the
- * commit one lock orders all projectors, so that outbox ids are in commit order and every channel's `seq` is dense.
- * Returns the newest id; null without messages. Design §7.
+ * What stores channel messages; null without any. It must be the transaction's last statement: from here to the
+ * commit one lock orders all projectors, so that outbox ids are in commit order and every channel's `seq` is dense. Design §7.
  * `trace` is the traceparent of the batch: null when its messages keep their own, absent when tracing is off and none is stored.
  */
-export async function writeOutbox(
-  tx: Queryable,
-  messages: readonly ChannelMessage[],
-  trace?: string | null,
-): Promise<number | null> {
+export function outboxStatement(messages: readonly ChannelMessage[], trace?: string | null): Statement | null {
   if (messages.length === 0) return null;
   const channels: string[] = [];
   const types: string[] = [];
@@ -25,15 +28,15 @@ export async function writeOutbox(
     data.push(message.data);
   }
   const lists = [textArray(channels), textArray(types), textArray(data)];
-  const [row] =
-    trace === undefined
-      ? await tx.query('select outbox_write($1, $2, $3) as newest', lists, 'outbox_write')
-      : await tx.query(
-          'select outbox_write($1, $2, $3, $4) as newest',
-          [...lists, textArray(messages.map((message) => trace ?? message.trace ?? null))],
-          'outbox_write_traced',
-        );
-  return row!.newest;
+  if (trace === undefined) {
+    return { text: 'select outbox_write($1, $2, $3) as newest', values: lists, name: 'outbox_write' };
+  }
+  const traces = textArray(messages.map((message) => trace ?? message.trace ?? null));
+  return {
+    text: 'select outbox_write($1, $2, $3, $4) as newest',
+    values: [...lists, traces],
+    name: 'outbox_write_traced',
+  };
 }
 
 /** A row of the outbox as the tail reads it. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Database, Queryable, Row } from './port';
+import type { Database, Queryable, Row, Statement } from './port';
 
 /** pg's list of types names no arrays. */
 const TEXT_ARRAY = 1009 as unknown as typeof pg.types.builtins.TEXT;
@@ -30,6 +30,8 @@ export interface PoolOptions {
   size?: number;
   /** Milliseconds after which the server cancels a statement; 0 (default) is never. */
   statement_timeout_ms?: number;
+  /** Statements leave without waiting for the answers of those before; such a connection takes no cursors and no COPY. Default false. */
+  pipeline?: boolean;
   onError?: (error: Error) => void;
 }
 
@@ -44,6 +46,7 @@ export class PostgresDatabase implements Database {
       connectionString: options.url,
       application_name: `lumio ${options.name}`,
       max: options.size ?? 10,
+      pipeline: options.pipeline ?? false,
       idleTimeoutMillis: 30_000,
       connectionTimeoutMillis: 10_000,
       keepAlive: true,
@@ -62,18 +65,28 @@ export class PostgresDatabase implements Database {
     return (await this.pool.query<R>({ text, values: values as unknown[], ...(name ? { name } : {}) })).rows;
   }
 
-  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T> {
     const client = await this.pool.connect();
     let broken: Error | undefined;
+    let ended = false;
     const onError = (error: Error) => (broken = error);
     client.on('error', onError);
     try {
       await client.query('begin');
-      const result = await work(asQueryable(client));
-      await client.query('commit');
+      const tx = asQueryable(client);
+      const result = await work(tx);
+      const statement = last?.(result);
+      const said = statement && tx.query(statement.text, statement.values, statement.name);
+      if (!client.pipeline) await said;
+      ended = true;
+      const committed = client.query('commit');
+      // Both have their outcome before the connection goes back; why the last statement failed says more than the commit that could not be.
+      await Promise.allSettled([said, committed]);
+      await said;
+      await committed;
       return result;
     } catch (error) {
-      await client.query('rollback').catch((failure: Error) => (broken = failure));
+      if (!ended) await client.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
     } finally {
       client.off('error', onError);

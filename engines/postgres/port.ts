@@ -1,6 +1,13 @@
 /** One row as the driver returns it. */
 export type Row = Record<string, any>;
 
+export interface Statement {
+  text: string;
+  values?: readonly unknown[];
+  /** Makes it a server-side prepared statement of that name (same name, same text). */
+  name?: string;
+}
+
 /** Something SQL can be sent to: the pool, or one transaction's connection. */
 export interface Queryable {
   /** `name` makes it a server-side prepared statement of that name (same name, same text). */
@@ -9,8 +16,11 @@ export interface Queryable {
 
 /** The relational database behind read models and embedded engines. */
 export interface Database extends Queryable {
-  /** Runs `work` in one transaction on one connection; a throw rolls it back. */
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work` in one transaction on one connection; a throw rolls it back. `last` makes its last statement of `work`'s result: it may
+   * travel together with the commit, which is a rollback when it fails.
+   */
+  transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T>;
 }
 
 const TEXT_OID = 25;

@@ -7,7 +7,7 @@ import { engines, eventTally, runtimeOf, tally } from './projections';
  * Usage: node projector-child.js run|rebuild URL
  */
 async function main([how, url]: string[]): Promise<void> {
-  const db = new PostgresDatabase({ url: url!, name: 'child', size: 8 });
+  const db = new PostgresDatabase({ url: url!, name: 'child', size: 8, pipeline: true });
   const on = await engines(db);
   const projections = [tally(), eventTally()];
   if (how === 'run') {
