@@ -185,7 +185,7 @@ function failures(operation: Operation, rest: RestRoute, open: boolean, hasPath:
   // A public POST takes a token in its body.
   else if (rest.method === 'POST') codes.push('UNAUTHORIZED');
   if (operation.guard.some((guard) => guard.kind === 'feature')) codes.push('FEATURE_DISABLED');
-  if (hasPath) codes.push('NOT_FOUND');
+  if (hasPath || operation.account === 'input') codes.push('NOT_FOUND');
   if (rest.method !== 'GET') codes.push('CONFLICT', 'PLAN_LIMIT_REACHED');
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of codes) byStatus.set(ERROR_STATUS[code], [...(byStatus.get(ERROR_STATUS[code]) ?? []), code]);

@@ -113,7 +113,9 @@ export const emitBotEvent = command({
     raw: raw.meta({ graphql: 'JSON' }),
   }),
   output: EmitEventResult,
-  async run({ input, context }, { live }) {
+  async run({ input, context }, { db, live }) {
+    const [account] = await db.query('select id from accounts where id = $1', [input.account_id], 'event-account');
+    if (!account) throw new ApiError('NOT_FOUND', 'Account not found');
     const payload = { username: input.username, ...input.raw };
     const row = newEvent({ ...input, raw: payload }, input.account_id, context);
     await broadcast(live, row);

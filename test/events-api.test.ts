@@ -201,6 +201,12 @@ describe('events over every protocol', () => {
       raw: {},
     });
     expect(refused.status).toBe(403);
+    const nobody = await graphql(
+      'mutation { emitBotEvent(accountId: "01900000-0000-7000-8000-00000000dead", eventType: "a:b", platform: "a", username: "u", raw: {}) { success } }',
+      {},
+      server.credentials.system_key,
+    );
+    expect(nobody.errors).toMatchObject([{ message: 'Account not found', extensions: { code: 'NOT_FOUND' } }]);
     socket.close();
   });
 
