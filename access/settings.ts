@@ -78,6 +78,8 @@ export const SettingsSchema = z.strictObject({
       /** Absent: a PostgreSQL of our own in the data folder. */
       url: z.string().optional(),
       pool_size: integer(2, 200).default(12),
+      /** How long a request may wait for one statement; commands, upkeep and projections are not bound by it. */
+      statement_timeout: duration('10s').refine((ms) => ms >= 3000, 'must be 3s or more'),
     })
     .prefault({}),
   event_store: z.strictObject({ url: z.string().default('postgres') }).prefault({}),

@@ -1,4 +1,5 @@
 import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../domain/errors';
+import { isPassing } from '../engines/postgres/errors';
 
 /** What a caller is told instead of any 5xx detail. Source: spec doc1 §7.1 rule 2. */
 export const GENERIC_MESSAGES = {
@@ -23,9 +24,21 @@ export interface Failure {
   graphql_code?: string;
 }
 
+/** Seconds after which a caller may try again what an engine did not do in time, or was not there for. */
+const RETRY_AFTER = 5;
+
 /** PostgreSQL's SQLSTATE, and errors of the connection to it. */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND']);
+const CONNECTION_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
 const REDIS_NAMES = new Set([
   'ReplyError',
   'MaxRetriesPerRequestError',
@@ -55,7 +68,15 @@ export function toFailure(error: unknown): Failure {
       details: Object.keys(error.details).length > 0 ? error.details : undefined,
     };
   }
-  return fromTransport(error) ?? generic(codeOf(error));
+  const code = codeOf(error);
+  const away = code === 'DATABASE_ERROR' && isPassing(error);
+  return (
+    fromTransport(error) ?? {
+      ...plain(code, GENERIC_MESSAGES[code]),
+      hidden: true,
+      ...(away && { status: 503, retry_after_seconds: RETRY_AFTER }),
+    }
+  );
 }
 
 /** Failures of Fastify's own request reading; their codes start with `FST_ERR_`. */
@@ -84,10 +105,6 @@ function plain(code: ErrorCode, message: string): Failure {
   };
 }
 
-function generic(code: GenericCode): Failure {
-  return { ...plain(code, GENERIC_MESSAGES[code]), hidden: true };
-}
-
 function codeOf(error: unknown): GenericCode {
   if (!(error instanceof Error)) return 'INTERNAL_SERVER_ERROR';
   const { code, severity, command } = error as { code?: unknown; severity?: unknown; command?: unknown };
@@ -95,7 +112,7 @@ function codeOf(error: unknown): GenericCode {
   if (typeof code === 'string' && CONNECTION_CODES.has(code)) return 'DATABASE_ERROR';
   const fromPostgres =
     (typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined) ||
-    /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|Cannot use a pool after/.test(
+    /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after/.test(
       error.message,
     );
   return fromPostgres ? 'DATABASE_ERROR' : 'INTERNAL_SERVER_ERROR';

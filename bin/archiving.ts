@@ -36,6 +36,6 @@ export function archiverOf(
 
 /** The archiver as a chore: one process of all does it, each hour. */
 export function archiving(settings: Settings, engines: Engines, log: Logger, metrics: Metrics): Chore {
-  const archiver = archiverOf(settings, engines, log, metrics);
+  const archiver = archiverOf(settings, { ...engines, db: engines.projector_db }, log, metrics);
   return { name: 'archive', every_ms: HOUR_MS, run: async () => (await archiver.run()).records };
 }

@@ -16,7 +16,7 @@ import type { Logger } from '../engines/log/port';
 import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../engines/postgres/embedded';
 import { migrate } from '../engines/postgres/migrate';
-import { PostgresDatabase } from '../engines/postgres/pool';
+import { PostgresDatabase, type PoolOptions } from '../engines/postgres/pool';
 import { ProcessSession } from '../engines/postgres/process-session';
 import type { Presence } from '../engines/presence/port';
 import type { RateLimits } from '../engines/rate-limits/port';
@@ -41,9 +41,9 @@ import { VERSION } from './version';
 
 /** Everything that Lumio runs on, behind its ports, as the settings choose it. */
 export interface Engines {
-  /** Read models and commands. */
+  /** Read models and commands; in a process that serves each statement is bounded (`database.statement_timeout`). */
   db: PostgresDatabase;
-  /** Projections, apart so that a burst of reads cannot starve them. */
+  /** Projections and upkeep, apart so that a burst of reads cannot starve them. */
   projector_db: PostgresDatabase;
   /** Shows other processes that this one lives. */
   session: ProcessSession;
@@ -72,6 +72,8 @@ export interface OpenOptions {
   metrics: PrometheusMetrics;
   /** Connection string of a PostgreSQL of ours that another process runs; absent: the settings decide. */
   running_url?: string;
+  /** Bounds the waits of a process that serves; a command may take as long as it needs. */
+  serving?: boolean;
   /** The embedded database ended without being asked to. */
   onLost(reason: string): void;
 }
@@ -89,6 +91,12 @@ export async function openEngines(options: OpenOptions): Promise<Engines> {
   }
 }
 
+type Bounds = Pick<PoolOptions, 'statement_timeout_ms' | 'query_timeout_ms'>;
+/** What the server cancels must be heard of before its connection is given up. */
+const HEARD_MS = 1_000;
+/** No statement of a projection or of upkeep takes so long: the server is gone. */
+const UPKEEP_MS = 300_000;
+
 async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Promise<Engines> {
   const { settings, log, metrics } = options;
   const opened = <T extends { close(): Promise<void> }>(part: T): T => {
@@ -100,13 +108,16 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   await migrate(url);
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
-  const pool = (name: string, size: number, pipeline = false) => {
+  const pool = (name: string, size: number, bounds: Bounds, pipeline = false) => {
     const onError = (error: Error) => log.warn({ error, pool: name }, 'an idle database connection broke');
-    return opened(new PostgresDatabase({ url, name, size, pipeline, onError }));
+    return opened(new PostgresDatabase({ url, name, size, pipeline, onError, ...(options.serving && bounds) }));
   };
-  const db = pool('main', settings.database.pool_size);
-  const projector_db = pool('projector', 8, true);
-  const log_db = pool('log', 6);
+  const { pool_size, statement_timeout: statement_timeout_ms } = settings.database;
+  const query_timeout_ms = statement_timeout_ms + HEARD_MS;
+  const db = pool('main', pool_size, { statement_timeout_ms, query_timeout_ms });
+  const projector_db = pool('projector', 8, { query_timeout_ms: UPKEEP_MS }, true);
+  // Appends, publishes and their reads bring bounds of their own.
+  const log_db = pool('log', 6, { query_timeout_ms });
   reportPools(metrics, [db, projector_db, log_db]);
 
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));

@@ -60,7 +60,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   const uptime = metrics.gauge(`${SERVICE}_uptime_seconds`, 'Seconds since this process started');
   metrics.beforeRender(() => uptime.set((Date.now() - started) / 1000));
 
-  const engines = await openEngines({ settings, log, metrics, onLost: options.onFatal });
+  const engines = await openEngines({ settings, log, metrics, serving: true, onLost: options.onFatal });
   const { db, relay, events, broker, records, wakeups, tracing } = engines;
   const stops: (() => unknown)[] = [() => engines.close()];
   const stop = once(async () => {
@@ -119,7 +119,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       stops.push(() => archiver.stop());
     }
     if (has('worker')) {
-      const worker = createWorker({ leases: engines.leases, chores: sweeps(db), log, metrics });
+      const worker = createWorker({ leases: engines.leases, chores: sweeps(engines.projector_db), log, metrics });
       stops.push(() => worker.stop());
     }
 

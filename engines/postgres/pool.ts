@@ -28,27 +28,41 @@ export interface PoolOptions {
   name: string;
   /** Most connections. Default 10. */
   size?: number;
-  /** Milliseconds after which the server cancels a statement; 0 (default) is never. */
+  /** Milliseconds after which the server cancels a statement. Default: never. */
   statement_timeout_ms?: number;
+  /**
+   * Milliseconds after which nobody waits for a statement any more, and its connection is given up: the server has vanished without a word.
+   * It bounds the wait for a connection, too. Longer than `statement_timeout_ms`, so that a server that lives can say so itself. Default:
+   * never, which is for the kernel to notice: up to a quarter of an hour for a statement that was sent.
+   */
+  query_timeout_ms?: number;
   /** Statements leave without waiting for the answers of those before; such a connection takes no cursors and no COPY. Default false. */
   pipeline?: boolean;
   onError?: (error: Error) => void;
 }
 
+const CONNECT_MS = 10_000;
+/** An idle connection that does not answer an empty statement within this time is gone, too. */
+const PROBE_MS = 2_000;
+
 /** A pool of connections as the {@link Database} port. */
 export class PostgresDatabase implements Database {
   readonly pool: pg.Pool;
   readonly name: string;
+  private readonly patience: Patience;
+  private probing = false;
 
   constructor(options: PoolOptions) {
     this.name = options.name;
+    const { query_timeout_ms } = options;
+    this.patience = query_timeout_ms === undefined ? {} : { query_timeout: query_timeout_ms };
     this.pool = new pg.Pool({
       connectionString: options.url,
       application_name: `lumio ${options.name}`,
       max: options.size ?? 10,
       pipeline: options.pipeline ?? false,
       idleTimeoutMillis: 30_000,
-      connectionTimeoutMillis: 10_000,
+      connectionTimeoutMillis: Math.min(CONNECT_MS, query_timeout_ms ?? CONNECT_MS),
       keepAlive: true,
       // The kernel's own two hours would leave a link to a vanished server open.
       keepAliveInitialDelayMillis: 10_000,
@@ -62,7 +76,13 @@ export class PostgresDatabase implements Database {
   }
 
   async query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
-    return (await this.pool.query<R>({ text, values: values as unknown[], ...(name ? { name } : {}) })).rows;
+    const { pool, patience } = this;
+    try {
+      return (await pool.query<R>(queryOf(text, values, name, patience))).rows;
+    } catch (error) {
+      this.notice(error);
+      throw error;
+    }
   }
 
   async transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T> {
@@ -71,22 +91,25 @@ export class PostgresDatabase implements Database {
     let ended = false;
     const onError = (error: Error) => (broken = error);
     client.on('error', onError);
+    const tx = asQueryable(client, this.patience);
     try {
-      await client.query('begin');
-      const tx = asQueryable(client);
+      await tx.query('begin');
       const result = await work(tx);
       const statement = last?.(result);
       const said = statement && tx.query(statement.text, statement.values, statement.name);
       if (!client.pipeline) await said;
       ended = true;
-      const committed = client.query('commit');
+      const committed = tx.query('commit');
       // Both have their outcome before the connection goes back; why the last statement failed says more than the commit that could not be.
       await Promise.allSettled([said, committed]);
       await said;
       await committed;
       return result;
     } catch (error) {
-      if (!ended) await client.query('rollback').catch((failure: Error) => (broken = failure));
+      this.notice(error);
+      // On a link that does not answer the farewell would not be answered either.
+      if (isSilence(error)) broken = error;
+      else if (!ended) await tx.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
     } finally {
       client.off('error', onError);
@@ -102,13 +125,48 @@ export class PostgresDatabase implements Database {
   async close(): Promise<void> {
     await this.pool.end();
   }
+
+  /** After one connection went silent the idle ones are asked, so that they do not cost a caller each the same wait. */
+  private notice(error: unknown): void {
+    if (!isSilence(error) || this.probing || this.pool.ending) return;
+    this.probing = true;
+    const probe = async () => {
+      const client = await this.pool.connect();
+      const query = { text: 'select 1', query_timeout: PROBE_MS } as pg.QueryConfig;
+      await client.query(query).then(
+        () => client.release(),
+        (failure: Error) => client.release(failure),
+      );
+    };
+    const probes = Array.from({ length: this.pool.idleCount }, probe);
+    // Who cannot even connect will tell its own callers.
+    void Promise.allSettled(probes).then(() => (this.probing = false));
+  }
 }
 
 /** One connection as the {@link Queryable} port. */
-export function asQueryable(client: pg.ClientBase): Queryable {
+export function asQueryable(client: pg.ClientBase, patience: Patience = {}): Queryable {
   return {
     async query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
-      return (await client.query<R>({ text, values: values as unknown[], ...(name ? { name } : {}) })).rows;
+      return (await client.query<R>(queryOf(text, values, name, patience))).rows;
     },
   };
 }
+
+/** Part of a query's configuration that the driver's types leave out. */
+type Patience = { query_timeout?: number };
+
+const queryOf = (
+  text: string,
+  values: readonly unknown[] | undefined,
+  name: string | undefined,
+  patience: Patience,
+) => ({
+  text,
+  values: values as unknown[],
+  ...(name ? { name } : {}),
+  ...patience,
+});
+
+/** What the driver throws when its own wait is over. */
+const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === 'Query read timeout';

@@ -26,9 +26,9 @@ describe('the database fails', () => {
   beforeEach(async () => {
     url = await cluster.createDatabase();
     link = await proxy.link(`${cluster.host}:5432`);
-    const through = url.replace(`${cluster.host}:5432`, `127.0.0.1:${link.port}`);
-    lumio = await Lumio.start({ database_url: through, direct_url: url });
+    lumio = await Lumio.start({ database_url: through_link(), direct_url: url });
   });
+  const through_link = () => url.replace(`${cluster.host}:5432`, `127.0.0.1:${link.port}`);
   afterEach(() => lumio?.dispose());
 
   /** Traffic through `faults`, and everything promised holds afterwards; the process lived through it. */
@@ -88,6 +88,58 @@ describe('the database fails', () => {
       },
       { timeout_ms: 30_000 },
     );
+  });
+
+  test('row 2: a database that vanishes while reads and commands wait: 503 with Retry-After in bounded time, back by itself', async () => {
+    await lumio.dispose();
+    url = await cluster.createDatabase();
+    const env = { LUMIO_DATABASE__STATEMENT_TIMEOUT: '3s' };
+    lumio = await Lumio.start({ database_url: through_link(), direct_url: url, env });
+    const { base_url, credentials } = lumio;
+    const headers = { authorization: `Bearer ${credentials.access_token}`, 'content-type': 'application/json' };
+    const answers: { status: number; retry_after: string | null; at: number; ms: number }[] = [];
+    let asking = true;
+    const lane = async (method: string, path: string, body?: string) => {
+      while (asking) {
+        const at = Date.now();
+        const response = await fetch(base_url + path, { method, headers, ...(body && { body }) });
+        await response.text();
+        answers.push({
+          status: response.status,
+          retry_after: response.headers.get('retry-after'),
+          at,
+          ms: Date.now() - at,
+        });
+        await sleep(250);
+      }
+    };
+    const key = JSON.stringify({ label: 'x', permissions: ['events:read'], expires_at: null });
+    const lanes = [
+      ...Array.from({ length: 8 }, () => lane('GET', '/v1/events?limit=5')),
+      lane('GET', '/v1/api-keys'),
+      lane('POST', '/v1/api-keys', key),
+    ];
+    await until(() => answers.length > 20, 'answers before');
+    const silent_from = Date.now();
+    await link.silence();
+    await sleep(dose(12_000, 120_000));
+    const refused = answers.filter(({ status }) => status === 503);
+    expect(refused.length).toBeGreaterThan(10);
+    await link.mend();
+    const mended = Date.now();
+    await until(
+      () => answers.filter(({ status, at }) => status < 300 && at > mended).length > 20,
+      'ordinary answers after',
+      30_000,
+    );
+    asking = false;
+    await Promise.all(lanes);
+    for (const { status, retry_after, ms, at } of answers) {
+      // A connection first (at most 4 s), then a statement (at most 4 s); an append has bounds of its own.
+      expect(ms).toBeLessThan(15_000);
+      if (status >= 500) expect([status, retry_after, at >= silent_from - 1000]).toEqual([503, '5', true]);
+    }
+    expect([lumio.lives, lumio.ends]).toEqual([1, []]);
   });
 
   test('row 5: an append that was rolled back leaves no gap, and a session idle in its transaction holds nothing up', async () => {

@@ -1,0 +1,104 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { toFailure } from '../api/errors';
+import { PostgresDatabase } from '../engines/postgres/pool';
+import { testDatabase, type TestDatabase } from './support/database';
+import { silenceableLink } from './support/link';
+
+/** A pool whose waits are bounded: a statement that takes too long, and a server that vanishes without a word. */
+describe('a bounded pool', () => {
+  let database: TestDatabase;
+  let link: Awaited<ReturnType<typeof silenceableLink>>;
+  let pool: PostgresDatabase;
+  beforeAll(async () => {
+    database = await testDatabase(2);
+  });
+  afterAll(() => database.drop());
+  beforeEach(async () => {
+    link = await silenceableLink(database.url);
+    pool = new PostgresDatabase({
+      url: link.url,
+      name: 'bounded',
+      size: 5,
+      statement_timeout_ms: 500,
+      query_timeout_ms: 1_000,
+    });
+  });
+  afterEach(async () => {
+    await pool.close();
+    link.close();
+  });
+
+  async function failure(work: Promise<unknown>): Promise<{ error: Error & { code?: string }; ms: number }> {
+    const started = Date.now();
+    const error = await work.then(
+      () => new Error('it did not fail'),
+      (thrown: Error) => thrown,
+    );
+    return { error, ms: Date.now() - started };
+  }
+  /** Connections that stand idle in the pool. */
+  async function warm(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, () => pool.query('select pg_sleep(0.1)')));
+    expect(pool.stats()).toMatchObject({ connections: count, idle: count });
+  }
+
+  test('the server cancels a statement that takes too long, alone and in a transaction; the connection stays', async () => {
+    await warm(1);
+    for (const work of [
+      () => pool.query('select pg_sleep(20)'),
+      () => pool.transaction((tx) => tx.query('select pg_sleep(20)')),
+    ]) {
+      const { error, ms } = await failure(work());
+      expect(error.code).toBe('57014');
+      expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 503, retry_after_seconds: 5 });
+      expect(ms).toBeLessThan(5_000);
+    }
+    expect(pool.stats()).toMatchObject({ connections: 1, idle: 1 });
+  });
+
+  test.each([
+    ['a query', (db: PostgresDatabase) => db.query('select 1')],
+    ['a transaction', (db: PostgresDatabase) => db.transaction((tx) => tx.query('select 1'))],
+  ])('a server that vanished under %s is given up in time, and so are the other connections to it', async (_, work) => {
+    await warm(4);
+    link.silence();
+    const { error, ms } = await failure(work(pool));
+    expect(error.message).toBe('Query read timeout');
+    expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 503, retry_after_seconds: 5 });
+    expect(ms).toBeLessThan(5_000);
+    // The other three are asked at once and dropped; nobody else has to wait for each of them.
+    const deadline = Date.now() + 20_000;
+    while (pool.stats().connections > 0 && Date.now() < deadline) await new Promise((wait) => setTimeout(wait, 50));
+    expect(pool.stats().connections).toBe(0);
+    const started = Date.now();
+    await Promise.all(Array.from({ length: 5 }, () => work(pool)));
+    expect(Date.now() - started).toBeLessThan(900);
+  });
+
+  test('a server that vanishes in the middle of a transaction, and one that takes no connection', async () => {
+    const middle = await failure(
+      pool.transaction(async (tx) => {
+        await tx.query('select 1');
+        link.silence();
+        await tx.query('select 1');
+      }),
+    );
+    expect(middle.error.message).toBe('Query read timeout');
+    expect(middle.ms).toBeLessThan(5_000);
+    const silent = createServer();
+    await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));
+    const { port } = silent.address() as AddressInfo;
+    const url = `postgres://127.0.0.1:${port}/x`;
+    const nowhere = new PostgresDatabase({ url, name: 'nowhere', query_timeout_ms: 300 });
+    const connecting = await failure(nowhere.query('select 1'));
+    expect(toFailure(connecting.error)).toMatchObject({ code: 'DATABASE_ERROR', status: 503 });
+    expect(connecting.ms).toBeLessThan(5_000);
+    await nowhere.close();
+    silent.close();
+  });
+
+  test('what a statement itself did wrong is not for trying again', async () => {
+    const { error } = await failure(pool.query('select * from no_such_table'));
+    expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 500, retry_after_seconds: undefined });
+  });
+});
