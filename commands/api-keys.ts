@@ -8,7 +8,7 @@ import { command, del, patch, post, type Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { ApiError } from '../domain/errors';
-import { parseInstant, shortInstant } from '../domain/instants';
+import { parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
 
 const label = z.string().trim().min(1, 'label is required').max(100, 'label must be 100 characters or less');
@@ -103,8 +103,8 @@ export const createUserApiKey = command({
         key_prefix: created.key_prefix,
         label: created.label,
         permissions: created.permissions,
-        created_at: shortInstant(created.created_at),
-        expires_at: created.expires_at && shortInstant(created.expires_at),
+        created_at: shownInstant(created.created_at),
+        expires_at: created.expires_at && shownInstant(created.expires_at),
         last_used_at: null,
       },
     };

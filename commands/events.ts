@@ -7,7 +7,7 @@ import type { Services } from '../access/services';
 import { ApiError } from '../domain/errors';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
-import { parseInstant, shortInstant } from '../domain/instants';
+import { parseInstant, shownInstant } from '../domain/instants';
 import { stringify } from '../domain/json';
 import { TOPICS } from '../domain/records';
 
@@ -126,7 +126,7 @@ export const emitBotEvent = command({
 type NewEvent = z.output<typeof EmitEventInput>;
 
 function newEvent(input: NewEvent, account_id: string, context: RequestContext): EventRow {
-  const created_at = shortInstant(
+  const created_at = shownInstant(
     input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString(),
   );
   if (Date.parse(created_at) > context.now + FUTURE_MS) {

@@ -20,9 +20,14 @@ export function parseInstant(text: string): string | null {
   return `${at.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }
 
-/** An RFC 3339 UTC instant with a fraction, without the fraction's last zeros: as the database writes it. */
-export function shortInstant(instant: string): string {
-  return instant.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z');
+/**
+ * An RFC 3339 UTC instant as answers show it: with milliseconds, or with microseconds where it has them. Fractions of any length
+ * would sort as text in another order than as times (`.59Z` after `.595Z`).
+ */
+export function shownInstant(instant: string): string {
+  const [seconds, fraction = ''] = instant.slice(0, -1).split('.');
+  const digits = fraction.replace(/0+$/, '');
+  return `${seconds}.${digits.padEnd(digits.length > 3 ? 6 : 3, '0')}Z`;
 }
 
 function offsetMinutes(zone: string): number {

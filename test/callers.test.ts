@@ -372,7 +372,7 @@ describe('API keys', () => {
     });
     await own.close();
     expect(await t.db.query('select last_used_at from credential_uses where credential_id = $1', [key_id])).toEqual([
-      { last_used_at: '2026-05-06T07:08:09Z' },
+      { last_used_at: '2026-05-06T07:08:09.000Z' },
     ]);
   });
 });

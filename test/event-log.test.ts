@@ -107,7 +107,7 @@ describe('the event log', () => {
       expect(await live([first, inBatch])).toHaveLength(1);
       expect(await live([later])).toEqual([]);
       const before = [await rowsOf(account_id), await countersOf(account_id)];
-      expect(before[0]).toMatchObject([{ id, created_at: '2026-03-04T05:06:01.5Z' }]);
+      expect(before[0]).toMatchObject([{ id, created_at: '2026-03-04T05:06:01.500Z' }]);
       await t.db.query('delete from platform_event_logs where account_id = $1', [account_id]);
       await t.db.query('delete from event_log_counters where account_id = $1', [account_id]);
       await rebuilt([first, inBatch]);
@@ -228,7 +228,7 @@ describe('the event log', () => {
     const account_id = v4();
     const now = new Date();
     const last = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 15)).toISOString();
-    const ancient = '1999-12-31T23:59:59Z';
+    const ancient = '1999-12-31T23:59:59.000Z';
     await live([record({ account_id, occurred_at: last }), record({ account_id, occurred_at: ancient })]);
     const places = () =>
       t.db.query(
@@ -245,7 +245,7 @@ describe('the event log', () => {
       { place: 'platform_event_logs_default' },
       { place: `platform_event_logs_${last.slice(0, 7).replace('-', '_')}` },
     ]);
-    expect((await rowsOf(account_id)).map((row) => row.created_at)).toEqual([ancient, last.replace('.000Z', 'Z')]);
+    expect((await rowsOf(account_id)).map((row) => row.created_at)).toEqual([ancient, last]);
   });
 
   test('the same statements fill shadow tables when these stand in by the search path', async () => {

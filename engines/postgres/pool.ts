@@ -1,16 +1,16 @@
 import pg from 'pg';
+import { shownInstant } from '../../domain/instants';
 import type { Database, Queryable, Row, Statement } from './port';
 
+/** A time as PostgreSQL writes it in a session whose zone is UTC. */
+const UTC = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00$/;
 /** pg's list of types names no arrays. */
 const TEXT_ARRAY = 1009 as unknown as typeof pg.types.builtins.TEXT;
 
 // int8 and numeric arrive as text by default. Our 64-bit values (positions, offsets, counts) stay below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
-// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds.
-const utc = (text: string) => {
-  const instant = text.replace(' ', 'T');
-  return instant.endsWith('+00') ? `${instant.slice(0, -3)}Z` : instant;
-};
+// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds. What is no time of the calendar (`infinity`) stays.
+const utc = (text: string) => (UTC.test(text) ? shownInstant(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`) : text);
 pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, utc);
 // JSON stays text: parsing is the reader's decision, since JSON.parse alters large numbers.
 pg.types.setTypeParser(pg.types.builtins.JSON, (text) => text);
