@@ -57,35 +57,16 @@ const REBUILD = `
   )
   ${COUNTED}`;
 
-// The whole log at once asks the ledger and counts in a tenth of what record after record costs.
+/**
+ * The whole log at once asks the ledger and counts in a tenth of what record after record costs. A record is there already only when its
+ * producer stored it twice: rare enough to find out by failing. Derived ids are asked for, since the key does not refuse another time.
+ */
 const LOAD = `${LOG} ${INCOMING}`;
 const LOADED = `
   delete from platform_event_logs e where external_id is not null and not exists (
     select from ingested_ids l
     where l.account_id = e.account_id and l.topic = $1 and l.external_id = e.external_id and l.record_id = e.id)`;
 const RECOUNT = `insert into event_log_counters (account_id, type, platform, day, count) ${COUNTS_OF('platform_event_logs')}`;
-const UNIQUE_VIOLATION = '23505';
-
-/**
- * A shadow begins empty, so a record is there already only when its producer stored it twice: rare enough to find out by failing, where
- * asking first would cost every record a look into the primary key. Derived ids are asked for, since the key would not refuse them.
- */
-async function load(rows: readonly StorableRow[], tx: Queryable): Promise<void> {
-  const values = columns(rows);
-  if (!rows.some(isDerived)) {
-    await tx.query('savepoint loading');
-    try {
-      await tx.query(LOAD, values, 'event-log-load');
-      await tx.query('release savepoint loading');
-      return;
-    } catch (error) {
-      if ((error as { code?: string }).code !== UNIQUE_VIOLATION) throw error;
-      await tx.query('rollback to savepoint loading; release savepoint loading');
-    }
-  }
-  await tx.query(REBUILD, [...values, TOPICS.platform_events], 'event-log-rebuild');
-}
-
 /**
  * The event log (spec doc2 §2.15, doc3 §6.1): every new platform event once, its counters, and its message on `events:<account_id>`.
  * A page that comes again changes nothing and announces nothing.
@@ -106,8 +87,8 @@ export const eventLog = projection({
     const firsts = new Map<string, LoggedRecord>();
     for (const record of batch) if (!firsts.has(record.id)) firsts.set(record.id, record);
     const rows = [...firsts.values()].map(storable);
-    if (mode.loading) {
-      await load(rows, tx);
+    if (mode.loading && !rows.some(isDerived)) {
+      await tx.query(LOAD, columns(rows), 'event-log-load');
       return [];
     }
     const values = [...columns(rows), TOPICS.platform_events];

@@ -46,7 +46,10 @@ export interface EventProjection extends ProjectionBase {
 export interface ApplyMode {
   /** True while a rebuild fills shadow tables: effects outside `tables` (ledger, messages) must not be made again. */
   rebuilding: boolean;
-  /** True for the first and by far largest part of that: what `loaded` does for all rows at once need not be done for each. */
+  /**
+   * True for the first and by far largest part of that: what `loaded` does for all rows at once need not be done for each. A batch that
+   * fails comes again without it.
+   */
   loading?: boolean;
 }
 

@@ -183,24 +183,18 @@ class Rebuild {
   }
 
   private async write(items: Item[], undecodable: Parked[], outer: Queryable | undefined): Promise<void> {
-    const mode = { rebuilding: true, loading: this.loading };
-    if (outer) {
-      await this.enter(outer);
-      await applyCarefully(
-        this.p,
-        await this.wanted(outer, items),
-        await this.wantedParked(outer, undecodable),
-        outer,
-        mode,
-      );
-      return;
-    }
+    const mode = { rebuilding: true };
+    const carefully = async (tx: Queryable, absent: ReadonlySet<string>) => {
+      await applyCarefully(this.p, present(items, absent), presentParked(undecodable, absent), tx, mode);
+    };
+    if (outer) return carefully(outer, await this.enter(outer));
     for (let tries = 0, careful = false; ;) {
       try {
         return await this.options.db.transaction(async (tx) => {
-          await this.enter(tx, 'off'); // the swap's commit flushes everything before it
-          const apply = careful ? applyCarefully : applyPlainly;
-          await apply(this.p, await this.wanted(tx, items), await this.wantedParked(tx, undecodable), tx, mode);
+          const absent = await this.enter(tx, 'off'); // the swap's commit flushes everything before it
+          if (careful) return carefully(tx, absent);
+          const loading = { ...mode, loading: this.loading };
+          await applyPlainly(this.p, present(items, absent), presentParked(undecodable, absent), tx, loading);
         });
       } catch (error) {
         if (error instanceof DataFailure && !careful) careful = true;
@@ -212,38 +206,20 @@ class Rebuild {
 
   /**
    * Points the transaction at the shadow. The lock comes first and names the schema: if it is gone or another rebuild's,
-   * this throws instead of letting the search path fall through to the live tables. One round trip: a page has few enough.
+   * this throws instead of letting the search path fall through to the live tables. Returns the places that are parked or dropped live:
+   * those effects are not in the live tables either. One round trip: a page has few enough.
    */
-  private async enter(tx: Queryable, synchronous_commit?: 'off'): Promise<void> {
-    const mine = await tx.query(
+  private async enter(tx: Queryable, synchronous_commit?: 'off'): Promise<ReadonlySet<string>> {
+    const [mine] = await tx.query<{ absent: string[] }>(
       `select set_config('search_path', $2, true),
-         set_config('synchronous_commit', coalesce($3, current_setting('synchronous_commit')), true)
+         set_config('synchronous_commit', coalesce($3, current_setting('synchronous_commit')), true),
+         array(select partition || '/' || position from public.dead_letters
+               where projection = $4 and source = $5 and status in ('parked', 'dropped')) as absent
        from (select from ${ident(this.shadow)}.rebuild_run where token = $1 for share) mine`,
-      [this.token, `${ident(this.shadow)}, public`, synchronous_commit ?? null],
+      [this.token, `${ident(this.shadow)}, public`, synchronous_commit ?? null, this.p.name, sourceOf(this.p)],
     );
-    if (mine.length === 0) throw new RebuildRunning(this.p.name);
-  }
-
-  /** Without what is parked or dropped live: those effects are not in the live tables either. */
-  private async wanted(tx: Queryable, items: Item[]): Promise<Item[]> {
-    const absent = await this.absent(tx);
-    if (absent.size === 0) return items;
-    return items.filter((item) => !absent.has(placeKey(item)));
-  }
-
-  private async wantedParked(tx: Queryable, undecodable: Parked[]): Promise<Parked[]> {
-    if (undecodable.length === 0) return undecodable;
-    const absent = await this.absent(tx);
-    return undecodable.filter(({ item }) => !absent.has(placeKey(item)));
-  }
-
-  private async absent(tx: Queryable): Promise<Set<string>> {
-    const rows = await tx.query(
-      `select partition, position from public.dead_letters
-       where projection = $1 and source = $2 and status in ('parked', 'dropped')`,
-      [this.p.name, sourceOf(this.p)],
-    );
-    return new Set(rows.map((row) => `${row.partition}/${row.position}`));
+    if (!mine) throw new RebuildRunning(this.p.name);
+    return new Set(mine.absent);
   }
 
   /** Holds the live side at its fence, replays the rest, and changes the tables over; tried again while readers hold the old tables. */
@@ -321,3 +297,7 @@ const placeKey = (item: Parked['item']): string => {
   const { partition, position } = placeOf(item);
   return `${partition}/${position}`;
 };
+const present = (items: Item[], absent: ReadonlySet<string>): Item[] =>
+  absent.size === 0 ? items : items.filter((item) => !absent.has(placeKey(item)));
+const presentParked = (parked: Parked[], absent: ReadonlySet<string>): Parked[] =>
+  parked.filter(({ item }) => !absent.has(placeKey(item)));

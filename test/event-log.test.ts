@@ -186,9 +186,17 @@ describe('the event log', () => {
     await t.db.transaction(async (tx) => {
       await cloneTables(tx, eventLog.tables, 'load_test', eventLog.late_indexes);
       await tx.query('set local search_path = load_test, public');
+      let failed = 0;
       for (const page of pages) {
-        expect(await eventLog.apply(page, tx, { rebuilding: true, loading: true })).toEqual([]);
+        await tx.query('savepoint page');
+        // As a rebuild does: a page that fails comes again as one that is not loaded.
+        await eventLog.apply(page, tx, { rebuilding: true, loading: true }).catch(async () => {
+          failed += 1;
+          await tx.query('rollback to savepoint page');
+          expect(await eventLog.apply(page, tx, { rebuilding: true })).toEqual([]);
+        });
       }
+      expect(failed).toBe(2);
       await eventLog.loaded!(tx);
     });
     expect(await rows('load_test')).toEqual(await rows('public'));
