@@ -15,6 +15,7 @@ import { streamSamples } from './0013-stream-samples';
 import { topicRelays } from './0014-topic-relays';
 import { idempotencyHolder } from './0015-idempotency-holder';
 import { brokerAppend } from './0016-broker-append';
+import { outboxNarrow } from './0017-outbox-narrow';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -40,4 +41,5 @@ export const MIGRATIONS: readonly Migration[] = [
   topicRelays,
   idempotencyHolder,
   brokerAppend,
+  outboxNarrow,
 ];
