@@ -53,7 +53,8 @@ export const hashJti = (jti: string): string => createHash('sha256').update(jti)
 
 const ALGORITHM = 'EdDSA';
 /** What the secret box is told that these secrets are for. */
-const SEALED_FOR = 'jwt-signing-key';
+/** What the signing keys are sealed for. */
+export const SIGNING_KEY = 'jwt-signing-key';
 const RELOAD_AFTER_MS = 1000;
 /** Any number; nodes that start together make one key, not several. */
 const SIGNING_KEY_LOCK = 7_070_006;
@@ -83,7 +84,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
     }
     const newest = rows.at(-1);
     if (newest) {
-      const jwk = JSON.parse(deps.secrets.open(newest.private_sealed, SEALED_FOR).toString()) as JWK;
+      const jwk = JSON.parse(deps.secrets.open(newest.private_sealed, SIGNING_KEY).toString()) as JWK;
       signer = { kid: newest.kid, key: (await importJWK(jwk, ALGORITHM)) as CryptoKey };
     }
     loaded_at = Date.now();
@@ -100,7 +101,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
     await tx.query('insert into signing_keys (kid, public_jwk, private_sealed) values ($1, $2, $3)', [
       kid,
       JSON.stringify(public_jwk),
-      deps.secrets.seal(JSON.stringify(await exportJWK(pair.privateKey)), SEALED_FOR),
+      deps.secrets.seal(JSON.stringify(await exportJWK(pair.privateKey)), SIGNING_KEY),
     ]);
   });
   await load();

@@ -50,7 +50,8 @@ const CHANNELS: Record<Platform, string> = {
   trovo: '100000021',
 };
 const SHOP_DOMAIN = 'lumio-demo.myshopify.com';
-const SEALED_FOR = 'demo-data';
+/** What the demo's plan is sealed for. */
+export const DEMO_PLAN = 'demo-data';
 /** Any number; nodes that start together make one set of demo data. */
 const DEMO_LOCK = 7_070_007;
 
@@ -81,7 +82,7 @@ export async function ensureDemoData(services: Needs): Promise<DemoData> {
 
 async function plan(services: Needs): Promise<DemoData> {
   const [row] = await services.db.query(`select value from installation where name = 'demo'`);
-  const data = row ? (JSON.parse(services.secrets.open(row.value, SEALED_FOR).toString()) as DemoData) : newPlan();
+  const data = row ? (JSON.parse(services.secrets.open(row.value, DEMO_PLAN).toString()) as DemoData) : newPlan();
   const key = await load(services.events, apiKey, apiKeyStream(data.user_api_key.key_id));
   const system = await load(services.events, systemKey, systemKeyStream(data.system_key.key_id));
   // A demo key that someone revoked stays revoked; the next start shows another.
@@ -89,7 +90,7 @@ async function plan(services: Needs): Promise<DemoData> {
   if (system?.state.status === 'revoked') data.system_key = newKey('system_key');
   await services.db.query(
     `insert into installation (name, value) values ('demo', $1) on conflict (name) do update set value = excluded.value`,
-    [services.secrets.seal(JSON.stringify(data), SEALED_FOR)],
+    [services.secrets.seal(JSON.stringify(data), DEMO_PLAN)],
   );
   return data;
 }

@@ -12,6 +12,7 @@ const TAG_BYTES = 16;
  */
 export function createSecretBox(master_keys: MasterKeys): SecretBox {
   return {
+    key_ids: [...master_keys.by_id.keys()],
     seal(secret, context) {
       const { id, key } = master_keys.current;
       const iv = randomBytes(IV_BYTES);

@@ -1,5 +1,7 @@
 /** Seals small secrets (signing keys, OAuth tokens, data keys) for storage, under the installation's master keys. */
 export interface SecretBox {
+  /** Ids of the configured master keys; the first one writes. */
+  readonly key_ids: readonly string[];
   /** Text that names the key it was sealed under. `context` says what the secret is for; only the same context opens it. */
   seal(secret: string | Buffer, context: string): string;
   /** @throws SecretUnreadable */

@@ -11,6 +11,9 @@ import type { SubjectKey, SubjectKeys } from './port';
 /** Tables that `lumio backup` leaves out and that are exported apart (design §5). The list of erased keys, which reveals nothing, is in both. */
 export const SUBJECT_KEY_TABLES = ['subject_keys', 'subject_hash_key'] as const;
 
+/** What the key of the subjects' hashes is wrapped for. */
+export const HASH_KEY = 'subject-hash-key';
+
 const CACHED_KEYS = 100_000;
 /** Longest time for which this node may go on using a key that another node erased. */
 const STALE_MS = 5000;
@@ -250,13 +253,14 @@ class PostgresSubjectKeys implements SubjectKeys {
 
   /** Made once for the database; not a master key itself, so that hashes outlive a rotation. */
   private async loadHashKey(): Promise<Buffer> {
-    const fresh = this.box.seal(randomBytes(32), 'subject-hash-key');
+    const fresh = this.box.seal(randomBytes(32), HASH_KEY);
     await this.options.db.query('insert into subject_hash_key (wrapped_key) values ($1) on conflict do nothing', [
       fresh,
     ]);
     const [row] = await this.options.db.query<{ wrapped_key: string }>('select wrapped_key from subject_hash_key');
-    return this.box.open(row!.wrapped_key, 'subject-hash-key');
+    return this.box.open(row!.wrapped_key, HASH_KEY);
   }
 }
 
-const contextOf = (key_id: string) => `subject-key:${key_id}`;
+/** What a subject key is wrapped for. */
+export const contextOf = (key_id: string) => `subject-key:${key_id}`;

@@ -3,6 +3,7 @@ import type { Blobs } from '../blobs/port';
 import type { SecretBox } from '../secrets/port';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
+import { contextOf, HASH_KEY } from './postgres';
 
 /** Where erasures are noted beside the database: an older backup and an older key export together must not bring a key back. */
 export const ERASURES_PREFIX = 'erasures/';
@@ -21,7 +22,9 @@ export const KeyExport = z.object({
 });
 export type KeyExport = z.infer<typeof KeyExport>;
 
-/** Everything that makes personal data readable, as of one moment. Keep it apart from backups, and not for long. Design §5. */
+/**
+ * Everything that makes personal data readable, as of one moment. The list of erasures goes with it and is never trimmed: an export of any age
+ * may be imported, and only the list keeps what was erased since from coming back. Keep it apart from backups, and not for long. Design §5. */
 export async function exportSubjectKeys(db: Database): Promise<KeyExport> {
   return db.transaction(async (tx) => {
     await tx.query('set transaction isolation level repeatable read read only');
@@ -133,10 +136,10 @@ async function note(tx: Queryable, erasures: KeyExport['erasures']): Promise<num
 /** The hash key finds a subject's key; two different ones in one table would hide keys from their erasure. */
 async function sameHashKey(tx: Queryable, secrets: SecretBox, { subject_hash_key, keys }: KeyExport): Promise<void> {
   if (subject_hash_key === null) return;
-  const given = secrets.open(subject_hash_key, 'subject-hash-key');
-  for (const { key_id, wrapped_key } of keys.slice(0, 1)) secrets.open(wrapped_key, `subject-key:${key_id}`);
+  const given = secrets.open(subject_hash_key, HASH_KEY);
+  for (const { key_id, wrapped_key } of keys.slice(0, 1)) secrets.open(wrapped_key, contextOf(key_id));
   const [here] = await tx.query<{ wrapped_key: string }>('select wrapped_key from subject_hash_key for update');
-  if (here && secrets.open(here.wrapped_key, 'subject-hash-key').equals(given)) return;
+  if (here && secrets.open(here.wrapped_key, HASH_KEY).equals(given)) return;
   const used = await tx.query('select 1 as one from subject_keys limit 1');
   if (used.length > 0)
     throw new Error('keys were made here since the restore: import the export before the first start');

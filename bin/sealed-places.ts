@@ -1,0 +1,50 @@
+import { SHOP_SECRET } from '../access/connection-lookup';
+import { SIGNING_KEY } from '../access/tokens';
+import type { SealedPlace } from '../engines/secrets/rotation';
+import { contextOf, HASH_KEY } from '../engines/subject-keys/postgres';
+import { DEMO_PLAN } from './demo-data';
+
+/** Everything that is sealed under the master keys: `lumio keys rotate` and `lumio keys status` go by it. */
+export const SEALED_PLACES: readonly SealedPlace[] = [
+  {
+    what: 'subject keys',
+    table: 'subject_keys',
+    column: 'wrapped_key',
+    key: 'key_id',
+    key_type: 'uuid',
+    context: contextOf,
+  },
+  {
+    what: 'subject hash keys',
+    table: 'subject_hash_key',
+    column: 'wrapped_key',
+    key: 'only_row',
+    key_type: 'boolean',
+    context: () => HASH_KEY,
+  },
+  {
+    what: 'token signing keys',
+    table: 'signing_keys',
+    column: 'private_sealed',
+    key: 'kid',
+    key_type: 'text',
+    context: () => SIGNING_KEY,
+  },
+  {
+    what: 'shop secrets',
+    table: 'connection_secrets',
+    column: 'sealed',
+    key: 'connection_id',
+    key_type: 'uuid',
+    context: () => SHOP_SECRET,
+  },
+  {
+    what: 'demo plans',
+    table: 'installation',
+    column: 'value',
+    key: 'name',
+    key_type: 'text',
+    where: "name = 'demo'",
+    context: () => DEMO_PLAN,
+  },
+];

@@ -1,0 +1,111 @@
+import type { Database } from '../postgres/port';
+import { SecretUnreadable, type SecretBox } from './port';
+
+/** A column that holds sealed texts. Rows are told apart by one column. */
+export interface SealedPlace {
+  /** For people, in the plural: `subject keys`. */
+  what: string;
+  table: string;
+  column: string;
+  key: string;
+  key_type: 'uuid' | 'text' | 'boolean';
+  /** SQL condition for tables where only some rows are sealed. */
+  where?: string;
+  /** What the secret in the row of this key is sealed for. */
+  context(key: string): string;
+}
+
+export interface KeyUse {
+  key_id: string;
+  what: string;
+  count: number;
+}
+
+export interface RotationOptions {
+  db: Database;
+  secrets: SecretBox;
+  places: readonly SealedPlace[];
+  /** Rows of one transaction. Default 500. */
+  batch?: number;
+  onProgress?(done: number, total: number, what: string): void;
+}
+
+export interface Rotation {
+  rewrapped: number;
+  /** Rows that no configured key opens: they stay as they are. */
+  unreadable: { what: string; key: string; reason: string }[];
+}
+
+/** How much of what is sealed under which master key, configured or not. */
+export async function keyUses(db: Database, places: readonly SealedPlace[]): Promise<KeyUse[]> {
+  const uses: KeyUse[] = [];
+  for (const { what, table, column, where = 'true' } of places) {
+    const rows = await db.query<{ key_id: string; count: number }>(
+      `select split_part(${column}, '.', 2) as key_id, count(*) as count from ${table} where ${where} group by 1 order by 1`,
+    );
+    uses.push(...rows.map(({ key_id, count }) => ({ key_id, what, count })));
+  }
+  return uses;
+}
+
+/**
+ * Seals everything under the first master key that is under another one. Each batch is a transaction of its own, which locks its rows only: it
+ * may be cut off at any moment and run again, beside a running Lumio and beside another run of itself. What a process that does not have the
+ * new key first writes meanwhile may be left; {@link keyUses} tells.
+ */
+export async function rotateKeys(options: RotationOptions): Promise<Rotation> {
+  const { db, secrets, places, batch = 500, onProgress } = options;
+  const [current] = secrets.key_ids;
+  const uses = await keyUses(db, places);
+  const total = uses.filter(({ key_id }) => key_id !== current).reduce((sum, { count }) => sum + count, 0);
+  const result: Rotation = { rewrapped: 0, unreadable: [] };
+  for (const place of places) {
+    let after: string | null = null;
+    do {
+      const from: string | null = after;
+      const done: Batch = await db.transaction((tx) => rewrapBatch(tx, secrets, place, from, batch));
+      result.rewrapped += done.rewrapped;
+      result.unreadable.push(...done.unreadable);
+      onProgress?.(result.rewrapped + result.unreadable.length, total, place.what);
+      after = done.last;
+    } while (after !== null);
+  }
+  return result;
+}
+
+interface Batch extends Rotation {
+  /** Key of its last row; null when nothing was left. */
+  last: string | null;
+}
+
+async function rewrapBatch(
+  tx: Pick<Database, 'query'>,
+  secrets: SecretBox,
+  { what, table, column, key, key_type, where = 'true', context }: SealedPlace,
+  after: string | null,
+  batch: number,
+): Promise<Batch> {
+  const rows = await tx.query<{ key: string; sealed: string }>(
+    `select ${key}::text as key, ${column} as sealed from ${table}
+     where ${where} and ($1::${key_type} is null or ${key} > $1::${key_type}) and split_part(${column}, '.', 2) <> $2
+     order by ${table}.${key} limit $3 for update`,
+    [after, secrets.key_ids[0], batch],
+  );
+  const fresh: { key: string; sealed: string }[] = [];
+  const unreadable: Rotation['unreadable'] = [];
+  for (const row of rows) {
+    const sealed_for = context(row.key);
+    try {
+      fresh.push({ key: row.key, sealed: secrets.seal(secrets.open(row.sealed, sealed_for), sealed_for) });
+    } catch (error) {
+      if (!(error instanceof SecretUnreadable)) throw error;
+      unreadable.push({ what, key: row.key, reason: error.message });
+    }
+  }
+  await tx.query(
+    `update ${table} set ${column} = fresh.sealed
+     from unnest($1::text[], $2::text[]) as fresh (key, sealed) where ${table}.${key} = fresh.key::${key_type}`,
+    [fresh.map((row) => row.key), fresh.map((row) => row.sealed)],
+  );
+  return { rewrapped: fresh.length, unreadable, last: rows.length === 0 ? null : rows[rows.length - 1]!.key };
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SEALED_PLACES } from '../../bin/sealed-places';
+import { parseMasterKeys } from '../../engines/secrets/master-keys';
+import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { testDatabase, type TestDatabase } from '../support/database';
+import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+
+/** What an operator does to be rid of a master key, with a server running and a command that is killed on its way. */
+describe('a master key is replaced by the command line', () => {
+  const OLD = `k1:${randomBytes(32).toString('base64')}`;
+  const FRESH = `k2:${randomBytes(32).toString('base64')}`;
+  let database: TestDatabase;
+  let data_dir: string;
+  let server: TestServer | undefined;
+  beforeAll(async () => {
+    database = await testDatabase(3);
+    data_dir = mkdtempSync(join(tmpdir(), 'lumio-rotation-'));
+  });
+  afterAll(async () => {
+    await server?.dispose();
+    await database.drop();
+    rmSync(data_dir, { recursive: true, force: true });
+  });
+
+  const settings = (keys: string) => ({ LUMIO_DATABASE__URL: database.url, LUMIO_SECRETS__KEYS: keys });
+  async function serve(keys: string): Promise<ApiClient> {
+    if (server) expect(await server.stop()).toBe(0);
+    server = await startServer({ env: settings(keys), data_dir });
+    return new ApiClient(server.base_url, server.credentials.access_token);
+  }
+  const lumio = (keys: string, ...args: string[]) => runLumio(args, { ...settingsOf(data_dir), ...settings(keys) });
+
+  test('old, then both, then rotated (killed once), then the new one alone: everything still opens', async () => {
+    const first = await serve(OLD);
+    const vendors = new VendorCloud(server!.base_url, server!.credentials);
+    expect((await vendors.kickFollow(4711)).status).toBe(200);
+    const raw = await eventually(async () => {
+      const [event] = await first.allEvents('&user_id=4711');
+      return event?.raw as object | undefined;
+    }, 'the event');
+    await createSubjectKeys({ db: database.db, master_keys: parseMasterKeys(OLD) }).forWriting(
+      Array.from({ length: 10_000 }, (_, n) => `kick:viewer-${n}`),
+    );
+    expect(await lumio(OLD, 'keys', 'status')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^k1 \(writes\): 10\d\d\d subject keys/),
+    });
+
+    // Nothing that is sealed is anywhere else than where the command looks.
+    const columns = await database.db.query<{ place: string; table: string; column: string }>(
+      `select c.table_name || '.' || c.column_name as place, c.table_name as table, c.column_name as column
+       from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+       where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.data_type in ('text', 'character varying')`,
+    );
+    const sealed = new Set<string>();
+    for (const { place, table, column } of columns) {
+      const found = await database.db.query(`select 1 from "${table}" where "${column}" like 'v1.k1.%' limit 1`);
+      if (found.length > 0) sealed.add(place);
+    }
+    expect([...sealed].sort()).toEqual(SEALED_PLACES.map(({ table, column }) => `${table}.${column}`).sort());
+
+    const both = `${FRESH},${OLD}`;
+    await serve(both);
+    const killed = spawnLumio(['keys', 'rotate'], { ...settingsOf(data_dir), ...settings(both) });
+    const rotated = async () =>
+      (
+        await database.db.query<{ count: number }>(
+          "select count(*) as count from subject_keys where wrapped_key like 'v1.k2.%'",
+        )
+      )[0]!.count;
+    await eventually(async () => ((await rotated()) > 500 ? true : undefined), 'the first batches');
+    killed.kill('SIGKILL');
+    await once(killed, 'exit');
+    const [done, status] = [await rotated(), await lumio(both, 'keys', 'status')];
+    expect(done).toBeLessThan(10_000);
+    expect(status).toMatchObject({ code: 1, stdout: expect.stringMatching(/^k1: \d+ subject keys/m) });
+
+    const finished = await lumio(both, 'keys', 'rotate');
+    expect(finished).toMatchObject({ code: 0, stderr: '' });
+    expect(finished.stdout).toMatch(
+      /^\d+ sealed anew under k2\nk2 \(writes\): .*\nk1: nothing; it may be removed from secrets\.keys\n$/,
+    );
+
+    const last = await serve(FRESH);
+    const [event] = await last.allEvents('&user_id=4711');
+    expect(event.raw).toEqual(raw);
+    expect((await new VendorCloud(server!.base_url, server!.credentials).kickFollow(4712)).status).toBe(200);
+    expect(await lumio(FRESH, 'keys', 'status')).toMatchObject({ code: 0, stdout: expect.not.stringContaining('k1') });
+    expect(await lumio(OLD, 'keys', 'status')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^k1 \(writes\): nothing\nk2 \(not in secrets\.keys\): /),
+    });
+    expect((await lumio(FRESH, 'keys', 'rotate', '--help')).stdout).toContain('old,new');
+  });
+});
