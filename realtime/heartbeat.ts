@@ -71,7 +71,7 @@ export class Heartbeat {
     if (this.ticks % (LIMITS.heartbeat_ms / TICK_MS) !== 0) return;
     this.deps.hub.sweep(now);
     for (const [id, at] of this.recent) if (now - at > RECENT_MS) this.recent.delete(id);
-    this.deps.metrics.publish(this.deps.sessions.size, this.deps.hub.count(), this.deps.hub.blocked);
+    this.deps.metrics.publish(this.deps.hub.blocked);
     this.share = (this.share + 1) % SHARES;
     void this.revalidate([...this.deps.sessions.values()].filter((session) => session.number % SHARES === this.share));
   }

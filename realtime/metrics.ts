@@ -5,12 +5,10 @@ interface Backlogged {
   readonly backlogged: { messages: number; bytes: number };
 }
 
-/** Series of the WebSocket service. Hot paths add to plain numbers, and the ticker moves them over. */
+/** Series of the WebSocket service; how many sessions and channels there are is asked for when metrics are read. Hot paths add to plain numbers, and the ticker moves them over. */
 export class RealtimeMetrics {
   /** Messages handed to sessions since the last {@link publish}. */
   sent = 0;
-  private readonly sessions: Gauge;
-  private readonly channels: Gauge;
   private readonly sent_total: Counter;
   readonly dropped: Counter;
   readonly dropped_messages: Counter;
@@ -26,8 +24,6 @@ export class RealtimeMetrics {
   readonly tail_rows: Counter;
 
   constructor(metrics: Metrics) {
-    this.sessions = metrics.gauge('lumio_websocket_sessions', 'Connected WebSocket sessions');
-    this.channels = metrics.gauge('lumio_websocket_channels', 'Channels with at least one subscriber');
     this.sent_total = metrics.counter('lumio_websocket_messages_sent_total', 'Channel messages handed to sessions');
     this.dropped = metrics.counter(
       'lumio_websocket_channels_dropped_total',
@@ -58,9 +54,7 @@ export class RealtimeMetrics {
     this.tail_rows = metrics.counter('lumio_websocket_tail_rows_total', 'Outbox rows read by the tail');
   }
 
-  publish(sessions: number, channels: number, blocked: ReadonlySet<Backlogged>): void {
-    this.sessions.set(sessions);
-    this.channels.set(channels);
+  publish(blocked: ReadonlySet<Backlogged>): void {
     let messages = 0;
     let bytes = 0;
     for (const { backlogged } of blocked) {

@@ -289,7 +289,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
         for (const subscription of [...session.subscriptions]) hub.leave(subscription);
       }
       await presence?.stop();
-      metrics.publish(0, 0, new Set());
+      metrics.publish(new Set());
       server.close();
     },
   };

@@ -58,6 +58,8 @@ describe('metrics', () => {
       ['lumio_projection_lag_seconds', { projection: 'event-log' }, (value) => value === 0],
       ['lumio_projection_state', { projection: 'event-log', state: 'running' }, (value) => value === 1],
       ['lumio_projection_dead_letters', { projection: 'event-log' }, (value) => value === 0],
+      ['lumio_websocket_sessions', {}, (value) => value === 1],
+      ['lumio_websocket_channels', {}, (value) => value === 1],
       ['lumio_websocket_messages_sent_total', {}, (value) => value === 1],
       ['lumio_websocket_queued_messages', {}, (value) => value === 0],
       ['lumio_websocket_blocked_sessions', {}, (value) => value === 0],

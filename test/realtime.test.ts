@@ -409,16 +409,11 @@ describe('the end of a session', () => {
   });
 });
 
-test('counts and metrics', async () => {
+test('sessions and channels are counted', async () => {
   const own = await realtimeNode(t);
   const client = await Client.open(own.url);
   await client.subscribe(EVENTS);
   expect(own.realtime.stats()).toEqual({ sessions: 1, channels: 1 });
-  const deadline = Date.now() + 15_000;
-  while (!(await own.metrics()).includes('lumio_websocket_sessions 1') && Date.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  expect(await own.metrics()).toContain('lumio_websocket_channels 1');
   client.end();
   await own.stop();
 });
