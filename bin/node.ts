@@ -16,6 +16,7 @@ import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createDeadLetters } from '../ingest/parked';
 import { webhookRoutes } from '../ingest/webhooks';
+import { createArchiveReader } from '../projections/archive-reader';
 import { createReadModels } from '../projections/read-models';
 import { createProjectionRuntime } from '../projections/runtime';
 import { createRealtime, type Realtime } from '../realtime/service';
@@ -96,6 +97,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           metrics,
           tracing,
           projections: PROJECTIONS,
+          readArchived: createArchiveReader(engines),
           keep_outbox_ms: settings.realtime.resume_window + 60_000,
           onFatal: (error) => options.onFatal(error.message),
         })

@@ -8,6 +8,9 @@ export const TOPICS = {
 } as const;
 export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
 
+/** Topics that hold what is nowhere else. What is relayed from elsewhere is relayed again into a new log. */
+export const LOGS_OF_RECORD: readonly Topic[] = Object.values(TOPICS).filter((topic) => topic !== TOPICS.domain_events);
+
 /** The topic that relays what could not be applied of this one. Design §7. */
 export const deadLettersOf = (topic: string): string => `${topic}.dead-letters`;
 

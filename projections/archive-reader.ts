@@ -3,24 +3,8 @@ import type { Blobs } from '../engines/blobs/port';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
 import type { Queryable } from '../engines/postgres/port';
 import { decodeSegment } from './archive-format';
+import { findSegments, type Segment } from './archive-segments';
 import { HistoryGone, type ReadArchived } from './rebuild-source';
-
-/** A segment of a topic partition in the blob store. */
-export interface Segment {
-  engine: string;
-  topic: string;
-  partition: number;
-  from_offset: number;
-  /** Exclusive. */
-  to_offset: number;
-  records: number;
-  size_bytes: number;
-  /** Hex, of the blob. */
-  sha256: string;
-  blob_key: string;
-  first_appended_at: string;
-  last_appended_at: string;
-}
 
 /** The archive does not hold what its list says. */
 export class ArchiveDamaged extends Error {
@@ -36,24 +20,6 @@ export interface ArchiveReaderDeps {
   db: Queryable;
   blobs: Pick<Blobs, 'get' | 'head'>;
   broker: Pick<Broker, 'id'>;
-}
-
-/** Segments of this log that hold any of the records from `from` to `to`, in order. */
-export function findSegments(
-  db: Queryable,
-  engine: string,
-  topic: string,
-  partition: number,
-  from: number,
-  to: number,
-): Promise<Segment[]> {
-  return db.query<Segment>(
-    `select engine, topic, partition, from_offset, to_offset, records, size_bytes, sha256, blob_key, first_appended_at, last_appended_at
-     from archive_segments
-     where engine = $1 and topic = $2 and partition = $3 and to_offset > $4 and from_offset < $5
-     order by from_offset`,
-    [engine, topic, partition, from, to],
-  );
 }
 
 /**

@@ -5,7 +5,8 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import { encodeSegment, SEGMENT_CONTENT_TYPE } from './archive-format';
-import { readSegment, type Segment } from './archive-reader';
+import { readSegment } from './archive-reader';
+import { archiveKeyPart, archivePrefixOf, insertSegment, type Segment } from './archive-segments';
 import { DOMAIN_EVENTS } from './checkpoints';
 import type { Projection } from './projection';
 
@@ -33,9 +34,6 @@ export interface Archived {
   segments: number;
   records: number;
 }
-
-/** Prefix of everything that the archiver puts. */
-export const ARCHIVE_PREFIX = 'archive/';
 
 /**
  * Moves old records of the topics into the blob store (design §6): segment and manifest up, segment read back and compared, then its
@@ -108,13 +106,8 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     held: BrokerRecord[],
   ): Promise<Segment> {
     // A name of its own each time: what an earlier life of this log put there is never written over.
-    const name = [
-      ARCHIVE_PREFIX.slice(0, -1),
-      part(broker.id),
-      part(topic),
-      pad(partition, 4),
-      `${pad(from)}-${pad(to)}-${uuid()}`,
-    ].join('/');
+    const place = `${archiveKeyPart(topic)}/${pad(partition, 4)}/${pad(from)}-${pad(to)}-${uuid()}`;
+    const name = `${archivePrefixOf(broker.id)}${place}`;
     const blob_key = `${name}.avro`;
     const { sha256, size_bytes } = await blobs.put(blob_key, encodeSegment(held), SEGMENT_CONTENT_TYPE);
     const segment: Segment = {
@@ -137,23 +130,7 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
       Buffer.from(`${JSON.stringify({ format: 1, ...segment }, null, 2)}\n`),
       'application/json',
     );
-    await db.query(
-      `insert into archive_segments (engine, topic, partition, from_offset, to_offset, records, size_bytes, sha256, blob_key, first_appended_at, last_appended_at)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-      [
-        broker.id,
-        topic,
-        partition,
-        from,
-        to,
-        segment.records,
-        size_bytes,
-        sha256,
-        blob_key,
-        segment.first_appended_at,
-        segment.last_appended_at,
-      ],
-    );
+    await insertSegment(db, segment);
     log.info({ topic, partition, from, to, size_bytes }, 'archived a segment');
     return segment;
   }
@@ -220,5 +197,3 @@ function alone<T>(db: Database, work: () => Promise<T>): Promise<T> {
 }
 
 const pad = (n: number, digits = 16) => String(n).padStart(digits, '0');
-/** As one segment of a blob's key. */
-const part = (text: string) => text.replace(/[^A-Za-z0-9._-]/g, '-');

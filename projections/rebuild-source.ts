@@ -98,9 +98,8 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
       for (const [partition, { earliest, next }] of bounds) {
         if (earliest > 0 && !readArchived) throw new HistoryGone(topic, partition, earliest);
         // Without a checkpoint the live side will begin at 0, or cannot begin at all when 0 is gone: then all of it is ours.
-        // The same for one that stands before the topic's beginning: it can never read on from there.
-        const at = live.get(partition) ?? '0';
-        goal.set(partition, Number(at) >= earliest ? at : String(next));
+        // One that stands before the topic's beginning reads on from the archive: the ledger does not know yet what lies beyond it.
+        goal.set(partition, live.get(partition) ?? String(earliest > 0 ? next : 0));
       }
       return goal;
     },

@@ -17,12 +17,14 @@ import {
   RebuildNeeded,
 } from './checkpoints';
 import type { Item } from './dead-letters';
-import { DecodeAhead } from './decode';
+import { archivedBatches } from './catch-up';
+import { DecodeAhead, decodeStored } from './decode';
 import { describe } from './failures';
 import { OUTBOX_WAKEUP } from './outbox';
 import type { Progress } from './progress';
 import type { Projection } from './projection';
 import { CHECKPOINT_WAKEUP } from './read-models';
+import { HistoryGone, type ReadArchived } from './rebuild-source';
 import type { RunnerMetrics } from './metrics';
 
 export interface RunnerDeps {
@@ -36,6 +38,8 @@ export interface RunnerDeps {
   /** Default: off. */
   tracing?: Tracing;
   progress: Progress;
+  /** Reads what the topics no longer hold. Absent: a checkpoint before the beginning of its topic waits for a rebuild. */
+  readArchived?: ReadArchived;
   onFatal?: (error: Error) => void;
   batch_records: number;
   batch_events: number;
@@ -220,16 +224,16 @@ export class Runner {
     const stored = await readCheckpoints(db, p);
     checkEngine(p, stored.values(), broker.id);
     for (const [partition, { earliest }] of bounds) {
-      const at = stored.get(partition);
-      if (earliest > Number(at?.position ?? 0)) {
-        throw new RebuildNeeded(
-          p.name,
-          `records of ${topic}/${partition} before ${earliest} are no longer in the topic`,
-        );
-      }
+      const behind = earliest > Number(stored.get(partition)?.position ?? 0);
+      // All of the past would be applied live, and announced: a rebuild does it better.
+      if (behind && !(stored.has(partition) && this.deps.readArchived)) throw this.gone(topic, partition, earliest);
     }
     // Versions are checked before the group is joined: a projection that needs a rebuild must hold no partition.
-    await openCheckpoints(db, p, broker.id, [...bounds.keys()], '0');
+    const positions = await openCheckpoints(db, p, broker.id, [...bounds.keys()], '0');
+    for (const [partition, { earliest }] of bounds) {
+      const at = Number(positions.get(partition));
+      if (at < earliest) await this.catchUp(generation, interrupted, topic, partition, at, earliest);
+    }
     const ahead = new DecodeAhead(records);
     return broker.consume({
       topic,
@@ -254,6 +258,38 @@ export class Runner {
         await Promise.race([work, interrupted]);
       },
     });
+  }
+
+  /** Applies what left the topic before this checkpoint had it: a restored database may be older than the archive. */
+  private async catchUp(
+    generation: number,
+    interrupted: Promise<never>,
+    topic: string,
+    partition: number,
+    from: number,
+    to: number,
+  ): Promise<void> {
+    const { broker, records, batch_records, log, readArchived } = this.deps;
+    const { name } = this.projection;
+    log.warn({ projection: name, topic, partition, from, to }, 'reading on from the archive: the topic begins later');
+    try {
+      for await (const batch of archivedBatches(readArchived!, topic, partition, from, to, batch_records)) {
+        if (this.stopping) return;
+        const decoded = await decodeStored(records, batch.records);
+        const work = this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
+          ...decoded,
+          moves: [batch.move],
+        });
+        await Promise.race([work, interrupted]);
+      }
+    } catch (error) {
+      throw error instanceof HistoryGone ? this.gone(topic, partition, to) : error;
+    }
+  }
+
+  private gone(topic: string, partition: number, earliest: number): RebuildNeeded {
+    const why = `records of ${topic}/${partition} before ${earliest} are no longer in the topic`;
+    return new RebuildNeeded(this.projection.name, why);
   }
 
   private async subscribe(generation: number, interrupted: Promise<never>): Promise<Drive> {

@@ -15,6 +15,7 @@ import { trimOutbox } from './outbox';
 import { Progress } from './progress';
 import type { Projection } from './projection';
 import { createReadModels } from './read-models';
+import type { ReadArchived } from './rebuild-source';
 import { Runner, RUNNER_STATES, type RunnerState } from './runner';
 
 export interface ProjectionRuntimeDeps {
@@ -28,6 +29,8 @@ export interface ProjectionRuntimeDeps {
   /** Default: off. */
   tracing?: Tracing;
   projections: readonly Projection[];
+  /** See {@link RunnerDeps}. */
+  readArchived?: ReadArchived;
   /** Told of what no restart can mend: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;
   /** How long channel messages stay for reconnecting clients. Default 11 minutes: the default resume window and a margin. */

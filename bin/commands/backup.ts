@@ -1,13 +1,13 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { TOPICS } from '../../domain/records';
+import { LOGS_OF_RECORD } from '../../domain/records';
 import { createBackup } from '../../engines/backup/backup';
 import type { OutsideLogs, RecordCodec } from '../../engines/backup/logs';
 import { verifyBackup } from '../../engines/backup/verify';
 import { openBlobs } from '../../engines/blobs/open';
 import type { Blobs } from '../../engines/blobs/port';
 import { SUBJECT_KEY_TABLES } from '../../engines/subject-keys/postgres';
-import { ARCHIVE_PREFIX } from '../../projections/archive';
 import { decodeSegment, encodeSegment } from '../../projections/archive-format';
+import { ARCHIVE_PREFIX } from '../../projections/archive-segments';
 import { HistoryGone, readStored } from '../../projections/rebuild-source';
 import { blobsAddress } from '../blobs-address';
 import { readSettings } from '../read-settings';
@@ -148,9 +148,6 @@ function outsideLogs(context: FullContext): OutsideLogs | undefined {
     events: inside(events.id) ? undefined : events,
   };
 }
-
-/** What is relayed from elsewhere is relayed again into a new log. */
-const LOGS_OF_RECORD = Object.values(TOPICS).filter((topic) => topic !== TOPICS.domain_events);
 
 /** The archive's own form. */
 export const RECORD_CODEC: RecordCodec = { encode: encodeSegment, decode: decodeSegment };
