@@ -24,9 +24,19 @@ export interface BrokerDeps {
 
 /** The broker that the settings choose. @throws SettingsError for settings that fit none, Error when the cluster cannot be used */
 export async function openBroker(deps: BrokerDeps): Promise<Broker> {
-  const { settings, pool, session, wakeups, installation, log, metrics } = deps;
+  const { settings, pool, session, wakeups, installation, log } = deps;
+  if (settings.broker.url === 'postgres')
+    return createPostgresBroker({ pool, session, wakeups, id: `postgres:${installation}`, log });
+  return openKafka(deps);
+}
+
+/** The Kafka of the settings. @throws as {@link openBroker} */
+export async function openKafka({
+  settings,
+  log,
+  metrics,
+}: Pick<BrokerDeps, 'settings' | 'log' | 'metrics'>): Promise<Broker> {
   const { url, replication, tls, tls_ca, sasl_mechanism, sasl_username, sasl_password } = settings.broker;
-  if (url === 'postgres') return createPostgresBroker({ pool, session, wakeups, id: `postgres:${installation}`, log });
   // Loaded when it is used: the embedded engines must not pay for it.
   const { kafkaAddresses, refusalOf } = await import('../engines/broker/kafka-client.js');
   try {

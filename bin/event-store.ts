@@ -18,6 +18,11 @@ const KURRENT = /^(?:kurrentdb|kurrent|kdb|esdb)(?:\+discover)?:\/\//;
 /** The event store that the settings choose. @throws SettingsError for a URL that none goes by, Error when its server cannot be used */
 export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps): Promise<EventStore> {
   if (url === 'postgres') return createPostgresEventStore({ pool, wakeups, log });
+  return openKurrent({ url, log });
+}
+
+/** The KurrentDB of the settings. @throws as {@link openEventStore} */
+export async function openKurrent({ url, log }: Pick<EventStoreDeps, 'url' | 'log'>): Promise<EventStore> {
   if (!KURRENT.test(url))
     throw new SettingsError(
       'LUMIO_EVENT_STORE__URL: must be postgres, or the connection string of a KurrentDB like kurrentdb://user:password@host:2113',

@@ -122,7 +122,9 @@ async function itemsOf(
   const undecodable: Parked[] = [];
   for (const letter of letters) {
     if (letter.event !== null) {
-      items.push({ kind: 'event', event: upcasters.read(JSON.parse(letter.event) as StoredEvent) });
+      // A restore into another event store moves the letter, not what it holds.
+      const event = { ...(JSON.parse(letter.event) as StoredEvent), position: letter.position };
+      items.push({ kind: 'event', event: upcasters.read(event) });
       continue;
     }
     const stored: BrokerRecord = {

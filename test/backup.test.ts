@@ -3,13 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { v7 as uuid } from 'uuid';
-import { TOPICS, type RecordEnvelope } from '../domain/records';
+import { LOGS_OF_RECORD, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createBackup } from '../engines/backup/backup';
-import { restoreLogs } from '../engines/backup/logs';
+import { fatesOf } from '../engines/backup/log-fates';
+import { eventsInFile, topicsInFiles } from '../engines/backup/log-sources';
+import { sha256Of } from '../engines/backup/logs';
+import { type Manifest } from '../engines/backup/manifest';
+import { restoreEvents, restoreTopic } from '../engines/backup/restore-logs';
 import { restoreBackup } from '../engines/backup/restore';
 import { verifyBackup } from '../engines/backup/verify';
 import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
+import type { Broker, BrokerRecord } from '../engines/broker/port';
+import type { EventStore } from '../engines/event-store/port';
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { createSubjectKeys, SUBJECT_KEY_TABLES } from '../engines/subject-keys/postgres';
@@ -70,18 +76,18 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const backup = (prefix = '') =>
-  createBackup({
-    pool: t.db.pool,
-    target,
-    prefix,
-    blobs,
-    copy_blobs: true,
-    leave_out: LEFT_OUT,
-    engines: { events: on.events.id, broker: on.broker.id },
-    secrets,
-    version: '1',
-  });
+const common = () => ({
+  pool: t.db.pool,
+  target,
+  prefix: '',
+  blobs,
+  copy_blobs: true,
+  leave_out: LEFT_OUT,
+  engines: { events: on.events.id, broker: on.broker.id },
+  secrets,
+  version: '1',
+});
+const backup = (prefix = '') => createBackup({ ...common(), prefix });
 
 /** A fresh database filled from the backup, with its engines. */
 async function restored(prefix = '') {
@@ -306,6 +312,15 @@ test('other master keys, a newer Lumio and a database in use are refused before 
   expect((await fresh.db.query(`select count(*)::int as n from pg_tables where schemaname = 'public'`))[0]!.n).toBe(0);
 });
 
+const codec = { encode: encodeSegment, decode: decodeSegment };
+
+/** Writes every log of the backup through the ports. */
+async function restoreLogs(manifest: Manifest, to: { db: TestDatabase['db'] } & Omit<Engines, 'close'>): Promise<void> {
+  const options = { ...to, from: manifest.engines, report: () => undefined };
+  for (const topic of topicsInFiles(target, manifest, codec)) await restoreTopic(options, topic);
+  await restoreEvents(options, eventsInFile(target, manifest.logs!.events!));
+}
+
 test('logs outside the database go through their ports, and checkpoints move to the places of the same records', async () => {
   const runtime = runtimeOf(t.db, on, [eventLog, eventTally()]);
   await createTally(t.db, 'event_tally');
@@ -334,22 +349,15 @@ test('logs outside the database go through their ports, and checkpoints move to 
   const read = async function* (topic: string, partition: number, to: number) {
     yield* on.broker.read(topic, partition, (await on.broker.bounds(topic)).get(partition)!.earliest, to);
   };
-  const codec = { encode: encodeSegment, decode: decodeSegment };
   const manifest = await createBackup({
-    pool: t.db.pool,
-    target,
-    prefix: '',
-    blobs,
+    ...common(),
     copy_blobs: false,
     leave_out: [...LEFT_OUT, 'event_tally', 'broker_topics', 'broker_partitions', 'broker_records', 'domain_events'],
-    engines: { events: on.events.id, broker: on.broker.id },
-    logs: { codec, broker: { port: on.broker, topics: [TOPIC], read }, events: on.events },
-    secrets,
-    version: '1',
+    logs: { codec, broker: { port: on.broker, topics: LOGS_OF_RECORD, read }, events: on.events },
   });
   expect((await verifyBackup({ from: target, prefix: '' })).problems).toEqual([]);
   const fresh = await restored();
-  await restoreLogs({ from: target, logs: manifest.logs!, ...fresh, codec, report: () => undefined });
+  await restoreLogs(manifest, fresh);
   await importSubjectKeys({ db: fresh.db, secrets, blobs }, await exportSubjectKeys(t.db));
   await createTally(fresh.db, 'event_tally');
   const live = runtimeOf(fresh.db, fresh, [eventLog, eventTally()]);
@@ -366,9 +374,157 @@ test('logs outside the database go through their ports, and checkpoints move to 
   ).toEqual(
     await t.db.query('select stream, revision, id, data::text, metadata::text from domain_events order by position'),
   );
-  await expect(
-    restoreLogs({ from: target, logs: manifest.logs!, ...fresh, codec, report: () => undefined }),
-  ).rejects.toThrow(/not empty/);
+});
+
+describe('what a restore does about logs outside the database', () => {
+  /** A log that lies in a database of its own, under its own name. */
+  async function outside(id: string) {
+    const other = await testDatabase(4);
+    opened.push({ close: () => other.drop() });
+    const its = await engines(other.db);
+    opened.push(its);
+    const broker: Broker = Object.assign(its.broker, { id: `broker-${id}` });
+    const events: EventStore = Object.assign(its.events, { id: `events-${id}` });
+    return { db: other.db, records: its.records, broker, events, topics: LOGS_OF_RECORD, partitions: 4 };
+  }
+  const happen = ({ events }: { events: EventStore }, id = uuid()) =>
+    events.append([{ stream: 's', expected: 'any', events: [{ id, type: 'thing:happened', data: {} }] }], {});
+  async function backedUp(from: Awaited<ReturnType<typeof outside>>): Promise<Manifest> {
+    const read = (topic: string, partition: number, to: number) => from.broker.read(topic, partition, 0, to);
+    const logs = { codec, broker: { port: from.broker, topics: LOGS_OF_RECORD, read }, events: from.events };
+    const ids = { events: from.events.id, broker: from.broker.id };
+    return createBackup({ ...common(), logs, engines: ids });
+  }
+
+  test('empty engines are written, the ones that were backed up are kept, in the database it is written too', async () => {
+    const here = await outside('a');
+    await here.records.append(TOPIC, [follower(1), follower(2), follower(3)]);
+    await happen(here);
+    const manifest = await backedUp(here);
+    expect(await fatesOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
+    await here.records.append(TOPIC, [follower(4)]);
+    await happen(here);
+    expect(await fatesOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
+    // What the archiver took away since is not missed.
+    for (const [partition, { next }] of await here.broker.bounds(TOPIC)) await here.broker.trim(TOPIC, partition, next);
+    expect(await fatesOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
+    expect(await fatesOf(manifest, await outside('b'))).toEqual({ topics: 'write', events: 'write' });
+    const settings = { topics: LOGS_OF_RECORD, partitions: 4 };
+    expect(await fatesOf(manifest, settings)).toEqual({ topics: 'write', events: 'write' });
+    await expect(fatesOf(manifest, { ...settings, partitions: 8 })).rejects.toThrow(/8 partitions instead of 4/);
+    // Of the same name, and empty: somebody cleaned it.
+    expect(await fatesOf(manifest, await outside('a'))).toEqual({ topics: 'write', events: 'write' });
+  });
+
+  test('the tables of a backup go into engines of their own when these are empty, and stay tables without', async () => {
+    const manifest = await backup();
+    expect(await fatesOf(manifest, { topics: LOGS_OF_RECORD, partitions: 4 })).toEqual({
+      topics: 'tables',
+      events: 'tables',
+    });
+    const there = await outside('a');
+    expect(await fatesOf(manifest, there)).toEqual({ topics: 'write', events: 'write' });
+    await there.records.append(TOPIC, [follower(1)]);
+    await expect(fatesOf(manifest, there)).rejects.toThrow(/platform-events is not empty, nor of the log/);
+  });
+
+  test.each<[string, RegExp, (other: Awaited<ReturnType<typeof outside>>) => Promise<unknown>]>([
+    [
+      'a topic that ends earlier',
+      /no longer holds what was backed up: it ends at/,
+      ({ records }) => records.append(TOPIC, [follower(1)]),
+    ],
+    [
+      'a topic with other records',
+      /its record \d+ is another one/,
+      ({ records }) => records.append(TOPIC, [follower(1), follower(9), follower(17), follower(25)]),
+    ],
+    ['an event store that lost its events', /s@1 is not there/, (other) => happen(other)],
+  ])('%s is refused although it has the same name', async (_what, line, fill) => {
+    const here = await outside('a');
+    await here.records.append(TOPIC, [follower(1), follower(1), follower(1)]);
+    await happen(here);
+    await happen(here);
+    const manifest = await backedUp(here);
+    const again = await outside('a');
+    await fill(again);
+    await expect(fatesOf(manifest, again)).rejects.toThrow(line);
+  });
+
+  test('engines of another name that hold anything are refused', async () => {
+    const here = await outside('a');
+    await here.records.append(TOPIC, [follower(1)]);
+    await happen(here);
+    const manifest = await backedUp(here);
+    const other = await outside('b');
+    await happen(other);
+    await expect(fatesOf(manifest, other)).rejects.toThrow(/the event store is not empty, nor the one/);
+    await other.records.append(TOPIC, [follower(1)]);
+    await expect(fatesOf(manifest, other)).rejects.toThrow(/is not empty, nor of the log/);
+  });
+});
+
+test('publishes that fail, that are stored and never answered, or stored twice: the log comes back in order, and places lead to the same records', async () => {
+  const sent = Array.from({ length: 60 }, (_, n) => ({ ...follower(n), account_id: ACCOUNTS[0]! }));
+  // A record of 100 KB each: what a publish may hold is bounded by bytes.
+  await on.records.append(
+    TOPIC,
+    sent.map((one) => ({ ...one, raw: JSON.stringify('x'.repeat(100_000)) })),
+  );
+  const [partition, { next }] = [...(await on.broker.bounds(TOPIC))].find(([, bounds]) => bounds.next > 0)!;
+  const stored: BrokerRecord[] = [];
+  for await (const some of on.broker.read(TOPIC, partition, 0)) stored.push(...some);
+  const fresh = await testDatabase();
+  opened.push({ close: () => fresh.drop() });
+  const to = await engines(fresh.db);
+  opened.push(to);
+  await fresh.db.query(
+    `insert into checkpoints (projection, source, partition, engine, version, position)
+     select 'at-' || n, $1, $2, 'old', 1, n from generate_series(0, $3::int) n`,
+    [TOPIC, partition, next],
+  );
+  let publishes = 0;
+  const failing: Broker = {
+    ...to.broker,
+    id: 'new',
+    ensureTopics: (...given) => to.broker.ensureTopics(...given),
+    bounds: (topic) => to.broker.bounds(topic),
+    async publish(topic, records) {
+      publishes += 1;
+      expect(records.reduce((sum, { value }) => sum + value.length, 0)).toBeLessThan(1.2 * 1024 * 1024);
+      if (publishes === 2) throw new Error('refused');
+      await to.broker.publish(topic, records);
+      if (publishes === 4) throw new Error('the answer was lost');
+      if (publishes === 5) await to.broker.publish(topic, records);
+    },
+  };
+  const parts = [...(await on.broker.bounds(TOPIC)).keys()].map((n) => ({
+    partition: n,
+    async *read() {
+      if (n === partition) yield stored;
+    },
+  }));
+  const options = { db: fresh.db, broker: failing, events: to.events, from: { broker: 'old', events: 'old' } };
+  await restoreTopic({ ...options, report: () => undefined, late_ms: 10 }, { topic: TOPIC, partitions: parts });
+
+  const back: BrokerRecord[] = [];
+  for await (const some of to.broker.read(TOPIC, partition, 0)) back.push(...some);
+  const firsts = new Map<string, number>();
+  for (const { value, offset } of back) {
+    const hash = sha256Of(value);
+    if (!firsts.has(hash)) firsts.set(hash, offset);
+  }
+  expect([...firsts.keys()]).toEqual(stored.map(({ value }) => sha256Of(value)));
+  expect(back.length).toBeGreaterThan(stored.length);
+  const places = await fresh.db.query<{ projection: string; engine: string; position: string }>(
+    'select projection, engine, position from checkpoints',
+  );
+  expect(places).toHaveLength(next + 1);
+  for (const { projection, engine, position } of places) {
+    const old = Number(projection.slice('at-'.length));
+    const now = old === next ? back.length : firsts.get(sha256Of(stored[old]!.value))!;
+    expect([projection, engine, position]).toEqual([projection, 'new', String(now)]);
+  }
 });
 
 async function buffer(key: string): Promise<Buffer> {

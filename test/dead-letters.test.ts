@@ -104,6 +104,21 @@ test.each(['poison:sql', 'poison:js'])(
   },
 );
 
+test('an event whose letter was moved to its place in another store stays that letter when it fails again', async () => {
+  await happen('s', 'poison:js');
+  const runtime = runtimeOf(t.db, on, [eventTally()]);
+  await runtime.start();
+  await until(async () => (await listDeadLetters(t.db)).length === 1);
+  await runtime.stop();
+  await t.db.query(`update dead_letters set position = '17/17'`);
+  const { id } = (await listDeadLetters(t.db))[0]!;
+  const deps = { db: t.db, records: on.records };
+  await expect(retryDeadLetter({ ...deps, projections: [eventTally()] }, id)).resolves.toMatchObject({ waiting: 1 });
+  expect(await listDeadLetters(t.db)).toMatchObject([{ id, position: '17/17', attempts: 2, status: 'parked' }]);
+  await retryDeadLetter({ ...deps, projections: [mendedEvents()] }, id);
+  expect(await total('event_tally')).toBe(1);
+});
+
 test('a record that cannot be decoded is parked with its bytes', async () => {
   const good = record(ACCOUNTS[0]!, 1);
   await on.broker.publish(TOPICS.platform_events, [

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
-import { restoreLogs } from '../../engines/backup/logs';
-import type { BackedUpLogs } from '../../engines/backup/manifest';
+import type { Settings } from '../../access/settings';
+import { LOGS_OF_RECORD } from '../../domain/records';
+import { fatesOf, type Fates } from '../../engines/backup/log-fates';
+import type { Manifest } from '../../engines/backup/manifest';
 import { restoreBackup } from '../../engines/backup/restore';
 import { restoreBlobs } from '../../engines/backup/restore-blobs';
 import { openBlobs } from '../../engines/blobs/open';
@@ -17,8 +19,10 @@ import { openBareDatabase } from '../bare-database';
 import { blobsAddress } from '../blobs-address';
 import { type Engines, openEngines } from '../engines';
 import { masterKeyText } from '../master-key';
+import { openOutsideEngines } from '../outside-engines';
 import { PROJECTIONS } from '../projections';
 import { readSettings } from '../read-settings';
+import { restoreLogs } from '../restored-logs';
 import { openPlace, place, PLACE_HELP, RECORD_CODEC } from './backup';
 import { readKeyExport, shown } from './keys';
 import { progressBar } from './progress';
@@ -56,11 +60,13 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
       try {
         const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) =>
           bar.update(done, total, what);
+        let fates: Fates = { topics: 'tables', events: 'tables' };
         const manifest = await restoreBackup({
           url: bare.url,
           from: from.blobs,
           prefix: from.prefix,
           secrets,
+          mayBegin: async (found) => void (fates = await decideFates(settings, found)),
           onProgress,
         });
         const { copied, missing } = await restoreBlobs({
@@ -70,11 +76,13 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
           to: blobs,
           onProgress,
         });
-        if (manifest.logs) await throughPorts(bare.url, from.blobs, manifest.logs, (what) => bar.update(1, 1, what));
+        await throughPorts(bare.url, from.blobs, manifest, fates, (what) => bar.update(1, 1, what));
         bar.stop();
         process.stdout.write(
           `${from.shown}: ${manifest.tables.length} tables as of ${manifest.taken_at}, ${copied} blobs copied\n`,
         );
+        if (fates.topics === 'keep') process.stdout.write('topics: kept as the broker has them\n');
+        if (fates.events === 'keep') process.stdout.write('domain events: kept as the event store has them\n');
         for (const key of missing)
           process.stderr.write(`lumio: blob ${key} is neither in the blob store nor in the backup\n`);
         if (missing.length > 0) process.exitCode = 1;
@@ -91,16 +99,30 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
   }
 }
 
-/** Logs of engines that are not the database. */
+/** What is to become of the logs, by what the configured engines hold. @throws Error in one line when that fits no backup */
+async function decideFates(settings: Settings, manifest: Manifest): Promise<Fates> {
+  const { log } = createLog('warn', 'stderr');
+  const outside = await openOutsideEngines(settings, log);
+  try {
+    return await fatesOf(manifest, outside);
+  } finally {
+    await outside.close();
+  }
+}
+
+/** Logs that come, or go, outside the database. */
 async function throughPorts(
   url: string,
   from: Blobs,
-  logs: BackedUpLogs,
+  manifest: Manifest,
+  fates: Fates,
   report: (what: string) => void,
 ): Promise<void> {
+  if (fates.topics === 'tables' && fates.events === 'tables') return;
   const engines = await enginesOn(url);
+  const { log } = createLog('warn', 'stderr');
   try {
-    await restoreLogs({ ...engines, from, logs, codec: RECORD_CODEC, report });
+    await restoreLogs({ manifest, fates, engines, from, codec: RECORD_CODEC, topics: LOGS_OF_RECORD, log, report });
   } finally {
     await engines.close();
   }

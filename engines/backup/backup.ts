@@ -7,7 +7,7 @@ import type { Blobs } from '../blobs/port';
 import { Meter } from '../blobs/keys';
 import { asQueryable } from '../postgres/pool';
 import type { SecretBox } from '../secrets/port';
-import { backUpLogs, type OutsideLogs } from './logs';
+import { backUpLogs, eventPlaces, type OutsideLogs } from './logs';
 import { ident, readSequences, readTables, type TableShape } from './catalog';
 import {
   type BackedUpTable,
@@ -74,10 +74,11 @@ export async function createBackup(options: BackupOptions): Promise<Manifest> {
       done += table.size_bytes;
       options.onProgress?.({ done, total, what: table.name });
     }
+    const places = options.logs ? await eventPlaces(db, options.logs) : [];
     const sequences = await readSequences(db);
     await client.query('commit');
     const report = (what: string) => options.onProgress?.({ done: total, total, what });
-    const logs = options.logs ? await backUpLogs(target, prefix, options.logs, report) : null;
+    const logs = options.logs ? await backUpLogs(target, prefix, options.logs, places, report) : null;
     // Blobs are written before the rows that name them: a list made after the snapshot holds all that its rows need.
     const blobs = await backUpBlobs(options);
     const manifest: Manifest = {

@@ -1,13 +1,13 @@
-import { createInterface } from 'node:readline';
-import { PassThrough, pipeline, Readable } from 'node:stream';
-import { pipeline as piped } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
-import { Meter } from '../blobs/keys';
+import { createHash } from 'node:crypto';
+import { PassThrough, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import type { Blobs } from '../blobs/port';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore, StoredEvent } from '../event-store/port';
-import type { Database } from '../postgres/port';
-import type { BackedUpFile, BackedUpLogs } from './manifest';
+import type { Queryable } from '../postgres/port';
+import type { BackedUpLogs, BackedUpPartition } from './manifest';
+import { DOMAIN_EVENTS, placesOf } from './places';
 
 /** How records become a file and back. */
 export interface RecordCodec {
@@ -27,42 +27,81 @@ export interface OutsideLogs {
   events?: EventStore;
 }
 
+/** Positions of the event store that the snapshot names; to be asked inside of it. */
+export const eventPlaces = async (db: Queryable, { events }: OutsideLogs): Promise<string[]> =>
+  events ? placesOf(db, { engine: events.id, source: DOMAIN_EVENTS, partition: 0 }) : [];
+
 /**
  * Copies the logs up to where they are now. Called after the database's snapshot was taken: no checkpoint in it is ahead of them, and
- * what they hold beyond it is applied after a restore.
+ * what they hold beyond it is applied after a restore. `places` is what {@link eventPlaces} found in the snapshot.
  */
 export async function backUpLogs(
   target: Blobs,
   prefix: string,
   logs: OutsideLogs,
+  places: readonly string[],
   report: (what: string) => void,
 ): Promise<BackedUpLogs> {
-  const topics: BackedUpLogs['topics'] = [];
-  for (const topic of logs.broker?.topics ?? []) {
-    const partitions: BackedUpLogs['topics'][number]['partitions'] = [];
-    for (const [partition, { next }] of await logs.broker!.port.bounds(topic)) {
+  return {
+    topics: logs.broker ? await backUpTopics(target, prefix, logs.codec, logs.broker, report) : null,
+    events: logs.events ? await backUpEvents(target, prefix, logs.events, places, report) : null,
+  };
+}
+
+async function backUpTopics(
+  target: Blobs,
+  prefix: string,
+  codec: RecordCodec,
+  { port, topics, read }: NonNullable<OutsideLogs['broker']>,
+  report: (what: string) => void,
+): Promise<NonNullable<BackedUpLogs['topics']>> {
+  const backed_up: NonNullable<BackedUpLogs['topics']> = [];
+  for (const topic of topics) {
+    const partitions: BackedUpPartition[] = [];
+    for (const [partition, { next }] of await port.bounds(topic)) {
       let records = 0;
+      let last: BrokerRecord | undefined;
       const each = async function* () {
-        for await (const some of logs.broker!.read(topic, partition, next)) {
+        for await (const some of read(topic, partition, next)) {
           records += some.length;
+          last = some.at(-1);
           report(`${topic}/${partition}`);
           yield* some;
         }
       };
       const key = `${prefix}logs/${topic}/${partition}.avro`;
-      const { size_bytes, sha256 } = await target.put(key, logs.codec.encode(each()));
-      partitions.push({ partition, records, file: { key, size_bytes, sha256 } });
+      const { size_bytes, sha256 } = await target.put(key, codec.encode(each()));
+      partitions.push({
+        partition,
+        records,
+        next,
+        last: last ? { offset: last.offset, sha256: sha256Of(last.value) } : null,
+        file: { key, size_bytes, sha256 },
+      });
     }
-    topics.push({ topic, partitions });
+    backed_up.push({ topic, partitions });
   }
-  return { topics, events: logs.events ? await backUpEvents(target, prefix, logs.events, report) : null };
+  return backed_up;
 }
 
-async function backUpEvents(target: Blobs, prefix: string, events: EventStore, report: (what: string) => void) {
+async function backUpEvents(
+  target: Blobs,
+  prefix: string,
+  events: EventStore,
+  named: readonly string[],
+  report: (what: string) => void,
+): Promise<NonNullable<BackedUpLogs['events']>> {
   let count = 0;
+  let last: StoredEvent | undefined;
+  const places: Record<string, number> = {};
+  const waiting = named.filter((position) => position !== '').sort((a, b) => events.compare(a, b));
   const lines = async function* () {
     for await (const batch of events.readAll(null)) {
-      count += batch.events.length;
+      for (const event of batch.events) {
+        while (waiting.length > 0 && events.compare(waiting[0]!, event.position) < 0) places[waiting.shift()!] = count;
+        count += 1;
+        last = event;
+      }
       report('domain events');
       yield Buffer.from(batch.events.map((event) => `${JSON.stringify(event)}\n`).join(''));
     }
@@ -71,167 +110,15 @@ async function backUpEvents(target: Blobs, prefix: string, events: EventStore, r
   const out = new PassThrough();
   const [{ size_bytes, sha256 }] = await Promise.all([
     target.put(key, out),
-    piped(Readable.from(lines()), new Meter(), createGzip(), out),
+    pipeline(Readable.from(lines()), createGzip(), out),
   ]);
-  return { count, file: { key, size_bytes, sha256 } };
-}
-
-export interface RestoreLogsOptions {
-  from: Blobs;
-  logs: BackedUpLogs;
-  db: Database;
-  broker: Broker;
-  events: EventStore;
-  codec: RecordCodec;
-  report(what: string): void;
-}
-
-/**
- * Writes the logs through the configured ports, which may be other engines than before, and moves checkpoints and dead letters to the
- * places that the same records have there. @throws Error when a log is not empty, or has another number of partitions
- */
-export async function restoreLogs(options: RestoreLogsOptions): Promise<void> {
-  for (const { topic, partitions } of options.logs.topics) {
-    await options.broker.ensureTopics([topic], partitions.length);
-    const bounds = await options.broker.bounds(topic);
-    if (bounds.size !== partitions.length) {
-      throw new Error(
-        `topic ${topic} has ${bounds.size} partitions instead of ${partitions.length}: set broker.partitions and make it anew`,
-      );
-    }
-    if ([...bounds.values()].some(({ next }) => next > 0))
-      throw new Error(`topic ${topic} is not empty: restore into a new broker`);
-    for (const { partition, records, file } of partitions)
-      await restorePartition(options, topic, partition, records, file);
-  }
-  if (options.logs.events) await restoreEvents(options, options.logs.events);
-}
-
-async function restorePartition(
-  options: RestoreLogsOptions,
-  topic: string,
-  partition: number,
-  count: number,
-  file: BackedUpFile,
-): Promise<void> {
-  const { broker, db } = options;
-  const places = new Places((a, b) => Number(a) - Number(b), await placesOf(db, topic, partition));
-  let published = 0;
-  for await (const records of options.codec.decode(await open(options.from, file), topic, partition)) {
-    await broker.publish(
-      topic,
-      records.map(({ key, value, headers }) => ({ key, value, headers })),
-    );
-    for (const { offset } of records) {
-      // A checkpoint is the next offset to read, a dead letter the record's own: both become the place of the first record not below.
-      places.pass(String(offset), String(published));
-      published += 1;
-    }
-    options.report(`${topic}/${partition}`);
-  }
-  const end = (await broker.bounds(topic)).get(partition)!;
-  if (published !== count || end.next - end.earliest !== count) {
-    throw new Error(
-      `${topic}/${partition}: ${end.next - end.earliest} records came back instead of ${count}; restore into a new broker`,
-    );
-  }
-  await move(db, topic, partition, broker.id, places.settled(String(published)));
-}
-
-async function restoreEvents(
-  options: RestoreLogsOptions,
-  { count, file }: NonNullable<BackedUpLogs['events']>,
-): Promise<void> {
-  const { events, db } = options;
-  if ((await events.head()) !== null) throw new Error('the event store is not empty: restore into a new one');
-  // The position of the last event seen: the newest one that is not beyond it.
-  const marks = (await placesOf(db, 'domain-events', 0))
-    .filter((place) => place !== '')
-    .sort((a, b) => events.compare(a, b));
-  const moved = new Map<string, string>([['', '']]);
-  let last = '';
-  let restored = 0;
-  const settle = (until: StoredEvent | undefined) => {
-    while (marks.length > 0 && (!until || events.compare(marks[0]!, until.position) < 0))
-      moved.set(marks.shift()!, last);
+  for (const position of waiting) places[position] = count;
+  return {
+    count,
+    last: last ? { stream: last.stream, revision: last.revision, id: last.id } : null,
+    places,
+    file: { key, size_bytes, sha256 },
   };
-  const gunzip = createGunzip();
-  pipeline(await open(options.from, file), gunzip, () => undefined); // a stream that failed ends the lines early, which the count shows
-  for await (const line of createInterface({ input: gunzip, crlfDelay: Infinity })) {
-    const event = JSON.parse(line) as StoredEvent;
-    settle(event);
-    const { id, type, data, stream, revision, metadata } = event;
-    const expected = revision === 0 ? 'none' : revision - 1;
-    last = (await events.append([{ stream, expected, events: [{ id, type, data }] }], metadata)).position;
-    restored += 1;
-    if (restored % 100 === 0) options.report('domain events');
-  }
-  if (restored !== count) throw new Error(`${file.key} is damaged: ${restored} of ${count} events`);
-  settle(undefined);
-  await move(db, 'domain-events', 0, events.id, moved);
 }
 
-/** Old places, in order, and what became of them. */
-class Places {
-  private readonly waiting: string[];
-  private readonly found = new Map<string, string>();
-
-  constructor(
-    private readonly compare: (a: string, b: string) => number,
-    places: string[],
-  ) {
-    this.waiting = places.sort(compare);
-  }
-
-  pass(old: string, now: string): void {
-    while (this.waiting.length > 0 && this.compare(this.waiting[0]!, old) <= 0)
-      this.found.set(this.waiting.shift()!, now);
-  }
-
-  settled(end: string): Map<string, string> {
-    for (const place of this.waiting.splice(0)) this.found.set(place, end);
-    return this.found;
-  }
-}
-
-async function placesOf(db: Database, source: string, partition: number): Promise<string[]> {
-  const rows = await db.query<{ position: string }>(
-    `select position from checkpoints where source = $1 and partition = $2
-     union select position from dead_letters where source = $1 and partition = $2`,
-    [source, partition],
-  );
-  return rows.map(({ position }) => position);
-}
-
-async function move(
-  db: Database,
-  source: string,
-  partition: number,
-  engine: string,
-  places: ReadonlyMap<string, string>,
-): Promise<void> {
-  const values = [source, partition, [...places.keys()], [...places.values()]];
-  await db.transaction(async (tx) => {
-    await tx.query(
-      `update checkpoints c set position = p.now, engine = $5 from unnest($3::text[], $4::text[]) p (old, now)
-       where c.source = $1 and c.partition = $2 and c.position = p.old`,
-      [...values, engine],
-    );
-    // By way of places that no record has: two letters must not meet on the way.
-    await tx.query(
-      `update dead_letters d set position = '~' || p.now from unnest($3::text[], $4::text[]) p (old, now)
-       where d.source = $1 and d.partition = $2 and d.position = p.old`,
-      values,
-    );
-    await tx.query(
-      `update dead_letters set position = substr(position, 2) where source = $1 and partition = $2 and position like '~%'`,
-      [source, partition],
-    );
-  });
-}
-
-async function open(from: Blobs, { key }: BackedUpFile): Promise<Readable> {
-  const content = await from.get(key);
-  if (!content) throw new Error(`${key} is missing`);
-  return content;
-}
+export const sha256Of = (value: Buffer): string => createHash('sha256').update(value).digest('hex');

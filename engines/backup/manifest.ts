@@ -15,15 +15,38 @@ export type BackedUpFile = z.infer<typeof File>;
 
 /** Logs that lay outside the database. */
 const Logs = z.object({
-  topics: z.array(
-    z.object({
-      topic: z.string(),
-      partitions: z.array(z.object({ partition: z.number(), records: z.number(), file: File })),
-    }),
-  ),
-  events: z.object({ count: z.number(), file: File }).nullable(),
+  /** Null when the topics are tables. */
+  topics: z
+    .array(
+      z.object({
+        topic: z.string(),
+        partitions: z.array(
+          z.object({
+            partition: z.number(),
+            records: z.number(),
+            /** The offset after the last record. */
+            next: z.number(),
+            /** By which this log is known again: the last record and the SHA-256 of its value. */
+            last: z.object({ offset: z.number(), sha256: z.string() }).nullable(),
+            file: File,
+          }),
+        ),
+      }),
+    )
+    .nullable(),
+  /** Null when the domain events are a table. */
+  events: z
+    .object({
+      count: z.number(),
+      last: z.object({ stream: z.string(), revision: z.number(), id: z.string() }).nullable(),
+      /** Each position that a checkpoint or a dead letter names, and how many events are not after it. */
+      places: z.record(z.string(), z.number()),
+      file: File,
+    })
+    .nullable(),
 });
 export type BackedUpLogs = z.infer<typeof Logs>;
+export type BackedUpPartition = NonNullable<BackedUpLogs['topics']>[number]['partitions'][number];
 
 const Table = z.object({
   name: z.string(),

@@ -19,6 +19,8 @@ export interface RestoreOptions {
   from: Blobs;
   prefix: string;
   secrets: SecretBox;
+  /** Asked when the database may be written, before anything is; a throw ends the restore. */
+  mayBegin?: (manifest: Manifest) => Promise<void>;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
 }
 
@@ -50,6 +52,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
     const db = asQueryable(client);
     await db.query('select pg_advisory_lock($1)', [RESTORE_LOCK]);
     await refuseUsed(db, manifest);
+    await options.mayBegin?.(manifest);
     await migrate(options.url, manifest.steps);
     await client.query('begin');
     await fill(client, options, manifest);

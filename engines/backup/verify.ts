@@ -42,7 +42,7 @@ export async function verifyBackup({
     done += table.file.size_bytes;
     onProgress?.({ done, total, what: table.name });
   }
-  const files = manifest.logs?.topics.flatMap(({ partitions }) => partitions.map(({ file }) => file)) ?? [];
+  const files = manifest.logs?.topics?.flatMap(({ partitions }) => partitions.map(({ file }) => file)) ?? [];
   if (manifest.logs?.events) files.push(manifest.logs.events.file);
   for (const { key, sha256 } of files) {
     await check(key, async () => {

@@ -1,37 +1,33 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+import { type Kurrent, startKurrent } from './support/kurrentdb';
 
 const DIST = join(__dirname, '../../dist');
-const SERVER = join(DIST, 'test/engines/kurrentdb-server/main.js');
 
 /** The whole server with its domain events in KurrentDB: in two test nodes in a process of their own, or in the real one that KURRENTDB_URL names. */
 describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' : 'two test nodes'})`, () => {
-  let kurrent: ChildProcess | undefined;
+  let kurrent: Kurrent | undefined;
   let url: string;
   let env: Record<string, string>;
   let server: TestServer;
   let api: ApiClient;
 
   beforeAll(async () => {
-    url = process.env['KURRENTDB_URL'] ?? (await startKurrent());
+    if (!process.env['KURRENTDB_URL']) kurrent = await startKurrent();
+    url = process.env['KURRENTDB_URL'] ?? kurrent!.url;
     env = { LUMIO_EVENT_STORE__URL: url, LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}` };
     server = await startServer({ env });
     api = new ApiClient(server.base_url, server.credentials.access_token);
   });
   afterAll(async () => {
     await server?.dispose();
-    kurrent?.kill('SIGTERM');
+    kurrent?.stop();
   });
 
-  async function startKurrent(): Promise<string> {
-    kurrent = spawn(process.execPath, [SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [line] = (await once(kurrent.stdout!, 'data')) as [Buffer];
-    return line.toString().trim();
-  }
   const stored = (query: string) => server.database!.db.query(query);
   const newKey = (label: string) =>
     api.send('POST', '/v1/api-keys', { label, permissions: ['events:read'], expires_at: null });
@@ -88,7 +84,7 @@ describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' :
     const labels: string[] = [];
     for (const round of [1, 2, 3, 4]) {
       // A real server's cluster is its operator's to move.
-      if (round % 2 === 0) kurrent?.kill('SIGUSR2');
+      if (round % 2 === 0) kurrent?.elect();
       labels.push(`Moved ${round}`);
       expect((await newKey(`Moved ${round}`)).status).toBe(201);
     }

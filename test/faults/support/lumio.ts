@@ -7,6 +7,7 @@ import pg from 'pg';
 import { runningPostmaster, runningUrl } from '../../../engines/postgres/embedded';
 import { type DevCredentials, runLumio, settingsOf, spawnLumio } from '../../support/server';
 import { assertDisposable, disown, own } from './disposable';
+import { embeddedEnds, type Ends } from './ends';
 import { signal, signalTree } from './signals';
 import { freePort } from './toxiproxy';
 
@@ -16,6 +17,10 @@ export interface LumioOptions {
   /** The same database past every link, for checks. Default: `database_url`. */
   direct_url?: string;
   env?: Record<string, string>;
+  /** Its data folder, from an earlier life of the installation. Default: a fresh one. */
+  data_dir?: string;
+  /** Where logs end that are not in its database. */
+  ends?: Partial<Ends>;
   /** Starts it again whenever it ends by itself or is killed, as a supervisor does. */
   supervise?: boolean;
 }
@@ -45,7 +50,7 @@ export class Lumio {
 
   static async start(options: LumioOptions = {}): Promise<Lumio> {
     if (options.database_url) assertDisposable(options.database_url);
-    const data_dir = mkdtempSync(join(tmpdir(), 'lumio-faults-node-'));
+    const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), 'lumio-faults-node-'));
     const port = await freePort();
     const env = {
       ...settingsOf(data_dir),
@@ -88,6 +93,11 @@ export class Lumio {
     } finally {
       await client.end();
     }
+  }
+
+  /** Where its logs end. */
+  get ends_of_logs(): Ends {
+    return { ...embeddedEnds((sql) => this.query(sql)), ...this.options.ends };
   }
 
   /** Resolves when it serves. @throws Error with its output when it ends before, or is not ready within a minute */

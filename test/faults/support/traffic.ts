@@ -49,14 +49,7 @@ const IMPATIENCE_MS = 100;
 
 /** A seeded mix of webhooks and commands that runs through faults, and knows what it was promised. */
 export class Traffic {
-  readonly sent: Sent = {
-    lanes: new Map(),
-    tried: new Set(),
-    keys: { acked: new Set(), tried: new Set() },
-    violations: [],
-    statuses: new Map(),
-    answers: [],
-  };
+  readonly sent: Sent = nothing();
   private agent = new Agent();
   /** By lane: the number of its next item, so that a load can be stopped and started. */
   private readonly numbers = new Map<string, number>();
@@ -228,3 +221,29 @@ function hash(text: string): number {
   for (let n = 0; n < text.length; n += 1) value = (Math.imul(value, 31) + text.charCodeAt(n)) >>> 0;
   return value;
 }
+
+/** Nothing sent, nothing promised. */
+export const nothing = (): Sent => ({
+  lanes: new Map(),
+  tried: new Set(),
+  keys: { acked: new Set(), tried: new Set() },
+  violations: [],
+  statuses: new Map(),
+  answers: [],
+});
+
+/** What two loads with lanes of their own sent and were promised. */
+export const both = (a: Sent, b: Sent): Sent => ({
+  lanes: new Map([...a.lanes, ...b.lanes].map(([lane, ids]) => [lane, [...ids]])),
+  tried: new Set([...a.tried, ...b.tried]),
+  keys: {
+    acked: new Set([...a.keys.acked, ...b.keys.acked]),
+    tried: new Set([...a.keys.tried, ...b.keys.tried]),
+  },
+  violations: [...a.violations, ...b.violations],
+  statuses: new Map([...a.statuses, ...b.statuses]),
+  answers: [...a.answers, ...b.answers],
+});
+
+/** What was sent and promised up to now; the load goes on. */
+export const copyOf = (sent: Sent): Sent => both(sent, nothing());

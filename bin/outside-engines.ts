@@ -1,0 +1,35 @@
+import type { Settings } from '../access/settings';
+import { LOGS_OF_RECORD } from '../domain/records';
+import type { OutsideEngines } from '../engines/backup/log-fates';
+import type { Logger } from '../engines/log/port';
+import { createPrometheusMetrics } from '../engines/metrics/prometheus';
+import { openKafka } from './broker';
+import { openKurrent } from './event-store';
+
+/** Connects to the logs of the settings that do not lie in the database, before there is a database; to be closed. */
+export async function openOutsideEngines(
+  settings: Settings,
+  log: Logger,
+): Promise<OutsideEngines & { close(): Promise<void> }> {
+  const events =
+    settings.event_store.url === 'postgres' ? undefined : await openKurrent({ url: settings.event_store.url, log });
+  try {
+    const broker =
+      settings.broker.url === 'postgres'
+        ? undefined
+        : await openKafka({ settings, log, metrics: createPrometheusMetrics({}) });
+    return {
+      events,
+      broker,
+      topics: LOGS_OF_RECORD,
+      partitions: settings.broker.partitions,
+      async close() {
+        await broker?.close();
+        await events?.close();
+      },
+    };
+  } catch (error) {
+    await events?.close();
+    throw error;
+  }
+}

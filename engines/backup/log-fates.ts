@@ -1,0 +1,97 @@
+import type { Broker } from '../broker/port';
+import type { EventStore } from '../event-store/port';
+import { sha256Of } from './logs';
+import type { BackedUpPartition, Manifest } from './manifest';
+
+/**
+ * What a restore does about a log. `tables`: it comes back with the database. `write`: it is written into the configured engine, which is
+ * empty. `keep`: the configured engine is the one that was backed up and holds all of it still; what it took since is applied then.
+ */
+export type Fate = 'tables' | 'write' | 'keep';
+
+export interface Fates {
+  topics: Fate;
+  events: Fate;
+}
+
+/** Engines outside the database on which the restored installation is to run; absent: its database. */
+export interface OutsideEngines {
+  broker?: Broker;
+  events?: EventStore;
+  /** Topics of this program, and how many partitions new ones get. */
+  topics: readonly string[];
+  partitions: number;
+}
+
+/**
+ * Decides before anything is restored. Topics that are missing are made.
+ * @throws Error in one line when an engine holds something else than what was backed up, or no longer all of it
+ */
+export async function fatesOf(manifest: Manifest, outside: OutsideEngines): Promise<Fates> {
+  return {
+    topics: await fateOfTopics(manifest, outside),
+    events: await fateOfEvents(manifest, outside.events),
+  };
+}
+
+async function fateOfTopics({ engines, logs }: Manifest, outside: OutsideEngines): Promise<Fate> {
+  const { broker } = outside;
+  if (!broker) {
+    for (const { topic, partitions } of logs?.topics ?? []) sameNumber(topic, outside.partitions, partitions.length);
+    return logs?.topics ? 'write' : 'tables';
+  }
+  const backed_up = logs?.topics ?? outside.topics.map((topic) => ({ topic, partitions: [] as BackedUpPartition[] }));
+  const filled: typeof backed_up = [];
+  for (const one of backed_up) {
+    await broker.ensureTopics([one.topic], one.partitions.length || outside.partitions);
+    const bounds = await broker.bounds(one.topic);
+    if (one.partitions.length > 0) sameNumber(one.topic, bounds.size, one.partitions.length);
+    if ([...bounds.values()].some(({ next }) => next > 0)) filled.push(one);
+  }
+  if (filled.length === 0) return 'write';
+  if (broker.id !== engines.broker)
+    throw new Error(
+      `topic ${filled[0]!.topic} is not empty, nor of the log that was backed up: restore into a new broker`,
+    );
+  for (const { topic, partitions } of backed_up) await assertHeld(broker, topic, partitions);
+  return 'keep';
+}
+
+/** @throws Error that says what to set */
+export function sameNumber(topic: string, there: number, wanted: number): void {
+  if (there === wanted) return;
+  throw new Error(
+    `topic ${topic} has ${there} partitions instead of ${wanted}: set broker.partitions and make it anew`,
+  );
+}
+
+async function assertHeld(broker: Broker, topic: string, partitions: readonly BackedUpPartition[]): Promise<void> {
+  const bounds = await broker.bounds(topic);
+  for (const { partition, next, last } of partitions) {
+    const there = bounds.get(partition)!;
+    const lost = `${topic}/${partition} of this broker no longer holds what was backed up`;
+    if (there.next < next)
+      throw new Error(`${lost}: it ends at ${there.next}, the backup at ${next}; restore into a new broker`);
+    // What the archiver took away meanwhile cannot be compared.
+    if (!last || last.offset < there.earliest) continue;
+    for await (const [record] of broker.read(topic, partition, last.offset, last.offset + 1)) {
+      if (sha256Of(record!.value) !== last.sha256)
+        throw new Error(`${lost}: its record ${last.offset} is another one; restore into a new broker`);
+    }
+  }
+}
+
+async function fateOfEvents({ engines, logs }: Manifest, events: EventStore | undefined): Promise<Fate> {
+  const backed_up = logs?.events ?? null;
+  if (!events) return backed_up ? 'write' : 'tables';
+  if ((await events.head()) === null) return 'write';
+  if (!backed_up || events.id !== engines.events)
+    throw new Error('the event store is not empty, nor the one that was backed up: restore into a new one');
+  const { last } = backed_up;
+  const [there] = last ? await events.read(last.stream, last.revision) : [];
+  if (last && there?.id !== last.id)
+    throw new Error(
+      `the event store no longer holds what was backed up: ${last.stream}@${last.revision} is not there; restore into a new one`,
+    );
+  return 'keep';
+}

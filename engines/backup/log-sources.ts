@@ -1,0 +1,101 @@
+import { createInterface } from 'node:readline';
+import { pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Blobs } from '../blobs/port';
+import type { Broker, BrokerRecord } from '../broker/port';
+import type { EventStore, StoredEvent } from '../event-store/port';
+import type { Database } from '../postgres/port';
+import type { RecordCodec } from './logs';
+import type { BackedUpFile, Manifest } from './manifest';
+import { DOMAIN_EVENTS, placesOf } from './places';
+
+/** A topic as it was, to be written into another broker. */
+export interface TopicSource {
+  topic: string;
+  partitions: {
+    partition: number;
+    /** @throws Error when it does not hold all that it should */
+    read(): AsyncIterable<BrokerRecord[]>;
+  }[];
+}
+
+/** The domain events as they were, in order. */
+export interface EventSource {
+  /** Each position that the database names, and how many events are not after it. */
+  places: Readonly<Record<string, number>>;
+  /** @throws Error when it does not hold all that it should */
+  read(): AsyncIterable<StoredEvent>;
+}
+
+/** Topics that the backup holds as files. */
+export function topicsInFiles(from: Blobs, manifest: Manifest, codec: RecordCodec): TopicSource[] {
+  return (manifest.logs?.topics ?? []).map(({ topic, partitions }) => ({
+    topic,
+    partitions: partitions.map(({ partition, records, file }) => ({
+      partition,
+      async *read() {
+        let count = 0;
+        for await (const some of codec.decode(await open(from, file), topic, partition)) {
+          count += some.length;
+          yield some;
+        }
+        if (count !== records) throw new Error(`${file.key} is damaged: ${count} of ${records} records`);
+      },
+    })),
+  }));
+}
+
+/** Domain events that the backup holds as a file. */
+export function eventsInFile(from: Blobs, events: NonNullable<NonNullable<Manifest['logs']>['events']>): EventSource {
+  const { file, places } = events;
+  return {
+    places,
+    async *read() {
+      let count = 0;
+      const gunzip = createGunzip();
+      pipeline(await open(from, file), gunzip, () => undefined); // a stream that failed ends the lines early, which the count shows
+      for await (const line of createInterface({ input: gunzip, crlfDelay: Infinity })) {
+        count += 1;
+        yield JSON.parse(line) as StoredEvent;
+      }
+      if (count !== events.count) throw new Error(`${file.key} is damaged: ${count} of ${events.count} events`);
+    },
+  };
+}
+
+/** Topics that came back as tables of the database. `read` gives a partition's records, archived ones too. */
+export async function topicsInTables(
+  broker: Broker,
+  topics: readonly string[],
+  read: (topic: string, partition: number, to: number) => AsyncIterable<BrokerRecord[]>,
+): Promise<TopicSource[]> {
+  const sources: TopicSource[] = [];
+  for (const topic of topics) {
+    const bounds = await broker.bounds(topic);
+    sources.push({
+      topic,
+      partitions: [...bounds].map(([partition, { next }]) => ({ partition, read: () => read(topic, partition, next) })),
+    });
+  }
+  return sources;
+}
+
+/** Domain events that came back as a table of the database. */
+export async function eventsInTable(events: EventStore, db: Database): Promise<EventSource> {
+  const named = await placesOf(db, { engine: events.id, source: DOMAIN_EVENTS, partition: 0 });
+  const places: Record<string, number> = {};
+  // The table's positions have no holes: each is the number of its event.
+  for (const position of named) if (position !== '') places[position] = Number(position);
+  return {
+    places,
+    async *read() {
+      for await (const batch of events.readAll(null)) yield* batch.events;
+    },
+  };
+}
+
+async function open(from: Blobs, { key }: BackedUpFile): Promise<Readable> {
+  const content = await from.get(key);
+  if (!content) throw new Error(`${key} is missing`);
+  return content;
+}

@@ -1,0 +1,53 @@
+import type { Database, Queryable } from '../postgres/port';
+
+/** What checkpoints call the event store; its only partition is 0. The topic of that name is a relay of it, and no place is one of its. */
+export const DOMAIN_EVENTS = 'domain-events';
+
+/** A log as checkpoints and dead letters name it. */
+export interface Source {
+  engine: string;
+  source: string;
+  partition: number;
+}
+
+/** Places in the log that the database names: those of checkpoints (next offset, last position) and of dead letters (their own). */
+export async function placesOf(db: Queryable, { engine, source, partition }: Source): Promise<string[]> {
+  const rows = await db.query<{ position: string }>(
+    `select position from checkpoints where engine = $1 and source = $2 and partition = $3
+     union
+     select d.position from dead_letters d join checkpoints c using (projection, source, partition)
+       where c.engine = $1 and d.source = $2 and d.partition = $3`,
+    [engine, source, partition],
+  );
+  return rows.map(({ position }) => position);
+}
+
+/** Moves what names places of one log to the places that the same records have in another one: `places` from old to new. */
+export async function movePlaces(
+  db: Database,
+  from: Source,
+  engine: string,
+  places: ReadonlyMap<string, string>,
+): Promise<void> {
+  const { source, partition } = from;
+  const values = [from.engine, source, partition, [...places.keys()], [...places.values()]];
+  await db.transaction(async (tx) => {
+    // By way of places that no record has: two letters must not meet on the way.
+    await tx.query(
+      `update dead_letters d set position = '~' || p.now
+       from checkpoints c, unnest($4::text[], $5::text[]) p (old, now)
+       where (c.projection, c.source, c.partition) = (d.projection, d.source, d.partition) and c.engine = $1
+         and d.source = $2 and d.partition = $3 and d.position = p.old`,
+      values,
+    );
+    await tx.query(
+      `update dead_letters set position = substr(position, 2) where source = $1 and partition = $2 and position like '~%'`,
+      [source, partition],
+    );
+    await tx.query(
+      `update checkpoints c set position = p.now, engine = $6 from unnest($4::text[], $5::text[]) p (old, now)
+       where c.engine = $1 and c.source = $2 and c.partition = $3 and c.position = p.old`,
+      [...values, engine],
+    );
+  });
+}
