@@ -36,7 +36,9 @@ export class KafkaBuffer {
   }
 
   add(partition: number, records: BrokerRecord[], next: number): void {
-    this.chunks.get(partition)?.push({ records, at: 0, next });
+    const chunks = this.chunks.get(partition);
+    if (!chunks) return;
+    chunks.push({ records, at: 0, next });
     this.records += records.length;
     for (const { value } of records) this.bytes += value.length;
   }

@@ -59,7 +59,7 @@ export function isPassing(error: unknown): boolean {
   if (error instanceof NoSuchTopic || error instanceof OffsetOutOfRange || error instanceof InvalidRecord) return false;
   if (refusalOf(error)) return false;
   for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 5; at = at.cause, depth += 1) {
-    if (PERMANENT.test(at.type ?? '')) return false;
+    if (PERMANENT.test(at.type ?? '') || at.name === 'KafkaJSNotImplemented') return false;
     if (at.errors?.some((one) => !isPassing(one))) return false;
   }
   return true;

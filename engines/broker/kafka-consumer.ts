@@ -1,11 +1,11 @@
-import type { Consumer as KafkaGroupMember, EachBatchPayload } from 'kafkajs';
+import type { Consumer as KafkaGroupMember } from 'kafkajs';
 import type { Logger } from '../log/port';
 import type { Counter } from '../metrics/port';
 import { KafkaBuffer } from './kafka-buffer';
-import { type KafkaClient, RETRY, sleep, within } from './kafka-client';
-import type { KafkaReader } from './kafka-reader';
-import { toRecords } from './kafka-records';
-import { type BrokerRecord, type ConsumeOptions, type Consumer, OffsetOutOfRange } from './port';
+import { type KafkaClient, RETRY, within } from './kafka-client';
+import type { FetchLimits } from './kafka-fetcher';
+import { KafkaTail } from './kafka-tail';
+import { type ConsumeOptions, type Consumer, OffsetOutOfRange } from './port';
 
 export interface KafkaConsumerTimes {
   /** A member that is silent so long is taken out of its group. Brokers allow 6 s to 30 min by default. */
@@ -27,29 +27,27 @@ export const CONSUMER_TIMES: KafkaConsumerTimes = {
 
 export interface KafkaConsumerDeps {
   client: KafkaClient;
-  reader: KafkaReader;
   log: Logger | undefined;
   times: KafkaConsumerTimes;
   restarts: Counter | undefined;
 }
 
-/** Longest wait of a fetch for news; also how long a stop may take. */
-const FETCH_WAIT_MS = 500;
-const FETCH_BYTES = 8 * 1024 * 1024;
-const FETCH_PARTITION_BYTES = 1024 * 1024;
+const LIMITS: FetchLimits = { wait_ms: 500, max_bytes: 8 * 1024 * 1024, partition_bytes: 1024 * 1024 };
+/** kafkajs, which fetches nothing here, looks so often whether a heartbeat is due; also how long a stop may take. */
+const MEMBER_TURN_MS = 500;
+/** Longest wait for room in the buffer until it is looked at again. */
+const ROOM_LOOK_MS = 1_000;
 const COMMIT_EVERY_MS = 5_000;
 const LET_GO_MS = 3_000;
 /** Rebalances within half a minute that end a member: it waits a while instead of turning with the storm. */
 const STORM = 15;
 const STORM_MS = 30_000;
-/** A leader that has just taken over may report an end below the true one for a moment. */
-const BEYOND_END_TRIES = 6;
 
 /**
  * One member of a group, over as many kafkajs consumers as it takes: one that crashes, stalls or turns in a storm of rebalances is thrown away
- * and the next one begins at the caller's checkpoint. What was fetched waits in a bounded buffer, apart from the fetching: heartbeats and
- * rebalances go on while `onBatch` works. A batch that is in hand when its partition goes to another member is fenced by the caller's
- * checkpoint, not by the group.
+ * and the next one begins at the caller's checkpoint. kafkajs is the group's member only, {@link KafkaTail} fetches. What was fetched waits in
+ * a bounded buffer: heartbeats, fetches and rebalances go on while `onBatch` works. A batch that is in hand when its partition goes to another
+ * member is fenced by the caller's checkpoint, not by the group.
  */
 export class KafkaConsumer implements Consumer {
   readonly done: Promise<void>;
@@ -58,14 +56,16 @@ export class KafkaConsumer implements Consumer {
   private failure: Error | undefined;
   private member: KafkaGroupMember | undefined;
   private generation = 0;
-  /** Per assigned partition the offset that the next fetched record should have. */
-  private readonly expected = new Map<number, number>();
+  private tail: KafkaTail | undefined;
+  /** Per assigned partition the offset after what was fetched; empty until the caller has said where to read on. */
+  private readonly fetched_to = new Map<number, number>();
   private in_hand: Promise<void> | undefined;
   private endLife: (why: Error | undefined) => void = () => undefined;
   private wakePause: () => void = () => undefined;
   private failures = 0;
   private progressed_at = 0;
-  private fetched_at = 0;
+  private turned_at = 0;
+  private answered_at = 0;
   private committed_at = 0;
   private looking = false;
 
@@ -114,9 +114,7 @@ export class KafkaConsumer implements Consumer {
       sessionTimeout: times.session_ms,
       rebalanceTimeout: times.rebalance_ms,
       heartbeatInterval: Math.floor(times.session_ms / 4),
-      maxWaitTimeInMs: FETCH_WAIT_MS,
-      maxBytes: FETCH_BYTES,
-      maxBytesPerPartition: FETCH_PARTITION_BYTES,
+      maxWaitTimeInMs: MEMBER_TURN_MS,
       allowAutoTopicCreation: false,
       // Its own restarts would keep what broke it: a crash ends this consumer, and we make another one.
       retry: { ...RETRY, retries: 4, restartOnFailure: () => Promise.resolve(false) },
@@ -126,19 +124,23 @@ export class KafkaConsumer implements Consumer {
     const rebalances: number[] = [];
     member.on(member.events.CRASH, ({ payload }) => this.endLife(payload.error));
     member.on(member.events.GROUP_JOIN, ({ payload }) => this.assigned(member, payload.memberAssignment[topic] ?? []));
-    member.on(member.events.FETCH, () => void (this.fetched_at = performance.now()));
+    // Its fetches sleep, since all is paused; that they come at all shows that heartbeats are looked after.
+    member.on(member.events.FETCH, () => void (this.turned_at = performance.now()));
     member.on(member.events.REBALANCING, () => {
+      // The next owner may read the checkpoint any moment: what is fetched now would only be fenced.
+      this.renewTail();
       rebalances.push(performance.now());
       if (rebalances.length > STORM && performance.now() - rebalances.shift()! < STORM_MS)
         this.endLife(new Error(`${STORM} rebalances within ${STORM_MS} ms`));
     });
-    this.fetched_at = this.progressed_at = performance.now();
+    this.turned_at = this.progressed_at = performance.now();
     const watch = setInterval(() => this.watch(), Math.min(times.stall_ms / 4, 5_000));
     const start = async () => {
       await member.connect();
       await member.subscribe({ topics: [topic], fromBeginning: true });
-      await member.run({ autoCommit: false, eachBatch: (payload) => this.take(member, payload) });
+      await member.run({ autoCommit: false, eachBatch: () => Promise.resolve() });
     };
+    this.tail = this.newTail();
     start().catch((error: Error) => this.endLife(error));
     if (this.stopping) this.endLife(undefined);
     try {
@@ -146,6 +148,8 @@ export class KafkaConsumer implements Consumer {
     } finally {
       clearInterval(watch);
       this.member = undefined;
+      this.tail.stop();
+      this.tail = undefined;
       this.forget();
       await within(member.disconnect(), LET_GO_MS, 'leaving the group').catch((error: Error) =>
         log?.debug({ err: error, ...this.names }, 'a kafka consumer did not end cleanly'),
@@ -156,98 +160,70 @@ export class KafkaConsumer implements Consumer {
   /** What was fetched belongs to an assignment that is over. */
   private forget(): number {
     this.buffer.clear();
-    this.expected.clear();
+    this.fetched_to.clear();
     return (this.generation += 1);
   }
 
-  /** Called between joining and the first fetch: nothing is fetched before the caller has said from where. */
+  /** Nothing is fetched before the caller has said from where, and never by kafkajs: its partitions stay paused. */
   private assigned(member: KafkaGroupMember, partitions: number[]): void {
     const generation = this.forget();
-    this.fetched_at = this.progressed_at = performance.now();
+    this.turned_at = this.progressed_at = performance.now();
+    this.renewTail();
     if (partitions.length === 0 || member !== this.member) return;
     member.pause([{ topic: this.options.topic, partitions }]);
-    this.position(member, partitions, generation).catch((error: Error) => {
+    this.position(partitions, generation).catch((error: Error) => {
       if (generation === this.generation) this.endLife(error);
     });
   }
 
-  private async position(member: KafkaGroupMember, partitions: number[], generation: number): Promise<void> {
-    const { topic } = this.options;
+  private async position(partitions: number[], generation: number): Promise<void> {
     // A batch of the last assignment may still move the checkpoint.
     await this.in_hand;
     if (generation !== this.generation) return;
     const starts = await this.options.start(partitions).catch((error: Error) => this.fail(error));
     if (!starts) return;
-    let bounds = await this.deps.client.bounds(topic);
-    for (const partition of partitions) {
-      const from = starts.get(partition) ?? bounds.get(partition)!.earliest;
-      for (let tries = 0; from > bounds.get(partition)!.next && tries < BEYOND_END_TRIES; tries += 1) {
-        await sleep(500);
-        bounds = await this.deps.client.bounds(topic);
-      }
-      const { earliest, next } = bounds.get(partition)!;
-      if (generation !== this.generation) return;
-      if (from < earliest || from > next) {
-        this.fail(new OffsetOutOfRange(topic, partition, from, { earliest, next }));
-        return;
-      }
-      this.expected.set(partition, from);
-      this.buffer.open(partition, from);
-      member.seek({ topic, partition, offset: String(from) });
-    }
-    member.resume([{ topic, partitions }]);
-  }
-
-  /** Takes what was fetched from one partition, and holds the fetching while the buffer is full. */
-  private async take(member: KafkaGroupMember, { batch, heartbeat, isRunning }: EachBatchPayload): Promise<void> {
-    const { generation } = this;
-    const { topic, partition } = batch;
-    const expected = this.expected.get(partition);
-    if (expected === undefined || batch.messages.length === 0) return;
-    const next = Number(batch.lastOffset()) + 1;
-    let records = toRecords(topic, partition, batch.messages);
-    const first = records[0]!.offset;
-    try {
-      if (first > expected) records = [...(await this.missing(partition, expected, first)), ...records];
-      if (first < expected) {
-        records = records.filter(({ offset }) => offset >= expected);
-        if (records.length === 0) return await this.reread(member, partition, expected, generation);
-      }
-    } catch (error) {
-      if (error instanceof OffsetOutOfRange) return this.fail(error);
-      throw error;
-    }
+    const unsaid = partitions.filter((partition) => !starts.has(partition));
+    const bounds = unsaid.length > 0 ? await this.deps.client.bounds(this.options.topic) : undefined;
     if (generation !== this.generation) return;
-    this.expected.set(partition, next);
-    this.buffer.add(partition, records, next);
-    this.pump();
-    while (this.buffer.full && generation === this.generation && isRunning() && !this.stopping && !this.failure) {
-      await this.buffer.drained(Math.floor(this.deps.times.session_ms / 4));
-      await heartbeat();
+    for (const partition of partitions) {
+      const from = starts.get(partition) ?? bounds!.get(partition)!.earliest;
+      this.fetched_to.set(partition, from);
+      this.buffer.open(partition, from);
     }
+    this.answered_at = performance.now();
+    this.tail!.start(this.fetched_to);
   }
 
-  /** kafkajs goes on at the earliest record when an offset is out of range, and passes over markers: nothing between is taken on trust. */
-  private async missing(partition: number, from: number, to: number): Promise<BrokerRecord[]> {
-    const found: BrokerRecord[] = [];
-    for (let at = from; at < to;) {
-      const page = await this.deps.reader.page(this.options.topic, partition, at);
-      for (const record of page.records) if (record.offset < to) found.push(record);
-      at = page.next;
-    }
-    return found;
+  private renewTail(): void {
+    if (!this.tail?.started) return;
+    this.tail.stop();
+    this.tail = this.newTail();
   }
 
-  private async reread(
-    member: KafkaGroupMember,
-    partition: number,
-    expected: number,
-    generation: number,
-  ): Promise<void> {
-    const { topic } = this.options;
-    const bounds = (await this.deps.client.bounds(topic)).get(partition)!;
-    if (expected > bounds.next) throw new OffsetOutOfRange(topic, partition, expected, bounds);
-    if (generation === this.generation) member.seek({ topic, partition, offset: String(expected) });
+  private newTail(): KafkaTail {
+    const tail: KafkaTail = new KafkaTail({
+      client: this.deps.client,
+      topic: this.options.topic,
+      limits: LIMITS,
+      log: this.deps.log,
+      onAnswer: () => void (this.answered_at = performance.now()),
+      onRecords: (partition, records, next) => {
+        this.fetched_to.set(partition, next);
+        if (records.length === 0) return;
+        this.buffer.add(partition, records, next);
+        this.pump();
+      },
+      room: async () => {
+        while (this.buffer.full && this.tail === tail && !this.stopping && !this.failure)
+          await this.buffer.drained(ROOM_LOOK_MS);
+      },
+      onFailure: (error) => {
+        if (this.tail !== tail) return;
+        if (error instanceof OffsetOutOfRange) this.fail(error);
+        else this.endLife(error);
+      },
+    });
+    return tail;
   }
 
   /** Works off the buffer, one batch at a time. */
@@ -286,15 +262,16 @@ export class KafkaConsumer implements Consumer {
     const { stall_ms } = this.deps.times;
     const now = performance.now();
     // A batch in hand is the caller's to judge.
-    if (this.in_hand || this.buffer.full) this.fetched_at = this.progressed_at = now;
-    if (now - this.fetched_at > stall_ms) return this.stalled('no fetch');
-    if (this.looking || now - this.progressed_at < stall_ms || this.expected.size === 0) return;
+    if (this.in_hand || this.buffer.full) this.answered_at = this.progressed_at = now;
+    if (now - this.turned_at > stall_ms) return this.stalled('no turn of the member');
+    if (this.tail?.started && now - this.answered_at > stall_ms) return this.stalled('no fetch');
+    if (this.looking || now - this.progressed_at < stall_ms || this.fetched_to.size === 0) return;
     this.looking = true;
     const { generation } = this;
     this.deps.client
       .bounds(this.options.topic)
       .then((bounds) => {
-        const behind = [...this.expected].some(([partition, at]) => (bounds.get(partition)?.next ?? 0) > at);
+        const behind = [...this.fetched_to].some(([partition, at]) => (bounds.get(partition)?.next ?? 0) > at);
         if (generation !== this.generation || this.progressed_at > now) return;
         if (behind) this.stalled('no record although there are some');
         else this.progressed_at = performance.now();

@@ -92,7 +92,6 @@ class KafkaBroker implements Broker {
     if (this.closed) throw new Error('the broker is closed');
     const consumer = new KafkaConsumer(options, {
       client: this.client,
-      reader: this.reader,
       log: this.options.log,
       times: { ...CONSUMER_TIMES, ...this.options.times },
       restarts: this.restarts,

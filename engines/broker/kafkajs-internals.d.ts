@@ -1,22 +1,23 @@
-/** The two parts of kafkajs 2.2.4 (kept at exactly that version) that reading without a consumer group needs; it publishes no types for them. */
+/** Parts of kafkajs 2.2.4 (kept at exactly that version) that fetching without its consumer needs; it publishes no types for them. */
 declare module 'kafkajs/src/cluster' {
-  import type { ISocketFactory, KafkaMessage, Logger, SASLOptions } from 'kafkajs';
+  import type { ISocketFactory, Logger, SASLOptions } from 'kafkajs';
   import type { ConnectionOptions } from 'node:tls';
 
-  interface FetchedPartition {
-    partition: number;
-    highWatermark: string;
-    messages: KafkaMessage[];
+  interface Request {
+    apiKey: number;
+    apiVersion: number;
+    apiName: string;
+    encode(): Promise<unknown>;
+  }
+  interface Response<D, T> {
+    /** Any answer may ask its client to wait before the next request. */
+    decode(payload: Buffer): Promise<D & { clientSideThrottleTime: number }>;
+    parse(decoded: D): Promise<T>;
   }
   interface Node {
-    fetch(request: {
-      replicaId: number;
-      isolationLevel: number;
-      maxWaitTime: number;
-      minBytes: number;
-      maxBytes: number;
-      topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
-    }): Promise<{ responses: { topicName: string; partitions: FetchedPartition[] }[] }>;
+    /** Fetches have a connection of their own, apart from all other requests. */
+    connectionPool: { send<D, T>(protocol: { request: Request; response: Response<D, T> }): Promise<T> };
+    disconnect(): Promise<void>;
   }
   class Cluster {
     constructor(options: {
@@ -39,6 +40,7 @@ declare module 'kafkajs/src/cluster' {
     connect(): Promise<void>;
     disconnect(): Promise<void>;
     addMultipleTargetTopics(topics: string[]): Promise<void>;
+    refreshMetadata(): Promise<void>;
     refreshMetadataIfNecessary(): Promise<void>;
     findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
     findBroker(which: { nodeId: string }): Promise<Node>;
@@ -46,14 +48,53 @@ declare module 'kafkajs/src/cluster' {
   export = Cluster;
 }
 
+declare module 'kafkajs/src/protocol/requests/fetch/v11/request' {
+  function request(fetch: {
+    replicaId: number;
+    isolationLevel: number;
+    maxWaitTime: number;
+    minBytes: number;
+    maxBytes: number;
+    topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
+  }): { apiKey: number; apiVersion: number; apiName: string; encode(): Promise<unknown> };
+  export = request;
+}
+
+declare module 'kafkajs/src/protocol/decoder' {
+  class Decoder {
+    constructor(bytes: Buffer);
+  }
+  export = Decoder;
+}
+
+declare module 'kafkajs/src/protocol/error' {
+  /** With the name of the code as its `type`. */
+  export function createErrorFromCode(code: number): Error & { type: string };
+}
+
+declare module 'kafkajs/src/protocol/requests/fetch/v4/decodeMessages' {
+  import type { KafkaMessage } from 'kafkajs';
+  import type Decoder from 'kafkajs/src/protocol/decoder';
+  /** Of bytes that begin with their length. */
+  function decodeMessages(decoder: Decoder): Promise<KafkaMessage[]>;
+  export = decodeMessages;
+}
+
 declare module 'kafkajs/src/consumer/batch' {
   import type { KafkaMessage } from 'kafkajs';
-  /** Leaves out records before the offset asked for, control records, and those of aborted transactions. */
+  /** Leaves out records before the offset asked for, control records, and those of transactions that were given up. */
   class Batch {
-    constructor(topic: string, fetched_offset: string, partition: { partition: number; messages: KafkaMessage[] });
+    constructor(
+      topic: string,
+      fetched_offset: string,
+      partition: {
+        partition: number;
+        highWatermark: string;
+        abortedTransactions: { producerId: string; firstOffset: string }[];
+        messages: KafkaMessage[];
+      },
+    );
     messages: KafkaMessage[];
-    rawMessages: KafkaMessage[];
-    lastOffset(): string;
   }
   export = Batch;
 }

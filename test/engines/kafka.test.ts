@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CompressionTypes, Kafka as KafkaJs, logLevel } from 'kafkajs';
 import { createKafkaBroker, type KafkaBrokerOptions } from '../../engines/broker/kafka';
 import { kafkaAddresses } from '../../engines/broker/kafka-client';
 import { partitionOf } from '../../engines/broker/partitioner';
@@ -135,6 +136,122 @@ describe('kafka', () => {
       });
     await expect(from(1).done).rejects.toThrow(OffsetOutOfRange);
     await expect(from(99).done).rejects.toThrow(OffsetOutOfRange);
+  });
+
+  test('whatever a group has stored, it reads on from the checkpoint', async () => {
+    const broker = await open();
+    const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => `${from + n}`);
+    const admin = new KafkaJs({ brokers: kafkaAddresses(kafka.url), logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    const readsOn = async (stored: number | undefined, checkpoint: number) => {
+      const topic = `stored-${stored}-${checkpoint}`;
+      await broker.ensureTopics([topic], 1);
+      await broker.publish(
+        topic,
+        numbers(0, 10).map((n) => record('k', n)),
+      );
+      if (stored !== undefined)
+        await admin.setOffsets({ groupId: topic, topic, partitions: [{ partition: 0, offset: String(stored) }] });
+      const places: Offsets = new Map([[0, checkpoint]]);
+      const seen: string[] = [];
+      const tail = follow(broker, topic, topic, places, seen);
+      await until(() => seen.length >= 10 - checkpoint);
+      await broker.publish(topic, [record('k', '10')]);
+      await until(() => seen.length >= 11 - checkpoint);
+      await tail.stop();
+      expect(seen).toEqual(numbers(checkpoint, 11));
+    };
+    await Promise.all([readsOn(undefined, 5), readsOn(2, 5), readsOn(8, 5), readsOn(10, 5), readsOn(10, 10)]);
+    await admin.disconnect();
+  });
+
+  test('the first record of an assignment waits for no fetch that finds nothing', async () => {
+    const broker = await open();
+    await broker.ensureTopics(['prompt'], 2);
+    await broker.publish('prompt', [record('k', '0')]);
+    let tries = 0;
+    // A client that sleeps one fetch wait is late nearly every time; a busy machine only now and then.
+    await until(async () => {
+      let prompt = 0;
+      for (let n = 0; n < 8; n += 1) {
+        let answered_at = 0;
+        let first_at = 0;
+        const tail = broker.consume({
+          topic: 'prompt',
+          group: `prompt-${(tries += 1)}`,
+          async start(partitions) {
+            answered_at = performance.now();
+            return new Map(partitions.map((p) => [p, 0]));
+          },
+          onBatch: async () => void (first_at = performance.now()),
+        });
+        await until(() => first_at > 0);
+        await tail.stop();
+        if (first_at - answered_at < 350) prompt += 1;
+      }
+      return prompt >= 7;
+    }, 60 * SECONDS);
+  });
+
+  test('what others wrote is read too: compressed, in transactions, with times and headers of their own', async () => {
+    const broker = await open();
+    const outside = new KafkaJs({ brokers: kafkaAddresses(kafka.url), logLevel: logLevel.NOTHING });
+    const [admin, plain] = [outside.admin(), outside.producer()];
+    const transactional = outside.producer({ transactionalId: 'others', idempotent: true, maxInFlightRequests: 1 });
+    await Promise.all([admin.connect(), plain.connect(), transactional.connect()]);
+    try {
+      const topic = 'others';
+      await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true });
+      const headers = { one: 'a "b"', two: ['first', 'second'], empty: '' };
+      await plain.send({
+        topic,
+        messages: [
+          { key: 'old', value: 'past', timestamp: '86400000', headers },
+          { key: null, value: 'no key', timestamp: '1123' },
+          { key: 'none', value: null },
+        ],
+      });
+      const many = Array.from({ length: 500 }, (_, n) => ({ key: `k${n % 3}`, value: `gzip ${n}` }));
+      await plain.send({ topic, compression: CompressionTypes.GZIP, messages: many });
+      const inTransaction = async (value: string, end: 'commit' | 'abort') => {
+        const transaction = await transactional.transaction();
+        await transaction.send({ topic, messages: [{ key: 't', value }] });
+        await transaction[end]();
+      };
+      await inTransaction('kept', 'commit');
+      await inTransaction('given up', 'abort');
+      await inTransaction('kept too', 'commit');
+      await plain.send({ topic, messages: [{ key: 'last', value: 'last' }] });
+
+      const seen: BrokerRecord[] = [];
+      const tail = broker.consume({
+        topic,
+        group: topic,
+        start: async () => new Map([[0, 0]]),
+        onBatch: async ({ records }) => void seen.push(...records),
+      });
+      const expected = ['past', 'no key', '', ...many.map(({ value }) => value), 'kept', 'kept too', 'last'];
+      await until(() => seen.length >= expected.length);
+      await tail.stop();
+      expect(seen.map(({ value }) => value.toString())).toEqual(expected);
+      expect(await readAll(broker, topic)).toEqual(seen);
+      expect(seen[0]).toMatchObject({
+        key: 'old',
+        offset: 0,
+        appended_at: '1970-01-02T00:00:00.000Z',
+        headers: { one: 'a "b"', two: 'first', empty: '' },
+      });
+      expect(seen[1]).toMatchObject({ key: '', offset: 1, appended_at: '1970-01-01T00:00:01.123Z', headers: {} });
+      // From the middle of a compressed batch, and from a marker on.
+      const [marker] = seen.slice(-2).map(({ offset }) => offset + 1);
+      for (const from of [250, marker!]) {
+        const rest: string[] = [];
+        for await (const page of broker.read(topic, 0, from)) rest.push(...page.map(({ value }) => value.toString()));
+        expect(rest).toEqual(seen.filter(({ offset }) => offset >= from).map(({ value }) => value.toString()));
+      }
+    } finally {
+      await Promise.all([admin.disconnect(), plain.disconnect(), transactional.disconnect()]);
+    }
   });
 
   test('answers lost after the records were stored: a new producer, and nothing acknowledged is missing', async () => {
