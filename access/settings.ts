@@ -92,6 +92,9 @@ export const SettingsSchema = z.strictObject({
       tls: flag.default(false),
       /** Kafka: certificates (PEM, or the path of a PEM file) of a private authority; absent: those that Node trusts. */
       tls_ca: z.string().min(1).optional(),
+      /** Kafka: our own certificate and its key (PEM, or the paths of PEM files), for brokers that ask for one. */
+      tls_cert: z.string().min(1).optional(),
+      tls_key: z.string().min(1).optional(),
       sasl_mechanism: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
       sasl_username: z.string().optional(),
       sasl_password: z.string().optional(),

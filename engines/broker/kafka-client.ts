@@ -45,10 +45,14 @@ const PERMANENT =
 /** Codes of Node's TLS for a certificate that is not trusted, or not for this host: no later try changes that. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|ERR_TLS_/;
 
+/** What the brokers say of a certificate of ours that is missing, unknown to them or not good enough. */
+const OURS_REFUSED = /ALERT_(?:\w+_)?(?:CERTIFICATE|CERT|UNKNOWN_CA)/;
+
 /** What of our own settings the brokers, or we, refused; undefined for everything else. */
-export function refusalOf(error: unknown): 'login' | 'certificate' | undefined {
+export function refusalOf(error: unknown): 'login' | 'certificate' | 'client certificate' | undefined {
   for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 6; at = at.cause, depth += 1) {
     if (at.name === 'KafkaJSSASLAuthenticationError') return 'login';
+    if (OURS_REFUSED.test(at.code ?? '')) return 'client certificate';
     if (UNTRUSTED.test(at.code ?? '')) return 'certificate';
   }
   return undefined;

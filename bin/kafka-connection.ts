@@ -1,0 +1,81 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { SASLOptions } from 'kafkajs';
+import type { Settings } from '../access/settings';
+import type { KafkaConnection } from '../engines/broker/kafka-client';
+import { environmentName, SettingsError } from './settings';
+
+type BrokerSettings = Settings['broker'];
+type Pem = 'tls_ca' | 'tls_cert' | 'tls_key';
+
+/** Settings to look at first, by what was refused. */
+export const REFUSED_BY = {
+  login: 'LUMIO_BROKER__SASL_USERNAME, LUMIO_BROKER__SASL_PASSWORD',
+  certificate: 'LUMIO_BROKER__TLS_CA',
+  'client certificate': 'LUMIO_BROKER__TLS_CERT, LUMIO_BROKER__TLS_KEY',
+} as const;
+
+/** How the settings say that the brokers are spoken to, and who we are there. @throws SettingsError naming the key */
+export function kafkaConnection(settings: BrokerSettings): Pick<KafkaConnection, 'tls' | 'sasl'> {
+  const { tls, sasl_mechanism, sasl_username, sasl_password } = settings;
+  if (sasl_mechanism !== undefined && (sasl_username === undefined || sasl_password === undefined)) {
+    throw new SettingsError(
+      'LUMIO_BROKER__SASL_USERNAME and LUMIO_BROKER__SASL_PASSWORD: must be set with LUMIO_BROKER__SASL_MECHANISM',
+    );
+  }
+  for (const name of ['tls_ca', 'tls_cert', 'tls_key'] as const) {
+    if (settings[name] !== undefined && !tls)
+      throw new SettingsError(`${key(name)}: has no meaning without LUMIO_BROKER__TLS=true`);
+  }
+  if ((settings.tls_cert === undefined) !== (settings.tls_key === undefined)) {
+    throw new SettingsError('LUMIO_BROKER__TLS_CERT and LUMIO_BROKER__TLS_KEY: must be set together');
+  }
+  const ca = pem(settings, 'tls_ca');
+  const cert = pem(settings, 'tls_cert');
+  const own = cert !== undefined ? { cert, key: keyOf(cert, pem(settings, 'tls_key')!) } : undefined;
+  return {
+    tls: tls && (ca !== undefined || own) ? { ...(ca !== undefined && { ca }), ...own } : tls,
+    ...(sasl_mechanism && {
+      sasl: { mechanism: sasl_mechanism, username: sasl_username!, password: sasl_password! } as SASLOptions,
+    }),
+  };
+}
+
+const key = (name: Pem) => `${environmentName(['broker', name])} (broker.${name})`;
+
+/** PEM as it is, or out of the file that is named. */
+function pem(settings: BrokerSettings, name: Pem): string | undefined {
+  const given = settings[name];
+  if (given === undefined) return undefined;
+  const [what, begin] =
+    name === 'tls_key'
+      ? (['private key', /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/] as const)
+      : (['certificate', /-----BEGIN CERTIFICATE-----/] as const);
+  if (begin.test(given)) return given;
+  let text: string;
+  try {
+    text = readFileSync(given, 'utf8');
+  } catch (error) {
+    const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+    throw new SettingsError(`${key(name)}: must be PEM or the path of a PEM file (${code}: ${shown(given)})`);
+  }
+  if (!begin.test(text)) throw new SettingsError(`${key(name)}: ${given} holds no PEM ${what}`);
+  return text;
+}
+
+/** What is no PEM may still be a secret: only what looks like a path is shown. */
+const shown = (given: string) => (/^[\w./~-]{1,200}$/.test(given) ? given : 'not a path');
+
+/** The key, when it is the certificate's. */
+function keyOf(cert: string, private_key: string): string {
+  let fits: boolean;
+  try {
+    fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(private_key));
+  } catch (error) {
+    throw new SettingsError(
+      `LUMIO_BROKER__TLS_CERT and LUMIO_BROKER__TLS_KEY: cannot be read (${(error as NodeJS.ErrnoException).code ?? 'malformed'}); a key with a passphrase is not supported`,
+    );
+  }
+  if (!fits) throw new SettingsError(`${key('tls_key')}: is not the key of LUMIO_BROKER__TLS_CERT`);
+  return private_key;
+}
