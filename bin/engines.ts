@@ -22,6 +22,7 @@ import type { Presence } from '../engines/presence/port';
 import type { RateLimits } from '../engines/rate-limits/port';
 import { createRecordLog } from '../engines/records/log';
 import type { RecordLog } from '../engines/records/port';
+import type { SchemaIds } from '../engines/records/schema-ids';
 import { tracedRecordLog } from '../engines/records/traced';
 import type { Relay } from '../engines/relay/port';
 import { createSecretBox } from '../engines/secrets/box';
@@ -36,6 +37,7 @@ import { openEventStore } from './event-store';
 import { blobsAddress } from './blobs-address';
 import { openBroker } from './broker';
 import { masterKeyText } from './master-key';
+import { openSchemaIds } from './schema-ids';
 import { openShared } from './shared';
 import { VERSION } from './version';
 
@@ -51,6 +53,8 @@ export interface Engines {
   events: EventStore;
   broker: Broker;
   records: RecordLog;
+  /** Ids of schemas in values of topics. */
+  schema_ids: SchemaIds;
   blobs: Blobs;
   subject_keys: SubjectKeys;
   secrets: SecretBox;
@@ -138,7 +142,8 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const broker = opened(observedBroker(topics, metrics));
   await broker.ensureTopics(Object.values(TOPICS), settings.broker.partitions);
   const subject_keys = createSubjectKeys({ db: log_db, master_keys, wakeups });
-  const record_log = createRecordLog({ broker, subject_keys, trace_headers: tracing.on });
+  const schema_ids = await openSchemaIds(settings, log, options.serving ?? false);
+  const record_log = createRecordLog({ broker, subject_keys, schema_ids, trace_headers: tracing.on });
   const records = tracing.on ? tracedRecordLog(record_log, tracing) : record_log;
   const { relay, cache, rate_limits, presence } = opened(
     await openShared({ settings, installation: installation.id, log, metrics }),
@@ -153,6 +158,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     events,
     broker,
     records,
+    schema_ids,
     blobs,
     subject_keys,
     secrets: createSecretBox(master_keys),

@@ -9,7 +9,7 @@ import type { Engines } from './engines';
 /** The relays for outside consumers, of the role `projector`. Design §6, §7. */
 export function startRelays(engines: Engines, log: Logger, metrics: Metrics): { stop(): Promise<void> } {
   const { projector_db: db, broker, events, leases, wakeups } = engines;
-  const codec = createRelayCodec();
+  const codec = createRelayCodec(engines.schema_ids);
   return createTopicRelays({
     db,
     broker,

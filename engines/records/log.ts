@@ -3,13 +3,22 @@ import type { Broker, BrokerRecord } from '../broker/port';
 import type { SubjectKeys } from '../subject-keys/port';
 import { decrypt, encrypt } from './cipher';
 import type { LoggedRecord, RecordLog, UndecodableRecord } from './port';
-import { createEnvelopeCodec, type EnvelopeCodec, type WrittenEnvelope } from './schemas';
+import { OWN_IDS, SCHEMA_HEADER, type SchemaIds } from './schema-ids';
+import {
+  createEnvelopeCodec,
+  type EnvelopeCodec,
+  HEAD_BYTES,
+  WRITTEN_SCHEMA_ID,
+  type WrittenEnvelope,
+} from './schemas';
 
 export interface RecordLogOptions {
   broker: Broker;
   subject_keys: SubjectKeys;
   /** Default: the schemas of the repository. */
   codec?: EnvelopeCodec;
+  /** Default: our own. */
+  schema_ids?: SchemaIds;
   /** Also put a record's traceparent into the broker's headers, for consumers that know nothing of the envelope. Default false. */
   trace_headers?: boolean;
 }
@@ -19,19 +28,23 @@ export interface RecordLogOptions {
  * account; when the key is gone it reads as {@link ERASED_RAW}. A failing key store fails the call, it never looks like an erasure.
  */
 export function createRecordLog(options: RecordLogOptions): RecordLog {
-  const { broker, subject_keys, codec = createEnvelopeCodec(), trace_headers = false } = options;
+  const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
+  const named = schema_ids.foreign ? { [SCHEMA_HEADER]: String(WRITTEN_SCHEMA_ID) } : undefined;
   return {
     async append(topic: Topic, records: readonly RecordEnvelope[]): Promise<void> {
       const subjects: string[] = [];
       for (const { subject } of records) if (subject) subjects.push(subject);
       const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
+      if (schema_ids.foreign) await schema_ids.ready();
+      const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
       const values = records.map((record) => {
         const key = record.subject ? keys!.get(record.subject)! : undefined;
         const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
-        const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw });
-        const traced = trace_headers && record.trace !== null;
+        const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw }, wire_id);
+        const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
+        const headers = traced || named ? { ...named, ...traced } : undefined;
         const opened = storedAsItIs(record) ? new Opened(record, key?.key_id ?? null) : undefined;
-        return { key: record.account_id, value, opened, ...(traced && { headers: { traceparent: record.trace! } }) };
+        return { key: record.account_id, value, opened, ...(headers && { headers }) };
       });
       await broker.publish(topic, values);
     },
@@ -42,7 +55,8 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
       const key_ids = new Set<string>();
       for (const record of records) {
         try {
-          const envelope = record.opened instanceof Opened ? record.opened : codec.decode(record.value);
+          const envelope =
+            record.opened instanceof Opened ? record.opened : codec.decode(record.value, schemaOf(record, schema_ids));
           if (envelope.key_id !== null) key_ids.add(envelope.key_id);
           opened.push({ record, envelope });
         } catch (error) {
@@ -64,6 +78,13 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
       return { records: decoded, undecodable };
     },
   };
+}
+
+/** Our id of the schema that a record was written with; undefined leaves it to the value. */
+function schemaOf({ headers, value }: BrokerRecord, schema_ids: SchemaIds): number | undefined {
+  const named = headers[SCHEMA_HEADER];
+  if (named !== undefined) return Number(named);
+  return value.length < HEAD_BYTES ? undefined : schema_ids.ours(value.readInt32BE(1));
 }
 
 /** A record as this process wrote it, beside its bytes. */

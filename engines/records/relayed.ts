@@ -1,6 +1,8 @@
 import { Type, type Schema } from 'avsc';
+import { deadLettersOf, TOPICS } from '../../domain/records';
 import { MAX_VALUE_BYTES } from '../broker/port';
 import type { RelayedDeadLetter, RelayedDomainEvent, RelayCodec } from './port';
+import { OWN_IDS, type SchemaIds } from './schema-ids';
 import { frame } from './schemas';
 
 /** Avro schema of the topic `domain-events`, version 1. */
@@ -47,25 +49,32 @@ export const DEAD_LETTER_V1: Schema = {
   ],
 };
 
+export const DOMAIN_EVENT_ID = 2;
+export const DEAD_LETTER_ID = 3;
+
 /** Schemas of what is relayed, by the id that their records carry; ids are shared with the envelope's (`schemas.ts`) and never used again. */
 export const RELAYED_SCHEMAS: ReadonlyMap<number, Schema> = new Map([
-  [2, DOMAIN_EVENT_V1],
-  [3, DEAD_LETTER_V1],
+  [DOMAIN_EVENT_ID, DOMAIN_EVENT_V1],
+  [DEAD_LETTER_ID, DEAD_LETTER_V1],
 ]);
 
-/** What outside consumers read, in the Confluent wire format. What would be larger than a record may be goes without its payload. */
-export function createRelayCodec(): RelayCodec {
+/**
+ * What outside consumers read, in the Confluent wire format; `schema_ids` must be ready. What would be larger than a record may be goes without
+ * its payload.
+ */
+export function createRelayCodec(schema_ids: SchemaIds = OWN_IDS): RelayCodec {
   const encoder = <T>(id: number) => {
     const type = Type.forSchema(RELAYED_SCHEMAS.get(id)!);
-    return (value: T, without: Partial<T>): Buffer => {
-      const whole = frame(id, type.toBuffer(value));
-      return whole.length <= MAX_VALUE_BYTES ? whole : frame(id, type.toBuffer({ ...value, ...without }));
+    return (topic: string, value: T, without: Partial<T>): Buffer => {
+      const wire_id = schema_ids.onWire(topic, id);
+      const whole = frame(wire_id, type.toBuffer(value));
+      return whole.length <= MAX_VALUE_BYTES ? whole : frame(wire_id, type.toBuffer({ ...value, ...without }));
     };
   };
-  const event = encoder<RelayedDomainEvent>(2);
-  const letter = encoder<RelayedDeadLetter>(3);
+  const event = encoder<RelayedDomainEvent>(DOMAIN_EVENT_ID);
+  const letter = encoder<RelayedDeadLetter>(DEAD_LETTER_ID);
   return {
-    domainEvent: (value) => event(value, { data: null }),
-    deadLetter: (value) => letter(value, { record: null, event: null }),
+    domainEvent: (value) => event(TOPICS.domain_events, value, { data: null }),
+    deadLetter: (value) => letter(deadLettersOf(value.topic), value, { record: null, event: null }),
   };
 }

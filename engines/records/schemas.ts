@@ -48,13 +48,15 @@ export class Undecodable extends Error {
 }
 
 const MAGIC = 0;
-const HEAD_BYTES = 5;
+/** Magic byte and schema id. */
+export const HEAD_BYTES = 5;
 
 /** Envelopes in the Confluent wire format: magic byte 0, schema id (int4, big-endian), Avro body. */
 export interface EnvelopeCodec {
-  encode(envelope: WrittenEnvelope): Buffer;
-  /** @throws Undecodable */
-  decode(value: Buffer): WrittenEnvelope;
+  /** Under the schema's own id, or the one that stands for it on the wire. */
+  encode(envelope: WrittenEnvelope, wire_id?: number): Buffer;
+  /** By the schema that the value names, or the one that it is known to be written with. @throws Undecodable */
+  decode(value: Buffer, schema_id?: number): WrittenEnvelope;
 }
 
 /**
@@ -75,21 +77,21 @@ export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEM
   }
   let scratch = Buffer.allocUnsafe(64 * 1024);
   return {
-    encode(envelope) {
+    encode(envelope, wire_id = reader_id) {
       let end = reader.encode(envelope, scratch, HEAD_BYTES);
       if (end < 0) {
         // A negative end is how many bytes were missing.
         const buffer = Buffer.allocUnsafe(scratch.length - end);
         if (buffer.length <= 1024 * 1024) scratch = buffer;
         end = reader.encode(envelope, buffer, HEAD_BYTES);
-        return finish(buffer, end, reader_id);
+        return finish(buffer, end, wire_id);
       }
-      return finish(scratch, end, reader_id);
+      return finish(scratch, end, wire_id);
     },
-    decode(value) {
+    decode(value, schema_id) {
       if (value.length < HEAD_BYTES || value[0] !== MAGIC)
         throw new Undecodable('the value does not begin with magic byte 0 and a schema id');
-      const id = value.readInt32BE(1);
+      const id = schema_id ?? value.readInt32BE(1);
       const writer = writers.get(id);
       if (!writer) throw new Undecodable(`unknown schema id ${id}: written by a newer version, or not by Lumio`);
       let decoded: { value: WrittenEnvelope | undefined; offset: number };

@@ -54,6 +54,14 @@ const ENGINES = {
     present: () => existsSync(join(folder, 'versitygw/versitygw')),
     install: () => goInstall('github.com/versity/versitygw/cmd/versitygw', '1.8.0', 'versitygw', 'versitygw'),
   },
+  'schema-registry': {
+    version: 'franz-go srfake 1.8.0',
+    present: () => existsSync(join(folder, 'schema-registry/schema-registry')),
+    install() {
+      const target = join(folder, 'schema-registry/schema-registry');
+      run('go', ['build', '-o', target, '.'], { cwd: join(root, 'test/engines/support/schema-registry') });
+    },
+  },
   toxiproxy: {
     version: '2.5.0',
     present: () => existsSync(join(folder, 'toxiproxy/toxiproxy')),
