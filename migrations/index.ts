@@ -16,6 +16,7 @@ import { topicRelays } from './0014-topic-relays';
 import { idempotencyHolder } from './0015-idempotency-holder';
 import { brokerAppend } from './0016-broker-append';
 import { outboxNarrow } from './0017-outbox-narrow';
+import { rebuiltTables } from './0018-rebuilt-tables';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -42,4 +43,5 @@ export const MIGRATIONS: readonly Migration[] = [
   idempotencyHolder,
   brokerAppend,
   outboxNarrow,
+  rebuiltTables,
 ];

@@ -13,7 +13,7 @@ interface TableRow {
   options: string[] | null;
 }
 
-/** The tables and all their partitions in `schema`, parents first. */
+/** The tables and all their partitions in `schema`, parents first. Children of other kinds are an extension's own affair (chunks of a hypertable). */
 async function tableTree(tx: Queryable, schema: string, tables: readonly string[]): Promise<TableRow[]> {
   return tx.query<TableRow>(
     `with recursive tree as (
@@ -22,7 +22,7 @@ async function tableTree(tx: Queryable, schema: string, tables: readonly string[
        where n.nspname = $1 and c.relname = any($2) and c.relkind in ('r', 'p')
        union all
        select c.oid, c.relname, c.relkind, c.reloptions, tree.relname, depth + 1
-       from tree join pg_inherits i on i.inhparent = tree.oid join pg_class c on c.oid = i.inhrelid
+       from tree join pg_inherits i on i.inhparent = tree.oid join pg_class c on c.oid = i.inhrelid and c.relispartition
      )
      select oid::int8 as oid, relname as name, relkind as kind, parent, reloptions as options,
             (select pg_get_expr(c.relpartbound, c.oid) from pg_class c where c.oid = tree.oid) as bound,
@@ -42,6 +42,8 @@ async function refuseUncloneable(tx: Queryable, schema: string, tables: readonly
      select k.conname || ' refers to ' || t.relname from t join pg_constraint k on k.confrelid = t.oid and k.contype = 'f'
      union all
      select t.relname || ' has the trigger ' || g.tgname from t join pg_trigger g on g.tgrelid = t.oid and not g.tgisinternal
+       -- An extension that watches the table will watch the copy.
+       and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = g.tgfoid and d.deptype = 'e')
      union all
      select t.relname || ' owns the serial sequence of column ' || a.attname
      from t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and a.attidentity = ''
@@ -59,7 +61,8 @@ async function refuseUncloneable(tx: Queryable, schema: string, tables: readonly
 
 /**
  * Creates `tables` with the same names and structure in the schema `shadow`: columns, defaults, identity, generated columns,
- * checks, storage, named indexes and constraints, storage parameters, partitioning and partitions of any depth.
+ * checks, storage, named indexes and constraints, storage parameters, partitioning and partitions of any depth, and what an extension made
+ * of the table (migrations/0018-rebuilt-tables.ts).
  * Indexes exist before the load, but those named in `late` ({@link cloneLateIndexes}). What exists already is left as it is, so a second
  * call adds partitions made meanwhile.
  * @throws Error when a table has foreign keys, triggers, serial columns or views on it
@@ -84,6 +87,7 @@ export async function cloneTables(
     } else {
       const source = `${ident(live)}.${ident(table.name)}`;
       await tx.query(`create table ${target} (like ${source} including all excluding indexes)${partitioned}${options}`);
+      await tx.query('select public.shape_rebuilt_table($1::regclass, $2::regclass)', [source, target]);
     }
     await cloneIndexes(tx, table, shadow, (name) => !late.includes(name));
   }
