@@ -55,7 +55,7 @@ export const run = onPostgres(measure);
 type Opened = Awaited<ReturnType<typeof open>>;
 
 async function open(url: string, keys: string) {
-  const db = new PostgresDatabase({ url, name: 'bench', size: 8 });
+  const db = new PostgresDatabase({ url, name: 'bench', size: 8, pipeline: true }); // as the projector's
   const log_db = new PostgresDatabase({ url, name: 'bench log', size: 6 });
   const wakeups = createLocalWakeups();
   const broker = createPostgresBroker({ pool: log_db.pool, wakeups });
