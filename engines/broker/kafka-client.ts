@@ -2,6 +2,7 @@ import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { type Admin, Kafka, type KafkaConfig, logLevel, type SASLOptions } from 'kafkajs';
 import type { Logger } from '../log/port';
+import './kafkajs-mended';
 import { type Bounds, InvalidRecord, OffsetOutOfRange } from './port';
 
 export interface KafkaConnection {
@@ -129,7 +130,8 @@ export class KafkaClient {
         const socket = ssl
           ? connectTls({ host, port, ...(isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
           : connectTcp({ host, port }, onConnect);
-        return socket.setNoDelay(true).setKeepAlive(true, 10_000);
+        // While a broker is away kafkajs lets go of its last socket once more with every try, which leaves a listener each time.
+        return socket.setMaxListeners(0).setNoDelay(true).setKeepAlive(true, 10_000);
       },
       logLevel: logLevel.WARN,
       // What kafkajs calls an error is mostly a try that is made again; what matters is logged where it is handled.

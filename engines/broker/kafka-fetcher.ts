@@ -5,6 +5,8 @@ import { decodeFetchResponse, type FetchedPartition } from './kafka-records';
 
 const READ_COMMITTED = 1;
 const METADATA_AGE_MS = 300_000;
+/** Each node has one for fetches, apart from the one for all other requests. */
+const FETCH_CONNECTION = 1;
 
 /** Kafka's name for the leader of a partition that has none at this moment. */
 export const NOBODY = '-1';
@@ -23,6 +25,7 @@ export interface FetchLimits {
  */
 export class KafkaFetcher {
   private readonly cluster: Cluster;
+  private readonly opening = new Map<string, Promise<unknown>>();
 
   constructor({ kafka, config }: KafkaClient) {
     this.cluster = new Cluster({
@@ -87,6 +90,7 @@ export class KafkaFetcher {
       ],
     });
     try {
+      await this.open(node, broker);
       return await broker.connectionPool.send({ request, response: RESPONSE });
     } catch (error) {
       // Whatever it was: an answer that is still under way must meet nobody.
@@ -97,6 +101,16 @@ export class KafkaFetcher {
 
   async close(): Promise<void> {
     await this.cluster.disconnect();
+  }
+
+  /** Two requests at once would each connect, and one of the two links would be left behind. */
+  private async open(node: string, { connectionPool }: Awaited<ReturnType<Cluster['findBroker']>>): Promise<void> {
+    let opening = this.opening.get(node);
+    if (!opening) {
+      opening = connectionPool.getConnection(FETCH_CONNECTION).finally(() => this.opening.delete(node));
+      this.opening.set(node, opening);
+    }
+    await opening;
   }
 }
 

@@ -15,8 +15,10 @@ declare module 'kafkajs/src/cluster' {
     parse(decoded: D): Promise<T>;
   }
   interface Node {
-    /** Fetches have a connection of their own, apart from all other requests. */
-    connectionPool: { send<D, T>(protocol: { request: Request; response: Response<D, T> }): Promise<T> };
+    connectionPool: {
+      getConnection(index: number): Promise<unknown>;
+      send<D, T>(protocol: { request: Request; response: Response<D, T> }): Promise<T>;
+    };
     disconnect(): Promise<void>;
   }
   class Cluster {
@@ -46,6 +48,15 @@ declare module 'kafkajs/src/cluster' {
     findBroker(which: { nodeId: string }): Promise<Node>;
   }
   export = Cluster;
+}
+
+declare module 'kafkajs/src/network/requestQueue' {
+  class RequestQueue {
+    /** Requests that wait for a throttle to pass, or for others to be answered. */
+    pending: readonly unknown[];
+    scheduleCheckPendingRequests(): void;
+  }
+  export = RequestQueue;
 }
 
 declare module 'kafkajs/src/protocol/requests/fetch/v11/request' {

@@ -254,6 +254,23 @@ describe('kafka', () => {
     }
   });
 
+  test('a connection on which nothing waits sets no timers', async () => {
+    const broker = await open();
+    await broker.ensureTopics(['idle'], 1);
+    await broker.publish('idle', [record('k', 'v')]);
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    try {
+      await new Promise((resume) => setTimeout(resume, 500));
+      await broker.publish('idle', [record('k', 'v')]);
+      const delays = timers.mock.calls.map(([, ms]) => ms ?? 0);
+      expect(delays.filter((ms) => ms < 0)).toEqual([]);
+      // kafkajs' own look came every millisecond.
+      expect(delays.length).toBeLessThan(100);
+    } finally {
+      timers.mockRestore();
+    }
+  });
+
   test('answers lost after the records were stored: a new producer, and nothing acknowledged is missing', async () => {
     const broker = await open({ publish_timeout_ms: 2 * SECONDS });
     await broker.ensureTopics(['unsure'], 1);

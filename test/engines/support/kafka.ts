@@ -51,7 +51,10 @@ export async function startKafka(options: KafkaOptions & { nodes?: number } = {}
     places.push({ id, port, controller: await freePort(), internal: await freePort(), heap_mb });
   }
   const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), 'lumio-kafka-'));
-  const cluster_id = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString('base64url');
+  const id_bytes = crypto.getRandomValues(new Uint8Array(16));
+  // Its text must not begin with a dash: the storage tool would take it for an option.
+  id_bytes[0]! &= 0x7f;
+  const cluster_id = Buffer.from(id_bytes).toString('base64url');
   if (options.nodes === undefined) return startNode(places[0]!, places, cluster_id, data_dir, options);
   // Together: none of them listens before most of them are there.
   const starting = places.map((place) =>
