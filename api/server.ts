@@ -1,6 +1,6 @@
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import type { Settings } from '../access/settings';
@@ -152,6 +152,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     },
     async close() {
       hooks.drain();
+      // Just after a look for new connections: one that the system has taken for us and we have not would be reset by the close.
+      await immediate();
       // The HTTP server's own close would at once cut connections whose request is still on its way.
       NetServer.prototype.close.call(app.server);
       const deadline = Date.now() + DRAIN_MS;
@@ -163,7 +165,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
 }
 
 /** Kept-alive connections get this long to ask once more and be told that they end; those that ask nothing are then cut. */
-const DRAIN_MS = 250;
+const DRAIN_MS = 1000;
 
 const openConnections = (app: FastifyInstance): Promise<number> =>
   new Promise((count, fail) =>
