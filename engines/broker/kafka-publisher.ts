@@ -2,13 +2,12 @@ import { CompressionTypes, type Message, type Producer } from 'kafkajs';
 import type { Logger } from '../log/port';
 import { isPassing, type KafkaClient, RETRY, sleep, within } from './kafka-client';
 import { partitionOf } from './partitioner';
-import { InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
+import type { NewRecord } from './port';
+import { assertStorable, type Publish, PublishQueue } from './publish-queue';
 
 /** Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its records go. */
 const MAX_SEND_BYTES = 2 * 1024 * 1024;
 const MAX_SEND_RECORDS = 4096;
-/** Bytes that may wait for their turn. Beyond it publishes are refused at once: a queue without end would only hide that the brokers are behind. */
-const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Share of the time for one try: a silent connection must leave time for another one. */
 const TRY_SHARE = 0.6;
 /** Rough size of a record beside its key, headers and value. */
@@ -24,90 +23,60 @@ export interface PublisherOptions {
   onReplaced(): void;
 }
 
-interface Pending {
-  messages: Sized[];
-  bytes: number;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
 interface Sized extends Message {
   bytes: number;
 }
 
 /**
- * Publishes of one process to one topic: those that arrive in one turn of the event loop, or while a send is on its way, leave in one send.
- * One send is in flight at a time, so that a key's records keep their call order even when a send has to be made again.
+ * Publishes of one process to one topic: a group of them leaves in one send.
  *
  * After any failed send the producer is thrown away and the records are sent by a new one. kafkajs takes back its sequence number when a send
  * fails; when the brokers had stored it after all, the next records would pass for a repetition: acknowledged, never written. A new producer
  * has a new identity, so the worst that can happen is a record stored twice, which is deduplicated behind the log.
  */
 export class KafkaPublisher {
-  private queue: Pending[] = [];
-  private waiting_bytes = 0;
-  private running: Promise<void> | undefined;
+  private readonly queue: PublishQueue<Sized>;
   private producer: Promise<Producer> | undefined;
 
-  constructor(private readonly options: PublisherOptions) {}
+  constructor(private readonly options: PublisherOptions) {
+    this.queue = new PublishQueue({
+      topic: options.topic,
+      max_items: MAX_SEND_RECORDS,
+      max_bytes: MAX_SEND_BYTES,
+      send: (group) => this.sendGroup(group),
+    });
+  }
 
   /** @throws InvalidRecord before anything is sent */
   publish(records: readonly NewRecord[]): Promise<void> {
     const { topic, partitions } = this.options;
     const messages = records.map((record) => encode(record, topic, partitions));
     const bytes = messages.reduce((sum, message) => sum + message.bytes, 0);
-    if (this.waiting_bytes > MAX_WAITING_BYTES) {
-      throw new Error(`kafka takes ${topic} too slowly: ${this.waiting_bytes} bytes are waiting`);
-    }
-    this.waiting_bytes += bytes;
-    return new Promise((resolve, reject) => {
-      this.queue.push({ messages, bytes, resolve, reject });
-      this.running ??= new Promise<void>((started) => setImmediate(started)).then(() => this.run());
-    });
+    return this.queue.add(messages, bytes);
   }
 
   /** Waits for what was taken, then disconnects. */
   async close(): Promise<void> {
-    while (this.running) await this.running;
+    await this.queue.idle();
     const { producer } = this;
     this.producer = undefined;
     await producer?.then((connected) => connected.disconnect()).catch(() => undefined);
   }
 
-  private async run(): Promise<void> {
-    while (this.queue.length > 0) {
-      const group = this.take();
-      const failure = await this.deliver(group);
-      if (failure && group.length > 1 && !isPassing(failure)) {
-        // One of them is refused for what it is: the others must not fail with it.
-        for (const pending of group) settle(pending, await this.deliver([pending]));
-      } else {
-        for (const pending of group) settle(pending, failure);
-      }
-      for (const { bytes } of group) this.waiting_bytes -= bytes;
-      // The callers just answered get their turn, so that what they publish next joins the next send.
-      await new Promise<void>((resume) => setImmediate(resume));
-    }
-    this.running = undefined;
-  }
-
-  private take(): Pending[] {
-    let taken = 0;
-    let records = 0;
-    let bytes = 0;
-    for (const pending of this.queue) {
-      records += pending.messages.length;
-      bytes += pending.bytes;
-      if (taken > 0 && (records > MAX_SEND_RECORDS || bytes > MAX_SEND_BYTES)) break;
-      taken += 1;
-    }
-    return this.queue.splice(0, taken);
+  private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Error | undefined)[] | void> {
+    const failure = await this.deliver(group);
+    if (!failure) return;
+    if (group.length === 1 || isPassing(failure)) throw failure;
+    // One of them is refused for what it is: the others must not fail with it.
+    const failures: (Error | undefined)[] = [];
+    for (const publish of group) failures.push(await this.deliver([publish]));
+    return failures;
   }
 
   /** Why it failed, or undefined. A publish that is larger than one send leaves in several, in order. */
-  private async deliver(group: readonly Pending[]): Promise<Error | undefined> {
+  private async deliver(group: readonly Publish<Sized>[]): Promise<Error | undefined> {
     const give_up_at = Date.now() + this.options.timeout_ms;
-    const all = group.length === 1 ? group[0]!.messages : group.flatMap(({ messages }) => messages);
+    const all = group.length === 1 ? group[0]!.items : group.flatMap(({ items }) => items);
     try {
       for (let from = 0; from < all.length;) {
         let to = from;
@@ -124,12 +93,18 @@ export class KafkaPublisher {
     }
   }
 
-  private async send(messages: Message[], give_up_at: number): Promise<void> {
+  private async send(messages: readonly Message[], give_up_at: number): Promise<void> {
     const { topic, timeout_ms, log } = this.options;
     for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 500)) {
       const producer = (this.producer ??= this.open());
       const sending = producer.then((connected) =>
-        connected.send({ topic, messages, acks: -1, timeout: timeout_ms, compression: CompressionTypes.None }),
+        connected.send({
+          topic,
+          messages: messages as Message[],
+          acks: -1,
+          timeout: timeout_ms,
+          compression: CompressionTypes.None,
+        }),
       );
       try {
         const try_ms = Math.max(500, Math.min(timeout_ms * TRY_SHARE, give_up_at - Date.now()));
@@ -183,16 +158,9 @@ export class KafkaPublisher {
   }
 }
 
-function settle({ resolve, reject }: Pending, failure: Error | undefined): void {
-  if (failure) reject(failure);
-  else resolve();
-}
-
-function encode({ key, value, headers }: NewRecord, topic: string, partitions: number): Sized {
-  if (key.includes('\0')) throw new InvalidRecord(`a record key of ${topic} holds a NUL character`);
-  if (value.length > MAX_VALUE_BYTES) {
-    throw new InvalidRecord(`a record of ${topic} has ${value.length} bytes, the log takes ${MAX_VALUE_BYTES}`);
-  }
+function encode(record: NewRecord, topic: string, partitions: number): Sized {
+  assertStorable(topic, record);
+  const { key, value, headers } = record;
   let bytes = RECORD_OVERHEAD + Buffer.byteLength(key) + value.length;
   for (const name in headers) bytes += name.length + headers[name]!.length;
   return { key, value, partition: partitionOf(key, partitions), bytes, ...(headers && { headers: { ...headers } }) };

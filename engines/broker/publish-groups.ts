@@ -2,13 +2,12 @@ import type pg from 'pg';
 import { isPassing } from '../postgres/errors';
 import { partitionOf } from './partitioner';
 import { instant, NO_HEADERS } from './packed';
-import { type BrokerRecord, InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
+import type { BrokerRecord, NewRecord } from './port';
+import { assertStorable, type Publish, PublishQueue } from './publish-queue';
 
 /** Bounds of one round trip; a publish that is larger by itself travels alone. */
 const MAX_RECORDS = 4096;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Bytes that may wait for their turn. Beyond it publishes are refused at once: a queue without end would only hide that the database is behind. */
-const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 const PUBLISH =
   'select partition, first_offset, appended_micros from broker_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)';
@@ -28,13 +27,6 @@ export interface PublishOptions {
   onPublished(records: () => Map<number, BrokerRecord[]>): void;
 }
 
-interface Pending {
-  records: readonly EncodedRecord[];
-  bytes: number;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
 interface EncodedRecord {
   partition: number;
   key: Buffer;
@@ -50,65 +42,34 @@ interface Place {
   appended_micros: number;
 }
 
-/**
- * Collects the publishes of one process to one topic: those that arrive in one turn of the event loop, or while a group is on its way,
- * share one statement and one commit. One group is in flight at a time, so that a key's records keep their call order.
- */
+/** Publishes of one process to one topic: a group of them shares one statement and one commit. */
 export class PublishGroups {
-  private queue: Pending[] = [];
-  private waiting_bytes = 0;
-  private running: Promise<void> | undefined;
+  private readonly queue: PublishQueue<EncodedRecord>;
 
-  constructor(private readonly options: PublishOptions) {}
+  constructor(private readonly options: PublishOptions) {
+    const { topic, onPublished } = options;
+    this.queue = new PublishQueue({
+      topic: topic.topic,
+      max_items: MAX_RECORDS,
+      max_bytes: MAX_BYTES,
+      send: async (group) => {
+        const places = await this.send(parameters(topic, group));
+        onPublished(() => placed(topic.topic, places, group));
+      },
+    });
+  }
 
   /** @throws InvalidRecord before anything is sent */
   publish(records: readonly NewRecord[]): Promise<void> {
     const encoded = records.map((record) => encode(record, this.options.topic));
     let bytes = 0;
     for (const { key, headers, value } of encoded) bytes += key.length + (headers?.length ?? 0) + value.length;
-    if (this.waiting_bytes > MAX_WAITING_BYTES) {
-      throw new Error(`the log takes ${this.options.topic.topic} too slowly: ${this.waiting_bytes} bytes are waiting`);
-    }
-    this.waiting_bytes += bytes;
-    return new Promise((resolve, reject) => {
-      this.queue.push({ records: encoded, bytes, resolve, reject });
-      this.running ??= new Promise<void>((started) => setImmediate(started)).then(() => this.run());
-    });
+    return this.queue.add(encoded, bytes);
   }
 
   /** Resolves when everything taken so far has its outcome. */
-  async idle(): Promise<void> {
-    while (this.running) await this.running;
-  }
-
-  private async run(): Promise<void> {
-    while (this.queue.length > 0) {
-      const group = this.take();
-      try {
-        const places = await this.send(parameters(this.options.topic, group));
-        this.options.onPublished(() => placed(this.options.topic.topic, places, group));
-        for (const { resolve } of group) resolve();
-      } catch (error) {
-        for (const { reject } of group) reject(error as Error);
-      }
-      for (const { bytes } of group) this.waiting_bytes -= bytes;
-      // The callers just answered get their turn, so that what they publish next joins the next group.
-      await new Promise<void>((resume) => setImmediate(resume));
-    }
-    this.running = undefined;
-  }
-
-  private take(): Pending[] {
-    let taken = 0;
-    let records = 0;
-    let bytes = 0;
-    for (const pending of this.queue) {
-      records += pending.records.length;
-      bytes += pending.bytes;
-      if (taken > 0 && (records > MAX_RECORDS || bytes > MAX_BYTES)) break;
-      taken += 1;
-    }
-    return this.queue.splice(0, taken);
+  idle(): Promise<void> {
+    return this.queue.idle();
   }
 
   /** A group whose fate is unknown is sent again: a double is deduplicated behind the log, a loss could not be mended. */
@@ -134,10 +95,7 @@ export class PublishGroups {
 
 function encode(record: NewRecord, { topic, partitions }: TopicInfo): EncodedRecord {
   const { key, value, headers } = record;
-  if (key.includes('\0')) throw new InvalidRecord(`a record key of ${topic} holds a NUL character`);
-  if (value.length > MAX_VALUE_BYTES) {
-    throw new InvalidRecord(`a record of ${topic} has ${value.length} bytes, the log takes ${MAX_VALUE_BYTES}`);
-  }
+  assertStorable(topic, record);
   let has_headers = false;
   for (const _name in headers) {
     has_headers = true;
@@ -153,7 +111,11 @@ function encode(record: NewRecord, { topic, partitions }: TopicInfo): EncodedRec
 }
 
 /** The group's records as a reader of the log will see them, by partition. */
-function placed(topic: string, places: readonly Place[], group: readonly Pending[]): Map<number, BrokerRecord[]> {
+function placed(
+  topic: string,
+  places: readonly Place[],
+  group: readonly Publish<EncodedRecord>[],
+): Map<number, BrokerRecord[]> {
   const by_partition = new Map<number, BrokerRecord[]>();
   const runs = new Map<number, { offset: number; appended_at: string; records: BrokerRecord[] }>();
   for (const { partition, first_offset, appended_micros } of places) {
@@ -161,8 +123,8 @@ function placed(topic: string, places: readonly Place[], group: readonly Pending
     by_partition.set(partition, records);
     runs.set(partition, { offset: first_offset, appended_at: instant(appended_micros), records });
   }
-  for (const pending of group) {
-    for (const { partition, record } of pending.records) {
+  for (const { items } of group) {
+    for (const { partition, record } of items) {
       const run = runs.get(partition)!;
       const { key, value, headers = NO_HEADERS, opened } = record;
       const { offset, appended_at } = run;
@@ -174,7 +136,7 @@ function placed(topic: string, places: readonly Place[], group: readonly Pending
 }
 
 /** The function's arguments: all bytes in one buffer, numbers as array literals, which cost less than the driver's own. */
-function parameters({ topic_id, partitions }: TopicInfo, group: readonly Pending[]): unknown[] {
+function parameters({ topic_id, partitions }: TopicInfo, group: readonly Publish<EncodedRecord>[]): unknown[] {
   let size = 0;
   for (const { bytes } of group) size += bytes;
   const data = Buffer.allocUnsafe(size);
@@ -186,8 +148,8 @@ function parameters({ topic_id, partitions }: TopicInfo, group: readonly Pending
   const headers: number[] = [];
   const value: number[] = [];
   let at = 0;
-  for (const pending of group) {
-    for (const record of pending.records) {
+  for (const { items } of group) {
+    for (const record of items) {
       partition.push(record.partition);
       rank.push(counts[record.partition]!);
       counts[record.partition]! += 1;
