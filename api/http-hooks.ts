@@ -28,6 +28,8 @@ export function createHttpHooks(options: HttpHookOptions): {
   install(app: FastifyInstance): void;
   /** From now on each answer ends its connection: a client's next request then goes elsewhere instead of into a closing socket. */
   drain(): void;
+  /** Milliseconds since a request began. */
+  quiet_ms(): number;
 } {
   const { settings, log, tracing, limiter, resolveCaller } = options;
   const requests = options.metrics.counter('http_requests_total', 'HTTP requests', ['method', 'route', 'status']);
@@ -47,6 +49,8 @@ export function createHttpHooks(options: HttpHookOptions): {
   };
   const origins = new Set(settings.allowed_origins);
   const publicOrigin = settings.public_url === undefined ? undefined : new URL(settings.public_url).origin;
+
+  let asked_at = performance.now();
 
   /** True when the request was a preflight and is answered. */
   function cors(request: FastifyRequest, reply: FastifyReply): boolean {
@@ -100,8 +104,10 @@ export function createHttpHooks(options: HttpHookOptions): {
 
   return {
     drain: () => void (headers.connection = 'close'),
+    quiet_ms: () => performance.now() - asked_at,
     install(app) {
       app.addHook('onRequest', (request, reply, done) => {
+        asked_at = performance.now();
         request.correlation_id = correlationId(request);
         if (tracing.on && !PROBES.has(request.routeOptions.url ?? '')) {
           const { method } = request;

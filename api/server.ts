@@ -65,6 +65,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: 500, ignoreTrailingSlash: false },
     requestTimeout: 60_000,
+    // What still comes in while the server closes is answered like any other: Fastify's own 503 tells no vendor when to come again.
+    return503OnClosing: false,
     genReqId: () => '',
     clientErrorHandler: answerBrokenRequest,
     frameworkErrors: (error, request, reply) => sendFailure(error, request as FastifyRequest, reply as FastifyReply),
@@ -156,16 +158,23 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       await immediate();
       // The HTTP server's own close would at once cut connections whose request is still on its way.
       NetServer.prototype.close.call(app.server);
-      const deadline = Date.now() + DRAIN_MS;
-      while (Date.now() < deadline && (await openConnections(app)) > 0) await sleep(10);
+      const began = performance.now();
+      const waited = () => performance.now() - began;
+      while ((await openConnections(app)) > 0 && waited() < LONGEST_DRAIN_MS) {
+        await sleep(10);
+        // A process that stood still first runs its timers: what came in meanwhile is read before it is called quiet.
+        await immediate();
+        if (Math.min(waited(), hooks.quiet_ms()) > DRAIN_MS) break;
+      }
       await app.close();
       for (const stop of stops) await stop();
     },
   };
 }
 
-/** Kept-alive connections get this long to ask once more and be told that they end; those that ask nothing are then cut. */
-const DRAIN_MS = 1000;
+/** Kept-alive connections get this long to ask once more and be told that they end; when all ask nothing for so long they are cut. */
+const DRAIN_MS = 250;
+const LONGEST_DRAIN_MS = 2000;
 
 const openConnections = (app: FastifyInstance): Promise<number> =>
   new Promise((count, fail) =>

@@ -1,6 +1,9 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { listenMetrics } from '../api/metrics-listener';
 import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
 import { type TestDatabase, testDatabase } from './support/database';
+import { until } from './support/projections';
 
 const ID = '0197f3a0-0000-7000-8000-000000000001';
 let database: TestDatabase;
@@ -150,6 +153,46 @@ test('a cookie alone changes nothing for a page from elsewhere', async () => {
   );
 });
 
+test('a request that is on its way when the server stops is answered as any other, and its connection ends', async () => {
+  const stopping = await startSampleApi(database.url);
+  const { port, hostname, host } = new URL(stopping.url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  socket.write(`GET /v1/server-time HTTP/1.1\r\nhost: ${host}\r\n`);
+  // Its first lines are there before the stop begins, its end comes when the server is about to close.
+  expect((await stopping.rest('GET', '/v1')).status).toBe(200);
+  const stopped = stopping.stop();
+  await new Promise((wait) => setTimeout(wait, 600));
+  let answer = '';
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()));
+  socket.write('\r\n');
+  await once(socket, 'close');
+  await stopped;
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  expect(answer).toMatch(/connection: close/i);
+});
+
+test('a request that came while the stopping process stood still is answered, not cut', async () => {
+  const stopping = await startSampleApi(database.url);
+  const { port, hostname, host } = new URL(stopping.url);
+  const socket = connect(Number(port), hostname);
+  const ask = `GET /v1/server-time HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
+  let answers = '';
+  socket.on('data', (chunk: Buffer) => (answers += chunk.toString()));
+  const answered = (times: number) => until(() => answers.split('HTTP/1.1 200 ').length > times);
+  socket.write(ask);
+  await answered(1);
+  const stopped = stopping.stop();
+  await until(() => refused(stopping.url));
+  process.kill(stopping.pid, 'SIGSTOP');
+  socket.write(ask);
+  await new Promise((wait) => setTimeout(wait, 600));
+  process.kill(stopping.pid, 'SIGCONT');
+  await once(socket, 'close');
+  await stopped;
+  await answered(2);
+});
+
 test('metrics are served on a listener of their own and nowhere else', async () => {
   const metrics = await listenMetrics({ host: '127.0.0.1', port: 0, render: async () => 'lumio_up 1\n' });
   try {
@@ -237,3 +280,14 @@ test('a node without a role answers 404 to its routes', async () => {
     await node.stop();
   }
 });
+
+/** Nobody listens there any more. */
+const refused = (url: string): Promise<boolean> =>
+  new Promise((done) => {
+    const { port, hostname } = new URL(url);
+    const socket = connect(Number(port), hostname, () => {
+      socket.destroy();
+      done(false);
+    });
+    socket.once('error', () => done(true));
+  });

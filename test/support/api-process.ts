@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 export interface ApiProcess {
   url: string;
+  pid: number;
   stop(): Promise<void>;
   kill(): Promise<void>;
   rest(
@@ -51,6 +52,7 @@ export async function startSampleApi(databaseUrl: string, settings: object = {})
     as === '' ? {} : { authorization: `Bearer ${as ?? OWNER}` };
   return {
     url,
+    pid: child.pid!,
     rest(method, path, { as, body, headers } = {}) {
       const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
       const type: Record<string, string> = text === undefined ? {} : { 'content-type': 'application/json' };
