@@ -69,6 +69,8 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
   }, SWEEP_MS);
   sweep.unref();
   let stopped = false;
+  /** Keys that requests of this process work under: what its session holds beside them is left from a claim whose answer got lost. */
+  const working = new Map<string, object>();
 
   /** After a failure of ours the key is free again at once; the seed stays, so that a retry finds what was already appended. */
   async function release(id: Buffer, seed: Buffer): Promise<void> {
@@ -78,15 +80,70 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
     );
   }
 
+  /** Nobody knows whether the claim was stored. Takes no key from a request that came in the meantime. */
+  async function releaseUnanswered(id: Buffer): Promise<void> {
+    if (working.has(id.toString('hex'))) return;
+    await db.query(
+      'update idempotency_keys set locked_until = now(), holder = null where id = $1 and holder = $2 and answer is null',
+      [id, holder.lock],
+    );
+  }
+
   /** What made the work fail may keep the key from being released as well: it is tried for as long as the process would hold it. */
-  function releaseLater(id: Buffer, seed: Buffer, error: unknown): void {
+  function releaseLater(attempt: () => Promise<void>, error: unknown): void {
     log.warn({ error }, 'an idempotency key could not be released, trying again');
     const again = () =>
-      void release(id, seed).catch((failure: unknown) => {
+      void attempt().catch((failure: unknown) => {
         if (!stopped) return void setTimeout(again, RELEASE_AGAIN_MS).unref();
         log.warn({ error: failure }, 'an idempotency key is released by the end of this process');
       });
     setTimeout(again, RELEASE_AGAIN_MS).unref();
+  }
+
+  async function claim(id: Buffer, request_hash: Buffer, own: object): Promise<Claim> {
+    const name = id.toString('hex');
+    const others_work = working.has(name);
+    if (!others_work) working.set(name, own);
+    try {
+      const claimed = await take(db, id, request_hash, holder.held ? holder.lock : null, others_work);
+      if (claimed.mine) working.set(name, own);
+      return claimed;
+    } catch (error) {
+      releaseLater(() => releaseUnanswered(id), error);
+      throw error;
+    }
+  }
+
+  /** The work of one request whose key is its own. */
+  async function settle(
+    call: IdempotentCall,
+    work: () => Promise<StoredAnswer>,
+    id: Buffer,
+    seed: Buffer,
+    key: Buffer,
+  ) {
+    call.context.idempotency_seed = createHash('sha256').update(id).update(seed).digest('hex');
+    let answer: StoredAnswer;
+    try {
+      answer = await work();
+    } catch (error) {
+      const failure = toFailure(error);
+      if (failure.status >= 500 || failure.status === 429) {
+        await release(id, seed).catch((failed: unknown) => releaseLater(() => release(id, seed), failed));
+        throw error;
+      }
+      const headers =
+        failure.retry_after_seconds === undefined ? null : { 'retry-after': String(failure.retry_after_seconds) };
+      answer = { status: failure.status, headers, body: JSON.stringify(restBody(failure)) };
+    }
+    const sealed = seal(JSON.stringify(answer), key, id);
+    try {
+      await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [id, seed, sealed]);
+    } catch (error) {
+      releaseLater(() => release(id, seed), error);
+      throw error;
+    }
+    return answer;
   }
 
   return {
@@ -97,41 +154,23 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
       const id = hash(callerScope(call.caller), call.route, call.key);
       const secret = Buffer.from(hkdfSync('sha256', call.key, id, 'lumio idempotency', 64));
       const fingerprint = createHmac('sha256', secret.subarray(32)).update(requestText(call.request)).digest();
-      const claim = await take(db, id, fingerprint, holder.held ? holder.lock : null);
-      if (!claim.mine) {
-        if (!claim.request_hash.equals(fingerprint)) {
+      const own = {};
+      try {
+        const claimed = await claim(id, fingerprint, own);
+        if (claimed.mine) return await settle(call, work, id, claimed.seed, secret.subarray(0, 32));
+        if (!claimed.request_hash.equals(fingerprint)) {
           throw new ApiError('CONFLICT', 'This Idempotency-Key was already used for another request');
         }
-        if (claim.answer === null) {
+        if (claimed.answer === null) {
           throw new ApiError('CONFLICT', 'A request with this Idempotency-Key is still in progress', {
             retry_after_seconds: 1,
           });
         }
-        const first = JSON.parse(open(claim.answer, secret.subarray(0, 32), id)) as StoredAnswer;
+        const first = JSON.parse(open(claimed.answer, secret.subarray(0, 32), id)) as StoredAnswer;
         return { ...first, headers: { ...first.headers, 'idempotency-replayed': 'true' } };
+      } finally {
+        if (working.get(id.toString('hex')) === own) working.delete(id.toString('hex'));
       }
-      call.context.idempotency_seed = createHash('sha256').update(id).update(claim.seed).digest('hex');
-      let answer: StoredAnswer;
-      try {
-        answer = await work();
-      } catch (error) {
-        const failure = toFailure(error);
-        if (failure.status >= 500 || failure.status === 429) {
-          await release(id, claim.seed).catch((failure: unknown) => releaseLater(id, claim.seed, failure));
-          throw error;
-        }
-        const headers =
-          failure.retry_after_seconds === undefined ? null : { 'retry-after': String(failure.retry_after_seconds) };
-        answer = { status: failure.status, headers, body: JSON.stringify(restBody(failure)) };
-      }
-      const sealed = seal(JSON.stringify(answer), secret.subarray(0, 32), id);
-      try {
-        await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [id, claim.seed, sealed]);
-      } catch (error) {
-        releaseLater(id, claim.seed, error);
-        throw error;
-      }
-      return answer;
     },
     stop() {
       stopped = true;
@@ -142,10 +181,16 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
 
 /**
  * One statement decides who works. The row is taken over when it has expired (with a new seed: it is a new request), or when its holder is
- * gone (with the old seed: it is the same request). A holder is gone when the advisory lock of its process is free; one that could not show
- * itself to live is believed to for a time.
+ * gone (with the old seed: it is the same request). A holder is gone when the advisory lock of its process is free, or when that process is
+ * this one and nobody works here; one that could not show itself to live is believed to for a time.
  */
-async function take(db: Database, id: Buffer, request_hash: Buffer, holder: number | null): Promise<Claim> {
+async function take(
+  db: Database,
+  id: Buffer,
+  request_hash: Buffer,
+  holder: number | null,
+  others_work: boolean,
+): Promise<Claim> {
   const taken = await db.query<{ seed: Buffer }>(
     `insert into idempotency_keys as k (id, request_hash, seed, locked_until, holder)
      values ($1, $2, $3, now() + $4 * interval '1 second', $5)
@@ -156,9 +201,10 @@ async function take(db: Database, id: Buffer, request_hash: Buffer, holder: numb
      where case when k.created_at < now() - ${KEPT} then true
                 when k.answer is not null or k.request_hash <> excluded.request_hash then false
                 when k.holder is null then k.locked_until < now()
+                when k.holder = excluded.holder then not $6
                 else pg_try_advisory_xact_lock_shared(k.holder) end
      returning seed`,
-    [id, request_hash, randomBytes(16), LOCK_SECONDS, holder],
+    [id, request_hash, randomBytes(16), LOCK_SECONDS, holder, others_work],
   );
   if (taken[0]) return { seed: taken[0].seed, mine: true, request_hash, answer: null };
   const [held] = await db.query<Omit<Claim, 'mine'>>(

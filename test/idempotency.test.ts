@@ -39,6 +39,17 @@ describe('Idempotency-Key', () => {
     expect((await create('k4', 'broken')).status).toBe(500);
     expect((await create('k4', 'broken')).status).toBe(500);
   });
+  test('a claim whose answer got lost holds nobody up: no request of this process works under the key', async () => {
+    expect((await create('k5', 'once')).status).toBe(201);
+    expect((await create('k6', 'broken')).status).toBe(500);
+    // As the claim was stored, by a process that lives, when its connection broke before it was told.
+    const held = await database.db.query(
+      `update idempotency_keys set holder = (select max(holder) from idempotency_keys)
+       where created_at = (select max(created_at) from idempotency_keys where answer is null) returning holder`,
+    );
+    expect(held.map(({ holder }) => typeof holder)).toContain('number');
+    expect((await create('k6', 'broken')).status).toBe(500);
+  });
   test('a key is 1 to 255 characters', async () => {
     expect((await create('x'.repeat(256), 'a')).json.error).toBe('VALIDATION_ERROR');
   });
@@ -145,14 +156,18 @@ describe('Idempotency-Key of a process that dies', () => {
       create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
       create trigger refuse before update on idempotency_keys for each row when (new.holder is null) execute function refuse();
     `);
-    const broken = () =>
-      api.rest('POST', '/v1/notes', { body: { note_text: 'broken' }, headers: { 'idempotency-key': 'd3' } });
-    expect((await broken()).status).toBe(500);
-    expect((await broken()).status).toBe(409);
+    const broken = (at: ApiProcess) =>
+      at.rest('POST', '/v1/notes', { body: { note_text: 'broken' }, headers: { 'idempotency-key': 'd3' } });
+    const other = await startSampleApi(database.url);
+    releases.push(() => other.stop());
+    expect((await broken(api)).status).toBe(500);
+    expect((await broken(other)).status).toBe(409);
+    // The process itself knows that nobody works.
+    expect((await broken(api)).status).toBe(500);
     await database.db.query('drop trigger refuse on idempotency_keys');
     const deadline = Date.now() + 20_000;
     let status = 409;
-    while (status === 409 && Date.now() < deadline) ({ status } = await broken());
+    while (status === 409 && Date.now() < deadline) ({ status } = await broken(other));
     expect(status).toBe(500);
   });
 });
