@@ -3,6 +3,7 @@ import { createKafkaBroker } from '../../engines/broker/kafka';
 import { kafkaAddresses } from '../../engines/broker/kafka-client';
 import type { Broker, Offsets } from '../../engines/broker/port';
 import { until } from '../contracts/broker';
+import { dose } from '../faults/support/dose';
 import { type KafkaCluster, startKafka } from './support/kafka';
 
 const SECONDS = 1_000;
@@ -39,7 +40,7 @@ describe('a kafka cluster', () => {
     }, 60 * SECONDS);
 
   test(
-    'leaders and the coordinator killed in a flood: nothing acknowledged is lost, the consumer reads on by itself',
+    'row 7: leaders and the coordinator killed in a flood: nothing acknowledged is lost, the consumer reads on by itself',
     async () => {
       await broker.ensureTopics(['moved'], 6);
       for (const { replicas } of await partitionsOf('moved')) expect(replicas).toHaveLength(3);
@@ -81,28 +82,34 @@ describe('a kafka cluster', () => {
       await flow();
       await whole('moved');
 
-      const leader = await leaderOf('moved', 0);
-      const first = cluster.nodes[leader - 1]!;
-      await first.kill();
-      const [killed_at, stored] = [performance.now(), acked.length];
-      await until(() => acked.length > stored + 50, 60 * SECONDS);
-      const stored_again_ms = performance.now() - killed_at;
-      await flow();
-      await until(async () => (await leaderOf('moved', 0).catch(() => leader)) !== leader, 30 * SECONDS);
-      await first.restart();
-      await Promise.all([whole('moved'), whole('__consumer_offsets')]);
+      let [stored_again_ms, read_again_ms] = [0, 0];
+      for (let left = dose(1, 8); left > 0; left -= 1) {
+        const leader = await leaderOf('moved', 0);
+        const first = cluster.nodes[leader - 1]!;
+        await first.kill();
+        const [killed_at, stored] = [performance.now(), acked.length];
+        await until(() => acked.length > stored + 50, 60 * SECONDS);
+        stored_again_ms = Math.max(stored_again_ms, performance.now() - killed_at);
+        await flow();
+        await until(async () => (await leaderOf('moved', 0).catch(() => leader)) !== leader, 30 * SECONDS);
+        await first.restart();
+        await Promise.all([whole('moved'), whole('__consumer_offsets')]);
 
-      const coordinator = await leaderOf('__consumer_offsets', 0);
-      const second = cluster.nodes[coordinator - 1]!;
-      await second.kill();
-      const [gone_at, read] = [performance.now(), seen.length];
-      await until(() => seen.length > read + 50, 60 * SECONDS);
-      const read_again_ms = performance.now() - gone_at;
-      await flow();
-      await until(
-        async () => (await leaderOf('__consumer_offsets', 0).catch(() => coordinator)) !== coordinator,
-        30 * SECONDS,
-      );
+        const coordinator = await leaderOf('__consumer_offsets', 0);
+        const second = cluster.nodes[coordinator - 1]!;
+        await second.kill();
+        const [gone_at, read] = [performance.now(), seen.length];
+        await until(() => seen.length > read + 50, 60 * SECONDS);
+        read_again_ms = Math.max(read_again_ms, performance.now() - gone_at);
+        await flow();
+        await until(
+          async () => (await leaderOf('__consumer_offsets', 0).catch(() => coordinator)) !== coordinator,
+          30 * SECONDS,
+        );
+        if (left === 1) break;
+        await second.restart();
+        await Promise.all([whole('moved'), whole('__consumer_offsets')]);
+      }
 
       flooding = false;
       await Promise.all(publishers);
@@ -127,6 +134,6 @@ describe('a kafka cluster', () => {
       // Seen on a busy machine: 6 s and 15 s (the broker's session, an election, the session of a member that could not say goodbye).
       expect(Math.max(stored_again_ms, read_again_ms)).toBeLessThan(45 * SECONDS);
     },
-    90 * SECONDS,
+    dose(90, 1500) * SECONDS,
   );
 });

@@ -33,7 +33,7 @@ describe('projections on Kafka', () => {
     return { ...base, broker, records: createRecordLog({ broker, subject_keys }), close };
   }
 
-  test('a batch slower than its session, while its partitions go to another process: every record counts once', async () => {
+  test('row 8: a batch slower than its session, while its partitions go to another process: every record counts once', async () => {
     const [slow, fast] = [await node(), await node()];
     await slow.broker.ensureTopics([TOPICS.platform_events], 4);
     const sent: [string, string][] = [];

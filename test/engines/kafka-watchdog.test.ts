@@ -84,7 +84,7 @@ describe("kafka: the consumer's watchdog", () => {
     await tail.stop();
   });
 
-  test('answers held back: ended as stalled within its time, and read on when they come again', async () => {
+  test('row 9: answers held back: ended as stalled within its time, and read on when they come again', async () => {
     const { tail, seen } = await follow('held');
     const heal = await link.toxic('timeout', 'downstream', { timeout: 0 });
     const after_ms = await fired();
@@ -97,7 +97,7 @@ describe("kafka: the consumer's watchdog", () => {
     expect(new Set(seen)).toEqual(new Set(['before', 'after']));
   });
 
-  test('a broker frozen beyond its time: ended as stalled, and read on when it thaws', async () => {
+  test('row 9: a broker frozen beyond its time: ended as stalled, and read on when it thaws', async () => {
     const { tail, seen } = await follow('frozen');
     process.kill(kafka.pid, 'SIGSTOP');
     try {

@@ -150,7 +150,7 @@ describe('the database fails', () => {
       // An open write of its own, the way a forgotten session holds one; then a batch of ours that is undone.
       await idle.query(`insert into installation (name, value) values ('idle', 'in transaction')`);
       const before = traffic.acked;
-      for (let n = 0; n < 5; n += 1) {
+      for (let n = 0; n < dose(5, 500); n += 1) {
         const undone = new pg.Client({ connectionString: url });
         await undone.connect();
         await undone.query('begin');

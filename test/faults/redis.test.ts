@@ -75,7 +75,7 @@ describe('Redis fails', () => {
     ['half-open', () => link.silence(), () => link.mend()],
     ['cut', () => link.cut(), () => link.mend()],
   ])(
-    '%s: stored events go on reaching clients of every node, and broadcasts come back with it',
+    'row 14: %s: stored events go on reaching clients of every node, and broadcasts come back with it',
     async (_how, fail, mend) => {
       await broadcastArrives(15_000);
       await fail();
@@ -92,7 +92,7 @@ describe('Redis fails', () => {
     },
   );
 
-  test('what the client got over all of it is the log, without a hole and without a double', async () => {
+  test('row 14: what the client got over all of it is the log, without a hole and without a double', async () => {
     const sent = await traffic.stop();
     await checkInvariant(a, sent);
     const [head] = await a.query('select seq::int as seq from channel_heads where channel = $1', [channel]);
