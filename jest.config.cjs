@@ -8,7 +8,6 @@ module.exports = {
   transformIgnorePatterns: ['/node_modules/(?!(jose|lru-cache)/)'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  setupFilesAfterEnv: ['<rootDir>/test/support/retry.ts'],
   testTimeout: 60_000,
   maxWorkers: 2,
 };
