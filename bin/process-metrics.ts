@@ -13,13 +13,18 @@ export interface ProcessMetricsOptions {
 
 const RESOLUTION_MS = 10;
 
-/** Ages in seconds. A session that sits in a transaction holds back vacuum, and may hold locks that projectors wait for. */
+/**
+ * Ages in seconds. A session that sits in a transaction holds back vacuum, and may hold locks that projectors wait for. Of other roles' sessions
+ * a role without pg_read_all_stats sees neither state nor age; those are counted, so that a small age is not taken for all that there is.
+ */
 const SESSIONS = `
   select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 as oldest,
          coalesce(max(extract(epoch from clock_timestamp() - state_change))
-           filter (where state like 'idle in transaction%'), 0)::float8 as idle
+           filter (where state like 'idle in transaction%'), 0)::float8 as idle,
+         count(*) filter (where query = '<insufficient privilege>')::int as hidden
   from pg_stat_activity
-  where datname = current_database() and xact_start is not null and pid <> pg_backend_pid() and backend_type = 'client backend'`;
+  where datname = current_database() and pid <> pg_backend_pid()
+    and (backend_type = 'client backend' and xact_start is not null or query = '<insufficient privilege>')`;
 const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked' group by vendor`;
 
 /** Series that belong to no room: this process's event loop, and what only the database knows. Returns how to stop looking. */
@@ -42,11 +47,15 @@ export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetr
 
   const oldest = metrics.gauge(
     'lumio_db_oldest_transaction_seconds',
-    'Age of the oldest open transaction of the database',
+    'Age of the oldest open transaction of the database, of the sessions that our role may see',
   );
   const idle = metrics.gauge(
     'lumio_db_oldest_idle_in_transaction_seconds',
-    'Longest time that a session has sat idle inside a transaction',
+    'Longest time that a session has sat idle inside a transaction, of the sessions that our role may see',
+  );
+  const hidden = metrics.gauge(
+    'lumio_db_hidden_sessions',
+    'Sessions of other roles whose transactions our role may not see (grant pg_read_all_stats)',
   );
   const parked = metrics.gauge(
     'lumio_webhook_dead_letters',
@@ -58,9 +67,10 @@ export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetr
 
   const vendors = new Set<string>();
   const look = async () => {
-    const [sessions] = await db.query<{ oldest: number; idle: number }>(SESSIONS);
+    const [sessions] = await db.query<{ oldest: number; idle: number; hidden: number }>(SESSIONS);
     oldest.set(sessions!.oldest);
     idle.set(sessions!.idle);
+    hidden.set(sessions!.hidden);
     const rows = await db.query<{ vendor: string; parked: number }>(PARKED);
     for (const vendor of vendors) parked.set(0, { vendor });
     for (const row of rows) {

@@ -2,7 +2,8 @@ import type { Migration } from './index';
 
 /**
  * Time series of live broadcasts, one row a minute (spec doc2 §2.14, "Time-series samples are 60-second"). Where the server offers TimescaleDB the
- * table is a hypertable; elsewhere it is partitioned by month. Nothing outside the migrations knows which:
+ * table is a hypertable; elsewhere it is partitioned by month. That the library is loaded shows in a setting which it defines and every role may
+ * read; `shared_preload_libraries` needs the rights of pg_read_all_settings. Nothing outside the migrations knows which kind it is:
  * `ensure_stream_sample_partitions` has nothing to do on a hypertable, and a rebuild makes another of the same kind (0018-rebuilt-tables).
  */
 export const streamSamples: Migration = {
@@ -22,9 +23,16 @@ export const streamSamples: Migration = {
           primary key (account_id, platform, broadcast_id, sampled_at)
         )$c$;
       begin
-        if current_setting('shared_preload_libraries') like '%timescaledb%' then
-          create extension if not exists timescaledb;
+        if exists (select from pg_extension where extname = 'timescaledb') then
           hypertable := true;
+        elsif current_setting('timescaledb.disable_load', true) is not null then
+          begin
+            create extension timescaledb;
+            hypertable := true;
+          exception when insufficient_privilege then
+            -- Where only an administrator may create extensions, the table is partitioned unless they did so before the first start.
+            raise notice 'timescaledb is loaded and may not be created by this role: stream_samples is partitioned';
+          end;
         end if;
         if hypertable then
           execute 'create table stream_samples ' || columns;

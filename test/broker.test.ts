@@ -125,7 +125,7 @@ describe('broker on PostgreSQL', () => {
       const before = acked.length;
       await until(() => acked.length > before + 50);
       await target.db.query(
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and usename = current_user and pid <> pg_backend_pid()',
       );
     }
     flooding = false;

@@ -28,7 +28,7 @@ async function makeEngine(): Promise<PostgresEngine> {
     },
     async breakLinks() {
       await t.db.query(
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and usename = current_user and pid <> pg_backend_pid()',
       );
     },
     async close() {

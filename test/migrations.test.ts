@@ -1,5 +1,5 @@
 import { migrate } from '../engines/postgres/migrate';
-import { emptyDatabase, type TestDatabase } from './support/database';
+import { emptyDatabase, ORDINARY_ROLE, type TestDatabase } from './support/database';
 
 describe('migrations', () => {
   let target: TestDatabase;
@@ -13,6 +13,15 @@ describe('migrations', () => {
     expect(starts.filter((start) => start.status === 'rejected')).toEqual([]);
     const applied = starts.map((start) => (start.status === 'fulfilled' ? start.value.length : 0));
     expect(applied.filter((count) => count > 0)).toHaveLength(1);
+  });
+
+  test('the role that they ran as has no right beyond its own database', async () => {
+    const [role] = await target.db.query(
+      `select rolname, rolsuper, rolcreatedb, rolcreaterole, pg_has_role(oid, 'pg_read_all_settings', 'member') as reads_settings
+         from pg_roles where rolname = current_user`,
+    );
+    const none = { rolsuper: false, rolcreatedb: false, rolcreaterole: false, reads_settings: false };
+    expect(role).toEqual({ rolname: ORDINARY_ROLE, ...none });
   });
 
   test('a second run applies nothing', async () => {

@@ -164,7 +164,7 @@ test('terminated database connections and lost wake-ups delay messages and lose 
   for (let round = 0; round < 5; round += 1) {
     await publish(t, node, EVENTS, numbers(round * 10 + 1, round * 10 + 5));
     await t.db.query(
-      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and usename = current_user and pid <> pg_backend_pid()',
     );
     for (let attempt = 0; ; attempt += 1) {
       try {

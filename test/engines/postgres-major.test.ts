@@ -22,16 +22,17 @@ async function startOlder(folder: string): Promise<{ url: string; stop(): Promis
   const as = { ...owner, cwd: '/', stdio: 'ignore' as const };
   execFileSync(
     join(PROGRAMS, 'initdb'),
-    ['-D', cluster, '-U', 'lumio', '--auth=trust', '--encoding=UTF8', '--locale=C.UTF-8'],
+    ['-D', cluster, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C.UTF-8'],
     as,
   );
   const server = spawn(join(PROGRAMS, 'postgres'), ['-D', cluster, '-k', cluster, '-c', 'listen_addresses='], as);
   const ended = new Promise((done) => server.once('exit', done));
   await eventually(async () => {
-    const client = new pg.Client({ host: cluster, user: 'lumio', database: 'postgres' });
+    const client = new pg.Client({ host: cluster, user: 'postgres', database: 'postgres' });
     try {
       await client.connect();
-      await client.query('create database lumio_test');
+      await client.query('create role lumio login');
+      await client.query('create database lumio_test owner lumio');
       return true;
     } catch {
       return undefined;

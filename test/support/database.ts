@@ -5,19 +5,33 @@ import { PostgresDatabase } from '../../engines/postgres/pool';
 export interface TestDatabase {
   url: string;
   db: PostgresDatabase;
+  /** Statements in this database with every right, as an administrator has them. */
+  asAdmin(sql: string): Promise<void>;
+  /** A connection of the administrator's to this database. */
+  adminClient(): Promise<pg.Client>;
   /** Ends the pool and every other connection, and drops the database. */
   drop(): Promise<void>;
 }
 
+/** Who owns the run's databases: a role without any right beyond them, as an operator's is. */
+export const ORDINARY_ROLE = 'lumio_ordinary';
+
 /** A fresh, migrated database of its own on the run's PostgreSQL. */
-export async function testDatabase(size = 10): Promise<TestDatabase> {
+export const testDatabase = (size = 10): Promise<TestDatabase> => createDatabase('template lumio_test_template', size);
+
+/** An empty database without our schema, for tests of the migrations. */
+export const emptyDatabase = (): Promise<TestDatabase> => createDatabase('', 10);
+
+async function createDatabase(options: string, size: number): Promise<TestDatabase> {
   const name = `lumio_test_${randomBytes(6).toString('hex')}`;
-  await asAdmin(`create database ${name} template lumio_test_template`);
-  const url = clusterUrl().replace('/lumio?', `/${name}?`);
+  await asAdmin(`create database ${name} owner ${ORDINARY_ROLE} ${options}`);
+  const url = ordinaryUrl(clusterUrl(), name);
   const db = new PostgresDatabase({ url, name: 'test', size });
   return {
     url,
     db,
+    asAdmin: (sql) => asAdmin(sql, name),
+    adminClient: () => adminClient(name),
     async drop() {
       await db.close();
       await asAdmin(`drop database ${name} with (force)`);
@@ -25,21 +39,9 @@ export async function testDatabase(size = 10): Promise<TestDatabase> {
   };
 }
 
-/** An empty database without our schema, for tests of the migrations. */
-export async function emptyDatabase(): Promise<TestDatabase> {
-  const name = `lumio_test_${randomBytes(6).toString('hex')}`;
-  await asAdmin(`create database ${name}`);
-  const url = clusterUrl().replace('/lumio?', `/${name}?`);
-  const db = new PostgresDatabase({ url, name: 'test' });
-  return {
-    url,
-    db,
-    async drop() {
-      await db.close();
-      await asAdmin(`drop database ${name} with (force)`);
-    },
-  };
-}
+/** The administrator's connection string, turned into that of the ordinary role to this database. */
+export const ordinaryUrl = (admin_url: string, database: string): string =>
+  admin_url.replace(/\/\/lumio@([^/]*)\/lumio(?=\?|$)/, `//${ORDINARY_ROLE}@$1/${database}`);
 
 function clusterUrl(): string {
   const url = process.env.LUMIO_TEST_POSTGRES;
@@ -47,12 +49,17 @@ function clusterUrl(): string {
   return url;
 }
 
-async function asAdmin(sql: string): Promise<void> {
-  const admin = new pg.Client({ connectionString: clusterUrl() });
-  await admin.connect();
+async function asAdmin(sql: string, database = 'lumio'): Promise<void> {
+  const admin = await adminClient(database);
   try {
     await admin.query(sql);
   } finally {
     await admin.end();
   }
+}
+
+async function adminClient(database: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: clusterUrl().replace('/lumio?', `/${database}?`) });
+  await client.connect();
+  return client;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../engines/postgres/embedded';
 import { migrate } from '../../engines/postgres/migrate';
+import { ORDINARY_ROLE, ordinaryUrl } from './database';
 import { silentLog } from './log';
 
 export interface TestCluster {
@@ -22,9 +23,10 @@ export default async function setup(): Promise<void> {
   });
   const admin = new pg.Client({ connectionString: postgres.url });
   await admin.connect();
-  await admin.query('create database lumio_test_template');
+  await admin.query(`create role ${ORDINARY_ROLE} login`);
+  await admin.query(`create database lumio_test_template owner ${ORDINARY_ROLE}`);
   await admin.end();
-  await migrate(postgres.url.replace('/lumio?', '/lumio_test_template?'));
+  await migrate(ordinaryUrl(postgres.url, 'lumio_test_template'));
   process.env.LUMIO_TEST_POSTGRES = postgres.url;
   (globalThis as { lumioTestCluster?: TestCluster }).lumioTestCluster = { postgres, data_dir };
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../engines/postgres/embedded';
 import { ownerFor } from '../../../engines/postgres/run-as';
+import { ORDINARY_ROLE, ordinaryUrl } from '../../support/database';
 import { silentLog } from '../../support/log';
 import { assertDisposable, disown, own } from './disposable';
 import { signalTree } from './signals';
@@ -64,6 +65,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   };
   const admin = () => `postgresql://lumio@${host}:5432/lumio`;
   await open();
+  if ((await query(admin(), 'select from pg_roles where rolname = $1', [ORDINARY_ROLE])).length === 0) {
+    await query(admin(), `create role ${ORDINARY_ROLE} login`);
+  }
 
   return {
     host,
@@ -72,8 +76,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     async createDatabase() {
       const name = `lumio_test_${randomBytes(6).toString('hex')}`;
-      await query(admin(), `create database ${name}`);
-      return `postgresql://lumio@${host}:5432/${name}`;
+      await query(admin(), `create database ${name} owner ${ORDINARY_ROLE}`);
+      return ordinaryUrl(admin(), name);
     },
     query,
     async kill() {
@@ -88,7 +92,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     async terminate(url) {
       assertDisposable(url);
       const sql =
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and usename = current_user and pid <> pg_backend_pid()';
       return (await query(url, sql, [new URL(url).pathname.slice(1)])).length;
     },
     async dispose() {
