@@ -147,7 +147,7 @@ export async function people({ url, credentials }: Lumio, count: number): Promis
       `insert into account_members select account_id, $1, $2, role_id, joined_at from account_members where user_id = $3`,
       [user_id, v7(), credentials.user_id],
     );
-    await client.query(`insert into users select $1, display_name, avatar_url, created_at from users where id = $2`, [
+    await client.query(`insert into users (id, created_at) select $1, created_at from users where id = $2`, [
       user_id,
       credentials.user_id,
     ]);

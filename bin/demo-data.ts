@@ -4,6 +4,7 @@ import type { Caller, RequestContext } from '../access/caller';
 import { announceChannel, announceShop, SHOP_SECRET } from '../access/connection-lookup';
 import { handle, load } from '../access/handle';
 import { generateKey, type KeyKind } from '../access/keys';
+import { writeProfile } from '../access/profiles';
 import { anonymous } from '../access/resolve';
 import type { Services } from '../access/services';
 import { account, accountStream } from '../domain/accounts';
@@ -118,8 +119,10 @@ async function makeOwner(
   display_name: string,
   name: string,
 ): Promise<void> {
-  const register = { type: 'user:register', user_id, display_name, avatar_url: null, now: now() } as const;
-  await take(services, user, userStream(user_id), register, ['users']);
+  // Before the event, so that no user is ever without, and never after it: an erased profile stays erased.
+  if ((await load(services.events, user, userStream(user_id))) === null)
+    await writeProfile(services.db, { user_id, display_name, avatar_url: null });
+  await take(services, user, userStream(user_id), { type: 'user:register', user_id, now: now() }, ['users']);
   const create = {
     type: 'account:create',
     account_id,

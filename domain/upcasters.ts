@@ -90,4 +90,11 @@ export function createUpcasters(list: readonly Upcaster[]): Upcasters {
 }
 
 /** Every upcaster of Lumio; a new version of an event type adds its own here. */
-export const UPCASTERS: Upcasters = createUpcasters([]);
+export const UPCASTERS: Upcasters = createUpcasters([
+  {
+    type: 'user:registered',
+    to: 2,
+    // What a person is called is shown by nothing that cannot forget it: domain/users.ts.
+    upcast: ({ display_name: _name, avatar_url: _picture, ...rest }) => rest,
+  },
+]);

@@ -4,11 +4,11 @@ import { SYSTEM_ADMIN_ROLES } from './permissions';
 import { unreachable } from './unreachable';
 
 /**
- * A person with one identity, who may belong to several accounts. E-mail addresses and other private data are never in these events:
- * only the public display name and picture are. Source: spec doc1 §1, doc2 §2.3.
+ * A person with one identity, who may belong to several accounts. These events carry ids alone: names and pictures change by the vendor's
+ * will and must be erasable, so they live in the table `profiles` (access/profiles.ts). Source: spec doc1 §1, doc2 §2.3.
  */
 export type UserEvent =
-  | { type: 'user:registered'; user_id: string; display_name: string; avatar_url: string | null; registered_at: string }
+  | { type: 'user:registered'; user_id: string; registered_at: string }
   | { type: 'user:admin_role_assigned'; user_id: string; role: string; assigned_at: string }
   | { type: 'user:admin_role_removed'; user_id: string; role: string; removed_at: string };
 
@@ -19,7 +19,7 @@ export const USER_EVENTS = [
 ] as const satisfies readonly UserEvent['type'][];
 
 export type UserCommand =
-  | { type: 'user:register'; user_id: string; display_name: string; avatar_url: string | null; now: string }
+  | { type: 'user:register'; user_id: string; now: string }
   | { type: 'user:assign_admin_role'; role: string; now: string }
   | { type: 'user:remove_admin_role'; role: string; now: string };
 
@@ -34,8 +34,7 @@ export const userStream = (user_id: string): string => `user-${user_id}`;
 function decideUser(state: User, command: UserCommand): UserEvent[] {
   if (command.type === 'user:register') {
     if (state.user_id !== null) throw new DomainError('USER_EXISTS', { user_id: state.user_id });
-    const { user_id, display_name, avatar_url, now } = command;
-    return [{ type: 'user:registered', user_id, display_name, avatar_url, registered_at: now }];
+    return [{ type: 'user:registered', user_id: command.user_id, registered_at: command.now }];
   }
   const { user_id } = state;
   if (user_id === null) throw new DomainError('USER_NOT_FOUND');

@@ -17,6 +17,7 @@ import { idempotencyHolder } from './0015-idempotency-holder';
 import { brokerAppend } from './0016-broker-append';
 import { outboxNarrow } from './0017-outbox-narrow';
 import { rebuiltTables } from './0018-rebuilt-tables';
+import { profiles } from './0021-profiles';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -44,4 +45,5 @@ export const MIGRATIONS: readonly Migration[] = [
   brokerAppend,
   outboxNarrow,
   rebuiltTables,
+  profiles,
 ];

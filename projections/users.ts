@@ -14,9 +14,8 @@ export const users = projection<EventProjection>({
       switch (run.type) {
         case 'user:registered':
           await tx.query(
-            `insert into users (id, display_name, avatar_url, created_at)
-             select user_id, display_name, avatar_url, registered_at
-             from jsonb_to_recordset($1::jsonb) as e (user_id uuid, display_name text, avatar_url text, registered_at timestamptz)
+            `insert into users (id, created_at)
+             select user_id, registered_at from jsonb_to_recordset($1::jsonb) as e (user_id uuid, registered_at timestamptz)
              on conflict (id) do nothing`,
             [rowsOf(run)],
           );

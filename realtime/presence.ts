@@ -1,3 +1,4 @@
+import { readProfile } from '../access/profiles';
 import type { Logger } from '../engines/log/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Presence } from '../engines/presence/port';
@@ -106,14 +107,11 @@ export class PresenceRooms {
 
   private async infoOf({ session }: Subscription): Promise<string> {
     const { user_id, account_id } = session.caller;
-    const [user] =
-      user_id === null
-        ? []
-        : await this.deps.db.query('select display_name, avatar_url from users where id = $1', [user_id]);
+    const profile = user_id === null ? null : await readProfile(this.deps.db, user_id);
     return JSON.stringify({
       connection_id: session.id,
-      display_name: user?.display_name ?? null,
-      avatar: user?.avatar_url ?? null,
+      display_name: profile?.display_name ?? null,
+      avatar: profile?.avatar_url ?? null,
       user_id,
       account_id,
     });

@@ -50,8 +50,6 @@ beforeAll(async () => {
   const user = (user_id: string) => ({
     type: 'user:registered',
     user_id,
-    display_name: 'N',
-    avatar_url: null,
     registered_at: at,
   });
   await feed(t.db, users, [
@@ -319,9 +317,7 @@ describe('API keys', () => {
 
   test('end with the membership of their owner, elsewhere within a second', async () => {
     const carol = uuid(6);
-    await feed(t.db, users, [
-      { type: 'user:registered', user_id: carol, display_name: 'C', avatar_url: null, registered_at: at },
-    ]);
+    await feed(t.db, users, [{ type: 'user:registered', user_id: carol, registered_at: at }]);
     await feed(t.db, accounts, [
       {
         type: 'account:member_added',

@@ -1,3 +1,4 @@
+import { writeProfile } from '../access/profiles';
 import { createLocalPresence } from '../engines/presence/local';
 import type { Presence } from '../engines/presence/port';
 import { createLocalRelay } from '../engines/relay/local';
@@ -17,10 +18,7 @@ describe('presence channels', () => {
 
   beforeAll(async () => {
     t = await testDatabase();
-    await t.db.query(
-      `insert into users (id, display_name, avatar_url, created_at) values ($1, 'Ada "A"', 'https://x.example/a.png', now())`,
-      [ADA],
-    );
+    await writeProfile(t.db, { user_id: ADA, display_name: 'Ada "A"', avatar_url: 'https://x.example/a.png' });
   });
   afterAll(() => t.drop());
   beforeEach(async () => {

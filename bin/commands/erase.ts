@@ -1,4 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
+import { validate as isUuid } from 'uuid';
+import { eraseProfile } from '../../access/profiles';
 import { isVendor, type Vendor } from '../../domain/vendors';
 import { noteErasures } from '../../engines/subject-keys/transfer';
 import { createDeadLetters } from '../../ingest/parked';
@@ -7,18 +9,18 @@ import { ERASERS } from '../erasers';
 import { runCommand, type Connect, type FullContext } from './context';
 import { progressBar } from './progress';
 
-interface Person {
-  subject: string;
-  vendor: Vendor;
-  id: string;
-}
+/** A person whom events are about, or one who logs in here. */
+type Person = { subject: string; vendor: Vendor; id: string } | { user_id: string };
 
 const person = (text: string): Person => {
   const colon = text.indexOf(':');
   const vendor = text.slice(0, Math.max(colon, 0));
   const id = text.slice(colon + 1);
+  if (vendor === 'user' && isUuid(id)) return { user_id: id.toLowerCase() };
   if (!isVendor(vendor) || id === '')
-    throw new InvalidArgumentError('must be <vendor>:<id of the person there>, like kick:987654321.');
+    throw new InvalidArgumentError(
+      'must be <vendor>:<id of the person there>, like kick:987654321, or user:<user id>.',
+    );
   return { subject: text, vendor, id };
 };
 
@@ -26,12 +28,22 @@ const person = (text: string): Person => {
 export function register(program: Command, connect: Connect<FullContext>): void {
   program
     .command('erase')
-    .argument('<subject>', 'the person: <vendor>:<id>, like kick:987654321', person)
-    .description(
-      'erase a person for good: destroy their keys, and what is readable of them in read models, messages and parked webhooks',
+    .argument(
+      '<subject>',
+      'the person: <vendor>:<id>, like kick:987654321; or user:<id> of one who logs in here',
+      person,
     )
-    .action(({ subject, vendor, id }: Person) =>
+    .description(
+      'erase a person for good: destroy their keys, and what is readable of them in read models, messages and parked webhooks; of a user, the profile',
+    )
+    .action((who: Person) =>
       runCommand(connect, async (context) => {
+        if ('user_id' in who) {
+          const erased = await eraseProfile(context, who.user_id);
+          process.stdout.write(`user:${who.user_id}: ${erased ? 'profile erased' : 'no profile is there'}\n`);
+          return;
+        }
+        const { subject, vendor, id } = who;
         const bar = progressBar('erasing {bar} {percentage}% | {value}/{total} records | {eta_formatted} left');
         try {
           const erased = await eraseSubject(

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { applyErasedProfiles } from '../../access/profiles';
 import type { Settings } from '../../access/settings';
 import { LOGS_OF_RECORD } from '../../domain/records';
 import { fatesOf, type Fates } from '../../engines/backup/log-fates';
@@ -150,6 +151,7 @@ async function finish(url: string, keys_file: string | undefined, keys: KeyExpor
         'lumio: no --keys given: personal data reads as erased until they are imported and read models rebuilt\n',
       );
     await applyNotedErasures(engines.db, engines.blobs);
+    await applyErasedProfiles(engines);
     for (const { name } of PROJECTIONS) {
       const bar = progressBar(`${name} {bar} {percentage}% | {value}/{total} records | {eta_formatted} left`);
       try {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { UPCASTERS } from '../../domain/upcasters';
 import type { Blobs } from '../blobs/port';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore, StoredEvent } from '../event-store/port';
@@ -103,7 +104,8 @@ async function backUpEvents(
         last = event;
       }
       report('domain events');
-      yield Buffer.from(batch.events.map((event) => `${JSON.stringify(event)}\n`).join(''));
+      // With the mark of the version that their data was brought to: without one it would be taken for the first.
+      yield Buffer.from(batch.events.map((event) => `${JSON.stringify(UPCASTERS.stamp(event))}\n`).join(''));
     }
   };
   const key = `${prefix}logs/events.ndjson.gz`;

@@ -70,6 +70,10 @@ describe('backup and restore by the command line', () => {
       code: 0,
       stdout: expect.stringMatching(/1 keys destroyed, 1 records, 1 rows/),
     });
+    // A user of the first life, without a profile in the second.
+    const { user_id: other } = server.credentials.other;
+    for (const said of ['profile erased', 'no profile is there'])
+      expect(await lumio('erase', `user:${other}`)).toMatchObject({ code: 0, stdout: `user:${other}: ${said}` });
     const before = await all(api, 20);
     expect(before.filter(({ raw }: { raw: unknown }) => raw === '[erased]')).toHaveLength(1);
     await server.stop();
@@ -85,6 +89,13 @@ describe('backup and restore by the command line', () => {
     again = await startServer({ env: { ...shared, LUMIO_DATABASE__URL: fresh.url } });
     const client = new ApiClient(again.base_url, again.credentials.access_token);
     expect(again.credentials.account_id).toBe(server.credentials.account_id);
+    expect(await fresh.db.query('select user_id, display_name from profiles')).toEqual([
+      { user_id: again.credentials.user_id, display_name: 'Demo Streamer' },
+    ]);
+    const registered = await fresh.db.query(`select data::text from domain_events where type = 'user:registered'`);
+    expect(registered.map(({ data }) => Object.keys(JSON.parse(data as string) as object).sort())).toEqual(
+      [0, 1].map(() => ['$v', 'registered_at', 'user_id']),
+    );
     expect(await all(client, 20)).toEqual(before);
     const clouds = new VendorCloud(again.base_url, again.credentials);
     for (let n = 1; n <= 20; n += 1) expect((await clouds.kickFollow(1000 + n, `delivery-${n}`)).status).toBe(200);

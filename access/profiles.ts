@@ -1,0 +1,62 @@
+import { buffer } from 'node:stream/consumers';
+import { z } from 'zod';
+import type { Blobs } from '../engines/blobs/port';
+import type { Queryable } from '../engines/postgres/port';
+
+/** What a person is called and looks like, as the provider that they log in with last said. Source: spec doc1 §1. */
+export interface Profile {
+  user_id: string;
+  display_name: string;
+  avatar_url: string | null;
+}
+
+/** Erasures are noted here beside the database: a restored backup must not bring a profile back. */
+const NOTES_PREFIX = 'erased-profiles/';
+const Note = z.object({ user_id: z.uuid(), erased_at: z.iso.datetime() });
+
+/** Writes what is said now over what was said before. No event carries it (domain/users.ts). */
+export async function writeProfile(db: Queryable, { user_id, display_name, avatar_url }: Profile): Promise<void> {
+  await db.query(
+    `insert into profiles (user_id, display_name, avatar_url) values ($1, $2, $3)
+     on conflict (user_id) do update
+       set display_name = excluded.display_name, avatar_url = excluded.avatar_url, updated_at = clock_timestamp()`,
+    [user_id, display_name, avatar_url],
+    'profile-write',
+  );
+}
+
+/** Null for a user who never had one, or whose profile was erased. */
+export async function readProfile(db: Queryable, user_id: string): Promise<Profile | null> {
+  const [row] = await db.query<Profile & Record<string, unknown>>(
+    'select user_id, display_name, avatar_url from profiles where user_id = $1',
+    [user_id],
+    'profile-read',
+  );
+  return row ?? null;
+}
+
+/** Erases a profile for good, in restored backups too. Run twice it does the same. True when there was one. */
+export async function eraseProfile(deps: { db: Queryable; blobs: Blobs }, user_id: string): Promise<boolean> {
+  const [{ erased_at } = {}] = await deps.db.query('select clock_timestamp() as erased_at');
+  const note = { user_id, erased_at };
+  // The note comes first: a crash in between leaves a row that the next run deletes, never one that a restore brings back.
+  await deps.blobs.put(`${NOTES_PREFIX}${user_id}.json`, Buffer.from(JSON.stringify(note)), 'application/json');
+  const rows = await deps.db.query('delete from profiles where user_id = $1 returning 1 as one', [user_id]);
+  return rows.length > 0;
+}
+
+/** Deletes what a restored backup brought back although it was erased. Returns how many profiles went. */
+export async function applyErasedProfiles({ db, blobs }: { db: Queryable; blobs: Blobs }): Promise<number> {
+  let erased = 0;
+  for await (const { key } of blobs.list(NOTES_PREFIX)) {
+    const content = await blobs.get(key);
+    if (!content) continue;
+    const { user_id, erased_at } = Note.parse(JSON.parse((await buffer(content)).toString()));
+    const rows = await db.query('delete from profiles where user_id = $1 and updated_at <= $2 returning 1 as one', [
+      user_id,
+      erased_at,
+    ]);
+    erased += rows.length;
+  }
+  return erased;
+}
