@@ -1,4 +1,5 @@
 import Ajv2019 from 'ajv/dist/2019';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -130,6 +131,15 @@ describe('docker-compose.yml', () => {
     const used = [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
     const offered = [...example.matchAll(/^(\w+)=/gm)].map(([, name]) => name!);
     expect(offered.sort()).toEqual([...new Set(used)].sort());
+  });
+
+  test('.env holds secrets, so neither git nor the image takes it', () => {
+    for (const file of ['.env', 'deploy/.env']) {
+      expect(execFileSync('git', ['check-ignore', '--no-index', file], { cwd: root, encoding: 'utf8' })).toBe(
+        `${file}\n`,
+      );
+    }
+    expect(readFileSync(join(root, '.dockerignore'), 'utf8').split('\n')).toContain('**/.env');
   });
 
   test('the front proxy leads to services, on the port that they listen on', () => {

@@ -1,13 +1,16 @@
-// A fresh clone starts with `npm start` alone, as root in a folder that only root may enter, and as an ordinary user; then stops cleanly and starts warm.
+// A fresh clone starts with `npm start` alone, as root in a folder that only root may enter (when root runs this), and as an ordinary user; then
+// stops cleanly and starts warm.
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../prepare.mjs';
 
 const LIMITS = { first_ms: 60_000, warm_ms: 5_000 };
-const users =
-  process.getuid() === 0 ? [{ name: 'root' }, { name: 'nobody', ...idsOf('nobody') }] : [{ name: 'ordinary user' }];
+const own = process.getuid();
+const ordinary = own === 0 ? { name: 'nobody', ...idsOf('nobody') } : { name: `the ordinary user ${own}` };
+if (ordinary.uid === 0) throw new Error('nobody is root here: an ordinary user is needed');
+const users = own === 0 ? [{ name: 'root' }, ordinary] : [ordinary];
 
 for (const user of users) {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-clone-'));
@@ -78,7 +81,10 @@ async function startAndStop(cwd, user) {
   const took = Date.now() - started;
   const health = await (await fetch(`${url}/v1/health`)).json();
   if (health.data.status !== 'healthy') throw new Error(`not healthy: ${JSON.stringify(health)}`);
-  const { pid } = JSON.parse(readFileSync(join(cwd, '.lumio/lumio.lock'), 'utf8'));
+  const lock = join(cwd, '.lumio/lumio.lock');
+  const runs_as = statSync(lock).uid;
+  if (runs_as !== (user.uid ?? own)) throw new Error(`${user.name}: the server runs as the user ${runs_as}`);
+  const { pid } = JSON.parse(readFileSync(lock, 'utf8'));
   process.kill(pid, 'SIGINT');
   await stopped(pid);
   return took;

@@ -62,6 +62,11 @@ const ENGINES = {
       run('go', ['build', '-o', target, '.'], { cwd: join(root, 'test/engines/support/schema-registry') });
     },
   },
+  caddy: {
+    version: '2.10.2',
+    present: () => existsSync(join(folder, 'caddy/caddy')),
+    install: () => goInstall('github.com/caddyserver/caddy/v2/cmd/caddy', '2.10.2', 'caddy', 'caddy'),
+  },
   toxiproxy: {
     version: '2.5.0',
     present: () => existsSync(join(folder, 'toxiproxy/toxiproxy')),

@@ -1,7 +1,8 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { ordinaryUser } from '../support/ordinary-user';
 import { Client } from '../support/realtime';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -218,35 +219,51 @@ describe('anywhere, and as anyone', () => {
   });
 
   test('an ordinary user', async () => {
-    const server = await startServer({ embedded: true, ...(mayRead() ? { user: nobody() } : {}) });
+    const ordinary = ordinaryUser(join(__dirname, '../..'));
+    const server = await startServer({ embedded: true, user: ordinary.user, program: ordinary });
     try {
-      expect((await new ApiClient(server.base_url, server.credentials.access_token).get('/v1/events')).status).toBe(
-        200,
+      const api = new ApiClient(server.base_url, server.credentials.access_token);
+      expect((await api.get('/v1/events')).status).toBe(200);
+      expect(ordinary.uid).not.toBe(0);
+      const owners = ['lumio.lock', 'postgres', 'secrets.keys'].map(
+        (name) => statSync(join(server.data_dir, name)).uid,
       );
-      if (mayRead()) expect(statSync(join(server.data_dir, 'postgres')).uid).toBe(nobody().uid);
+      expect(owners).toEqual([ordinary.uid, ordinary.uid, ordinary.uid]);
     } finally {
       await server.dispose();
+      ordinary.dispose();
     }
   });
 });
 
 describe('the command', () => {
-  const commands = ['start', 'demo', 'migrate', 'rebuild', 'dead-letters', 'health'];
+  /** Names below a help text's `Commands:`. */
+  const namesIn = (help: string): string[] =>
+    [...help.slice(help.indexOf('Commands:')).matchAll(/^ {2}([a-z-]+)/gm)]
+      .map(([, name]) => name!)
+      .filter((name) => name !== 'help');
 
-  test('--help lists every command, and each has its own', async () => {
-    const all = await runLumio(['--help']);
-    expect([all.code, all.stderr]).toEqual([0, '']);
-    for (const command of commands) expect(all.stdout).toContain(`  ${command}`);
-    for (const command of [
-      ...commands,
-      'dead-letters list',
-      'dead-letters show',
-      'dead-letters retry',
-      'dead-letters drop',
-    ]) {
-      const { code, stdout, stderr } = await runLumio([...command.split(' '), '--help']);
-      expect([command, code, stderr]).toEqual([command, 0, '']);
-      expect(stdout).toContain(`Usage: lumio ${command}`);
+  async function helpOf(command: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runLumio([...command, '--help']);
+    expect([command, code, stderr]).toEqual([command, 0, '']);
+    expect(stdout).toContain(`Usage: ${['lumio', ...command].join(' ')}`);
+    return stdout;
+  }
+
+  test('--help lists the commands that README.md lists, and each of them, and of theirs, has its own', async () => {
+    const commands = namesIn(await helpOf([]));
+    const readme = readFileSync(join(__dirname, '../../README.md'), 'utf8');
+    const rows = readme.split('\n').filter((line) => line.startsWith('| `lumio '));
+    const told = rows
+      .flatMap((line) => [...line.split('|')[1]!.matchAll(/`(?:lumio )?([a-z-]+)/g)])
+      .map(([, name]) => name);
+    expect(told.sort()).toEqual([...commands].sort());
+    const groups = ['dead-letters', 'parked-webhooks', 'keys', 'backup'];
+    for (const command of commands) {
+      const help = await helpOf([command]);
+      const inner = help.includes('Commands:') ? namesIn(help) : [];
+      expect([command, inner.length > 0]).toEqual([command, groups.includes(command)]);
+      for (const name of inner) await helpOf([command, name]);
     }
     expect(await runLumio(['--version'])).toMatchObject({
       code: 0,
@@ -342,22 +359,4 @@ function flood(server: TestServer) {
 function runs(pid: number): boolean {
   const stat = `/proc/${pid}/stat`;
   return existsSync(stat) && !/\) [ZX] /.test(readFileSync(stat, 'utf8'));
-}
-
-function nobody(): { uid: number; gid: number } {
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith('nobody:'))!;
-  const [, , uid, gid] = line.split(':');
-  return { uid: Number(uid), gid: Number(gid) };
-}
-
-/** As root the server runs as `nobody`, where that user may enter the checkout; an ordinary user's run is the test itself. */
-function mayRead(): boolean {
-  return process.getuid?.() === 0 && isOpen(__dirname) && isOpen(dirname(process.execPath));
-}
-
-function isOpen(folder: string): boolean {
-  if ((statSync(folder).mode & 0o001) === 0) return false;
-  return folder === dirname(folder) || isOpen(dirname(folder));
 }

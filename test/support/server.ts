@@ -63,13 +63,16 @@ export interface ServerOptions {
   embedded?: boolean;
   /** Runs as this user; the data folder becomes theirs. */
   user?: { uid: number; gid: number };
+  /** Node, and the checkout that it runs; without them those of the test. */
+  program?: { node: string; root: string };
   /** The data folder; without it a fresh one below the folder for temporary files. */
   data_dir?: string;
 }
 
 // This file itself may be the compiled one (the soak runs without jest).
 const ROOT = join(__dirname, '../..');
-const MAIN = join(ROOT, existsSync(join(ROOT, 'dist')) ? 'dist/bin/main.js' : 'bin/main.js');
+const MAIN = existsSync(join(ROOT, 'dist')) ? 'dist/bin/main.js' : 'bin/main.js';
+const OWN_PROGRAM = { node: process.execPath, root: ROOT };
 
 /** Starts the compiled server as a process of its own, the way an operator does, and waits until it serves. */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
@@ -84,7 +87,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     }),
     ...options.env,
   };
-  return launch(data_dir, database, env, options.user);
+  return launch(data_dir, database, env, options);
 }
 
 /** Settings of a server on any free ports, with its data in this folder. */
@@ -99,10 +102,10 @@ export const settingsOf = (data_dir: string): Record<string, string> => ({
 export function spawnLumio(
   args: readonly string[],
   env: Record<string, string>,
-  user?: { uid: number; gid: number },
+  { user, program = OWN_PROGRAM }: Pick<ServerOptions, 'user' | 'program'> = {},
 ): ChildProcessByStdio<null, Readable, Readable> {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LUMIO_')));
-  return spawn(process.execPath, ['--enable-source-maps', MAIN, ...args], {
+  return spawn(program.node, ['--enable-source-maps', join(program.root, MAIN), ...args], {
     env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...user,
@@ -128,9 +131,9 @@ async function launch(
   data_dir: string,
   database: TestDatabase | undefined,
   env: Record<string, string>,
-  user: ServerOptions['user'],
+  as: Pick<ServerOptions, 'user' | 'program'>,
 ): Promise<TestServer> {
-  const child = spawnLumio(['start'], env, user);
+  const child = spawnLumio(['start'], env, as);
   let output = '';
   const take = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-200_000));
   child.stdout.on('data', take);
@@ -160,7 +163,7 @@ async function launch(
       child.kill('SIGKILL');
       await exited;
     },
-    restart: () => launch(data_dir, database, env, user),
+    restart: () => launch(data_dir, database, env, as),
     async dispose() {
       if (child.exitCode === null && child.signalCode === null) await server.stop();
       await database?.drop();

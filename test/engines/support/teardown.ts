@@ -14,7 +14,10 @@ export default async function teardown(): Promise<void> {
 /** Only a process that still is one of our engines: the number may be another's by now. */
 function endEngine(pid: number): void {
   const command = `/proc/${pid}/cmdline`;
-  if (existsSync(command) && /kafka\.Kafka|redis-server|versitygw|toxiproxy/.test(readFileSync(command, 'utf8'))) {
+  if (
+    existsSync(command) &&
+    /kafka\.Kafka|redis-server|versitygw|toxiproxy|caddy/.test(readFileSync(command, 'utf8'))
+  ) {
     process.kill(pid, 'SIGKILL');
   }
 }
