@@ -63,7 +63,7 @@ export interface GraphqlShape {
 export interface OperationSpec<I extends z.ZodType, O extends z.ZodType> {
   /** The GraphQL field. */
   name: string;
-  /** One line for OpenAPI and SDL, ending in the spec section. */
+  /** One line for OpenAPI and SDL, for people outside: no citation of the specification. */
   summary: string;
   /** Null only for what the spec gives GraphQL alone. */
   rest: RestRoute | null;

@@ -1,13 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../domain/errors';
+import { isKeptExactly, isReservedMember, jsonRefusals, MAX_JSON_DEPTH } from './json-rules';
 
-/** Deepest nesting of arrays and objects in a body. */
-export const MAX_JSON_DEPTH = 64;
 /** Largest body. Source: design §10. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
 const malformed = (message: string) => new ApiError('BAD_REQUEST', message);
-const invalid = (message: string) => new ApiError('VALIDATION_ERROR', message);
 
 /**
  * Parses a JSON body and refuses what JavaScript or PostgreSQL would silently change or choke on: nesting beyond
@@ -37,7 +35,7 @@ function inspect(text: string): void {
     if (c === QUOTE) i = inspectString(text, i);
     else if (c === 91 || c === 123) {
       depth += 1;
-      if (depth > MAX_JSON_DEPTH) throw malformed(`The request body is nested deeper than ${MAX_JSON_DEPTH} levels`);
+      if (depth > MAX_JSON_DEPTH) throw jsonRefusals.depth();
     } else if (c === 93 || c === 125) depth -= 1;
     else if (c === 45 || (c >= 48 && c <= 57)) i = inspectNumber(text, i);
   }
@@ -56,11 +54,10 @@ function inspectString(text: string, start: number): number {
       end += 1;
       if (text[end] !== 'u') continue;
       const unit = Number.parseInt(text.slice(end + 1, end + 5), 16);
-      if (unit === 0) throw invalid('NUL characters are not allowed');
+      if (unit === 0) throw jsonRefusals.nul();
       if (unit >= 0xd800 && unit <= 0xdfff) {
         const low = text.slice(end + 5, end + 7) === '\\u' ? Number.parseInt(text.slice(end + 7, end + 11), 16) : 0;
-        if (unit > 0xdbff || !(low >= 0xdc00 && low <= 0xdfff))
-          throw invalid('Lone surrogates are not allowed in texts');
+        if (unit > 0xdbff || !(low >= 0xdc00 && low <= 0xdfff)) throw jsonRefusals.lone_surrogate();
         end += 6;
       }
       end += 4;
@@ -82,7 +79,7 @@ function refusePrototypeKey(text: string, start: number, end: number): void {
   } catch {
     throw malformed('The request body is not valid JSON');
   }
-  if (name === '__proto__' || name === 'constructor') throw invalid(`The member name ${name} is not allowed`);
+  if (typeof name === 'string' && isReservedMember(name)) throw jsonRefusals.member_name(name);
 }
 
 /** Returns the index of the number's last character. */
@@ -95,10 +92,7 @@ function inspectNumber(text: string, start: number): number {
     else if (!((c >= 48 && c <= 57) || c === 43 || c === 45)) break;
   }
   if (!whole || end - start > 15) {
-    const value = Number(text.slice(start, end));
-    if (whole ? !Number.isSafeInteger(value) : !Number.isFinite(value)) {
-      throw invalid('A number is too large to be kept exactly: send it as a text');
-    }
+    if (!isKeptExactly(text.slice(start, end), whole)) throw jsonRefusals.number();
   }
   return end - 1;
 }

@@ -43,7 +43,8 @@ const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteT
 /** Bound to the caller and the active account; the scope is a subset of what the caller holds now. Source: spec doc1 §5.4. */
 export const createUserApiKey = command({
   name: 'createUserApiKey',
-  summary: 'Creates a personal API key and shows it once. Spec doc1 §5.4',
+  // Source: spec doc1 §5.4.
+  summary: 'Creates a personal API key and shows it once',
   rest: post('/v1/api-keys', {
     status: 201,
     answer: {
@@ -114,7 +115,8 @@ export const createUserApiKey = command({
 /** Changes the label, and nothing else. */
 export const updateUserApiKey = command({
   name: 'updateUserApiKey',
-  summary: "Renames one of the caller's own API keys. Spec doc1 §5.4",
+  // Source: spec doc1 §5.4.
+  summary: "Renames one of the caller's own API keys",
   rest: patch('/v1/api-keys/{id}'),
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:edit')],
   input: z.object({ id: z.uuid(), label }),
@@ -134,7 +136,8 @@ export const updateUserApiKey = command({
 /** Revokes the key at once and leaves nothing of it. */
 export const deleteUserApiKey = command({
   name: 'deleteUserApiKey',
-  summary: "Revokes one of the caller's own API keys. Spec doc1 §5.4",
+  // Source: spec doc1 §5.4.
+  summary: "Revokes one of the caller's own API keys",
   rest: del('/v1/api-keys/{id}'),
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:delete')],
   input: z.object({ id: z.uuid() }),

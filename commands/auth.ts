@@ -21,7 +21,8 @@ const instant = (ms: number) => new Date(ms).toISOString();
 
 export const refreshToken = command({
   name: 'refreshToken',
-  summary: 'Trades a refresh token for a new access token and a new refresh token. Spec doc1 §5.3',
+  // Source: spec doc1 §5.3.
+  summary: 'Trades a refresh token for a new access token and a new refresh token',
   rest: post('/v1/auth/refresh', { envelope: 'bare' }),
   guard: [publicAccess],
   input: RefreshTokenInput,
@@ -41,7 +42,8 @@ export const refreshToken = command({
 
 export const logout = command({
   name: 'logout',
-  summary: 'Ends the session of a refresh token, also of an expired one. Spec doc1 §5.3',
+  // Source: spec doc1 §5.3.
+  summary: 'Ends the session of a refresh token, also of an expired one',
   rest: post('/v1/auth/logout', { envelope: 'bare' }),
   guard: [publicAccess],
   input: RefreshTokenInput,
@@ -54,7 +56,8 @@ export const logout = command({
 
 export const logoutSession = command({
   name: 'logoutSession',
-  summary: "Ends the caller's own session. Spec doc2 §4.3",
+  // Source: spec doc2 §4.3.
+  summary: "Ends the caller's own session",
   rest: post('/v1/auth/logout-session', { envelope: 'bare' }),
   guard: [firstParty],
   input: z.object({}),
@@ -70,7 +73,8 @@ export const logoutSession = command({
 
 export const issueWsToken = command({
   name: 'issueWsToken',
-  summary: 'Mints a short-lived token for the WebSocket upgrade alone. Spec doc1 §5.3',
+  // Source: spec doc1 §5.3.
+  summary: 'Mints a short-lived token for the WebSocket upgrade alone',
   rest: post('/v1/auth/ws-token'),
   guard: [firstParty],
   input: z.object({}),

@@ -51,7 +51,8 @@ const EmitEventResult = z.object({ success: z.boolean(), event: EventRecord }).m
  */
 export const emitEvent = command({
   name: 'emitEvent',
-  summary: "Inserts an event into the account's log and broadcasts it. Spec doc2 §4.3, §4.4",
+  // Source: spec doc2 §4.3, §4.4.
+  summary: "Inserts an event into the account's log and broadcasts it",
   rest: post('/v1/events/emit', { envelope: 'bare' }),
   graphql: { argument: 'input' },
   guard: [feature('feature:events'), permission('events:create')],
@@ -85,7 +86,8 @@ export const emitEvent = command({
 /** Broadcasts an event as `emitEvent` would, and stores nothing (spec doc2 §4.4, doc3 §6.1). */
 export const testEvent = command({
   name: 'testEvent',
-  summary: "Broadcasts an event on the account's channel without storing it. Spec doc2 §4.4",
+  // Source: spec doc2 §4.4.
+  summary: "Broadcasts an event on the account's channel without storing it",
   rest: post('/v1/events/test', { envelope: 'bare' }),
   graphql: { argument: 'input' },
   guard: [feature('feature:events'), permission('events:create')],
@@ -101,7 +103,8 @@ export const testEvent = command({
 /** What bots report on behalf of an account: broadcast only (spec doc2 §4.3). `username` is in `raw` too, where overlays look for it. */
 export const emitBotEvent = command({
   name: 'emitBotEvent',
-  summary: "Broadcasts a bot's event on an account's channel without storing it. Spec doc2 §4.3",
+  // Source: spec doc2 §4.3.
+  summary: "Broadcasts a bot's event on an account's channel without storing it",
   rest: post('/v1/events/emit-bot', { envelope: 'bare' }),
   guard: [systemKeyOnly],
   account: 'input',

@@ -6,7 +6,8 @@ import { list, query, type Operation } from '../access/operation';
 /** The caller's own keys for the active account, newest first; all on one page. Source: spec doc2 §4.2, §4.3. */
 export const userApiKeys = query({
   name: 'userApiKeys',
-  summary: "The caller's own API keys for the active account. Spec doc2 §4.2",
+  // Source: spec doc2 §4.2.
+  summary: "The caller's own API keys for the active account",
   rest: list('/v1/api-keys'),
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:read')],
   input: z.object({}),

@@ -28,7 +28,8 @@ const EventFilterInput = z
 /** The account's events, newest first (spec doc2 §4.3, doc1 §8). */
 export const events = query({
   name: 'events',
-  summary: "The account's platform events, newest first. Spec doc2 §4.3",
+  // Source: spec doc2 §4.3.
+  summary: "The account's platform events, newest first",
   rest: list('/v1/events', { mapInput: fromQueryString }),
   graphql: { argument: 'filter', page_type: 'PaginatedEventResult', renamed: { eventType: 'type' } },
   guard: [feature('feature:events'), permission('events:read')],
@@ -51,7 +52,8 @@ export const events = query({
 /** One event of the account (spec doc2 §4.4). */
 export const event = query({
   name: 'event',
-  summary: 'One platform event of the account. Spec doc2 §4.4',
+  // Source: spec doc2 §4.4.
+  summary: 'One platform event of the account',
   rest: get('/v1/events/{id}'),
   graphql: { renamed: { eventType: 'type' } },
   guard: [feature('feature:events'), permission('events:read')],

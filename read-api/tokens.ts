@@ -33,7 +33,8 @@ const EffectivePermissions = z
 /** REST shows all three scopes (spec rulings, "`GET /v1/tokens/me`"). */
 export const tokenPermissions = query({
   name: 'tokenPermissions',
-  summary: "The caller's effective permissions by scope. Spec doc1 §5.4",
+  // Source: spec doc1 §5.4.
+  summary: "The caller's effective permissions by scope",
   rest: get('/v1/tokens/me'),
   guard: [authenticated],
   input: z.object({}),
@@ -44,7 +45,8 @@ export const tokenPermissions = query({
 /** GraphQL shows the account scope as a plain list. */
 export const myPermissions = query({
   name: 'myPermissions',
-  summary: "The caller's effective permissions. Spec doc2 §4.3",
+  // Source: spec doc2 §4.3.
+  summary: "The caller's effective permissions",
   rest: null,
   guard: [authenticated],
   input: z.object({}),

@@ -31,6 +31,7 @@ describe('development', () => {
     expect(names(schema.getMutationType())).toEqual(namesOf('command'));
     expect(OPERATIONS.length).toBeGreaterThan(10);
     expect(printSchema(schema)).toContain('events:create');
+    expect(printSchema(schema)).not.toMatch(/doc[123]? ?§/);
   });
 
   test('the OpenAPI document is valid 3.1, and the same at both of its addresses', async () => {
