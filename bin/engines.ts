@@ -36,6 +36,7 @@ import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import { openEventStore } from './event-store';
 import { blobsAddress } from './blobs-address';
 import { openBroker } from './broker';
+import { namingDatabase } from './database-url';
 import { masterKeyText } from './master-key';
 import { openSchemaIds } from './schema-ids';
 import { openShared } from './shared';
@@ -109,7 +110,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   };
   const tracing = opened(await openTracing(settings));
   const url = options.running_url ?? settings.database.url ?? (await embedded(options, closers)).url;
-  await migrate(url);
+  await namingDatabase(settings, () => migrate(url));
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
   const pool = (name: string, size: number, bounds: Bounds, pipeline = false) => {

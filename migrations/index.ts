@@ -22,6 +22,11 @@ import { profiles } from './0021-profiles';
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
   name: string;
+  /**
+   * The schema generation that begins with this step, one above the last. Only a step after which the builds before cannot run has one: they
+   * refuse to start from then on. Other steps only add, and builds before go on beside them.
+   */
+  generation?: number;
   up(knex: Knex): Promise<void>;
 }
 

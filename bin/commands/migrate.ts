@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { namingDatabase } from '../database-url';
 import { readSettings } from '../read-settings';
 import type { CliContext, Connect } from './context';
 
@@ -8,15 +9,16 @@ export function register(program: Command, connect: Connect<CliContext>): void {
     .command('migrate')
     .description('bring the database schema to the newest step')
     .action(async () => {
-      const { database } = readSettings();
-      if (database.url === undefined) {
+      const settings = readSettings();
+      const { url } = settings.database;
+      if (url === undefined) {
         // Opening the embedded database migrates it.
         await (await connect()).close();
         process.stdout.write('the schema is up to date\n');
         return;
       }
       const { migrate } = await import('../../engines/postgres/migrate.js');
-      const applied = await migrate(database.url);
+      const applied = await namingDatabase(settings, () => migrate(url));
       process.stdout.write(applied.length > 0 ? `applied: ${applied.join(', ')}\n` : 'the schema is up to date\n');
     });
 }

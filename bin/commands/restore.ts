@@ -18,6 +18,7 @@ import { ensureEventLogPartitions } from '../../projections/event-log';
 import { rebuild } from '../../projections/rebuild';
 import { openBareDatabase } from '../bare-database';
 import { blobsAddress } from '../blobs-address';
+import { namingDatabase } from '../database-url';
 import { type Engines, openEngines } from '../engines';
 import { masterKeyText } from '../master-key';
 import { openOutsideEngines } from '../outside-engines';
@@ -62,14 +63,16 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
         const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) =>
           bar.update(done, total, what);
         let fates: Fates = { topics: 'tables', events: 'tables' };
-        const manifest = await restoreBackup({
-          url: bare.url,
-          from: from.blobs,
-          prefix: from.prefix,
-          secrets,
-          mayBegin: async (found) => void (fates = await decideFates(settings, found)),
-          onProgress,
-        });
+        const manifest = await namingDatabase(settings, () =>
+          restoreBackup({
+            url: bare.url,
+            from: from.blobs,
+            prefix: from.prefix,
+            secrets,
+            mayBegin: async (found) => void (fates = await decideFates(settings, found)),
+            onProgress,
+          }),
+        );
         const { copied, missing } = await restoreBlobs({
           from: from.blobs,
           prefix: from.prefix,

@@ -6,6 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { MIGRATIONS } from '../../migrations';
 import { Meter } from '../blobs/keys';
 import type { Blobs } from '../blobs/port';
+import { DatabaseRefused } from '../postgres/errors';
 import { migrate } from '../postgres/migrate';
 import { asQueryable } from '../postgres/pool';
 import type { Queryable } from '../postgres/port';
@@ -47,13 +48,13 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
     application_name: 'lumio-restore',
     options: '-c timezone=UTC -c datestyle=ISO,YMD -c intervalstyle=postgres',
   });
-  await client.connect();
+  await client.connect().catch((error: unknown) => Promise.reject(new DatabaseRefused(error)));
   try {
     const db = asQueryable(client);
     await db.query('select pg_advisory_lock($1)', [RESTORE_LOCK]);
     await refuseUsed(db, manifest);
     await options.mayBegin?.(manifest);
-    await migrate(options.url, manifest.steps);
+    await migrate(options.url, { only: manifest.steps });
     await client.query('begin');
     await fill(client, options, manifest);
     await client.query('commit');

@@ -11,3 +11,12 @@ export function isPassing(error: unknown): boolean {
   if (severity !== undefined && code !== undefined) return PASSING.test(code);
   return LINK.test(code ?? '') || /terminat|timeout|closed|not queryable|ECONN|EPIPE|socket/i.test(message ?? '');
 }
+
+/** No connection to the database could be made: it is away, or refuses the login or the database's name. The cause says which. */
+export class DatabaseRefused extends Error {
+  constructor(cause: unknown) {
+    const { code, message, errors } = cause as { code?: string; message?: string; errors?: readonly Error[] };
+    // A name with several addresses fails with one error for each, and no text of its own.
+    super(message || errors?.map((error) => error.message).join(', ') || code || String(cause), { cause });
+  }
+}

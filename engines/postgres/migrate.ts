@@ -1,25 +1,39 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { MIGRATIONS, type Migration } from '../../migrations';
+import { DatabaseRefused } from './errors';
 
 /** Any number; every starting process waits for the same one. */
 const MIGRATION_LOCK = 7_070_001;
+/** Name of the fact of `installation` that holds the lowest generation able to run on the schema; absent: 1. */
+const GENERATION = 'schema_generation';
+
+export interface MigrateOptions {
+  /** No other steps than these: the schema that a backup was made of. */
+  only?: readonly string[];
+  /** All steps that the build knows. Default: {@link MIGRATIONS}. */
+  steps?: readonly Migration[];
+}
 
 /**
  * Brings the database to the newest schema. Many processes may call it at once: one works, the others wait
- * (knex's own lock makes concurrent first starts fail). With `only`, no other steps than these: the schema that a backup was made of.
+ * (knex's own lock makes concurrent first starts fail). Steps of a newer build, which this one does not know, are left as they are.
  * Returns the names of the steps applied now.
+ * @throws DatabaseRefused when there is no connection; Error in one line when a newer build's step excludes this build
  */
-export async function migrate(url: string, only?: readonly string[]): Promise<string[]> {
-  const guard = new pg.Client({ connectionString: url, application_name: 'lumio migrate' });
-  await guard.connect();
+export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
+  const steps = options.steps ?? MIGRATIONS;
+  const guard = await connect(url);
   try {
     await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await refuseNewer(guard, steps);
     const db = knex({ client: 'pg', connection: url, pool: { min: 0, max: 2 } });
     try {
       const [, applied] = (await db.migrate.latest({
-        migrationSource: sourceOf(only),
+        migrationSource: sourceOf(steps.filter(({ name }) => !options.only || options.only.includes(name))),
         tableName: 'schema_migrations',
+        // Knex would refuse a database that has steps which this build does not know.
+        disableMigrationsListValidation: true,
       })) as [number, string[]];
       return applied;
     } finally {
@@ -30,8 +44,42 @@ export async function migrate(url: string, only?: readonly string[]): Promise<st
   }
 }
 
-const sourceOf = (only: readonly string[] | undefined): Knex.MigrationSource<Migration> => ({
-  getMigrations: async () => MIGRATIONS.filter(({ name }) => !only || only.includes(name)),
+async function connect(url: string): Promise<pg.Client> {
+  try {
+    const client = new pg.Client({ connectionString: url, application_name: 'lumio migrate' });
+    await client.connect();
+    return client;
+  } catch (error) {
+    throw new DatabaseRefused(error);
+  }
+}
+
+async function refuseNewer(db: pg.Client, steps: readonly Migration[]): Promise<void> {
+  const { rows: tables } = await db.query(`select to_regclass('public.installation') is not null as made`);
+  if (!tables[0].made) return;
+  const { rows } = await db.query('select value from installation where name = $1', [GENERATION]);
+  const needed = Number(rows[0]?.value ?? 1);
+  const known = Math.max(1, ...steps.map(({ generation = 1 }) => generation));
+  // A value that is no number is of a build that this one knows nothing about.
+  if (needed <= known) return;
+  throw new Error(
+    `the database needs a newer Lumio (its schema generation is ${rows[0].value}, this build knows ${known}): start the newer build, or restore a backup into a new database`,
+  );
+}
+
+const sourceOf = (steps: readonly Migration[]): Knex.MigrationSource<Migration> => ({
+  getMigrations: async () => [...steps],
   getMigrationName: (migration) => migration.name,
-  getMigration: async (migration) => ({ up: migration.up, down: async () => undefined }),
+  getMigration: async (migration) => ({ up: (db) => apply(migration, db), down: async () => undefined }),
 });
+
+/** The step, and in its transaction what it says about the builds before it. */
+async function apply(migration: Migration, db: Knex): Promise<void> {
+  await migration.up(db);
+  const { generation } = migration;
+  if (generation === undefined) return;
+  await db.raw(
+    'insert into installation (name, value) values (?, ?) on conflict (name) do update set value = excluded.value',
+    [GENERATION, String(generation)],
+  );
+}

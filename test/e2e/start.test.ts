@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, st
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { emptyDatabase } from '../support/database';
 import { ordinaryUser } from '../support/ordinary-user';
 import { Client } from '../support/realtime';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
@@ -48,14 +49,35 @@ describe('a start that is refused says why in one line and ends with 1', () => {
     expect(existsSync(join(data_dir, 'lumio.lock'))).toBe(false);
   });
 
-  test('a database that does not answer', async () => {
-    const { code, stderr } = await runLumio(['start'], {
-      ...settingsOf(folder()),
-      LUMIO_DATABASE__URL: 'postgresql://lumio@127.0.0.1:9/lumio',
-      LUMIO_SECRETS__KEYS: `a:${Buffer.alloc(32, 1).toString('base64')}`,
-    });
-    expect(oneLine(stderr)).toMatch(/127\.0\.0\.1:9/);
-    expect(code).toBe(1);
+  test('a database that does not answer, or refuses the login or the name, and never the password', async () => {
+    const database = await emptyDatabase();
+    const wrong = database.url.replace(/\/lumio_test_\w+\?/, '/lumio_nowhere?');
+    const stranger = database.url.replace(/\/\/\w+@/, '//stranger:hidden@');
+    const cases: [string, RegExp][] = [
+      ['postgresql://lumio:hidden@127.0.0.1:9/lumio', /ECONNREFUSED 127\.0\.0\.1:9/],
+      ['postgresql://lumio:hidden@localhost:9/lumio', /ECONNREFUSED/],
+      ['postgresql://lumio:hidden@nowhere.invalid/lumio', /nowhere\.invalid/],
+      [wrong, /"lumio_nowhere" does not exist/],
+      [stranger, /"stranger" does not exist/],
+    ];
+    try {
+      for (const [url, line] of cases) {
+        for (const command of [['start'], ['migrate']]) {
+          const { code, stderr } = await runLumio(command, {
+            ...settingsOf(folder()),
+            LUMIO_DATABASE__URL: url,
+            LUMIO_SECRETS__KEYS: `a:${Buffer.alloc(32, 1).toString('base64')}`,
+          });
+          const said = oneLine(stderr);
+          expect(said).toMatch(/^lumio: LUMIO_DATABASE__URL \(database\.url\): /);
+          expect(said).toMatch(line);
+          expect(said).not.toContain('hidden');
+          expect(code).toBe(1);
+        }
+      }
+    } finally {
+      await database.drop();
+    }
   });
 
   test('a port that somebody has', async () => {

@@ -39,6 +39,8 @@ export interface TestServer {
   /** @throws Error in production, where there are none. */
   credentials: DevCredentials;
   data_dir: string;
+  /** Its `LUMIO_*` settings, for commands beside it. */
+  env: Record<string, string>;
   /** The run's database behind it; undefined when it runs its own PostgreSQL. */
   database: TestDatabase | undefined;
   pid: number;
@@ -151,6 +153,7 @@ async function launch(
       return credentials;
     },
     data_dir,
+    env,
     database,
     pid: child.pid!,
     output: () => output,

@@ -1,0 +1,13 @@
+import type { Settings } from '../access/settings';
+import { DatabaseRefused } from '../engines/postgres/errors';
+import { SettingsError } from './settings';
+
+/** Does what connects to the database first. @throws SettingsError naming the setting when the configured database refuses us */
+export async function namingDatabase<T>({ database }: Settings, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof DatabaseRefused) || database.url === undefined) throw error;
+    throw new SettingsError(`LUMIO_DATABASE__URL (database.url): ${error.message}`, { cause: error });
+  }
+}
