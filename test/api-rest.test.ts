@@ -76,6 +76,7 @@ describe('input', () => {
     ['POST', '/v1/notes', '{"note_text":"a","raw":{"n":1e999}}', 'VALIDATION_ERROR', /too large/],
     ['POST', '/v1/notes', '{"note_text":"a","raw":{"__proto__":{"x":1}}}', 'VALIDATION_ERROR', /__proto__/],
     ['POST', '/v1/notes', '{"note_text":"a","raw":{"\\u005f_proto__":{"x":1}}}', 'VALIDATION_ERROR', /__proto__/],
+    ['POST', '/v1/notes', `{"note_text":"a","raw":{"__proto__"${' '.repeat(99)}:1}}`, 'VALIDATION_ERROR', /__proto__/],
     ['POST', '/v1/notes', `{"note_text":"a","raw":{"n":${'['.repeat(70)}${']'.repeat(70)}}}`, 'BAD_REQUEST', /deeper/],
     ['POST', '/v1/notes', '{"note_text":', 'BAD_REQUEST', /JSON/],
     ['POST', '/v1/notes', '{"note_text":"a', 'BAD_REQUEST', /JSON/],

@@ -1,0 +1,51 @@
+/** Sizes that growth is measured between, in bytes. */
+const SMALL = 256 * 1024;
+const LARGE = 1024 * 1024;
+/** Below this ratio time grows with the input: 4 is linear, 16 quadratic. */
+export const LIMIT = 8;
+const RUNS = 5;
+/** What takes less than this is not told from the noise of the machine. */
+const NOISE_MS = 1;
+
+/**
+ * How much more processor time (best of 5) `run` takes for an input of 1 MiB than for one of 256 KiB, made by `make` from the size wanted.
+ * The small one is the mean of four in a row whose results are kept: both then fill memory equally, and collecting it costs both the same.
+ * What `run` throws is its answer to the input.
+ */
+export function growthOf<T>(make: (bytes: number) => T, run: (input: T) => unknown): number {
+  const large = make(LARGE);
+  const small = Array.from({ length: LARGE / SMALL }, () => make(SMALL));
+  const best = { small: Infinity, large: Infinity };
+  for (let n = 0; n < RUNS; n += 1) {
+    best.small = Math.min(best.small, cpuMs(run, small) / small.length);
+    best.large = Math.min(best.large, cpuMs(run, [large]));
+  }
+  return best.large / Math.max(best.small, NOISE_MS);
+}
+
+/** `unit` as often as it fits into so many bytes. */
+export const filled = (unit: string, bytes: number): string => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)));
+
+/** `unit(0),unit(1),…` until there are so many bytes. */
+export function counted(bytes: number, unit: (i: number) => string): string {
+  const units: string[] = [];
+  for (let i = 0, length = 0; length < bytes; i += 1) {
+    units.push(unit(i));
+    length += units[i]!.length + 1;
+  }
+  return units.join(',');
+}
+
+function cpuMs<T>(run: (input: T) => unknown, inputs: readonly T[]): number {
+  const results: unknown[] = [];
+  const before = process.cpuUsage();
+  for (const input of inputs) {
+    try {
+      results.push(run(input));
+    } catch {
+      // Refused: that took its time as well.
+    }
+  }
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
