@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { exportJWK, errors, generateKeyPair, importJWK, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
+import { LOCKS } from '../engines/locks/port';
 import type { Database } from '../engines/postgres/port';
 import type { SecretBox } from '../engines/secrets/port';
 
@@ -56,8 +57,6 @@ const ALGORITHM = 'EdDSA';
 /** What the signing keys are sealed for. */
 export const SIGNING_KEY = 'jwt-signing-key';
 const RELOAD_AFTER_MS = 1000;
-/** Any number; nodes that start together make one key, not several. */
-const SIGNING_KEY_LOCK = 7_070_006;
 
 interface LoadedKey {
   kid: string;
@@ -91,7 +90,8 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
   }
 
   await deps.db.transaction(async (tx) => {
-    await tx.query('select pg_advisory_xact_lock($1)', [SIGNING_KEY_LOCK]);
+    // Nodes that start together make one key, not several.
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.signing_keys]);
     const [present] = await tx.query('select 1 from signing_keys limit 1');
     if (present) return;
     const pair = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });

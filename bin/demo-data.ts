@@ -18,6 +18,7 @@ import { reserve } from '../domain/reservations';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
 import { user, userStream } from '../domain/users';
 import type { Platform } from '../domain/vendors';
+import { LOCKS } from '../engines/locks/port';
 
 /** One demo user and the account that the user owns. */
 export interface DemoOwner {
@@ -53,8 +54,6 @@ const CHANNELS: Record<Platform, string> = {
 const SHOP_DOMAIN = 'lumio-demo.myshopify.com';
 /** What the demo's plan is sealed for. */
 export const DEMO_PLAN = 'demo-data';
-/** Any number; nodes that start together make one set of demo data. */
-const DEMO_LOCK = 7_070_007;
 
 /**
  * Demo data of development: a user with an account that is connected to one channel of each platform and to one shop, and a second,
@@ -64,7 +63,8 @@ const DEMO_LOCK = 7_070_007;
  */
 export async function ensureDemoData(services: Needs): Promise<DemoData> {
   return services.db.transaction(async (tx) => {
-    await tx.query('select pg_advisory_xact_lock($1)', [DEMO_LOCK]);
+    // Nodes that start together make one set of demo data.
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.demo_data]);
     const data = await plan(services);
     await makeOwner(services, data.owner, 'Demo Streamer', 'Demo Account');
     await makeOwner(services, data.other, 'Other Streamer', 'Other Account');

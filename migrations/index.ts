@@ -18,6 +18,7 @@ import { brokerAppend } from './0016-broker-append';
 import { outboxNarrow } from './0017-outbox-narrow';
 import { rebuiltTables } from './0018-rebuilt-tables';
 import { profiles } from './0021-profiles';
+import { outboxLock } from './0024-outbox-lock';
 
 /** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
 export interface Migration {
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly Migration[] = [
   outboxNarrow,
   rebuiltTables,
   profiles,
+  outboxLock,
 ];

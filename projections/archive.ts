@@ -1,6 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { Blobs } from '../engines/blobs/port';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
+import { type HeldLock, LOCKS, LockTaken } from '../engines/locks/port';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
@@ -167,10 +168,11 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
 
   return {
     run: () =>
-      alone(db, async () => {
+      alone(db, async (lock) => {
         const total = { segments: 0, records: 0 };
         for (const topic of deps.topics) {
           for (const [partition, { earliest, next }] of await broker.bounds(topic)) {
+            lock.signal.throwIfAborted();
             const { segments, records } = await archivePartition(topic, partition, earliest, next);
             total.segments += segments;
             total.records += records;
@@ -184,16 +186,14 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
   };
 }
 
-const ARCHIVER_LOCK = 7_070_007;
-
-/** One archiver at a time, also beside a process that lost its lease and does not know it. The lock ends with the process however that ends. */
-function alone<T>(db: Database, work: () => Promise<T>): Promise<T> {
-  return db.transaction(async (guard) => {
-    await guard.query('set local idle_in_transaction_session_timeout = 0');
-    const [lock] = await guard.query('select pg_try_advisory_xact_lock($1) as mine', [ARCHIVER_LOCK]);
-    if (!lock!.mine) throw new Error('another process is archiving already');
-    return work();
-  });
+/** One archiver at a time, also beside a process that lost its lease. The lock ends with the process however that ends. */
+async function alone<T>(db: Database, work: (lock: HeldLock) => Promise<T>): Promise<T> {
+  try {
+    return await db.hold(LOCKS.archiver, work);
+  } catch (error) {
+    if (error instanceof LockTaken) throw new Error('another process is archiving already', { cause: error });
+    throw error;
+  }
 }
 
 const pad = (n: number, digits = 16) => String(n).padStart(digits, '0');

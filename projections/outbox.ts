@@ -63,7 +63,8 @@ export function tailOutbox(db: Queryable, after: number, limit: number): Promise
 const TRIM_CHUNK = 5000;
 
 /**
- * Deletes messages older than `keep_ms`, oldest first, in short transactions; returns how many.
+ * Deletes messages older than `keep_ms`, oldest first, in short transactions; returns how many. Ids are in the order of time, so that it
+ * looks at the eldest rows alone, by the primary key, and stops at the first young one.
  * Channel heads stay: a channel's sequence never starts again.
  */
 export async function trimOutbox(db: Database, keep_ms: number): Promise<number> {
@@ -71,11 +72,13 @@ export async function trimOutbox(db: Database, keep_ms: number): Promise<number>
   for (;;) {
     // The newest row stays, so that a reader can always tell "trimmed" from "never written".
     const rows = await db.query(
-      `with old as (
-         select id from outbox
-         where created_at < clock_timestamp() - $1 * interval '1 millisecond' and id < (select max(id) from outbox)
-         order by id limit $2 for update skip locked)
-       delete from outbox using old where outbox.id = old.id returning 1 as one`,
+      `with eldest as materialized (
+         select id, created_at < clock_timestamp() - $1 * interval '1 millisecond' as old from outbox order by id limit $2
+       ), last as (
+         select least(coalesce((select min(id) from eldest where not old), max(id) + 1), (select max(id) from outbox)) as id
+         from eldest
+       )
+       delete from outbox where id < (select id from last) and id >= (select min(id) from eldest) returning 1 as one`,
       [keep_ms, TRIM_CHUNK],
     );
     trimmed += rows.length;

@@ -1,3 +1,4 @@
+import { type HeldLock, LOCK_PAIRS, LockTaken } from '../engines/locks/port';
 import type { Database, Queryable } from '../engines/postgres/port';
 
 /** A rebuild of this projection is running in another process. */
@@ -8,21 +9,18 @@ export class RebuildRunning extends Error {
   }
 }
 
-/** First key of the advisory locks of rebuilds; the second is the hash of the projection's name. */
-const REBUILDS = 7_070_003;
-
 /**
- * Runs `work` while no other rebuild of this name runs. The lock belongs to a transaction that does nothing else (it holds
- * neither a transaction id nor a snapshot), so it ends with the process however that ends.
+ * Runs `work` while no other rebuild of this name runs. The lock is a session's own and not a transaction's, which an alert would tell
+ * people to end. When it is lost all the same, an erasure may have changed the live rows: what was rebuilt must then not take their place.
  * @throws RebuildRunning
  */
-export function withRebuildLock<T>(db: Database, name: string, work: () => Promise<T>): Promise<T> {
-  return db.transaction(async (guard) => {
-    await guard.query('set local idle_in_transaction_session_timeout = 0');
-    const [lock] = await guard.query('select pg_try_advisory_xact_lock($1, hashtext($2)) as mine', [REBUILDS, name]);
-    if (!lock!.mine) throw new RebuildRunning(name);
-    return work();
-  });
+export async function withRebuildLock<T>(db: Database, name: string, work: (lock: HeldLock) => Promise<T>): Promise<T> {
+  try {
+    return await db.hold({ pair: LOCK_PAIRS.rebuild, name }, work);
+  } catch (error) {
+    if (error instanceof LockTaken) throw new RebuildRunning(name);
+    throw error;
+  }
 }
 
 /**
@@ -31,6 +29,9 @@ export function withRebuildLock<T>(db: Database, name: string, work: () => Promi
  * @throws RebuildRunning
  */
 export async function keepRebuildsAway(tx: Queryable, name: string): Promise<void> {
-  const [lock] = await tx.query('select pg_try_advisory_xact_lock_shared($1, hashtext($2)) as mine', [REBUILDS, name]);
+  const [lock] = await tx.query('select pg_try_advisory_xact_lock_shared($1, hashtext($2)) as mine', [
+    LOCK_PAIRS.rebuild,
+    name,
+  ]);
   if (!lock!.mine) throw new RebuildRunning(name);
 }

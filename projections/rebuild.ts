@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type HeldLock, LockLost } from '../engines/locks/port';
 import type { Database, Queryable } from '../engines/postgres/port';
 import { applyCarefully, applyPlainly, DataFailure } from './apply';
 import { checkEngine, lockCheckpoints, readCheckpoints, sourceOf, type Checkpoint } from './checkpoints';
@@ -54,14 +55,14 @@ const shadowName = (name: string) => `rebuild_${name.replaceAll('-', '_')}`;
  * transaction; readers never see a gap. The shadow is never ahead of the live checkpoint. Killed at any point it leaves the
  * live side untouched: run it again, it drops the leftover and starts anew. What is parked or dropped live stays unapplied;
  * what fails only here is parked at the swap. Design §7.
- * @throws RebuildRunning, HistoryGone, EngineMismatch
+ * @throws RebuildRunning, HistoryGone, EngineMismatch; LockLost when the connection that keeps erasures away broke: run it again
  */
 export async function rebuild(options: RebuildOptions): Promise<RebuildResult> {
   const p = options.projections.find(({ name }) => name === options.name);
   if (!p) {
     throw new Error(`no projection ${options.name}; known: ${options.projections.map(({ name }) => name).join(', ')}`);
   }
-  return withRebuildLock(options.db, p.name, () => new Rebuild(p, options).run());
+  return withRebuildLock(options.db, p.name, (lock) => new Rebuild(p, options, lock).run());
 }
 
 class Rebuild {
@@ -76,6 +77,7 @@ class Rebuild {
   constructor(
     private readonly p: Projection,
     private readonly options: RebuildOptions,
+    private readonly lock: HeldLock,
   ) {
     this.shadow = shadowName(p.name);
     this.source = REBUILD_SOURCES[p.from.kind](p, options);
@@ -112,7 +114,7 @@ class Rebuild {
   /** What is done for all rows at once, and the late indexes; what arrived meanwhile is replayed onto them. The live side keeps its cores. */
   private async endLoad(): Promise<void> {
     const { late_indexes = [], tables } = this.p;
-    this.options.signal?.throwIfAborted();
+    this.goOn();
     await this.options.db.transaction(async (tx) => {
       await this.enter(tx, 'off');
       await tx.query('set local max_parallel_workers_per_gather = 0');
@@ -167,7 +169,7 @@ class Rebuild {
         const { value: page, done } = await next;
         if (done) break;
         if (failed()) return;
-        this.options.signal?.throwIfAborted();
+        this.goOn();
         // Reading and decoding the next page overlaps with writing this one; a failed read is met when it is awaited.
         next = pages.next();
         next.catch(() => undefined);
@@ -232,10 +234,13 @@ class Rebuild {
         return await db.transaction(async (tx) => {
           await tx.query(`set local lock_timeout = ${Math.round(lock_timeout_ms)}`);
           const live = await lockCheckpoints(tx, this.p);
+          await this.enter(tx);
           await this.replayTo(await this.goalOf(live), tx);
           await tx.query('set local search_path = public');
           await cloneTables(tx, this.p.tables, this.shadow);
           await swapTables(tx, this.p.tables, this.shadow);
+          // From here on an erasure waits for the tables. One that was done before, while the lock was lost, would be undone by them.
+          if (!(await this.lock.stillHeld(tx))) throw new LockLost(this.lock.signal.reason);
           const parked = await this.mergeDeadLetters(tx);
           await this.settleCheckpoints(tx);
           await tx.query(`drop schema ${ident(this.shadow)} cascade`);
@@ -246,7 +251,7 @@ class Rebuild {
         for (const [partition, position] of before) this.at.set(partition, position);
         for (const partition of [...this.at.keys()]) if (!before.has(partition)) this.at.delete(partition);
         this.done = done_before;
-        this.options.signal?.throwIfAborted();
+        this.goOn();
         await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100));
         await this.replayTo(await this.goal(db), undefined);
       }
@@ -286,6 +291,12 @@ class Rebuild {
       sourceOf(this.p),
       this.p.version,
     ]);
+  }
+
+  /** @throws what ends the rebuild early: its caller's wish, or the loss of its lock */
+  private goOn(): void {
+    this.options.signal?.throwIfAborted();
+    this.lock.signal.throwIfAborted();
   }
 
   private report(phase: RebuildProgress['phase']): void {

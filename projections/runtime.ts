@@ -12,6 +12,7 @@ import { countParked } from './dead-letters';
 import { describe } from './failures';
 import { runnerMetrics } from './metrics';
 import { trimOutbox } from './outbox';
+import { createOutboxLock } from './outbox-lock';
 import { Progress } from './progress';
 import type { Projection } from './projection';
 import { createReadModels } from './read-models';
@@ -75,6 +76,7 @@ const MOVES: Record<State, readonly State[]> = {
   STOPPED: [],
 };
 const TRIM_EVERY_MS = 30_000;
+const OUTBOX_LOCK_LOOK_MS = 1_000;
 
 /**
  * Drives every projection of this process. NEW → STARTING → RUNNING → DRAINING → STOPPED; timers exist only in RUNNING.
@@ -144,6 +146,10 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         (p) => new Runner(p, { ...deps, metrics, progress, batch_records, batch_events, backoff_ms, stall_ms }),
       );
       every(observe_ms, 'looking at projection lag', observe);
+      const ownOutboxLock = createOutboxLock(db);
+      every(OUTBOX_LOCK_LOOK_MS, 'bringing the outbox to its own lock', async () => {
+        await ownOutboxLock();
+      });
       every(TRIM_EVERY_MS, 'trimming the outbox', async () => {
         await trimOutbox(db, keep_outbox_ms);
       });

@@ -1,6 +1,13 @@
+import { randomUUID } from 'node:crypto';
+import { LOCKS } from '../engines/locks/port';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
+import { migrate } from '../engines/postgres/migrate';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { MIGRATIONS } from '../migrations';
 import type { ChannelMessage } from '../projections/projection';
 import { tailOutbox, trimOutbox, writeOutbox } from '../projections/outbox';
-import { type TestDatabase, testDatabase } from './support/database';
+import { createOutboxLock } from '../projections/outbox-lock';
+import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
 import { seeded, until } from './support/projections';
 
 let t: TestDatabase;
@@ -13,6 +20,15 @@ const message = (channel: string, n: number): ChannelMessage => ({
   data: JSON.stringify({ n }),
 });
 
+/** Sessions that wait for an advisory lock. */
+async function waiting({ db }: TestDatabase): Promise<number> {
+  const [row] = await db.query(
+    `select count(*) as n from pg_locks where locktype = 'advisory' and not granted
+     and database = (select oid from pg_database where datname = current_database())`,
+  );
+  return row!.n as number;
+}
+
 test('staged: the transaction that wrote first is seen first; who comes later waits for its commit', async () => {
   const slow = await t.db.pool.connect();
   const write = (channel: string) => t.db.transaction((tx) => writeOutbox(tx, [message(channel, 1)]));
@@ -23,19 +39,102 @@ test('staged: the transaction that wrote first is seen first; who comes later wa
     ['1', '2'],
   ]);
   const fast = write('b');
-  await until(async () => {
-    const [row] = await t.db.query(
-      `select count(*) as n from pg_locks where locktype = 'advisory' and not granted
-       and database = (select oid from pg_database where datname = current_database())`,
-    );
-    return row!.n === 1;
-  });
+  await until(async () => (await waiting(t)) === 1);
   expect(await tailOutbox(t.db, 0, 10)).toEqual([]);
   await slow.query('commit');
   slow.release();
   await fast;
   const rows = await tailOutbox(t.db, 0, 10);
   expect(rows.map(({ channel, seq }) => `${channel}${seq}`)).toEqual(['a1', 'b1', 'b2']);
+});
+
+describe('the lock of the outbox', () => {
+  const names = MIGRATIONS.map(({ name }) => name);
+  const before = names.slice(0, names.indexOf('0024-outbox-lock'));
+  const write = (on: TestDatabase, channel: string) =>
+    on.db.transaction((tx) => writeOutbox(tx, [message(channel, 1)]));
+  const old_call = `select outbox_write(array['a'], array['x:y'], array['{}'])`;
+  /** An append of a command's. */
+  async function append({ db }: TestDatabase) {
+    const store = await createPostgresEventStore({ pool: db.pool, wakeups: createLocalWakeups() });
+    const events = [{ id: randomUUID(), type: 'x:y', data: {} }];
+    await store.append([{ stream: 's', expected: 'any', events }], {}).finally(() => store.close());
+  }
+
+  test('staged: calls from before the step, one at work and one that waits, keep their order with those after it', async () => {
+    const upgraded = await emptyDatabase();
+    try {
+      await migrate(upgraded.url, { only: before });
+      const [working, late] = [await upgraded.db.pool.connect(), await upgraded.db.pool.connect()];
+      await working.query('begin');
+      await working.query(old_call);
+      await late.query('begin');
+      const late_call = late.query(old_call);
+      await until(async () => (await waiting(upgraded)) === 1);
+      expect(await migrate(upgraded.url)).toContain('0024-outbox-lock');
+
+      const alone = createOutboxLock(upgraded.db);
+      expect(await alone()).toBe(false);
+      const fresh = write(upgraded, 'a');
+      await until(async () => (await waiting(upgraded)) === 2);
+      await working.query('commit');
+      await late_call;
+      // Its row has a number and is not to be seen yet: whoever writes now must wait for it.
+      await until(async () => (await waiting(upgraded)) === 1);
+      expect(await tailOutbox(upgraded.db, 0, 10)).toMatchObject([{ id: 1, seq: 1 }]);
+      expect(await alone()).toBe(false);
+      await late.query('commit');
+      await fresh;
+      expect((await tailOutbox(upgraded.db, 0, 10)).map(({ id, seq }) => [id, seq])).toEqual([
+        [1, 1],
+        [2, 2],
+        [3, 3],
+      ]);
+      working.release();
+      late.release();
+      expect(await alone()).toBe(true);
+      expect(await createOutboxLock(upgraded.db)()).toBe(true);
+    } finally {
+      await upgraded.drop();
+    }
+  });
+
+  test('while it is alone, no command waits for a projector, and each projector for the other', async () => {
+    const projector = await t.db.pool.connect();
+    await until(createOutboxLock(t.db));
+    await projector.query('begin');
+    await projector.query(old_call);
+    await append(t);
+    const other = write(t, 'a');
+    await until(async () => (await waiting(t)) === 1);
+    await append(t);
+    await projector.query('commit');
+    projector.release();
+    await other;
+    expect((await tailOutbox(t.db, 0, 10)).map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
+  test('a transaction of before holds it up, and only that', async () => {
+    const session = await t.db.pool.connect();
+    await session.query('begin');
+    await session.query('select 1');
+    const alone = createOutboxLock(t.db);
+    expect(await alone()).toBe(false);
+    const later = await t.db.pool.connect();
+    await later.query('begin');
+    await later.query('select 1');
+    expect(await alone()).toBe(false);
+    const [{ both }] = (await t.db.query(
+      `select count(*) > 0 as both from pg_locks where locktype = 'advisory' and objid = any($1)`,
+      [[LOCKS.event_order, LOCKS.outbox_order]],
+    )) as [{ both: boolean }];
+    expect(both).toBe(false);
+    await session.query('commit');
+    expect(await alone()).toBe(true);
+    await later.query('commit');
+    session.release();
+    later.release();
+  });
 });
 
 test('a rolled-back writer leaves no hole in any channel', async () => {
@@ -108,4 +207,28 @@ test('trimming takes the old ones, keeps the newest and every head', async () =>
   expect(await trimOutbox(t.db, -60_000)).toBe(0);
   await t.db.transaction((tx) => writeOutbox(tx, [message('c1', 1)]));
   expect((await tailOutbox(t.db, 12_001, 10)).map(({ seq }) => seq)).toEqual([4001]);
+});
+
+test('trimming looks at the eldest rows alone, however many are young', async () => {
+  const fill = `insert into outbox (channel, seq, event_type, data, created_at)
+    select 'c', n, 'x:y', '{}', clock_timestamp() - $2 * interval '1 second' from generate_series($1::int, $1::int + 29999) n`;
+  await t.db.query(fill, [1, 3600]);
+  await t.db.query(fill, [30_001, 0]);
+  await t.db.query('analyze outbox');
+  const touched = `select seq_tup_read + idx_tup_fetch as n from pg_stat_xact_user_tables where relname = 'outbox'`;
+  let read = 0;
+  const counting = Object.assign(Object.create(t.db) as TestDatabase['db'], {
+    query: (text: string, values?: readonly unknown[]) =>
+      t.db.transaction(async (tx) => {
+        const [before] = await tx.query(touched);
+        const rows = await tx.query(text, values);
+        const [after] = await tx.query(touched);
+        read = (after!.n as number) - (before!.n as number);
+        return rows;
+      }),
+  });
+  expect(await trimOutbox(counting, 60_000)).toBe(30_000);
+  expect(await trimOutbox(counting, 60_000)).toBe(0);
+  expect(read).toBeGreaterThan(0);
+  expect(read).toBeLessThan(12_000);
 });

@@ -1,8 +1,12 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { toFailure } from '../api/errors';
+import { migrate } from '../engines/postgres/migrate';
 import { PostgresDatabase } from '../engines/postgres/pool';
+import { ProcessSession } from '../engines/postgres/process-session';
+import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { testDatabase, type TestDatabase } from './support/database';
 import { silenceableLink } from './support/link';
+import { until } from './support/projections';
 
 /** A pool whose waits are bounded: a statement that takes too long, and a server that vanishes without a word. */
 describe('a bounded pool', () => {
@@ -97,8 +101,106 @@ describe('a bounded pool', () => {
     silent.close();
   });
 
+  test.each([
+    ['a query', (work: string) => pool.query(work)],
+    ['a transaction', (work: string) => pool.transaction((tx) => tx.query(work))],
+  ])('a server that became a standby under %s: told as passing, its connections are not used again', async (_, run) => {
+    await warm(3);
+    // What a promotion elsewhere makes of the old server's sessions.
+    const sessions = await Promise.all(Array.from({ length: 3 }, () => pool.pool.connect()));
+    for (const session of sessions) await session.query('set default_transaction_read_only = on');
+    for (const session of sessions) session.release();
+    const write = 'create table if not exists written (n int)';
+    const { error } = await failure(run(write));
+    expect(error.code).toBe('25006');
+    expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 503, retry_after_seconds: 5 });
+    // The one that said so is closed, and the idle ones are asked.
+    await until(() => pool.stats().connections === 0);
+    await run(write);
+  });
+
+  test('a transaction that waits too long for its next statement is ended by the server, and passes', async () => {
+    expect(await pool.query(`select current_setting('idle_in_transaction_session_timeout') as idle`)).toEqual([
+      { idle: '30s' },
+    ]);
+    const { error } = await failure(
+      pool.transaction(async (tx) => {
+        await tx.query(`set local idle_in_transaction_session_timeout = 50`);
+        await new Promise((wait) => setTimeout(wait, 500));
+        await tx.query('select 1');
+      }),
+    );
+    expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 503, retry_after_seconds: 5 });
+    expect(await pool.query('select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test.each([
+    ['25006', 503],
+    ['25P03', 503],
+    ['25P04', 503],
+    ['25P02', 500],
+    ['25001', 500],
+    ['25000', 500],
+  ])('of class 25 %s is answered with %i', (code, status) => {
+    expect(toFailure(Object.assign(new Error(code), { code, severity: 'ERROR' }))).toMatchObject({ status });
+  });
+
   test('what a statement itself did wrong is not for trying again', async () => {
     const { error } = await failure(pool.query('select * from no_such_table'));
     expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 500, retry_after_seconds: undefined });
+  });
+});
+
+describe('what a connection asks of the server as it begins', () => {
+  const keepalive = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
+  const idle = '-c idle_in_transaction_session_timeout=30000';
+
+  /** The first packet of a connection to `url`, as text. */
+  async function firstPacket(work: (url: string) => Promise<unknown>): Promise<string> {
+    let packet = '';
+    const server = createServer((socket) =>
+      socket.once('data', (data) => {
+        packet = data.toString('latin1');
+        socket.destroy();
+      }),
+    );
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    await work(`postgres://127.0.0.1:${port}/x`).catch(() => undefined); // no server
+    await until(() => packet !== '');
+    server.close();
+    return packet;
+  }
+  const pooled = async (url: string, work: (db: PostgresDatabase) => Promise<unknown>) => {
+    const db = new PostgresDatabase({ url, name: 'x' });
+    await work(db).finally(() => db.close());
+  };
+
+  test.each<[string, (url: string) => Promise<unknown>, string[]]>([
+    ['a pool', (url) => pooled(url, (db) => db.query('select 1')), [keepalive, idle]],
+    ['a migration', (url) => migrate(url), [keepalive]],
+    ['a lock', (url) => pooled(url, (db) => db.hold(1, async () => undefined)), [keepalive]],
+    [
+      'the session of a process',
+      async (url) => {
+        const session = new ProcessSession({ connectionString: url }, undefined);
+        void session.ready();
+        await new Promise((wait) => setTimeout(wait, 50));
+        await session.close();
+      },
+      [keepalive],
+    ],
+    [
+      'a link for wake-ups',
+      async (url) => {
+        const wakeups = createPostgresWakeups({ url });
+        await new Promise((wait) => setTimeout(wait, 50));
+        await wakeups.close();
+      },
+      [keepalive],
+    ],
+  ])('%s', async (_, work, wanted) => {
+    const packet = await firstPacket(work);
+    for (const setting of wanted) expect(packet).toContain(setting);
   });
 });

@@ -99,6 +99,7 @@ describe('a failure between any two statements', () => {
     query<R extends Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
       return this.db.query<R>(text, values, name);
     }
+    hold: Database['hold'] = (...given) => this.db.hold(...given);
     async transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T> {
       const cut = 'select pg_terminate_backend(pg_backend_pid())';
       const result = await this.db.transaction(

@@ -5,6 +5,7 @@ import { PROJECTIONS } from '../bin/projections';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/dead-letters';
 import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/rebuild';
+import { LockLost } from '../engines/locks/port';
 import { keepRebuildsAway } from '../projections/rebuild-lock';
 import { type TestDatabase, testDatabase } from './support/database';
 import {
@@ -221,6 +222,60 @@ test('is refused while another runs, while its rows are changed apart, and when 
   if (earliest > 0) await expect(rebuildOf()).rejects.toThrow(HistoryGone);
   await expect(rebuildOf({ name: 'nobody' })).rejects.toThrow(/known: tally, event_tally/);
   expect(await total()).toBe(80);
+});
+
+describe('its lock', () => {
+  let published: [string, string][];
+  beforeEach(async () => {
+    published = await publish(200);
+    const runtime = runtimeOf(t.db, on, [tally()]);
+    await runtime.start();
+    await until(async () => (await total()) === 200);
+    await runtime.stop();
+  });
+  const end_lock = `select count(*) as n, bool_and(xact_start is null) as outside, bool_and(pg_terminate_backend(pid, 10000)) as ended
+    from pg_stat_activity where application_name = 'lumio lock' and datname = current_database()`;
+
+  test('sits in no transaction that an alert would name; when it is ended all the same, the rebuild ends', async () => {
+    let ended: Promise<unknown> | undefined;
+    let pages = 0;
+    const running = rebuildOf({
+      batch_records: 1,
+      onProgress: () => {
+        pages += 1;
+        ended ??= t.db.query(end_lock);
+      },
+    });
+    await expect(running).rejects.toThrow(LockLost);
+    expect(await ended).toEqual([{ n: 1, outside: true, ended: true }]);
+    expect(pages).toBeLessThan(200);
+    expect(await rowsOf(t.db)).toEqual(fold(published));
+    // Run again it drops the leftover and ends.
+    expect(await rebuildOf()).toMatchObject({ records: 200 });
+    expect(await shadows()).toBe(0);
+  });
+
+  test('lost at the last moment, with an erasure in between: what was erased does not come back with the new tables', async () => {
+    const erase = async () => {
+      await t.db.query(end_lock);
+      await t.db.transaction(async (tx) => {
+        await keepRebuildsAway(tx, 'tally');
+        await tx.query('delete from tally where owner = $1', [ACCOUNTS[0]]);
+      });
+    };
+    // Between the replay and the swap.
+    let reads = 0;
+    const query = t.db.query.bind(t.db);
+    const db = Object.assign(Object.create(t.db) as typeof t.db, {
+      query: async (text: string, ...rest: [(readonly unknown[])?, string?]) => {
+        if (text.startsWith('analyze') && (reads += 1) === 1) await erase();
+        return query(text, ...rest);
+      },
+    });
+    await expect(rebuildOf({ db })).rejects.toThrow(LockLost);
+    expect(reads).toBe(1);
+    expect((await rowsOf(t.db)).map(({ owner }) => owner)).not.toContain(ACCOUNTS[0]);
+  });
 });
 
 test('a lost shadow stops it and never touches the live tables', async () => {

@@ -7,8 +7,10 @@ import { MIGRATIONS } from '../../migrations';
 import { Meter } from '../blobs/keys';
 import type { Blobs } from '../blobs/port';
 import { DatabaseRefused } from '../postgres/errors';
+import { LOCKS } from '../locks/port';
 import { migrate } from '../postgres/migrate';
 import { asQueryable } from '../postgres/pool';
+import { KEEPALIVE } from '../postgres/session-settings';
 import type { Queryable } from '../postgres/port';
 import type { SecretBox } from '../secrets/port';
 import { ident, readTables } from './catalog';
@@ -24,9 +26,6 @@ export interface RestoreOptions {
   mayBegin?: (manifest: Manifest) => Promise<void>;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
 }
-
-/** Any number; two restores into one database come one after the other, and the second one finds it filled. */
-const RESTORE_LOCK = 7_070_006;
 
 /**
  * Fills an empty database from a backup: the schema of the backup's step, all rows in one transaction (a failure leaves it empty),
@@ -46,12 +45,14 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
   const client = new pg.Client({
     connectionString: options.url,
     application_name: 'lumio-restore',
-    options: '-c timezone=UTC -c datestyle=ISO,YMD -c intervalstyle=postgres',
+    keepAlive: true,
+    options: `-c timezone=UTC -c datestyle=ISO,YMD -c intervalstyle=postgres ${KEEPALIVE}`,
   });
   await client.connect().catch((error: unknown) => Promise.reject(new DatabaseRefused(error)));
   try {
     const db = asQueryable(client);
-    await db.query('select pg_advisory_lock($1)', [RESTORE_LOCK]);
+    // Two restores into one database come one after the other, and the second one finds it filled.
+    await db.query('select pg_advisory_lock($1)', [LOCKS.restore]);
     await refuseUsed(db, manifest);
     await options.mayBegin?.(manifest);
     await migrate(options.url, { only: manifest.steps });

@@ -1,5 +1,9 @@
-/** Lost or refused connections, a server that starts or stops, serialisation and deadlock victims, cancelled statements. */
-const PASSING = /^(?:08|57|40|53)/;
+/**
+ * Lost or refused connections, a server that starts or stops, serialisation and deadlock victims, cancelled statements; of class 25 a server
+ * that became a standby (25006) and a transaction that the server ended for its time (25P03, 25P04). The rest of class 25 is a mistake of ours.
+ */
+const PASSING = /^(?:08|57|40|53|25006|25P03|25P04)/;
+const READ_ONLY = '25006';
 const LINK = /^(?:E[A-Z]+|Connection terminated|Query read timeout|timeout)/;
 
 /**
@@ -20,3 +24,6 @@ export class DatabaseRefused extends Error {
     super(message || errors?.map((error) => error.message).join(', ') || code || String(cause), { cause });
   }
 }
+
+/** True when the server at the other end takes no writes any more: another one has its place, and the connection must not be used again. */
+export const isOutOfService = (error: unknown): boolean => (error as { code?: string }).code === READ_ONLY;

@@ -1,10 +1,10 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { MIGRATIONS, type Migration } from '../../migrations';
+import { LOCKS } from '../locks/port';
 import { DatabaseRefused } from './errors';
+import { BOUNDED, KEEPALIVE } from './session-settings';
 
-/** Any number; every starting process waits for the same one. */
-const MIGRATION_LOCK = 7_070_001;
 /** Name of the fact of `installation` that holds the lowest generation able to run on the schema; absent: 1. */
 const GENERATION = 'schema_generation';
 
@@ -25,9 +25,9 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
   const steps = options.steps ?? MIGRATIONS;
   const guard = await connect(url);
   try {
-    await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await guard.query('select pg_advisory_lock($1)', [LOCKS.migrations]);
     await refuseNewer(guard, steps);
-    const db = knex({ client: 'pg', connection: url, pool: { min: 0, max: 2 } });
+    const db = knex({ client: 'pg', connection: { ...session(url), options: BOUNDED }, pool: { min: 0, max: 2 } });
     try {
       const [, applied] = (await db.migrate.latest({
         migrationSource: sourceOf(steps.filter(({ name }) => !options.only || options.only.includes(name))),
@@ -44,9 +44,11 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
   }
 }
 
+const session = (url: string) => ({ connectionString: url, application_name: 'lumio migrate', keepAlive: true });
+
 async function connect(url: string): Promise<pg.Client> {
   try {
-    const client = new pg.Client({ connectionString: url, application_name: 'lumio migrate' });
+    const client = new pg.Client({ ...session(url), options: KEEPALIVE });
     await client.connect();
     return client;
   } catch (error) {

@@ -1,6 +1,10 @@
 import pg from 'pg';
 import { shownInstant } from '../../domain/instants';
+import { holdLock } from '../locks/postgres';
+import type { HeldLock, LockKey } from '../locks/port';
+import { isOutOfService } from './errors';
 import type { Database, Queryable, Row, Statement } from './port';
+import { BOUNDED } from './session-settings';
 
 /** A time as PostgreSQL writes it in a session whose zone is UTC. */
 const UTC = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00$/;
@@ -52,7 +56,7 @@ export class PostgresDatabase implements Database {
   private readonly patience: Patience;
   private probing = false;
 
-  constructor(options: PoolOptions) {
+  constructor(private readonly options: PoolOptions) {
     this.name = options.name;
     const { query_timeout_ms } = options;
     this.patience = query_timeout_ms === undefined ? {} : { query_timeout: query_timeout_ms };
@@ -66,7 +70,7 @@ export class PostgresDatabase implements Database {
       keepAlive: true,
       // The kernel's own two hours would leave a link to a vanished server open.
       keepAliveInitialDelayMillis: 10_000,
-      options: `-c timezone=UTC${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
+      options: `-c timezone=UTC ${BOUNDED}${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
     });
     // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the process.
     // While we close, the server may end a connection before our farewell reaches it: that is no news.
@@ -107,14 +111,18 @@ export class PostgresDatabase implements Database {
       return result;
     } catch (error) {
       this.notice(error);
-      // On a link that does not answer the farewell would not be answered either.
-      if (isSilence(error)) broken = error;
+      // On a link that does not answer the farewell would not be answered either; a server that lost its place takes no more of ours.
+      if (isSilence(error) || isOutOfService(error)) broken = error as Error;
       else if (!ended) await tx.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
     } finally {
       client.off('error', onError);
       client.release(broken);
     }
+  }
+
+  hold<T>(lock: LockKey, work: (held: HeldLock) => Promise<T>): Promise<T> {
+    return holdLock({ connectionString: this.options.url }, lock, work);
   }
 
   /** Connections open and idle, and callers that wait for one; for metrics. */
@@ -126,15 +134,17 @@ export class PostgresDatabase implements Database {
     await this.pool.end();
   }
 
-  /** After one connection went silent the idle ones are asked, so that they do not cost a caller each the same wait. */
+  /** After one connection went silent, or its server lost its place, the idle ones are asked, so that they do not cost a caller each the same. */
   private notice(error: unknown): void {
-    if (!isSilence(error) || this.probing || this.pool.ending) return;
+    const suspect = isSilence(error) || isOutOfService(error);
+    if (!suspect || this.probing || this.pool.ending) return;
     this.probing = true;
     const probe = async () => {
       const client = await this.pool.connect();
-      const query = { text: 'select 1', query_timeout: PROBE_MS } as pg.QueryConfig;
-      await client.query(query).then(
-        () => client.release(),
+      const query = { text: 'show transaction_read_only', query_timeout: PROBE_MS } as pg.QueryConfig;
+      await client.query<{ transaction_read_only: string }>(query).then(
+        // True ends the connection.
+        ({ rows }) => client.release(rows[0]!.transaction_read_only === 'on'),
         (failure: Error) => client.release(failure),
       );
     };

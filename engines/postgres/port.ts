@@ -1,3 +1,5 @@
+import type { HeldLock, LockKey } from '../locks/port';
+
 /** One row as the driver returns it. */
 export type Row = Record<string, any>;
 
@@ -21,6 +23,11 @@ export interface Database extends Queryable {
    * travel together with the commit, which is a rollback when it fails.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T>;
+  /**
+   * Runs `work` while an advisory lock is held by a connection of its own, which is in no transaction: nobody ends it as an idle one.
+   * @throws LockTaken when somebody else holds it
+   */
+  hold<T>(lock: LockKey, work: (held: HeldLock) => Promise<T>): Promise<T>;
 }
 
 const TEXT_OID = 25;

@@ -1,9 +1,7 @@
 import { randomInt } from 'node:crypto';
 import pg from 'pg';
 import type { Logger } from '../log/port';
-
-/** The server asks after a silent link 10 s after its last word, and gives it up 15 s later: the machine at its end is gone. */
-const KEEPALIVE = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
+import { KEEPALIVE } from './session-settings';
 
 /**
  * A connection that holds one advisory lock for as long as this process lives. Others see at once that the lock is free when the process is

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { LOCKS } from '../locks/port';
 import type { Database } from '../postgres/port';
 import { isPassing } from '../postgres/errors';
 import { createSecretBox } from '../secrets/box';
@@ -124,7 +125,7 @@ class PostgresSubjectKeys implements SubjectKeys {
     const hash = await this.hash(subject);
     const erased = await this.options.db.transaction(async (tx) => {
       // Erasures come one after the other, so that their numbers are in commit order and none is overlooked.
-      await tx.query('select pg_advisory_xact_lock(7070005)');
+      await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.subject_keys]);
       const rows = await tx.query<{ key_id: string }>(
         'delete from subject_keys where subject_hash = $1 returning key_id',
         [hash],

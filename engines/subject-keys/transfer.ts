@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../postgres/port';
 import type { Blobs } from '../blobs/port';
+import { LOCKS } from '../locks/port';
 import type { SecretBox } from '../secrets/port';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -62,7 +63,7 @@ export async function importSubjectKeys(
 ): Promise<Imported> {
   const noted = await erasuresIn(blobs);
   return db.transaction(async (tx) => {
-    await tx.query('select pg_advisory_xact_lock(7070005)'); // as an erasure does: none happens meanwhile
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.subject_keys]); // as an erasure does: none happens meanwhile
     const [here] = await tx.query(`select value from installation where name = 'id'`);
     if (here!.value !== file.installation_id) {
       throw new Error(`the keys belong to installation ${file.installation_id}, this is ${here!.value as string}`);
@@ -108,7 +109,7 @@ export async function noteErasures(blobs: Blobs, key_ids: readonly string[], era
 export async function applyNotedErasures(db: Database, blobs: Blobs): Promise<number> {
   const noted = await erasuresIn(blobs);
   return db.transaction(async (tx) => {
-    await tx.query('select pg_advisory_xact_lock(7070005)');
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.subject_keys]);
     return note(tx, noted);
   });
 }

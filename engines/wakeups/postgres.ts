@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { LOCKS } from '../locks/port';
 import type { Logger } from '../log/port';
+import { KEEPALIVE } from '../postgres/session-settings';
 import { LocalWakeups } from './local';
 import type { Wakeups } from './port';
 
 const CHANNEL = 'lumio_wakeups';
 /** Each link holds this advisory lock, shared: every role can see in pg_locks how many links there are. */
-const LINK_LOCK = 7070011;
+const LINK_LOCK = LOCKS.wakeup_links;
 const OTHERS = `
   select count(*)::int as others from pg_locks
   where locktype = 'advisory' and classid = 0 and objid = ${LINK_LOCK} and objsubid = 1 and pid <> pg_backend_pid()
@@ -157,7 +159,8 @@ class PostgresWakeups implements Wakeups {
       connectionTimeoutMillis: keepalive_ms,
       query_timeout: keepalive_ms,
       // A NOTIFY writes a commit record; nobody needs it on disk.
-      options: '-c synchronous_commit=off',
+      options: `-c synchronous_commit=off ${KEEPALIVE}`,
+      keepAlive: true,
     });
     let lost: Error | undefined;
     const fail = (error: Error) => {

@@ -153,6 +153,7 @@ export function topicRelayContract(name: string, open: (t: TestDatabase) => Prom
       // The commit is lost after the log has taken the records, as when the process is killed there.
       const db: Database = {
         query: (...given) => t.db.query(...given),
+        hold: (...given) => t.db.hold(...given),
         transaction: (work) => {
           if ((cut += 1) <= 2) return Promise.reject(new Error('cut off'));
           return t.db.transaction(work);
