@@ -1,7 +1,14 @@
 import { v5, v7 } from 'uuid';
 import type { Decider, DomainEvent } from '../domain/decider';
 import type { JsonObject } from '../domain/json';
-import { reservation, reservationStream, type ReservationCommand, type ReservationEvent } from '../domain/reservations';
+import {
+  decideTogether,
+  reservation,
+  reservationStream,
+  type Reservation,
+  type ReservationCommand,
+  type ReservationEvent,
+} from '../domain/reservations';
 import {
   RevisionConflict,
   type AppendResult,
@@ -70,8 +77,8 @@ export async function handle<State, Command, Event extends DomainEvent>(
     const state = events.reduce((current, event) => decider.evolve(current, event), before);
     const expected = stored.length === 0 ? 'none' : stored[stored.length - 1]!.revision;
     const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
-    for (const wanted of handling.reservations?.(events, state) ?? []) {
-      const write = await reservationWrite(request.context, services.events, wanted);
+    for (const [of_stream, wanted] of byStream(handling.reservations?.(events, state) ?? [])) {
+      const write = await reservationWrite(request.context, services.events, of_stream, wanted);
       if (write) writes.push(write);
     }
     writes.push(...((await handling.also?.(events, state)) ?? []));
@@ -129,14 +136,24 @@ function ofSeed(stored: readonly StoredEvent[], seed: string, label: string): St
   return stored.slice(start, start + length);
 }
 
+/** One append writes a stream once, so commands on one value are decided together. */
+function byStream(wanted: readonly ReservationCommand[]): Map<string, ReservationCommand[]> {
+  const streams = new Map<string, ReservationCommand[]>();
+  for (const command of wanted) {
+    const stream = reservationStream(command.kind, command.value);
+    streams.set(stream, [...(streams.get(stream) ?? []), command]);
+  }
+  return streams;
+}
+
 async function reservationWrite(
   context: RequestContext,
   events: EventStore,
-  wanted: ReservationCommand,
+  stream: string,
+  wanted: readonly ReservationCommand[],
 ): Promise<StreamWrite | undefined> {
-  const stream = reservationStream(wanted.kind, wanted.value);
-  const held = await load<{ owner: string | null }, ReservationEvent>(events, reservation, stream);
-  const decided = reservation.decide(held?.state ?? reservation.initial, wanted);
+  const held = await load<Reservation, ReservationEvent>(events, reservation, stream);
+  const decided = decideTogether(held?.state ?? reservation.initial, wanted);
   if (decided.length === 0) return undefined;
   return { stream, expected: held?.revision ?? 'none', events: newEvents(context, stream, decided) };
 }

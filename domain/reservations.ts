@@ -62,6 +62,27 @@ export const release = (kind: string, value: string, owner: string): Reservation
   owner,
 });
 
+/**
+ * What several commands of one request on one value come to. Values are given back before they are taken: who renames something to an equal
+ * value, in whatever order it says so, holds it throughout. Nothing when the owner stays the same.
+ * @throws Taken
+ */
+export function decideTogether(
+  state: Reservation,
+  commands: readonly ReservationCommand[],
+): readonly ReservationEvent[] {
+  const releases = commands.filter(({ type }) => type === 'release');
+  const reserves = commands.filter(({ type }) => type === 'reserve');
+  let current = state;
+  const events: ReservationEvent[] = [];
+  for (const command of [...releases, ...reserves]) {
+    const decided = reservation.decide(current, command);
+    events.push(...decided);
+    current = decided.reduce((held, event) => reservation.evolve(held, event), current);
+  }
+  return current.owner === state.owner ? [] : events;
+}
+
 export const reservation: Decider<Reservation, ReservationCommand, ReservationEvent> = {
   initial: { owner: null },
   decide(state, { type, kind, value, owner }) {

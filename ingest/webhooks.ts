@@ -66,9 +66,9 @@ export async function retryDeadLetter(id: string, deps: WebhookDeps & { parked: 
   const vendor = vendors(deps.settings).find((candidate) => candidate.vendor === letter.vendor);
   if (!vendor) return { status: 'failed', reason: letter.reason, detail: `no webhook of ${letter.vendor}` };
   const received_at = Date.parse(letter.first_received_at);
-  const outcome = vendor.normalise(toDelivery(letter.headers, letter.raw_body, received_at));
-  const stored =
-    outcome.kind === 'ok' ? await createIngest(deps).store(outcome.records, received_at, letter.trace) : outcome;
+  const ingest = createIngest(deps);
+  const outcome = ingest.normalise(vendor, toDelivery(letter.headers, letter.raw_body, received_at), { letter: id });
+  const stored = outcome.kind === 'ok' ? await ingest.store(outcome.records, received_at, letter.trace) : outcome;
   if (stored.kind === 'park' || stored.kind === 'refuse') {
     const [reason, detail] = stored.kind === 'park' ? [stored.reason, stored.detail] : ['refused', stored.message];
     await deps.parked.failed(id, reason, detail);
@@ -103,7 +103,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
   );
   const remark = createRemarks(log, now);
 
-  return { receive, store };
+  return { receive, normalise, store };
 
   async function receive(vendor: WebhookVendor, request: WebhookRequest): Promise<WebhookAnswer> {
     const started = process.hrtime.bigint();
@@ -141,7 +141,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
       throw error;
     }
     const delivery = toDelivery(request.headers, request.raw_body, request.received_at);
-    const read = normalise(vendor, delivery, request);
+    const read = normalise(vendor, delivery, request.log_facts);
     const outcome = read.kind === 'ok' ? await store(read.records, request.received_at, request.trace ?? null) : read;
     switch (outcome.kind) {
       case 'stored':
@@ -175,11 +175,11 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
   }
 
   /** A normaliser that throws met a payload that nobody foresaw: that is a dead letter, not an outage. */
-  function normalise(vendor: WebhookVendor, delivery: ReturnType<typeof toDelivery>, request: WebhookRequest): Outcome {
+  function normalise(vendor: WebhookVendor, delivery: ReturnType<typeof toDelivery>, log_facts: object = {}): Outcome {
     try {
       return vendor.normalise(delivery);
     } catch (error) {
-      log.error({ vendor: vendor.vendor, err: error, ...request.log_facts }, 'webhook normaliser failed');
+      log.error({ vendor: vendor.vendor, err: error, ...log_facts }, 'webhook normaliser failed');
       return park('normaliser_failed', error instanceof Error ? error.message : 'unknown error');
     }
   }

@@ -29,12 +29,15 @@ export class CheckpointLost extends Error {
   }
 }
 
-/** The checkpoint belongs to another log; its positions mean nothing here. */
+/**
+ * The checkpoint belongs to another log; its positions mean nothing here. The checkpoint must not be deleted: beside it lies the ledger of what
+ * was taken before, without which old deliveries have effects again.
+ */
 export class EngineMismatch extends Error {
   constructor(projection: string, source: string, stored: string, current: string) {
     super(
       `projection ${projection}: its checkpoint on ${source} belongs to engine ${stored}, this is ${current}; ` +
-        `connect the engine it was built from, or delete its checkpoints and read model to build it from this one`,
+        `connect the engine it was built from, or move to this one by lumio backup and lumio restore into a new database`,
     );
     this.name = 'EngineMismatch';
   }

@@ -206,6 +206,20 @@ describe('what cannot be kept', () => {
     await expect(support.deliver(full, '/v1/webhooks/kick', garbage, kick(garbage), NOW)).rejects.toEqual(away);
   });
 
+  test('a retry whose normaliser still throws is a failed retry, and the letter stays', async () => {
+    const { deps, log } = setUp();
+    // Any header that is no text makes every normaliser throw.
+    const headers = { 'kick-event-type': 5 } as unknown as Record<string, string>;
+    const reason = 'normaliser_failed';
+    await parked.park({ vendor: 'kick', reason, detail: '', headers, raw_body: follow, trace: null, received_at: NOW });
+    const letter = (await parked.list({ vendor: 'kick' })).find((one) => one.reason === reason)!;
+    const failed = { status: 'failed', reason, detail: expect.stringMatching(/trim/) };
+    await expect(retryDeadLetter(letter.id, { ...deps, parked })).resolves.toEqual(failed);
+    expect(await parked.get(letter.id)).toMatchObject({ status: 'parked', attempts: letter.attempts + 1, reason });
+    expect(JSON.stringify(log.lines)).toContain('webhook normaliser failed');
+    await parked.settle(letter.id, 'dropped');
+  });
+
   test('what the log can never take is parked, and a retry after the fix stores it as of its first receipt', async () => {
     const { deliver, records, deps } = setUp();
     records.fail = Object.assign(new Error('invalid byte sequence'), { code: '22021' });

@@ -5,7 +5,7 @@ import { handle, newId, type Handling } from '../access/handle';
 import type { Services } from '../access/services';
 import type { Decider } from '../domain/decider';
 import { DomainError } from '../domain/errors';
-import { release, reservation, reservationStream, reserve, Taken } from '../domain/reservations';
+import { decideTogether, release, reservation, reservationStream, reserve, Taken } from '../domain/reservations';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import type { EventStore } from '../engines/event-store/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
@@ -64,6 +64,15 @@ describe('reservations', () => {
     given([held])
       .when(release('slug', 'ada', 'b'))
       .thenNothing());
+  test('commands on one value are decided together: given back before taken, and nothing where the owner stays', () => {
+    const [mine, free_value] = [{ owner: 'a' }, { owner: null }];
+    const [take, give] = [reserve('slug', 'ada', 'a'), release('slug', 'ada', 'a')];
+    expect(decideTogether(mine, [take, give])).toEqual([]);
+    expect(decideTogether(mine, [give, take])).toEqual([]);
+    expect(decideTogether(free_value, [take, take])).toEqual([held]);
+    expect(decideTogether(mine, [reserve('slug', 'ada', 'b'), give])).toEqual([free, { ...held, owner: 'b' }]);
+    expect(() => decideTogether(free_value, [take, reserve('slug', 'ada', 'b')])).toThrow(Taken);
+  });
   test('odd values have streams of their own, long ones none', () => {
     expect(reservationStream('slug', 'ada')).toBe('reservation-slug-ada');
     expect(reservationStream('role', 'Mod 🦊 ä')).toBe('reservation-role-Mod 🦊 ä');
@@ -190,5 +199,24 @@ describe('handle', () => {
     await named(winners[0]!, { type: 'rename', name: 'another' });
     await named(loser, { type: 'open', name: 'the-one' });
     await expect(named(`${loser}-x`, { type: 'open', name: 'another' })).rejects.toBeInstanceOf(Taken);
+  });
+
+  test('renaming to an equal value keeps it, and two on one value are one write', async () => {
+    const slug = (name: string) => name.toLowerCase();
+    const rename = (id: string, before: string, name: string) =>
+      run(id, { type: 'rename', name }, null, {
+        reservations: () => [reserve('case', slug(name), id), release('case', slug(before), id)],
+      });
+    const open = (id: string, name: string) =>
+      run(id, { type: 'open', name }, null, {
+        reservations: () => [reserve('case', slug(name), id), reserve('case', slug(name), id)],
+      });
+    await open('shelf-c1', 'Ada');
+    await rename('shelf-c1', 'Ada', 'ADA');
+    await expect(open('shelf-c2', 'ada')).rejects.toBeInstanceOf(Taken);
+    expect(await events.read(reservationStream('case', 'ada'))).toHaveLength(1);
+    await rename('shelf-c1', 'ADA', 'Bea');
+    await open('shelf-c2', 'ada');
+    await expect(open('shelf-c3', 'BEA')).rejects.toBeInstanceOf(Taken);
   });
 });
