@@ -83,13 +83,35 @@ export async function handle<State, Command, Event extends DomainEvent>(
     }
     writes.push(...((await handling.also?.(events, state)) ?? []));
     try {
-      return { state, events, replayed: false, result: await services.commit(request, writes, handling.projections) };
+      const result = await services.commit(request, writes, handling.projections);
+      const kept = seed === null ? [] : await keptInstead(services.events, result, writes[0]!, seed, label);
+      if (kept.length === 0) return { state, events, replayed: false, result };
+      const first = kept.map((event) => fromStored<Event>(event));
+      const then = first.reduce((current, event) => decider.evolve(current, event), before);
+      return { state: then, events: first, replayed: true, result };
     } catch (error) {
       if (!(error instanceof RevisionConflict) || attempt === ATTEMPTS) throw error;
       // Losers of one race should not all meet again at once.
       await new Promise((resume) => setTimeout(resume, Math.random() * Math.min(2 ** attempt, 50)));
     }
   }
+}
+
+/**
+ * What is stored under these event ids when it is not what was decided here: an append whose ids are known answers with the first result,
+ * and under one seed another process may have decided first, at another time or with another secret. Empty when the events are ours.
+ */
+async function keptInstead(
+  events: EventStore,
+  result: AppendResult,
+  write: StreamWrite,
+  seed: string,
+  label: string,
+): Promise<StoredEvent[]> {
+  const from = result.revisions[write.stream]! - write.events.length + 1;
+  const stored = ofSeed(await events.read(write.stream, from), seed, label);
+  const ours = write.events.every(({ data }, n) => JSON.stringify(data) === JSON.stringify(stored[n]?.data));
+  return ours && stored.length === write.events.length ? [] : stored;
 }
 
 /** The state of one stream and its revision; null when it does not exist. */

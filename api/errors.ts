@@ -1,4 +1,6 @@
 import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../domain/errors';
+import { UnreadableEvent } from '../domain/upcasters';
+import { RevisionConflict } from '../engines/event-store/port';
 import { isPassing } from '../engines/postgres/errors';
 
 /** What a caller is told instead of any 5xx detail. Source: spec doc1 §7.1 rule 2. */
@@ -26,6 +28,8 @@ export interface Failure {
 
 /** Seconds after which a caller may try again what an engine did not do in time, or was not there for. */
 const RETRY_AFTER = 5;
+/** The same for a command that lost every race for its stream: the others are done by then. */
+const RETRY_AFTER_RACE = 1;
 
 /** PostgreSQL's SQLSTATE, and errors of the connection to it. */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
@@ -69,14 +73,24 @@ export function toFailure(error: unknown): Failure {
     };
   }
   const code = codeOf(error);
-  const away = code === 'DATABASE_ERROR' && isPassing(error);
+  const retry_after_seconds = retryAfter(code, error);
   return (
     fromTransport(error) ?? {
       ...plain(code, GENERIC_MESSAGES[code]),
       hidden: true,
-      ...(away && { status: 503, retry_after_seconds: RETRY_AFTER }),
+      ...(retry_after_seconds !== undefined && { status: 503, retry_after_seconds }),
     }
   );
+}
+
+/**
+ * Seconds after which the same request may succeed; undefined when it will not. An event of a newer build is read by a node of that build,
+ * which takes the next request, or this one once it is updated.
+ */
+function retryAfter(code: GenericCode, error: unknown): number | undefined {
+  if (error instanceof RevisionConflict) return RETRY_AFTER_RACE;
+  const passing = error instanceof UnreadableEvent || (code === 'DATABASE_ERROR' && isPassing(error));
+  return passing ? RETRY_AFTER : undefined;
 }
 
 /** Failures of Fastify's own request reading; their codes start with `FST_ERR_`. */

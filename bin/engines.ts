@@ -35,6 +35,7 @@ import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import { openEventStore } from './event-store';
 import { blobsAddress } from './blobs-address';
+import { KNOWN_EVENTS } from './known-events';
 import { openBroker } from './broker';
 import { namingDatabase } from './database-url';
 import { masterKeyText } from './master-key';
@@ -130,7 +131,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const session = opened(new ProcessSession({ connectionString: url }, log));
   const wakeups = opened(createPostgresWakeups({ url, log }));
   const store = await openEventStore({ url: settings.event_store.url, pool: log_db.pool, wakeups, log });
-  const events = opened(observedEventStore(versionedEventStore(store, UPCASTERS), { metrics, tracing }));
+  const events = opened(observedEventStore(versionedEventStore(store, UPCASTERS, KNOWN_EVENTS), { metrics, tracing }));
   const topics = await openBroker({
     settings,
     pool: log_db.pool,

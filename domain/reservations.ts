@@ -10,6 +10,11 @@ export type ReservationEvent =
   | { type: 'reservation:made'; kind: string; value: string; owner: string }
   | { type: 'reservation:released'; kind: string; value: string; owner: string };
 
+export const RESERVATION_EVENTS = [
+  'reservation:made',
+  'reservation:released',
+] as const satisfies readonly ReservationEvent['type'][];
+
 export interface ReservationCommand {
   type: 'reserve' | 'release';
   /** What must be unique: `account_slug`, `role_name:<account id>`. */

@@ -40,6 +40,9 @@ export class UnreadableEvent extends Error {
   }
 }
 
+/** The version that an event is stored as. */
+export const versionOf = ({ data }: Typed): number => Number(data[VERSION] ?? 1);
+
 /** @throws UnreadableEvent when {@link Upcasters.read} could not bring the event to this program's version */
 export function assertReadable({ type, data }: Typed): void {
   const why = data[UNREADABLE];

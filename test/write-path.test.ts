@@ -1,13 +1,14 @@
 import pg from 'pg';
 import { v4 } from 'uuid';
 import type { Caller, RequestContext } from '../access/caller';
+import { toFailure } from '../api/errors';
 import { handle, newId, type Handling } from '../access/handle';
 import type { Services } from '../access/services';
 import type { Decider } from '../domain/decider';
 import { DomainError } from '../domain/errors';
 import { decideTogether, release, reservation, reservationStream, reserve, Taken } from '../domain/reservations';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
-import type { EventStore } from '../engines/event-store/port';
+import { type EventStore, RevisionConflict } from '../engines/event-store/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
@@ -172,6 +173,54 @@ describe('handle', () => {
     expect(await events.read('shelf-3')).toHaveLength(2);
     await run('shelf-3', { type: 'fill', by: 'me' }, 'seed-3', { step: 'fill' });
     expect(await events.read('shelf-3')).toHaveLength(3);
+  });
+
+  test('two processes at once under one seed: the one that came second answers what the first one stored', async () => {
+    const { commit } = services;
+    const run_first = () => run('shelf-4', { type: 'open', name: 'first' }, 'seed-4');
+    let first: ReturnType<typeof run> | undefined;
+    services.commit = async (...given) => {
+      services.commit = commit;
+      // Both have read the empty stream, and the other one is quicker.
+      await (first = run_first());
+      return commit(...given);
+    };
+    const second = await run('shelf-4', { type: 'open', name: 'second' }, 'seed-4');
+    const opened = [{ type: 'shelf:opened', name: 'first' }];
+    expect(await first).toMatchObject({ replayed: false, events: opened });
+    expect(second).toMatchObject({ replayed: true, events: opened, state: { name: 'first' } });
+    expect(second.result).toMatchObject({ revisions: { 'shelf-4': 0 } });
+    expect(await events.read('shelf-4')).toHaveLength(1);
+  });
+
+  test('a command that loses every race is answered with 503 and a time', async () => {
+    const { commit } = services;
+    await run('shelf-5', { type: 'open', name: 'five' });
+    let tries = 0;
+    services.commit = async (...given) => {
+      tries += 1;
+      await events.append(
+        [
+          {
+            stream: 'shelf-5',
+            expected: 'any',
+            events: [{ id: v4(), type: 'shelf:filled', data: { by: `${tries}` } }],
+          },
+        ],
+        {},
+      );
+      return commit(...given);
+    };
+    const failure = await run('shelf-5', { type: 'fill', by: 'me' }).catch((error: unknown) => error);
+    services.commit = commit;
+    expect(tries).toBe(8);
+    expect(failure).toBeInstanceOf(RevisionConflict);
+    expect(toFailure(failure)).toMatchObject({
+      code: 'INTERNAL_SERVER_ERROR',
+      status: 503,
+      retry_after_seconds: 1,
+      hidden: true,
+    });
   });
 
   test('ids derive from the seed and the label, and are new without a seed', () => {

@@ -1,11 +1,12 @@
-import { assertReadable, type Upcasters } from '../../domain/upcasters';
+import { assertReadable, UnreadableEvent, versionOf, type Upcasters } from '../../domain/upcasters';
 import type { EventBatch, EventStore } from './port';
 
 /**
  * Any event store, with its events brought to the versions that this program knows: the one place of upcasting (design §5).
- * `read` throws UnreadableEvent, since no command may decide over what it cannot read; subscribers get such an event marked, and park it.
+ * `read` throws UnreadableEvent, since no command may decide over what it cannot read: a version from a newer build, or with `known` a type
+ * from one. Subscribers get such a version marked, and park it; they ask for the types that they know.
  */
-export function versionedEventStore(store: EventStore, upcasters: Upcasters): EventStore {
+export function versionedEventStore(store: EventStore, upcasters: Upcasters, known?: ReadonlySet<string>): EventStore {
   const batch = ({ events, position }: EventBatch): EventBatch => ({ events: events.map(upcasters.read), position });
   return {
     id: store.id,
@@ -15,7 +16,14 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters): Ev
         metadata,
       ),
     async read(stream, from) {
-      const events = (await store.read(stream, from)).map(upcasters.read);
+      const stored = await store.read(stream, from);
+      const strange = known && stored.find(({ type }) => !known.has(type));
+      if (strange)
+        throw new UnreadableEvent(
+          strange.type,
+          `stored as version ${versionOf(strange)}, this program has no such type`,
+        );
+      const events = stored.map(upcasters.read);
       events.forEach(assertReadable);
       return events;
     },
