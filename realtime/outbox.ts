@@ -2,6 +2,18 @@ import type { Queryable } from '../engines/postgres/port';
 import type { StoredMessage } from './envelopes';
 
 const COLUMNS = 'id, channel, seq, event_type, data, created_at, trace';
+/** What one page may hold: rows are a hundred bytes or two megabytes, and the next page need not be like the last. */
+export interface PageBounds {
+  messages: number;
+  /** Of `data`; the row that passes it is the page's last, so that a row larger than the bound still comes. */
+  bytes: number;
+}
+/** The first rows of `matching`, which has {@link COLUMNS}, by this column and within {@link PageBounds}; sizes are known without reading the rows. */
+const bounded = (matching: string, by: string, messages: string, bytes: string): string =>
+  `select ${COLUMNS} from (
+     select *, sum(octet_length(data)) over (order by ${by} rows between unbounded preceding and 1 preceding) as before
+     from (${matching} order by ${by} limit ${messages}) first
+   ) sized where coalesce(before, 0) < ${bytes} order by ${by}`;
 /** Reads of clients that resume, at most this many at once: a reconnecting crowd must not become the database's load. */
 const CONCURRENT_READS = 4;
 /** How long a client may be held up by a database that does not answer. */
@@ -36,11 +48,11 @@ export class Outbox {
   }
 
   /** Rows after `after` of all channels, oldest first. Nothing that commits later can have a lower id. */
-  tail(after: number, limit: number): Promise<StoredMessage[]> {
+  tail(after: number, { messages, bytes }: PageBounds): Promise<StoredMessage[]> {
     return within(
       this.db.query<StoredMessage>(
-        `select ${COLUMNS} from outbox where id > $1 order by id limit $2`,
-        [after, limit],
+        bounded(`select ${COLUMNS} from outbox where id > $1`, 'id', '$2', '$3'),
+        [after, messages, bytes],
         'realtime_tail',
       ),
     );
@@ -58,16 +70,20 @@ export class Outbox {
    * Messages of a channel after `seq` that are within the resume window, oldest first. Clients that ask for the same page at the same
    * time share one query.
    */
-  page(channel: string, seq: number, limit: number): Promise<StoredMessage[]> {
-    const key = `${channel} ${seq} ${limit}`;
+  page(channel: string, seq: number, { messages, bytes }: PageBounds): Promise<StoredMessage[]> {
+    const key = `${channel} ${seq}`;
     let reading = this.shared.get(key);
     if (!reading) {
       reading = this.limited(() =>
         this.db.query<StoredMessage>(
-          `select ${COLUMNS} from outbox
-           where channel = $1 and seq > $2 and created_at > clock_timestamp() - $3 * interval '1 millisecond'
-           order by seq limit $4`,
-          [channel, seq, this.resume_window_ms, limit],
+          bounded(
+            `select ${COLUMNS} from outbox
+             where channel = $1 and seq > $2 and created_at > clock_timestamp() - $3 * interval '1 millisecond'`,
+            'seq',
+            '$4',
+            '$5',
+          ),
+          [channel, seq, this.resume_window_ms, messages, bytes],
           'realtime_page',
         ),
       ).finally(() => this.shared.delete(key));

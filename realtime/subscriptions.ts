@@ -7,11 +7,11 @@ import type { Channel, Hub, Subscription } from './hub';
 import { messageId, parseMessageId } from './ids';
 import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
-import { within, type Outbox } from './outbox';
+import { within, type Outbox, type PageBounds } from './outbox';
 import { subscribedText, unsubscribedText } from './protocol';
 import type { Session } from './session';
 
-const PAGE = { messages: 128, bytes: 256 * 1024 } as const;
+const PAGE: PageBounds = { messages: 128, bytes: 256 * 1024 };
 /** How long a client that was on a node ahead of this one waits until this one has come as far. */
 const CATCH_UP_MS = 10_000;
 
@@ -177,7 +177,7 @@ export class Subscriptions {
     const kept = channel.history.after(seq, PAGE.messages, PAGE.bytes);
     const oldest = Date.now() - this.deps.resume_window_ms;
     if (kept && kept.length > 0 && kept[0]!.created_at > oldest) return kept;
-    const rows = await this.deps.outbox.page(channel.name, seq, PAGE.messages);
+    const rows = await this.deps.outbox.page(channel.name, seq, PAGE);
     return rows.map((row) => framed(channel, row));
   }
 }

@@ -2,11 +2,10 @@ import type { Logger } from '../engines/log/port';
 import type { Wakeups } from '../engines/wakeups/port';
 import type { StoredMessage } from './envelopes';
 import type { RealtimeMetrics } from './metrics';
-import type { Outbox } from './outbox';
+import type { Outbox, PageBounds } from './outbox';
 
 const POLL_MS = 1_000;
-/** Pages adapt between these: rows may be a hundred bytes or two megabytes. */
-const PAGE = { least: 8, first: 128, most: 1_000, bytes: 8 * 1024 * 1024 } as const;
+const PAGE: PageBounds = { messages: 1_000, bytes: 8 * 1024 * 1024 };
 const RETRY = { first_ms: 50, most_ms: 2_000 } as const;
 
 export interface TailDeps {
@@ -27,7 +26,6 @@ export interface TailDeps {
  */
 export class Tail {
   private after = -1;
-  private limit: number = PAGE.first;
   private stopped = false;
   private woken = false;
   private wake: (() => void) | null = null;
@@ -70,10 +68,9 @@ export class Tail {
 
   /** True when nothing is left to read. */
   private async read(): Promise<boolean> {
-    const rows = await this.deps.outbox.tail(this.after, this.limit);
-    const at_end = rows.length < this.limit;
-    if (rows.length > 0) this.take(rows);
-    return at_end;
+    const rows = await this.deps.outbox.tail(this.after, PAGE);
+    const bytes = rows.length > 0 ? this.take(rows) : 0;
+    return rows.length < PAGE.messages && bytes < PAGE.bytes;
   }
 
   /**
@@ -87,10 +84,11 @@ export class Tail {
     return true;
   }
 
-  private take(rows: StoredMessage[]): void {
+  /** Returns the bytes of what it delivered. */
+  private take(rows: StoredMessage[]): number {
     let bytes = 0;
     for (const row of rows) {
-      bytes += row.data.length;
+      bytes += Buffer.byteLength(row.data);
       // The place moves first: a row that cannot be delivered must not be read for ever.
       this.after = row.id;
       try {
@@ -99,11 +97,10 @@ export class Tail {
         this.deps.log.error({ err: error, channel: row.channel, seq: row.seq }, 'a message could not be delivered');
       }
     }
-    if (bytes > PAGE.bytes) this.limit = Math.max(PAGE.least, Math.floor((rows.length * PAGE.bytes) / bytes));
-    else if (rows.length === this.limit) this.limit = Math.min(PAGE.most, this.limit * 2);
     this.deps.metrics.tail_rows.inc(rows.length);
     const lag = (Date.now() - Date.parse(rows[rows.length - 1]!.created_at)) / 1000;
     this.deps.metrics.tail_lag.set(Math.max(0, lag));
+    return bytes;
   }
 
   private async pause(ms: number): Promise<void> {
