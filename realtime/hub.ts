@@ -152,7 +152,7 @@ export class Hub {
     if (channel.live().length === channel.subscriptions.size) return;
     const chunk: Chunk = { bytes, count: 1, channel: name, before: channel.seq, transient: true };
     for (const subscription of channel.subscriptions) {
-      if (subscription.state === 'replaying' && subscription.session.fits(1, bytes.length)) {
+      if (subscription.state === 'replaying' && this.hasRoom(subscription, chunk)) {
         subscription.session.enqueue(chunk);
         subscription.session.pump();
       }
@@ -242,18 +242,41 @@ export class Hub {
   private offer(subscription: Subscription, chunk: Chunk, touched: Session[]): void {
     const { session } = subscription;
     if (!session.open) return;
-    if (session.fits(chunk.count, chunk.bytes.length)) {
+    if (this.hasRoom(subscription, chunk)) {
+      // Making room tells of what was dropped, which may have been too much for a client that does not read.
+      if (!session.open) return;
       session.enqueue(chunk);
       touched.push(session);
       this.metrics.sent += chunk.count;
       return;
     }
-    if (chunk.transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms)
-      return this.drop(subscription, chunk.count);
-    subscription.state = 'replaying';
-    subscription.seq = chunk.before;
+    this.giveWay(subscription, chunk.before, chunk.transient, chunk.count);
+  }
+
+  /** Whether the chunk fits its session's queue, once channels that fill more of it have given way: a busy channel costs no quiet one. */
+  private hasRoom({ session, channel }: Subscription, chunk: Chunk): boolean {
+    while (!session.fits(chunk.count, chunk.bytes.length)) {
+      const heavier = session.heavierThan(channel.name, chunk);
+      const busy = session.subscriptions.find((candidate) => candidate.channel.name === heavier);
+      if (!busy) return false;
+      const { before, count, transient } = session.discard(busy.channel.name);
+      this.metrics.sent -= count;
+      this.giveWay(busy, before, transient, count);
+    }
+    return true;
+  }
+
+  /** A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped where that has them not or nobody reads. */
+  private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
+    const { session, channel } = subscription;
+    if (transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.drop(subscription, count);
+    const live = subscription.state === 'live';
+    subscription.seq = before;
     subscription.fell_back = true;
-    subscription.channel.changed();
+    // Who replays already finds its new place there.
+    if (!live) return;
+    subscription.state = 'replaying';
+    channel.changed();
     this.fallBack(subscription);
   }
 
@@ -275,6 +298,15 @@ export class Hub {
     }
     this.jobs = [];
     for (const session of touched) session.pump();
+  }
+
+  /** The last seq that a subscription was given: messages of its channel may still wait to be handed out. */
+  place(subscription: Subscription): number {
+    const { state, seq, channel } = subscription;
+    if (state === 'replaying') return seq;
+    const waiting = this.jobs.find(({ chunk, members }) => chunk.channel === channel.name && members.includes(subscription));
+    if (waiting) return waiting.chunk.before;
+    return channel.pending.length > 0 ? channel.pending_before : channel.seq;
   }
 
   /** True while so much is waiting to be written that the tail had better wait. */
@@ -301,7 +333,7 @@ export class Hub {
     channel.changed();
     const at = session.subscriptions.indexOf(subscription);
     if (at >= 0) session.subscriptions.splice(at, 1);
-    const taken_back = session.discard(channel.name);
+    const taken_back = session.discard(channel.name).count;
     if (channel.subscriptions.size === 0) channel.empty_since = Date.now();
     this.onLeave(subscription);
     return taken_back;

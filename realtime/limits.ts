@@ -7,9 +7,9 @@ export const LIMITS = {
   /** Fragments of one message, and pieces held before a frame is whole: tiny fragments are a memory attack. */
   fragments: 256,
   buffered_chunks: 4096,
-  /** Messages waiting for one session beyond what its socket took. */
+  /** Messages waiting for one session beyond the one write that its socket is busy with. */
   queue_messages: 256,
-  /** Bytes waiting for one session, the socket's own buffer included. */
+  /** Bytes waiting for one session beyond that write. */
   queue_bytes: 4 * 1024 * 1024,
   silence_ms: 30_000,
   stall_ms: 30_000,

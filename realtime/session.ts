@@ -78,10 +78,19 @@ export class Session {
   /** Whether `count` messages of `bytes` fit the bounded queue. A socket that takes everything has no queue. */
   fits(count: number, bytes: number): boolean {
     if (!this.blocked) return true;
-    return (
-      this.queued + this.in_flight + count <= LIMITS.queue_messages &&
-      this.queued_bytes + this.socket.writableLength + bytes <= LIMITS.queue_bytes
-    );
+    return this.queued + count <= LIMITS.queue_messages && this.queued_bytes + bytes <= LIMITS.queue_bytes;
+  }
+
+  /** The channel that fills the most of the queue, when that is more than `channel` would with one more chunk; null when none does. */
+  heavierThan(channel: string, { count, bytes }: Pick<Chunk, 'count' | 'bytes'>): string | null {
+    const shares = new Map<string, number>();
+    const add = (name: string, messages: number, size: number) =>
+      shares.set(name, (shares.get(name) ?? 0) + messages / LIMITS.queue_messages + size / LIMITS.queue_bytes);
+    for (const chunk of this.queue ?? []) if (chunk.channel) add(chunk.channel, chunk.count, chunk.bytes.length);
+    add(channel, count, bytes.length);
+    let heaviest = channel;
+    for (const [name, share] of shares) if (share > shares.get(heaviest)!) heaviest = name;
+    return heaviest === channel ? null : heaviest;
   }
 
   /** Puts a chunk behind what waits; {@link pump} sends it. The caller has asked {@link fits}. */
@@ -186,16 +195,24 @@ export class Session {
     this.send(errorText(code, channel));
   }
 
-  /** Takes back what waits for a channel: after `unsubscribed` or `CHANNEL_DROPPED` nothing of it follows. Returns how many messages. */
-  discard(channel: string): number {
-    if (this.queue === null) return 0;
-    const kept = this.queue.filter((chunk) => chunk.channel !== channel);
-    if (kept.length === this.queue.length) return 0;
-    const before = this.queued;
+  /** Takes back what waits for a channel: how many messages, the seq before the first of them, and whether some are not stored. */
+  discard(channel: string): { count: number; before: number; transient: boolean } {
+    const taken = { count: 0, before: -1, transient: false };
+    if (this.queue === null) return taken;
+    const kept: Chunk[] = [];
+    for (const chunk of this.queue) {
+      if (chunk.channel !== channel) {
+        kept.push(chunk);
+        continue;
+      }
+      if (taken.before < 0) taken.before = chunk.before;
+      taken.count += chunk.count;
+      taken.transient ||= chunk.transient;
+      this.queued -= chunk.count;
+      this.queued_bytes -= chunk.bytes.length;
+    }
     this.queue = kept.length === 0 ? null : kept;
-    this.queued = kept.reduce((sum, chunk) => sum + chunk.count, 0);
-    this.queued_bytes = kept.reduce((sum, chunk) => sum + chunk.bytes.length, 0);
-    return before - this.queued;
+    return taken;
   }
 
   /** Sends what waits, then an error when one is given, then the close frame. */

@@ -41,8 +41,8 @@ export class Subscriptions {
   async subscribe(session: Session, name: string, since: string | null): Promise<void> {
     const existing = session.subscriptions.find((subscription) => subscription.channel.name === name);
     if (existing) {
-      const { channel } = existing;
-      session.send(subscribedText(name, messageId(channel.epoch, channel.seq), since === null ? null : false));
+      const place = messageId(existing.channel.epoch, this.deps.hub.place(existing));
+      session.send(subscribedText(name, place, since === null ? null : false));
       return;
     }
     try {
@@ -111,7 +111,8 @@ export class Subscriptions {
     channel.subscriptions.add(subscription);
     channel.changed();
     session.subscriptions.push(subscription);
-    session.send(subscribedText(name, messageId(channel.epoch, Math.max(channel.seq, from)), recovered));
+    // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
+    session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
     if (from === channel.seq) hub.join(subscription);
     else void this.replay(subscription, first ?? []);
     this.deps.onJoined?.(subscription);

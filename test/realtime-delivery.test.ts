@@ -78,6 +78,32 @@ describe('resume', () => {
     for (const seen of all) expect(seen).toEqual(range(seen[0]!, TOTAL));
   });
 
+  test('what a client stores of `subscribed` never stands for messages that it has not got', async () => {
+    const first = await Client.open(node.url);
+    const since = (await first.subscribe(EVENTS)).id!;
+    await publish(t, node, EVENTS, numbers(1, 600));
+    await first.until(() => got(first).length === 600, 'six hundred');
+    const second = await Client.open(node.url);
+    expect(await second.subscribe(EVENTS, since)).toMatchObject({ id: since, recovered: true });
+    // Asked again at any time, before, between and after the messages of a replay and of a busy channel.
+    const seqOf = (id: string | undefined) => Number(id!.slice(id!.indexOf('-') + 1));
+    const publishing = (async () => {
+      for (let n = 601; n <= 1_200; n += 6) await publish(t, node, EVENTS, numbers(n, n + 5));
+    })();
+    let answers = 0;
+    while (got(second).at(-1) !== 1_200) {
+      await second.subscribe(EVENTS);
+      answers += 1;
+    }
+    await publishing;
+    let seen = seqOf(since);
+    for (const message of second.messages.slice(1)) {
+      if (message.type === 'event') expect(seqOf(message.id)).toBe((seen += 1));
+      else expect(seqOf(message.id)).toBeLessThanOrEqual(seen);
+    }
+    expect(answers).toBeGreaterThan(20);
+  });
+
   test('on a node that was not there when it happened', async () => {
     await publish(t, node, EVENTS, numbers(1, 1));
     const client = await Client.open(node.url);
@@ -264,6 +290,32 @@ describe('slow readers', () => {
     expect(answer).toMatchObject({ type: 'subscribed', recovered: true });
     await slow.until(() => got(slow).length >= 1_200, 'the rest', 40_000);
     expect(got(slow)).toEqual(range(1, 1_200));
+  });
+
+  test('a channel that fills the queue of a client that stopped reading does not cost it a quiet one', async () => {
+    node.callers.set('talker', caller({ permissions: new Set(['chat:write']), credential_id: 'talker' }));
+    const slow = await Client.open(node.url);
+    for (const channel of [CHAT, EVENTS]) await slow.subscribe(channel);
+    const socket = (slow.ws as unknown as { _socket: Socket })._socket;
+    socket.pause();
+    const gone = () => /channels_dropped_total (\d+)/.exec(dropped)?.[1];
+    let dropped = '';
+    const deadline = Date.now() + 60_000;
+    for (let n = 1; gone() !== '1' && Date.now() < deadline; n += 50) {
+      await publish(t, node, EVENTS, big(n, n + 49));
+      await publish(t, node, CHAT, numbers(n, n));
+      dropped = await node.metrics();
+    }
+    expect(gone()).toBe('1');
+    const talker = await Client.open(node.url, 'talker');
+    talker.send({ type: 'broadcast', channel: CHAT, payload: '{"n":-1}' });
+    await talker.ask({ type: 'ping' }, 'pong');
+    socket.resume();
+    await slow.until(() => got(slow, CHAT).at(-1) === -1, 'the broadcast');
+    const said = got(slow, CHAT).slice(0, -1);
+    expect(said).toEqual(said.map((_n, index) => 1 + 50 * index));
+    const errors = slow.messages.filter((message) => message.type === 'error');
+    expect(errors).toEqual([expect.objectContaining({ code: 'CHANNEL_DROPPED', channel: EVENTS })]);
   });
 
   test('a socket that takes nothing for the window is destroyed', async () => {
