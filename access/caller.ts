@@ -34,6 +34,18 @@ export interface Caller {
   expires_at: number | null;
 }
 
+/** Whether `now` still acts on the same account and grants all that `held` did. */
+export function stillGrants(now: Caller, held: Caller): boolean {
+  const covers = (granted: ReadonlySet<string>, wanted: ReadonlySet<string>) =>
+    granted === wanted || [...wanted].every((name) => granted.has(name));
+  return (
+    now.account_id === held.account_id &&
+    covers(now.permissions, held.permissions) &&
+    covers(now.admin_permissions, held.admin_permissions) &&
+    covers(now.user_permissions, held.user_permissions)
+  );
+}
+
 /** What a request brings beside its body. */
 export interface RequestContext {
   correlation_id: string;

@@ -34,8 +34,8 @@ export interface Resolution {
 export interface CallerResolver {
   /** Rejects only when the database cannot say. Source: spec doc1 §5.1–5.3, 5.9. */
   resolve(credentials: Credentials): Promise<Resolution>;
-  /** Whether a socket that this caller opened may stay: its credential exists and still grants all that it did. */
-  stillValid(caller: Caller, now: number): Promise<null | 'TOKEN_EXPIRED' | 'TOKEN_REVOKED'>;
+  /** What the credential of an open socket grants now, as the database has it; rejects when it cannot say. */
+  again(caller: Caller, now: number): Promise<Looked>;
   /** Forgets at once what is remembered about these; the next request asks the database. */
   forget(revocation: Partial<Revocation>): void;
   /** Writes the last uses that are still in memory. */
@@ -154,18 +154,7 @@ export function createCallerResolver(deps: {
       return { caller, failure: null };
     },
 
-    async stillValid(caller, now) {
-      if (caller.expires_at !== null && caller.expires_at <= now) return 'TOKEN_EXPIRED';
-      const looked = await lookups.again(caller, now);
-      if (looked.caller === null) return looked.failure === 'TOKEN_EXPIRED' ? 'TOKEN_EXPIRED' : 'TOKEN_REVOKED';
-      const { account_id, permissions, admin_permissions } = looked.caller;
-      const lost =
-        account_id !== caller.account_id ||
-        [...caller.permissions].some((name) => !permissions.has(name)) ||
-        [...caller.admin_permissions].some((name) => !admin_permissions.has(name));
-      // A socket keeps the permissions it was opened with, so losing one ends it; the client comes back with what it has now.
-      return lost ? 'TOKEN_REVOKED' : null;
-    },
+    again: (caller, now) => lookups.again(caller, now),
 
     forget({ credential_id, user_id, account_id }) {
       generation += 1;

@@ -141,7 +141,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           resolve: (credentials) => resolver.resolve(credentials),
           permissions_on: createMemberPermissions({ db }),
           client_ip: clientIp(settings.trusted_proxies),
-          still_valid: (caller) => resolver.stillValid(caller, Date.now()),
+          again: resolver.again,
           on_revoked: (listener) => tail.on(listener),
           admit: async (caller) => {
             if (caller.rate_limit === null) return null;

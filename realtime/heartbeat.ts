@@ -1,14 +1,12 @@
-import type { Caller } from '../access/caller';
+import { type Caller, stillGrants } from '../access/caller';
+import type { CallerResolver } from '../access/resolve';
 import type { Revocation } from '../access/revocations';
 import type { Logger } from '../engines/log/port';
-import type { Gates } from './gates';
+import type { Gates, Verdict } from './gates';
 import type { Hub } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
 import type { Session } from './session';
-
-/** Null while the credential exists and grants what it did; else why its sockets end. Rejects when the database cannot say. */
-export type StillValid = (caller: Caller, now: number) => Promise<null | 'TOKEN_EXPIRED' | 'TOKEN_REVOKED'>;
 
 /** How long a client may be silent, and how long a socket may take nothing, in milliseconds. */
 export interface Windows {
@@ -22,7 +20,7 @@ export interface HeartbeatDeps {
   sessions: ReadonlyMap<string, Session>;
   hub: Hub;
   gates: Gates;
-  still_valid: StillValid;
+  again: CallerResolver['again'];
   log: Logger;
   metrics: RealtimeMetrics;
   windows?: Windows | undefined;
@@ -155,7 +153,7 @@ export class Heartbeat {
     const worker = async (): Promise<void> => {
       for (const group of work) {
         try {
-          await this.settle(group, await this.deps.still_valid(group[0]!.caller, Date.now()));
+          await this.settle(group);
         } catch (error) {
           this.deps.log.warn(
             { err: error },
@@ -167,15 +165,43 @@ export class Heartbeat {
     await Promise.all(Array.from({ length: Math.min(CONCURRENT_CHECKS, groups.size) }, worker));
   }
 
-  private async settle(group: readonly Session[], ended: null | 'TOKEN_EXPIRED' | 'TOKEN_REVOKED'): Promise<void> {
+  /**
+   * Judges each socket of one credential by what the credential grants now. A socket that holds more than that ends, and its client comes
+   * back with what it has; the others go on as what the credential is now, and lose the channels that this no longer opens.
+   */
+  private async settle(group: readonly Session[]): Promise<void> {
+    const looked = await this.deps.again(group[0]!.caller, Date.now());
+    const { caller: now } = looked;
+    if (now === null) {
+      const code = looked.failure === 'TOKEN_EXPIRED' ? 'TOKEN_EXPIRED' : 'TOKEN_REVOKED';
+      for (const session of group) this.end(session, code);
+      return;
+    }
+    // Sockets opened at one time share their caller: each distinct one is judged once, and each channel asked about once.
+    const successors = new Map<Caller, Caller | null>();
+    const successor = (held: Caller): Caller | null => {
+      let next = successors.get(held);
+      if (next === undefined) {
+        next = stillGrants(now, held) ? { ...now, expires_at: held.expires_at } : null;
+        successors.set(held, next);
+      }
+      return next;
+    };
+    const verdicts = new Map<string, Promise<Verdict>>();
+    const mayRead = (channel: string): Promise<Verdict> => {
+      let verdict = verdicts.get(channel);
+      if (!verdict) verdicts.set(channel, (verdict = this.deps.gates.mayRead(now, channel)));
+      return verdict;
+    };
     for (const session of group) {
-      if (ended !== null) {
-        this.end(session, ended);
+      const caller = successor(session.caller);
+      if (caller === null) {
+        this.end(session, 'TOKEN_REVOKED');
         continue;
       }
-      // The credential holds, but a feature may have been turned off.
+      session.caller = caller;
       for (const subscription of [...session.subscriptions]) {
-        const verdict = await this.deps.gates.mayRead(session.caller, subscription.channel.name);
+        const verdict = await mayRead(subscription.channel.name);
         if (verdict === 'ok' || subscription.state === 'ended') continue;
         this.deps.hub.leave(subscription);
         session.error(verdict, subscription.channel.name);

@@ -16,7 +16,7 @@ import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { Wakeups } from '../engines/wakeups/port';
 import { pongFrame } from './frames';
 import { Gates, type GateDeps } from './gates';
-import { Heartbeat, type StillValid, type Windows } from './heartbeat';
+import { Heartbeat, type Windows } from './heartbeat';
 import { Hub, type Subscription } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import { LIVE_TOPIC, Messages } from './messages';
@@ -40,7 +40,7 @@ export interface RealtimeDeps extends GateDeps {
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
   client_ip?: (req: IncomingMessage) => string;
-  still_valid: StillValid;
+  again: CallerResolver['again'];
   /** The durable tail of revocations; returns a function that ends it. */
   on_revoked?: (listener: (revocation: Revocation) => void) => () => void;
   /** The upgrade bucket of a caller: null lets it in, else seconds to wait. */
@@ -137,7 +137,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     sessions,
     hub,
     gates,
-    still_valid: deps.still_valid,
+    again: deps.again,
     log,
     metrics,
     windows: deps.windows,

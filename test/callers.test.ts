@@ -210,10 +210,10 @@ describe('sessions', () => {
   test('are cut on this node at the next request after they ended', async () => {
     const { access, refresh, session_id } = await openSession(services(), ada, account_id, Date.now());
     const { caller } = await bearer(access.token);
-    expect(await resolver.stillValid(caller, Date.now())).toBeNull();
+    expect(await resolver.again(caller, Date.now())).toEqual({ caller, failure: null });
     await endSession(forgetting(), session_id);
     expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
-    expect(await resolver.stillValid(caller, Date.now())).toBe('TOKEN_REVOKED');
+    expect(await resolver.again(caller, Date.now())).toEqual({ caller: null, failure: 'UNAUTHORIZED' });
     await expect(refreshSession(services(), refresh.token, Date.now())).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
   });
 
@@ -346,7 +346,7 @@ describe('API keys', () => {
     const since = Date.now();
     await until(async () => (await bearer(key)).failure !== null);
     expect(Date.now() - since).toBeLessThan(1500);
-    expect(await resolver.stillValid(caller, Date.now())).toBe('TOKEN_REVOKED');
+    expect((await resolver.again(caller, Date.now())).caller).toBeNull();
     await until(() => told.some((one) => one.user_id === carol));
     await tail.stop();
     await feed(t.db, apiKeys, [removed]);
@@ -400,7 +400,7 @@ describe('system keys', () => {
     expect((await bearer(key, { account_header: 'x' })).caller.account_id).toBeNull();
     const { caller } = await bearer(fixed.key);
     expect(caller).toMatchObject({ kind: 'system_key', permissions: new Set(['events:*', 'chat:read']) });
-    expect(await resolver.stillValid(caller, Date.now())).toBeNull();
+    expect(await resolver.again(caller, Date.now())).toEqual({ caller, failure: null });
     expect((await ask({ query_token: key, on_upgrade: true })).failure).toBe('UNAUTHORIZED');
   });
 

@@ -365,6 +365,38 @@ describe('the end of a session', () => {
     other.end();
   });
 
+  test.each([
+    ['before', ['events:read'], ['events:read', 'chat:read']],
+    ['after', ['events:read', 'chat:read'], ['events:read']],
+  ])(
+    'withdrawn permissions end the socket that holds them; one of the same credential that was opened %s without them stays',
+    async (_when, first, second) => {
+      const own = await realtimeNode(t);
+      const holding = (permissions: readonly string[]) => caller({ permissions: new Set(permissions) });
+      own.callers.set('good', holding(first));
+      const one = await Client.open(own.url);
+      own.callers.set('good', holding(second));
+      const two = await Client.open(own.url);
+      const [stays, goes] = first.length === 1 ? [one, two] : [two, one];
+      for (const client of [stays, goes]) await client.subscribe(EVENTS);
+      own.current.set('c1', holding(['events:read']));
+      own.revoke({ user_id: 'u1' });
+      expect(await goes.closed()).toBe(4401);
+      expect(goes.messages.at(-1)).toMatchObject({ type: 'error', code: 'TOKEN_REVOKED' });
+      await publish(t, own, EVENTS, [{ n: 1 }]);
+      await stays.until(() => stays.events(EVENTS).length === 1, 'the event');
+      // What its credential is granted later it may use at once, and loses with the next withdrawal.
+      own.current.set('c1', holding(['events:read', 'chat:read']));
+      own.revoke({ user_id: 'u1' });
+      await stays.ask({ type: 'ping' }, 'pong');
+      expect(await stays.subscribe(`chat:${ACCOUNT}`)).toMatchObject({ type: 'subscribed' });
+      own.current.set('c1', holding(['events:read']));
+      own.revoke({ user_id: 'u1' });
+      expect(await stays.closed()).toBe(4401);
+      await own.stop();
+    },
+  );
+
   test('a feature that was turned off ends its channels', async () => {
     const client = await Client.open(node.url);
     await client.subscribe(EVENTS);

@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocket, type ClientOptions } from 'ws';
 import type { Caller } from '../../access/caller';
+import { unauthorized } from '../../access/lookups';
 import type { Revocation } from '../../access/revocations';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import type { Relay } from '../../engines/relay/port';
@@ -41,10 +42,18 @@ export interface RealtimeNode {
   off: Set<string>;
   /** Credential ids that no longer hold. */
   ended: Set<string>;
+  /** Credential id to what it grants now; one that is not there grants what it did. */
+  current: Map<string, Caller>;
   revoke(revocation: Partial<Revocation>): void;
   metrics(): Promise<string>;
   stop(): Promise<void>;
 }
+
+const running = new Set<RealtimeNode>();
+// A test that failed has not stopped its node, which would keep the run from ending.
+afterAll(async () => {
+  for (const node of running) await node.stop();
+});
 
 /** A realtime node on a real HTTP server and the test's database, with credentials that the test makes up. */
 export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps> = {}): Promise<RealtimeNode> {
@@ -53,6 +62,7 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
   const callers = new Map([['good', caller()]]);
   const off = new Set<string>();
   const ended = new Set<string>();
+  const current = new Map<string, Caller>();
   const listeners = new Set<(revocation: Revocation) => void>();
   const prometheus = createPrometheusMetrics({});
   const realtime = createRealtime({
@@ -65,8 +75,10 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     epoch: 'epoch-1',
     version: '1.2.3',
     features: { enabled: async (flag) => !off.has(flag) },
-    still_valid: async ({ credential_id }) =>
-      credential_id !== null && ended.has(credential_id) ? 'TOKEN_REVOKED' : null,
+    again: async (held) => {
+      if (held.credential_id !== null && ended.has(held.credential_id)) return unauthorized;
+      return { caller: current.get(held.credential_id ?? '') ?? held, failure: null };
+    },
     on_revoked: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -88,7 +100,7 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
   const http = createServer((_req, res) => res.end());
   http.on('upgrade', (req, socket, head) => realtime.handleUpgrade(req, socket, head));
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  return {
+  const node: RealtimeNode = {
     url: `ws://127.0.0.1:${(http.address() as AddressInfo).port}/v1/ws`,
     realtime,
     wakeups,
@@ -96,17 +108,21 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     callers,
     off,
     ended,
+    current,
     revoke: (revocation) =>
       listeners.forEach((listener) =>
         listener({ credential_id: null, user_id: null, account_id: null, ...revocation }),
       ),
     metrics: () => prometheus.render(),
     async stop() {
+      if (!running.delete(node)) return;
       await realtime.stop(500);
       http.closeAllConnections();
       await new Promise((resolve) => http.close(resolve));
     },
   };
+  running.add(node);
+  return node;
 }
 
 /** Stores messages as a projector would: one transaction, then the wake-up. */
