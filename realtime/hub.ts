@@ -304,7 +304,9 @@ export class Hub {
   place(subscription: Subscription): number {
     const { state, seq, channel } = subscription;
     if (state === 'replaying') return seq;
-    const waiting = this.jobs.find(({ chunk, members }) => chunk.channel === channel.name && members.includes(subscription));
+    const waiting = this.jobs.find(
+      ({ chunk, members }) => chunk.channel === channel.name && members.includes(subscription),
+    );
     if (waiting) return waiting.chunk.before;
     return channel.pending.length > 0 ? channel.pending_before : channel.seq;
   }

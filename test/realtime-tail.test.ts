@@ -71,7 +71,10 @@ describe('pages hold so many bytes, whatever the page before held', () => {
   beforeAll(async () => {
     own = await testDatabase(2);
     outbox = new Outbox(own.db, 60_000);
-    const data = [...Array<string>(SMALL).fill('"ä"'), ...Array<string>(LARGE).fill(JSON.stringify('ä'.repeat(10_000)))];
+    const data = [
+      ...Array<string>(SMALL).fill('"ä"'),
+      ...Array<string>(LARGE).fill(JSON.stringify('ä'.repeat(10_000))),
+    ];
     await own.db.query('select outbox_write($1, $2, $3)', [
       textArray(data.map(() => 'events:a')),
       textArray(data.map(() => 'kick:follower')),
@@ -87,7 +90,7 @@ describe('pages hold so many bytes, whatever the page before held', () => {
     const first = await read(0, { messages: 1_000, bytes });
     expect(first).toHaveLength(1_000);
     const sizes: number[] = [];
-    for (let after = 1_000; ; ) {
+    for (let after = 1_000; ;) {
       const rows = await read(after, { messages: 1_000, bytes });
       if (rows.length === 0) break;
       expect(rows.map(({ seq }) => seq)).toEqual(rows.map((_row, index) => after + index + 1));
