@@ -29,7 +29,7 @@ export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
   const made = new Set<string>();
   const ensure = async (topics: readonly string[]) => {
     const missing = topics.filter((topic) => !made.has(topic));
-    if (missing.length > 0) await broker.ensureTopics(missing, PARTITIONS);
+    if (missing.length > 0) await broker.ensureTopics(missing, PARTITIONS, { limited: true });
     for (const topic of missing) made.add(topic);
   };
 

@@ -4,6 +4,7 @@ import { KafkaClient, type KafkaConnection, typeOf } from './kafka-client';
 import { CONSUMER_TIMES, KafkaConsumer, type KafkaConsumerTimes } from './kafka-consumer';
 import { KafkaPublisher } from './kafka-publisher';
 import { KafkaReader, type Page } from './kafka-reader';
+import { refuseLimited } from './kafka-retention';
 import {
   type Bounds,
   type Broker,
@@ -75,8 +76,18 @@ class KafkaBroker implements Broker {
     );
   }
 
-  async ensureTopics(topics: readonly string[], partitions: number): Promise<void> {
+  async ensureTopics(
+    topics: readonly string[],
+    partitions: number,
+    { limited = false }: { limited?: boolean } = {},
+  ): Promise<void> {
     const present = new Set(await this.client.ask('listing topics', (admin) => admin.listTopics()));
+    if (!limited) {
+      await refuseLimited(
+        this.client,
+        topics.filter((topic) => present.has(topic)),
+      );
+    }
     for (const topic of topics) if (!present.has(topic)) await this.makeTopic(topic, partitions);
   }
 

@@ -40,7 +40,7 @@ export function observedBroker(broker: Broker, metrics: Metrics): Broker {
         seconds.observe((performance.now() - started) / 1000, { topic, outcome });
       }
     },
-    ensureTopics: (topics, partitions) => broker.ensureTopics(topics, partitions),
+    ensureTopics: (topics, partitions, options) => broker.ensureTopics(topics, partitions, options),
     consume: (options) => broker.consume(options),
     read: (topic, partition, from, to) => broker.read(topic, partition, from, to),
     bounds: (topic) => broker.bounds(topic),

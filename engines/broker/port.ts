@@ -90,8 +90,11 @@ export class InvalidRecord extends Error {
 export interface Broker {
   /** Identity of this log; a checkpoint names it. */
   readonly id: string;
-  /** Creates missing topics with `partitions` each; never changes an existing one. */
-  ensureTopics(topics: readonly string[], partitions: number): Promise<void>;
+  /**
+   * Creates missing topics with `partitions` each; never changes an existing one.
+   * @throws Error in one line when an existing one drops records by itself, unless `limited` says that it may
+   */
+  ensureTopics(topics: readonly string[], partitions: number, options?: { limited?: boolean }): Promise<void>;
   /** Durable (acks=all, fsync) when it resolves; per key in call order. Rejects as a whole: the caller retries, the effect is deduplicated behind it. */
   publish(topic: string, records: readonly NewRecord[]): Promise<void>;
   consume(options: ConsumeOptions): Consumer;

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Type } from 'avsc';
-import { Kafka as KafkaJs, logLevel } from 'kafkajs';
+import { ConfigResourceTypes, Kafka as KafkaJs, logLevel } from 'kafkajs';
 import { kafkaAddresses } from '../../engines/broker/kafka-client';
 import type { RelayedDomainEvent } from '../../engines/records/port';
 import { DOMAIN_EVENT_V1 } from '../../engines/records/relayed';
@@ -159,5 +159,28 @@ describe('Lumio on Kafka', () => {
     );
     expect(error.message).toMatch(line);
     expect(error.message).not.toMatch(/\n\s+at /);
+  });
+
+  test('a start on a topic with a limit is refused in one line, and one without it serves again', async () => {
+    const admin = new KafkaJs({ brokers: kafkaAddresses(kafka.url), logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    const limit = (value: string) =>
+      admin.alterConfigs({
+        validateOnly: false,
+        resources: [
+          { type: ConfigResourceTypes.TOPIC, name: 'chat-events', configEntries: [{ name: 'retention.ms', value }] },
+        ],
+      });
+    try {
+      await server.stop();
+      await limit('86400000');
+      const line = 'lumio: topic chat-events does not keep its records: retention.ms is 86400000, and must be -1\n';
+      expect(await runLumio(['start'], server.env)).toEqual({ code: 1, stdout: '', stderr: line });
+    } finally {
+      await limit('-1');
+      await admin.disconnect();
+    }
+    server = await server.restart();
+    expect((await fetch(`${server.base_url}/v1/health`)).status).toBe(200);
   });
 });

@@ -112,6 +112,49 @@ describe('kafka', () => {
     for (const { key, partition } of await readAll(two, 'placed')) expect(partition).toBe(partitionOf(key, 4));
   });
 
+  test('a topic of somebody else that drops records by itself is refused by name and setting', async () => {
+    const broker = await open();
+    const admin = new KafkaJs({ brokers: kafkaAddresses(kafka.url), logLevel: logLevel.NOTHING }).admin();
+    await admin.connect();
+    const make = async (topic: string, settings: Record<string, string>) => {
+      const configEntries = Object.entries(settings).map(([name, value]) => ({ name, value }));
+      await admin.createTopics({ topics: [{ topic, numPartitions: 1, configEntries }], waitForLeaders: true });
+      return topic;
+    };
+    const kept = { 'retention.ms': '-1', 'retention.bytes': '-1' };
+    try {
+      const refused: [string, string][] = [
+        // As the brokers' own settings make a topic.
+        [await make('limited-default', {}), 'retention.ms is 604800000, and must be -1'],
+        [await make('limited-ms', { ...kept, 'retention.ms': '1000' }), 'retention.ms is 1000, and must be -1'],
+        [
+          await make('limited-bytes', { ...kept, 'retention.bytes': '5000' }),
+          'retention.bytes is 5000, and must be -1',
+        ],
+        [
+          await make('compact', { ...kept, 'cleanup.policy': 'compact' }),
+          'cleanup.policy is compact, and must be delete',
+        ],
+        [
+          await make('both', { ...kept, 'cleanup.policy': 'compact,delete' }),
+          'cleanup.policy is compact,delete, and must be delete',
+        ],
+      ];
+      const good = await make('kept', kept);
+      for (const [topic, why] of refused) {
+        const line = `topic ${topic} does not keep its records: ${why}`;
+        await expect(broker.ensureTopics(['not-yet', good, topic], 1)).rejects.toThrow(new Error(line));
+        await broker.ensureTopics([topic], 1, { limited: true });
+      }
+      // Refused before anything is made.
+      expect(await admin.listTopics()).not.toContain('not-yet');
+      await broker.ensureTopics(['not-yet', good], 1);
+      await broker.ensureTopics(['not-yet', good], 1);
+    } finally {
+      await admin.disconnect();
+    }
+  });
+
   test('a publish larger than one send arrives whole and in order', async () => {
     const broker = await open();
     await broker.ensureTopics(['large'], 1);

@@ -12,10 +12,10 @@ function apart(broker: Broker): Broker {
   const prefix = `${randomUUID()}.`;
   return {
     id: broker.id,
-    ensureTopics: (topics, partitions) =>
+    ensureTopics: (topics, ...how) =>
       broker.ensureTopics(
         topics.map((topic) => prefix + topic),
-        partitions,
+        ...how,
       ),
     publish: (topic, records) => broker.publish(prefix + topic, records),
     consume: (options) => broker.consume({ ...options, topic: prefix + options.topic, group: prefix + options.group }),
