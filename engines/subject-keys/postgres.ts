@@ -167,8 +167,9 @@ class PostgresSubjectKeys implements SubjectKeys {
     let open = new Map<string, string>();
     for (const subject of subjects) open.set((await this.hash(subject)).toString('hex'), subject);
     const give_up_at = Date.now() + RETRY_FOR_MS;
-    for (let attempt = 1; open.size > 0; attempt += 1) {
-      if (attempt > MAKE_ATTEMPTS) throw new Error(`${open.size} subject keys could neither be found nor made`);
+    let failures = 0;
+    for (let answers = 0; open.size > 0; ) {
+      if (answers === MAKE_ATTEMPTS) throw new Error(`${open.size} subject keys could neither be found nor made`);
       const ids = [...open.keys()].map(() => randomUUID());
       const wrapped = ids.map((id) => this.box.seal(randomBytes(32), contextOf(id)));
       const hashes = [...open.keys()].map((hash) => Buffer.from(hash, 'hex'));
@@ -178,9 +179,11 @@ class PostgresSubjectKeys implements SubjectKeys {
       } catch (error) {
         // Whether or not it was done: asking again finds what was made.
         if (!isPassing(error) || Date.now() > give_up_at) throw error;
-        await new Promise((resume) => setTimeout(resume, 50 * attempt));
+        failures += 1;
+        await new Promise((resume) => setTimeout(resume, Math.min(50 * failures, 500)));
         continue;
       }
+      answers += 1;
       for (const row of rows) {
         if (this.erased.has(row.key_id)) continue;
         const subject = open.get(row.subject_hash)!;
