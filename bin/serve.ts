@@ -8,6 +8,8 @@ import { readSettings } from './read-settings';
 
 /** Longest time between a signal and the end of the process; a supervisor's patience is usually 10 s. */
 const STOP_WITHIN_MS = 9_000;
+/** Longest time after the loss of an engine: what waits for it waits in vain, and the process that is started next can serve. */
+const END_WITHIN_MS = 2_000;
 
 export interface Running {
   base_url: string;
@@ -29,11 +31,13 @@ export async function serve(): Promise<Running> {
   const stop = (code: number, reason: string) => {
     if (stopping) return;
     stopping = true;
-    log[code === 0 ? 'info' : 'error']({ reason }, 'stopping');
+    const lost = code !== 0;
+    log[lost ? 'error' : 'info']({ reason }, 'stopping');
+    const after_ms = lost ? END_WITHIN_MS : STOP_WITHIN_MS;
     const late = setTimeout(() => {
-      log.error({ after_ms: STOP_WITHIN_MS }, 'stopping took too long; ending now');
+      log[lost ? 'warn' : 'error']({ after_ms }, 'stopping took too long; ending now');
       end(1);
-    }, STOP_WITHIN_MS);
+    }, after_ms);
     stopAll()
       .then(
         () => end(code),
