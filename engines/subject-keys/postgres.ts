@@ -168,7 +168,7 @@ class PostgresSubjectKeys implements SubjectKeys {
     for (const subject of subjects) open.set((await this.hash(subject)).toString('hex'), subject);
     const give_up_at = Date.now() + RETRY_FOR_MS;
     let failures = 0;
-    for (let answers = 0; open.size > 0; ) {
+    for (let answers = 0; open.size > 0;) {
       if (answers === MAKE_ATTEMPTS) throw new Error(`${open.size} subject keys could neither be found nor made`);
       const ids = [...open.keys()].map(() => randomUUID());
       const wrapped = ids.map((id) => this.box.seal(randomBytes(32), contextOf(id)));

@@ -35,7 +35,7 @@ describe('Redis fails', () => {
     b = await Lumio.start({ database_url, env });
     channel = `events:${a.credentials.account_id}`;
     socket = await Client.open(b.ws_url, b.credentials.access_token);
-    await socket.subscribe(channel);
+    expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
     // A client that says nothing for 30 s is closed.
     alive = setInterval(() => socket.send({ type: 'ping' }), 10_000);
     traffic = new Traffic(a, { seed: SEED, name: 'redis', pause_ms: 20 }).start();
@@ -49,6 +49,9 @@ describe('Redis fails', () => {
     await redis?.dispose();
     await cluster?.dispose();
   });
+
+  /** What the client got and the log holds; messages that are not stored have no id. */
+  const stored = () => socket.messages.filter(({ type, id }) => type === 'event' && id !== undefined);
 
   /** A test event is never stored: it reaches the other node's client through Redis alone. */
   async function broadcastArrives(within_ms: number): Promise<void> {
@@ -79,11 +82,12 @@ describe('Redis fails', () => {
     async (_how, fail, mend) => {
       await broadcastArrives(15_000);
       await fail();
-      const acked = traffic.acked;
+      const [acked, received] = [traffic.acked, stored().length];
       const moment = Date.now();
       await sleep(dose(5000, 600_000));
-      // Nothing stored waits for Redis: webhooks are answered and arrive meanwhile.
+      // Nothing stored waits for Redis: webhooks are answered, and arrive at the client of the other node meanwhile.
       expect(traffic.acked).toBeGreaterThan(acked + 50);
+      expect(stored().length).toBeGreaterThan(received + 50);
       expect(traffic.p99Since(moment)).toBeLessThan(3000);
       const api = new ApiClient(a.base_url, a.credentials.user_api_key);
       expect((await api.get('/v1/events?limit=1')).status).toBe(200);
@@ -96,7 +100,6 @@ describe('Redis fails', () => {
     const sent = await traffic.stop();
     await checkInvariant(a, sent);
     const [head] = await a.query('select seq::int as seq from channel_heads where channel = $1', [channel]);
-    const stored = () => socket.messages.filter(({ type, id }) => type === 'event' && id !== undefined);
     const seqOf = (id: string) => Number(id.slice(id.lastIndexOf('-') + 1));
     await until(() => seqOf(stored().at(-1)!.id!) === head.seq, 'the newest stored event');
     const seqs = stored().map(({ id }) => seqOf(id!));

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type TestDatabase, testDatabase } from './database';
+import { Printed } from './printed';
 
 /** `<data dir>/dev-credentials.json`; design §9. */
 export interface DevCredentials {
@@ -44,8 +45,10 @@ export interface TestServer {
   /** The run's database behind it; undefined when it runs its own PostgreSQL. */
   database: TestDatabase | undefined;
   pid: number;
-  /** Everything it has printed. */
+  /** The last part of what it has printed. */
   output(): string;
+  /** All errors that it has printed. */
+  readonly printed: Printed;
   /** Resolves with the exit code when it has ended, for whatever reason. */
   ended: Promise<number | null>;
   /** A signal (SIGTERM) and wait; returns the exit code. */
@@ -136,12 +139,12 @@ async function launch(
   as: Pick<ServerOptions, 'user' | 'program'>,
 ): Promise<TestServer> {
   const child = spawnLumio(['start'], env, as);
-  let output = '';
-  const take = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-200_000));
+  const printed = new Printed();
+  const take = (chunk: Buffer) => printed.take(chunk);
   child.stdout.on('data', take);
   child.stderr.on('data', take);
   const exited = new Promise<number | null>((done) => child.once('exit', done));
-  const base_url = await readyUrl(child, () => output);
+  const base_url = await readyUrl(child, () => printed.text());
   const path = join(data_dir, 'dev-credentials.json');
   const credentials = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as DevCredentials) : undefined;
   const server: TestServer = {
@@ -156,7 +159,8 @@ async function launch(
     env,
     database,
     pid: child.pid!,
-    output: () => output,
+    output: () => printed.text(),
+    printed,
     ended: exited,
     async stop(signal = 'SIGTERM') {
       child.kill(signal);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { runningPostmaster, runningUrl } from '../../../engines/postgres/embedded';
+import { Printed } from '../../support/printed';
 import { type DevCredentials, runLumio, settingsOf, spawnLumio } from '../../support/server';
 import { assertDisposable, disown, own } from './disposable';
 import { embeddedEnds, type Ends } from './ends';
@@ -34,9 +35,10 @@ export class Lumio {
   disposed = false;
   /** Exit codes of lives that ended without a signal of ours, oldest first. */
   readonly ends: (number | null)[] = [];
+  /** All errors that its lives printed. */
+  readonly printed = new Printed();
   private child: ChildProcess | undefined;
   private ended: Promise<number | null> = Promise.resolve(null);
-  private text = '';
   private wanted = true;
   private serves = false;
   private starting: Promise<void> | undefined;
@@ -74,7 +76,7 @@ export class Lumio {
 
   /** The last part of what all its lives printed. */
   output(): string {
-    return this.text;
+    return this.printed.text();
   }
 
   /** Connection string of its database, past every link. */
@@ -117,13 +119,14 @@ export class Lumio {
     let life = '';
     const take = (chunk: Buffer) => {
       life = (life + chunk.toString()).slice(-100_000);
-      this.text = (this.text + chunk.toString()).slice(-400_000);
+      this.printed.take(chunk);
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);
     this.ended = new Promise((done) => child.once('exit', (code) => done(code)));
     void this.ended.then((code) => {
       disown(child.pid!);
+      if (child.signalCode !== null) this.printed.cut();
       if (child.signalCode === null) this.ends.push(code);
       if (this.options.supervise && this.wanted) {
         setTimeout(() => void (this.wanted && this.start().catch(() => undefined)), 200); // a failed start ends too, and comes here again
@@ -136,8 +139,16 @@ export class Lumio {
       await new Promise((wait) => setTimeout(wait, 20));
     }
     this.serves = true;
+    this.readCredentials();
+  }
+
+  /** Its tokens last a quarter of an hour; while it runs it writes new ones before. Returns whether there are new ones. */
+  readCredentials(): boolean {
     const path = join(this.data_dir, 'dev-credentials.json');
-    if (existsSync(path)) this.credentials = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
+    if (!existsSync(path)) return false;
+    const before = this.credentials?.access_token;
+    this.credentials = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
+    return this.credentials.access_token !== before;
   }
 
   signal(name: NodeJS.Signals): void {

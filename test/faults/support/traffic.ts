@@ -11,11 +11,11 @@ export interface Sent {
   tried: Set<string>;
   /** Labels of API keys whose creation was acknowledged; those tried. */
   keys: { acked: Set<string>; tried: Set<string> };
-  /** What no fault excuses: a vendor refused, a 5xx without Retry-After … */
+  /** What no fault excuses: a vendor refused, a 5xx that is no 503 with Retry-After … */
   violations: string[];
   /** Status (0: no answer) to how often. */
   statuses: Map<number, number>;
-  /** Answered webhooks: when, and how long the one request took, milliseconds. */
+  /** Each request of a webhook: when it ended, and its milliseconds; endless when it was not taken. */
   answers: { at: number; ms: number }[];
 }
 
@@ -35,6 +35,8 @@ export interface TrafficOptions {
   timeout_ms?: number;
   /** Share of deliveries that are sent twice although they were acknowledged. Default 0.05. */
   repeats?: number;
+  /** Share of items that are given up after a try that failed: each is there once or not at all. Default 0.1. */
+  given_up?: number;
 }
 
 interface Answer {
@@ -47,18 +49,32 @@ interface Answer {
 
 const IMPATIENCE_MS = 100;
 
+/** What is needed is away; the answer says when to come again. */
+const isAway = ({ status, retry_after }: Answer): boolean => status === 503 && Number(retry_after) > 0;
+/** The caller's limit is used up. */
+const isLimited = ({ status, retry_after }: Answer): boolean => status === 429 && Number(retry_after) > 0;
+/** The same command is still being worked on. */
+const isEarlierTry = ({ status, text, retry_after }: Answer): boolean =>
+  status === 409 && text.includes('is still in progress') && Number(retry_after) > 0;
+/** A key that was stored by a try whose answer was lost; its secret is nobody's, which the answer says. */
+const isLostKey = ({ status, text }: Answer): boolean => status === 409 && text.includes('can no longer be shown');
+const shown = ({ status, text, retry_after }: Answer): string =>
+  `${status} ${retry_after ? `Retry-After ${retry_after}` : 'without Retry-After'} ${text.slice(0, 200)}`;
+
 /** A seeded mix of webhooks and commands that runs through faults, and knows what it was promised. */
 export class Traffic {
   readonly sent: Sent = nothing();
   private agent = new Agent();
   /** By lane: the number of its next item, so that a load can be stopped and started. */
   private readonly numbers = new Map<string, number>();
+  /** When each webhook that is under way was sent. */
+  private readonly waiting = new Map<string, number>();
   private running: Promise<unknown> | undefined;
   private stopping = false;
   private give_up_at = Number.POSITIVE_INFINITY;
 
   constructor(
-    private lumio: Pick<Lumio, 'base_url' | 'credentials' | 'disposed'>,
+    private lumio: Pick<Lumio, 'base_url' | 'credentials' | 'readCredentials' | 'disposed'>,
     private readonly options: TrafficOptions,
   ) {}
 
@@ -92,25 +108,35 @@ export class Traffic {
     return count;
   }
 
-  /** The 99th percentile of answered webhooks since that moment, milliseconds; undefined when fewer than 50 were answered. */
+  /**
+   * The 99th percentile of all requests of webhooks that ended since that moment or wait now, milliseconds: one that was not taken took for
+   * ever, one that waits as long as it has. Undefined when there are fewer than 50.
+   */
   p99Since(moment: number): number | undefined {
-    const times = this.sent.answers.filter(({ at }) => at >= moment).map(({ ms }) => ms);
+    const now = Date.now();
+    const ended = this.sent.answers.filter(({ at }) => at >= moment).map(({ ms }) => ms);
+    const times = [...ended, ...[...this.waiting.values()].map((since) => now - since)];
     if (times.length < 50) return undefined;
     return times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)];
   }
 
   private async lane(name: string, send: (id: string) => Promise<boolean>): Promise<void> {
-    const { seed, pause_ms = 2, name: prefix = 'run' } = this.options;
+    const { seed, pause_ms = 2, name: prefix = 'run', given_up = 0.1 } = this.options;
     const random = seeded(seed + hash(name));
-    for (let n = this.numbers.get(name) ?? 0; !this.stopping && !this.lumio.disposed; n += 1) {
+    let taken = true;
+    for (let n = this.numbers.get(name) ?? 0; !(this.stopping && taken) && !this.lumio.disposed; n += 1) {
       this.numbers.set(name, n + 1);
       const id = `${prefix}-${name}-${n}`;
-      while (!(await send(id))) {
+      const fickle = random() < given_up;
+      taken = await send(id);
+      while (!taken && !fickle) {
         if (this.lumio.disposed) return;
         if (Date.now() > this.give_up_at) throw new Error(`${id} was still not acknowledged\n${this.summary()}`);
         await sleep(IMPATIENCE_MS * (0.5 + random()));
+        taken = await send(id);
       }
-      if (name.startsWith('w') && random() < (this.options.repeats ?? 0.05)) await send(id);
+      if (!taken) await sleep(IMPATIENCE_MS * (0.5 + random()));
+      else if (name.startsWith('w') && random() < (this.options.repeats ?? 0.05)) await send(id);
       if (pause_ms > 0) await sleep(pause_ms * 2 * random());
     }
   }
@@ -133,48 +159,45 @@ export class Traffic {
     });
     this.sent.tried.add(id);
     const signature = createHmac('sha256', webhook_signing.trovo_secret).update(body).digest('hex');
+    this.waiting.set(id, Date.now());
     const answer = await this.post('/v1/webhooks/trovo', body, { 'x-trovo-signature': signature });
-    if (answer.status === 200) {
-      this.acknowledge(id);
-      this.sent.answers.push({ at: Date.now(), ms: answer.ms });
-      return true;
-    }
-    if (answer.status === 503) {
-      if (!answer.retry_after) this.violate(`webhook ${id}: 503 without Retry-After`);
-    } else if (answer.status !== 0) this.violate(`webhook ${id}: ${answer.status} ${answer.text.slice(0, 200)}`);
-    return false;
+    this.waiting.delete(id);
+    const taken = answer.status === 200;
+    this.sent.answers.push({ at: Date.now(), ms: taken ? answer.ms : Number.POSITIVE_INFINITY });
+    if (taken) this.acknowledge(id);
+    else if (answer.status !== 0 && !isAway(answer)) this.violate(`webhook ${id}: ${shown(answer)}`);
+    return taken;
   }
 
   private async emit(id: string): Promise<boolean> {
     this.sent.tried.add(id);
     const body = JSON.stringify({ event_type: 'twitch:cheer', external_id: id, raw: { bits: 1 } });
-    const answer = await this.post('/v1/events/emit', body, this.bearer(id));
-    if (answer.status === 200) this.acknowledge(id);
-    else this.explain(`emit ${id}`, answer);
-    return answer.status === 200;
+    const done = await this.command('/v1/events/emit', body, id, ({ status }) => status === 200);
+    if (done) this.acknowledge(id);
+    return done;
   }
 
   private async key(id: string): Promise<boolean> {
     this.sent.keys.tried.add(id);
     const body = JSON.stringify({ label: id, permissions: ['events:read'] });
-    const answer = await this.post('/v1/api-keys', body, this.bearer(id));
-    // Stored by a try whose answer was lost; its secret is nobody's, which the answer says.
-    const made = answer.status === 201 || (answer.status === 409 && answer.text.includes('can no longer be shown'));
-    if (made) this.sent.keys.acked.add(id);
-    else this.explain(`key ${id}`, answer);
+    const made = (answer: Answer) => answer.status === 201 || isLostKey(answer);
+    const done = await this.command('/v1/api-keys', body, id, made);
+    if (done) this.sent.keys.acked.add(id);
     // Each stays an active key of the account: a moderate number is enough.
     await sleep(50);
-    return made;
+    return done;
   }
 
-  /** Commands may meet any 5xx in a fault, a limit, or their own earlier try; nothing else. */
-  private explain(what: string, answer: Answer): void {
-    const expected = answer.status === 0 || answer.status >= 500 || [401, 409, 429].includes(answer.status);
-    if (!expected) this.violate(`${what}: ${answer.status} ${answer.text.slice(0, 200)}`);
-  }
-
-  private bearer(idempotency_key: string): Record<string, string> {
-    return { authorization: `Bearer ${this.lumio.credentials.access_token}`, 'idempotency-key': idempotency_key };
+  /** A command under an Idempotency-Key: true when it is done, false when it was refused in a way that a fault excuses. */
+  private async command(path: string, body: string, id: string, isDone: (answer: Answer) => boolean): Promise<boolean> {
+    const { access_token } = this.lumio.credentials;
+    const answer = await this.post(path, body, { authorization: `Bearer ${access_token}`, 'idempotency-key': id });
+    if (isDone(answer)) return true;
+    if (answer.status === 401) this.lumio.readCredentials();
+    const renewed = answer.status === 401 && this.lumio.credentials.access_token !== access_token;
+    const excused = answer.status === 0 || isAway(answer) || isLimited(answer) || isEarlierTry(answer) || renewed;
+    if (!excused) this.violate(`POST ${path} ${id}: ${shown(answer)}`);
+    return false;
   }
 
   private violate(what: string): void {

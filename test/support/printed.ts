@@ -1,0 +1,95 @@
+/** A line of the log at `error` or `fatal`, or one that is no log line at all: a crash speaks in such. */
+export interface PrintedError {
+  /** The log's message; of a stray line its text. */
+  message: string;
+  /** What it gives as the reason: codes and messages of the error and of all its causes, one after another. */
+  reason: string;
+  line: string;
+}
+
+/** An error that a test brings about itself: its whole message, and what its reason says. */
+export interface Excuse {
+  message: RegExp;
+  reason: RegExp;
+}
+
+/** Errors beyond this number are counted and not kept. */
+const KEPT_ERRORS = 1000;
+const TAIL = 400_000;
+/** Lines of the command itself, which are no log lines. */
+const SPOKEN = /^(?:|lumio ready at http\S+|lumio: .*)$/;
+
+/** What a program prints: each error from the first line on, and the last part of everything. */
+export class Printed {
+  readonly errors: PrintedError[] = [];
+  /** How many errors there were, kept or not. */
+  error_count = 0;
+  private tail = '';
+  private rest = '';
+
+  take(chunk: Buffer | string): void {
+    const text = chunk.toString();
+    this.tail = (this.tail + text).slice(-TAIL);
+    const lines = (this.rest + text).split('\n');
+    this.rest = lines.pop()!;
+    for (const line of lines) this.look(line);
+  }
+
+  /** A program was killed: the line that it had not ended is no line. */
+  cut(): void {
+    this.rest = '';
+  }
+
+  /** The last part of it, as it came. */
+  text(): string {
+    return this.tail;
+  }
+
+  /** Errors that no excuse covers, oldest first. */
+  unexcused(excuses: readonly Excuse[] = []): PrintedError[] {
+    const found = this.errors.filter(
+      ({ message, reason }) => !excuses.some((excuse) => excuse.message.test(message) && excuse.reason.test(reason)),
+    );
+    const more = this.error_count - this.errors.length;
+    const line = `${more} errors more than are kept here`;
+    return more > 0 ? [...found, { message: line, reason: '', line }] : found;
+  }
+
+  private look(line: string): void {
+    const error = errorIn(line);
+    if (!error) return;
+    this.error_count += 1;
+    if (this.errors.length < KEPT_ERRORS) this.errors.push(error);
+  }
+}
+
+function errorIn(line: string): PrintedError | undefined {
+  if (SPOKEN.test(line)) return undefined;
+  const entry = parsed(line);
+  if (!entry) return { message: line, reason: 'not a line of the log', line };
+  if (entry.level !== 'error' && entry.level !== 'fatal') return undefined;
+  return { message: String(entry.msg ?? ''), reason: reasonOf(entry), line };
+}
+
+function parsed(line: string): Record<string, unknown> | undefined {
+  try {
+    const entry: unknown = JSON.parse(line);
+    return typeof entry === 'object' && entry !== null && 'level' in entry ? { ...entry } : undefined;
+  } catch {
+    return undefined; // no JSON: a stray line
+  }
+}
+
+function reasonOf({ reason, err, error }: Record<string, unknown>): string {
+  const parts = typeof reason === 'string' ? [reason] : [];
+  for (const cause of [err, error]) parts.push(...partsOf(cause));
+  return parts.join(' | ');
+}
+
+function partsOf(cause: unknown): string[] {
+  if (typeof cause === 'string') return [cause];
+  if (typeof cause !== 'object' || cause === null) return [];
+  const { type, code, message, cause: deeper, errors } = cause as Record<string, unknown>;
+  const own = [type, code, message].filter((part) => part !== undefined).join(' ');
+  return [own, ...partsOf(deeper), ...(Array.isArray(errors) ? errors.flatMap(partsOf) : [])];
+}
