@@ -1,24 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { v7 } from 'uuid';
-import type { Caller, RequestContext } from '../access/caller';
-import { announceChannel, announceShop, SHOP_SECRET } from '../access/connection-lookup';
 import { handle, load } from '../access/handle';
 import { generateKey, type KeyKind } from '../access/keys';
-import { writeProfile } from '../access/profiles';
-import { anonymous } from '../access/resolve';
-import type { Services } from '../access/services';
-import { account, accountStream } from '../domain/accounts';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
-import { connections, connectionsStream } from '../domain/connections';
 import type { Decider, DomainEvent } from '../domain/decider';
 import { DomainError } from '../domain/errors';
 import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
-import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, DEFAULT_ROLES } from '../domain/permissions';
-import { reserve } from '../domain/reservations';
+import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../domain/permissions';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
-import { user, userStream } from '../domain/users';
 import type { Platform } from '../domain/vendors';
 import { LOCKS } from '../engines/locks/port';
+import { createAccount, setFeatures } from './admin/accounts';
+import { connectChannel, connectShop, OtherChannelConnected } from './admin/connections';
+import { asOperator, nowText, type AdminServices } from './admin/operator';
+import { createUser, setAdminRole } from './admin/users';
 
 /** One demo user and the account that the user owns. */
 export interface DemoOwner {
@@ -43,8 +38,6 @@ interface DemoKey {
   prefix: string;
 }
 
-type Needs = Pick<Services, 'db' | 'events' | 'commit' | 'secrets' | 'relay'>;
-
 const CHANNELS: Record<Platform, string> = {
   twitch: '141981764',
   youtube: 'UCLumioDemoChannel000001',
@@ -61,27 +54,21 @@ export const DEMO_PLAN = 'demo-data';
  * start and changes nothing where it was taken before, so a start that was cut off is made good by the next. Source: design §9, spec
  * rulings "demo data".
  */
-export async function ensureDemoData(services: Needs): Promise<DemoData> {
+export async function ensureDemoData(services: AdminServices): Promise<DemoData> {
   return services.db.transaction(async (tx) => {
     // Nodes that start together make one set of demo data.
     await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.demo_data]);
     const data = await plan(services);
     await makeOwner(services, data.owner, 'Demo Streamer', 'Demo Account');
     await makeOwner(services, data.other, 'Other Streamer', 'Other Account');
-    await take(
-      services,
-      user,
-      userStream(data.owner.user_id),
-      { type: 'user:assign_admin_role', role: 'super-admin', now: now() },
-      ['users'],
-    );
+    await setAdminRole(services, data.owner.user_id, 'super-admin', true);
     await connect(services, data);
     await makeKeys(services, data);
     return data;
   });
 }
 
-async function plan(services: Needs): Promise<DemoData> {
+async function plan(services: AdminServices): Promise<DemoData> {
   const [row] = await services.db.query(`select value from installation where name = 'demo'`);
   const data = row ? (JSON.parse(services.secrets.open(row.value, DEMO_PLAN).toString()) as DemoData) : newPlan();
   const key = await load(services.events, apiKey, apiKeyStream(data.user_api_key.key_id));
@@ -114,75 +101,36 @@ function newPlan(): DemoData {
 const newKey = (kind: KeyKind): DemoKey => ({ key_id: v7(), ...generateKey(kind) });
 
 async function makeOwner(
-  services: Needs,
+  services: AdminServices,
   { user_id, account_id }: DemoOwner,
   display_name: string,
   name: string,
 ): Promise<void> {
-  // Before the event, so that no user is ever without, and never after it: an erased profile stays erased.
-  if ((await load(services.events, user, userStream(user_id))) === null)
-    await writeProfile(services.db, { user_id, display_name, avatar_url: null });
-  await take(services, user, userStream(user_id), { type: 'user:register', user_id, now: now() }, ['users']);
-  const create = {
-    type: 'account:create',
-    account_id,
-    name,
-    owner_id: user_id,
-    membership_id: v7(),
-    role_ids: DEFAULT_ROLES.map(() => v7()),
-    now: now(),
-  } as const;
-  await take(services, account, accountStream(account_id), create, ['accounts']);
+  await createUser(services, { user_id, display_name });
+  await createAccount(services, { account_id, owner_id: user_id, name });
   const flags = KNOWN_FLAGS.filter((flag) => PLAN_CATEGORIES.has(flag.category)).map((flag) => [flag.key, true]);
-  const overrides = {
-    type: 'account:set_feature_overrides',
-    overrides: Object.fromEntries(flags),
-    now: now(),
-  } as const;
-  await take(services, account, accountStream(account_id), overrides, ['accounts']);
+  await setFeatures(services, account_id, Object.fromEntries(flags));
 }
 
-async function connect(services: Needs, { owner, channels, shop }: DemoData): Promise<void> {
+async function connect(services: AdminServices, { owner, channels, shop }: DemoData): Promise<void> {
   const { account_id } = owner;
-  for (const [platform, channel] of Object.entries(channels) as [Platform, DemoData['channels'][Platform]][]) {
-    const command = {
-      type: 'connection:connect_channel',
-      account_id,
-      platform,
-      channel_name: 'lumio_demo',
-      now: now(),
-    } as const;
-    await take(services, connections, connectionsStream(account_id), { ...command, ...channel }, ['connections']);
-    await announceChannel(services.relay, platform, channel.platform_channel_id);
-  }
-  await services.db.query(
-    `insert into connection_secrets (connection_id, sealed) values ($1, $2)
-     on conflict (connection_id) do update set sealed = excluded.sealed, changed_at = now()`,
-    [shop.connection_id, services.secrets.seal(shop.secret, SHOP_SECRET)],
-  );
-  await handle(asOperator(), services, {
-    decider: connections,
-    stream: connectionsStream(account_id),
-    command: {
-      type: 'connection:connect_shop',
-      account_id,
-      connection_id: shop.connection_id,
-      shop_domain: shop.shop_domain,
-      now: now(),
-    },
-    projections: ['connections'],
-    reservations: () => [reserve('shop_domain', shop.shop_domain, account_id)],
-  });
-  await announceShop(services.relay, shop.shop_domain);
+  for (const [platform, channel] of Object.entries(channels) as [Platform, DemoData['channels'][Platform]][])
+    await connectChannel(services, { account_id, platform, channel_name: 'lumio_demo', ...channel }).catch(leaveOther);
+  await connectShop(services, { account_id, ...shop });
 }
 
-async function makeKeys(services: Needs, { owner, user_api_key, system_key }: DemoData): Promise<void> {
+/** Somebody connected a channel of their own in the demo's place. */
+function leaveOther(error: unknown): void {
+  if (!(error instanceof OtherChannelConnected)) throw error;
+}
+
+async function makeKeys(services: AdminServices, { owner, user_api_key, system_key }: DemoData): Promise<void> {
   const of = ({ key_id, hash, prefix }: DemoKey) => ({
     key_id,
     key_hash: hash,
     key_prefix: prefix,
     label: 'Demo',
-    now: now(),
+    now: nowText(),
   });
   await take(
     services,
@@ -203,39 +151,17 @@ async function makeKeys(services: Needs, { owner, user_api_key, system_key }: De
   );
 }
 
-/** Takes a step unless it was taken before. */
+/** Makes a key unless it was made before. */
 async function take<S, C, E extends DomainEvent>(
-  services: Needs,
+  services: AdminServices,
   decider: Decider<S, C, E>,
   stream: string,
   command: C,
   projections: readonly string[],
 ): Promise<void> {
   try {
-    await handle(asOperator(), services, { decider, stream, command, projections });
+    await handle(asOperator('demo-data'), services, { decider, stream, command, projections });
   } catch (error) {
-    if (!(error instanceof DomainError) || !TAKEN_BEFORE.has(error.reason)) throw error;
+    if (!(error instanceof DomainError) || error.reason !== 'KEY_EXISTS') throw error;
   }
-}
-
-const TAKEN_BEFORE: ReadonlySet<string> = new Set([
-  'USER_EXISTS',
-  'ACCOUNT_EXISTS',
-  'KEY_EXISTS',
-  'PLATFORM_ALREADY_CONNECTED',
-]);
-const now = () => new Date().toISOString();
-
-/** The start itself, as events name who did it. */
-function asOperator(): { caller: Caller; context: RequestContext } {
-  return {
-    caller: {
-      ...anonymous('127.0.0.1'),
-      kind: 'system_key',
-      credential_id: 'demo-data',
-      rate_bucket: 'system',
-      rate_limit: null,
-    },
-    context: { correlation_id: v7(), trace: null, ip: '127.0.0.1', now: Date.now(), idempotency_seed: null },
-  };
 }

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { register as registerAdmin } from './commands/admin';
 import { register as registerArchive } from './commands/archive';
 import { register as registerBackup } from './commands/backup';
 import { register as registerDeadLetters } from './commands/dead-letters';
@@ -39,6 +40,7 @@ async function main(argv: readonly string[]): Promise<void> {
   registerBackup(program, connect);
   registerRestore(program);
   registerKeys(program, connect);
+  registerAdmin(program, connect);
   registerHealth(program);
   program.commands.forEach((command) => command.exitOverride());
   try {

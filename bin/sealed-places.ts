@@ -1,4 +1,5 @@
 import { SHOP_SECRET } from '../access/connection-lookup';
+import { IDENTITY_KEY } from '../access/identities';
 import { SIGNING_KEY } from '../access/tokens';
 import type { SealedPlace } from '../engines/secrets/rotation';
 import { contextOf, HASH_KEY } from '../engines/subject-keys/postgres';
@@ -37,6 +38,15 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     key: 'connection_id',
     key_type: 'uuid',
     context: () => SHOP_SECRET,
+  },
+  {
+    what: 'login identity keys',
+    table: 'installation',
+    column: 'value',
+    key: 'name',
+    key_type: 'text',
+    where: `name = '${IDENTITY_KEY}'`,
+    context: () => IDENTITY_KEY,
   },
   {
     what: 'demo plans',

@@ -49,7 +49,7 @@ export function createServices(parts: ServiceParts): Services {
 }
 
 /** Who did it, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
-function metadata(caller: Caller, context: RequestContext): Metadata {
+export function metadata(caller: Caller, context: RequestContext): Metadata {
   const facts = {
     actor_kind: caller.kind,
     actor_id: caller.user_id,

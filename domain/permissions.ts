@@ -97,6 +97,15 @@ export const isAccountPermission = (name: string): boolean => accountPermissions
 /** True for a string of the admin registry; wildcards are none. */
 export const isAdminPermission = (name: string): boolean => adminPermissions.has(name);
 
+/** True for what a system key may hold: a string of either registry, or `resource:*` of a resource that one of them knows. */
+export function isSystemGrant(name: string): boolean {
+  if (accountPermissions.has(name) || adminPermissions.has(name)) return true;
+  return (
+    name.endsWith(':*') &&
+    [...ACCOUNT_PERMISSIONS, ...ADMIN_PERMISSIONS].some((one) => one.startsWith(name.slice(0, -1)))
+  );
+}
+
 export interface SeededRole {
   slug: 'owner' | 'administrator' | 'moderator' | 'viewer';
   name: string;

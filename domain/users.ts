@@ -3,42 +3,76 @@ import { DomainError } from './errors';
 import { SYSTEM_ADMIN_ROLES } from './permissions';
 import { unreachable } from './unreachable';
 
+/** Who a person may log in with; the vendor of YouTube is its company here. Source: spec extra-facts "Login providers". */
+export const LOGIN_PROVIDERS = ['twitch', 'google', 'kick', 'trovo', 'discord'] as const;
+export type LoginProvider = (typeof LOGIN_PROVIDERS)[number];
+
+/** An account at a login provider; `identity` is its keyed hash (access/identities.ts), never its id. */
+export interface Login {
+  login_connection_id: string;
+  provider: LoginProvider;
+  identity: string;
+}
+
+/** Kind of the reservation that makes an identity log in as one user: `provider:identity`, its owner is the user's id. */
+export const LOGIN_IDENTITY = 'login_identity';
+const loginKey = ({ provider, identity }: Login): string => `${provider}:${identity}`;
+
 /**
  * A person with one identity, who may belong to several accounts. These events carry ids alone: names and pictures change by the vendor's
  * will and must be erasable, so they live in the table `profiles` (access/profiles.ts). Source: spec doc1 §1, doc2 §2.3.
  */
 export type UserEvent =
   | { type: 'user:registered'; user_id: string; registered_at: string }
+  | {
+      type: 'user:login_connected';
+      user_id: string;
+      login_connection_id: string;
+      provider: LoginProvider;
+      identity: string;
+      connected_at: string;
+    }
   | { type: 'user:admin_role_assigned'; user_id: string; role: string; assigned_at: string }
   | { type: 'user:admin_role_removed'; user_id: string; role: string; removed_at: string };
 
 export const USER_EVENTS = [
   'user:registered',
+  'user:login_connected',
   'user:admin_role_assigned',
   'user:admin_role_removed',
 ] as const satisfies readonly UserEvent['type'][];
 
 export type UserCommand =
-  | { type: 'user:register'; user_id: string; now: string }
+  | { type: 'user:register'; user_id: string; login?: Login; now: string }
+  | ({ type: 'user:connect_login'; now: string } & Login)
   | { type: 'user:assign_admin_role'; role: string; now: string }
   | { type: 'user:remove_admin_role'; role: string; now: string };
 
 export interface User {
   user_id: string | null;
   admin_roles: ReadonlySet<string>;
+  /** `provider:identity` of everything that logs in as this user. */
+  logins: ReadonlySet<string>;
 }
 
-const initialUser: User = { user_id: null, admin_roles: new Set() };
+const initialUser: User = { user_id: null, admin_roles: new Set(), logins: new Set() };
 export const userStream = (user_id: string): string => `user-${user_id}`;
 
 function decideUser(state: User, command: UserCommand): UserEvent[] {
   if (command.type === 'user:register') {
     if (state.user_id !== null) throw new DomainError('USER_EXISTS', { user_id: state.user_id });
-    return [{ type: 'user:registered', user_id: command.user_id, registered_at: command.now }];
+    const { user_id, login, now } = command;
+    const registered = { type: 'user:registered', user_id, registered_at: now } as const;
+    return login ? [registered, { type: 'user:login_connected', user_id, ...login, connected_at: now }] : [registered];
   }
   const { user_id } = state;
   if (user_id === null) throw new DomainError('USER_NOT_FOUND');
   switch (command.type) {
+    case 'user:connect_login': {
+      const { type: _type, now, ...login } = command;
+      if (state.logins.has(loginKey(login))) return [];
+      return [{ type: 'user:login_connected', user_id, ...login, connected_at: now }];
+    }
     case 'user:assign_admin_role':
       if (!(command.role in SYSTEM_ADMIN_ROLES)) throw new DomainError('ROLE_NOT_FOUND', { role: command.role });
       if (state.admin_roles.has(command.role)) return [];
@@ -55,6 +89,8 @@ function evolveUser(state: User, event: UserEvent): User {
   switch (event.type) {
     case 'user:registered':
       return { ...state, user_id: event.user_id };
+    case 'user:login_connected':
+      return { ...state, logins: new Set([...state.logins, loginKey(event)]) };
     case 'user:admin_role_assigned':
       return { ...state, admin_roles: new Set([...state.admin_roles, event.role]) };
     case 'user:admin_role_removed':

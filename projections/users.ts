@@ -20,6 +20,9 @@ export const users = projection<EventProjection>({
             [rowsOf(run)],
           );
           break;
+        case 'user:login_connected':
+          // A login finds its user by the reservation of its identity; no table shows logins yet.
+          break;
         case 'user:admin_role_assigned':
           await tx.query(
             `insert into user_admin_roles (user_id, role, assigned_at)

@@ -3,15 +3,16 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { ROLES } from '../access/settings';
-import { loadSettings } from '../bin/settings';
+import { z } from 'zod';
+import { ROLES, SettingsSchema } from '../access/settings';
+import { environmentName, loadSettings } from '../bin/settings';
 import { runLumio } from './support/server';
 
 interface Service {
   image: string;
   build?: string;
   command?: string[];
-  environment?: Record<string, string>;
+  environment?: Record<string, string | null>;
   volumes?: string[];
   networks?: string[];
   healthcheck?: { test?: string[]; disable?: boolean };
@@ -31,6 +32,17 @@ const services = Object.entries(compose.services);
 const ours = services.filter(([, service]) => service.build !== undefined);
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 const example = readFileSync(join(root, 'deploy/example.env'), 'utf8');
+
+/** Each setting's name in the environment, from the schema itself. */
+function settingNames({ properties = {} }: Section, path: string[] = []): string[] {
+  return Object.entries(properties).flatMap(([name, inner]) => {
+    const place = [...path, name];
+    return inner.properties ? settingNames(inner, place) : [environmentName(place)];
+  });
+}
+interface Section {
+  properties?: Record<string, Section>;
+}
 
 /** As `docker compose` fills variables in. */
 const filled = (value: string, given: Record<string, string>) =>
@@ -106,7 +118,9 @@ describe('docker-compose.yml', () => {
 
   test.each(ours)('%s: its settings are valid', (_name, service) => {
     const env = Object.fromEntries(
-      Object.entries(service.environment!).map(([key, value]) => [key, filled(value, GIVEN)]),
+      Object.entries(service.environment!).flatMap(([key, value]) =>
+        value === null ? [] : [[key, filled(value, GIVEN)]],
+      ),
     );
     const settings = loadSettings({ env, cwd: '/nowhere' });
     expect(settings.env).toBe('production');
@@ -129,8 +143,31 @@ describe('docker-compose.yml', () => {
 
   test('the example of .env has every variable, and nothing else', () => {
     const used = [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
-    const offered = [...example.matchAll(/^(\w+)=/gm)].map(([, name]) => name!);
-    expect(offered.sort()).toEqual([...new Set(used)].sort());
+    const offered = [...example.matchAll(/^(?:# )?([A-Z_]+)=/gm)].map(([, name]) => name!);
+    expect(offered.sort()).toEqual([...new Set([...used, ...passedThrough()])].sort());
+  });
+
+  /** A name without a value is taken from `.env`, and is not there when `.env` does not have it. */
+  const passedThrough = () =>
+    Object.entries(compose.services.api!.environment!).flatMap(([name, value]) => (value === null ? [name] : []));
+
+  test('every setting reaches the processes: set in it, or passed through from .env', () => {
+    const every = settingNames(z.toJSONSchema(SettingsSchema, { io: 'input', unrepresentable: 'any' }) as Section);
+    expect(every.length).toBeGreaterThan(40);
+    for (const [name, service] of ours) {
+      // The image says where its data folder is.
+      expect([name, Object.keys(service.environment!).sort()]).toEqual([
+        name,
+        every.filter((setting) => setting !== 'LUMIO_DATA_DIR').sort(),
+      ]);
+    }
+    expect(dockerfile).toContain('LUMIO_DATA_DIR=/data');
+  });
+
+  test('what the example of .env leaves empty, or has as a default, is a valid value', () => {
+    const given = [...example.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]);
+    const env = Object.fromEntries(given.filter(([name]) => passedThrough().includes(name!)));
+    expect(() => loadSettings({ env: { ...env, LUMIO_ENV: 'production' }, cwd: '/nowhere' })).not.toThrow();
   });
 
   test('.env holds secrets, so neither git nor the image takes it', () => {

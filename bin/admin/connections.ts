@@ -1,0 +1,93 @@
+import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connection-lookup';
+import { handle, load, newId } from '../../access/handle';
+import { connections, connectionsStream, normaliseShopDomain } from '../../domain/connections';
+import { DomainError } from '../../domain/errors';
+import { reserve, Taken } from '../../domain/reservations';
+import type { Platform } from '../../domain/vendors';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+
+/** The account has another channel of that platform. */
+export class OtherChannelConnected extends AdminError {}
+
+export interface ChannelToConnect {
+  account_id: string;
+  platform: Platform;
+  /** The channel's id there. */
+  platform_channel_id: string;
+  channel_name: string;
+  /** Absent: a new one. */
+  connection_id?: string;
+}
+
+/** Connects a channel. Asked again for the same one it answers the connection that is there. @throws OtherChannelConnected */
+export async function connectChannel(
+  services: AdminServices,
+  channel: ChannelToConnect,
+): Promise<{ connection_id: string; created: boolean }> {
+  const { account_id, platform } = channel;
+  const connection_id = channel.connection_id ?? (await nextId(services, account_id, platform));
+  try {
+    const { state, events } = await handle(asOperator(OPERATOR), services, {
+      decider: connections,
+      stream: connectionsStream(account_id),
+      command: { type: 'connection:connect_channel', ...channel, connection_id, now: nowText() },
+      projections: ['connections'],
+    });
+    await announceChannel(services.relay, platform, channel.platform_channel_id);
+    return { connection_id: state.channels.get(platform)!.connection_id, created: events.length > 0 };
+  } catch (error) {
+    if (!(error instanceof DomainError && error.reason === 'PLATFORM_ALREADY_CONNECTED')) throw error;
+    throw new OtherChannelConnected(`account ${account_id} is connected to another ${platform} channel already`);
+  }
+}
+
+export interface ShopToConnect {
+  account_id: string;
+  shop_domain: string;
+  /** What the vendor signs deliveries of this shop with. */
+  secret: string;
+  /** Absent: a new one. */
+  connection_id?: string;
+}
+
+/**
+ * Connects a shop. Its secret is sealed and stored first: a delivery never meets a shop without one. Asked again it replaces the secret.
+ * @throws AdminError when another account has the shop
+ */
+export async function connectShop(
+  services: AdminServices,
+  shop: ShopToConnect,
+): Promise<{ connection_id: string; created: boolean }> {
+  const { account_id } = shop;
+  const shop_domain = normaliseShopDomain(shop.shop_domain);
+  const held = await load(services.events, connections, connectionsStream(account_id));
+  const connection_id =
+    held?.state.shops.get(shop_domain) ?? shop.connection_id ?? (await nextId(services, account_id, shop_domain));
+  await services.db.query(
+    `insert into connection_secrets (connection_id, sealed) values ($1, $2)
+     on conflict (connection_id) do update set sealed = excluded.sealed, changed_at = now()`,
+    [connection_id, services.secrets.seal(shop.secret, SHOP_SECRET)],
+  );
+  try {
+    const { events } = await handle(asOperator(OPERATOR), services, {
+      decider: connections,
+      stream: connectionsStream(account_id),
+      command: { type: 'connection:connect_shop', account_id, connection_id, shop_domain, now: nowText() },
+      projections: ['connections'],
+      reservations: () => [reserve('shop_domain', shop_domain, account_id)],
+    });
+    await announceShop(services.relay, shop_domain);
+    return { connection_id, created: events.length > 0 };
+  } catch (error) {
+    if (!(error instanceof Taken)) throw error;
+    await services.db.query('delete from connection_secrets where connection_id = $1', [connection_id]);
+    throw new AdminError(`${shop_domain} is connected to another account already`);
+  }
+}
+
+/** The same until the account's connections change, so that a call that was cut off is taken up by the next one under the same id. */
+async function nextId({ events }: AdminServices, account_id: string, what: string): Promise<string> {
+  const held = await load(events, connections, connectionsStream(account_id));
+  const seed = `${account_id}\n${held?.revision ?? 'none'}`;
+  return newId({ idempotency_seed: seed }, `connection\n${what}`);
+}

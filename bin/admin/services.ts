@@ -1,0 +1,34 @@
+import { createTokens, type Tokens } from '../../access/tokens';
+import type { Settings } from '../../access/settings';
+import { createReadModels } from '../../projections/read-models';
+import type { FullContext } from '../commands/context';
+import { metadata } from '../services';
+import type { AdminServices } from './operator';
+
+export interface AdminContext extends AdminServices {
+  tokens: Tokens;
+  settings: Settings;
+  /** True when read models have not yet shown something that was stored: no projector runs, or it is behind. */
+  behind(): boolean;
+}
+
+/** What the commands of `lumio admin` work on, over the engines of the configuration. */
+export async function createAdminContext(context: FullContext): Promise<AdminContext> {
+  const { db, events, secrets, relay, settings } = context;
+  const read_models = createReadModels(context);
+  let behind = false;
+  return {
+    db,
+    events,
+    secrets,
+    relay,
+    settings,
+    tokens: await createTokens({ db, secrets }),
+    behind: () => behind,
+    async commit(request, writes, projections) {
+      const result = await events.append(writes, metadata(request.caller, request.context));
+      behind = !(await read_models.passed(result.position, projections)) || behind;
+      return result;
+    },
+  };
+}

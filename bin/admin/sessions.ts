@@ -1,0 +1,34 @@
+import type { Settings } from '../../access/settings';
+import type { Tokens } from '../../access/tokens';
+import { openSession, type SessionTokens } from '../../commands/sessions';
+import { requireAccount } from './accounts';
+import { AdminError, type AdminServices } from './operator';
+import { requireUser } from './users';
+
+/**
+ * Opens a session for a user, as a login does, on an account that they belong to. Without one named: the only one that they have, or none.
+ * @throws AdminError
+ */
+export async function openUserSession(
+  services: AdminServices & { tokens: Tokens; settings: Settings },
+  user_id: string,
+  wanted?: string,
+): Promise<SessionTokens & { account_id: string | null }> {
+  await requireUser(services, user_id);
+  const account_id = wanted ?? (await onlyAccountOf(services, user_id));
+  if (account_id !== null) {
+    const { members } = await requireAccount(services, account_id);
+    if (!members.has(user_id)) throw new AdminError(`user ${user_id} is no member of account ${account_id}`);
+  }
+  return { ...(await openSession(services, user_id, account_id, Date.now())), account_id };
+}
+
+async function onlyAccountOf({ db }: AdminServices, user_id: string): Promise<string | null> {
+  const rows = await db.query<{ account_id: string }>(
+    'select account_id from account_members where user_id = $1 order by account_id',
+    [user_id],
+  );
+  if (rows.length <= 1) return rows[0]?.account_id ?? null;
+  const ids = rows.map(({ account_id }) => account_id).join(', ');
+  throw new AdminError(`user ${user_id} belongs to several accounts, name one by --account: ${ids}`);
+}

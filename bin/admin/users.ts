@@ -1,0 +1,95 @@
+import { v7 } from 'uuid';
+import { handle, load, newId } from '../../access/handle';
+import { identityHash } from '../../access/identities';
+import { writeProfile } from '../../access/profiles';
+import { DomainError } from '../../domain/errors';
+import { reservation, reservationStream, reserve, Taken } from '../../domain/reservations';
+import { LOGIN_IDENTITY, user, userStream, type LoginProvider, type User } from '../../domain/users';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+
+export interface NewUser {
+  display_name: string;
+  /** Absent: a new one. */
+  user_id?: string;
+  /** Who logs in as this user. */
+  login?: { provider: LoginProvider; provider_id: string };
+}
+
+/**
+ * Makes a user, with the identity that will log in, in one append. Asked again for the same identity, or under the same id, it answers the
+ * user that is there. @throws AdminError when the identity logs in as another user
+ */
+export async function createUser(
+  services: AdminServices,
+  { display_name, user_id: wanted, login }: NewUser,
+): Promise<{ user_id: string; created: boolean }> {
+  const identity = login && (await identityHash(services, login.provider, login.provider_id));
+  const value = login && `${login.provider}:${identity}`;
+  const owner = async () => {
+    const held = value && (await load(services.events, reservation, reservationStream(LOGIN_IDENTITY, value)));
+    return held ? held.state.owner : null;
+  };
+  const present = (found: string) => {
+    if (wanted !== undefined && wanted !== found)
+      throw new AdminError(`${login!.provider} ${login!.provider_id} logs in as user ${found} already`);
+    return { user_id: found, created: false };
+  };
+  const found = await owner();
+  if (found !== null) return present(found);
+
+  const exists = async (id: string) => (await load(services.events, user, userStream(id))) !== null;
+  // A call that was cut off is taken up by the next one for the same identity, under the same id.
+  const derived = identity === undefined ? v7() : newId({ idempotency_seed: identity }, 'user');
+  const user_id = wanted ?? ((await exists(derived)) ? v7() : derived);
+  const there = await exists(user_id);
+  // Before the event, so that no user is ever without, and never after it: an erased profile stays erased.
+  if (!there) await writeProfile(services.db, { user_id, display_name, avatar_url: null });
+  const logged = login && { login_connection_id: v7(), provider: login.provider, identity: identity! };
+  const reservations = () => (value === undefined ? [] : [reserve(LOGIN_IDENTITY, value, user_id)]);
+  const decide = (command: Parameters<typeof user.decide>[1]) =>
+    handle(asOperator(OPERATOR), services, {
+      decider: user,
+      stream: userStream(user_id),
+      command,
+      projections: ['users'],
+      reservations,
+    });
+  try {
+    await decide({ type: 'user:register', user_id, ...(logged && { login: logged }), now: nowText() });
+    return { user_id, created: true };
+  } catch (error) {
+    if (error instanceof Taken) {
+      // Another process gave the identity away between the two looks.
+      const winner = (await owner())!;
+      if (!there && winner !== user_id) await services.db.query('delete from profiles where user_id = $1', [user_id]);
+      return present(winner);
+    }
+    if (!(error instanceof DomainError && error.reason === 'USER_EXISTS')) throw error;
+    if (logged) await decide({ type: 'user:connect_login', ...logged, now: nowText() });
+    return { user_id, created: false };
+  }
+}
+
+/** @throws AdminError */
+export async function requireUser(services: Pick<AdminServices, 'events'>, user_id: string): Promise<User> {
+  const found = await load(services.events, user, userStream(user_id));
+  if (found === null) throw new AdminError(`there is no user ${user_id}`);
+  return found.state;
+}
+
+/** Gives a user an admin role, or takes it; returns the roles that they hold then. @throws AdminError */
+export async function setAdminRole(
+  services: AdminServices,
+  user_id: string,
+  role: string,
+  held: boolean,
+): Promise<string[]> {
+  await requireUser(services, user_id);
+  const { state } = await handle(asOperator(OPERATOR), services, {
+    decider: user,
+    stream: userStream(user_id),
+    command: { type: held ? 'user:assign_admin_role' : 'user:remove_admin_role', role, now: nowText() },
+    projections: ['users'],
+  });
+  return [...state.admin_roles].sort();
+}

@@ -1,0 +1,253 @@
+import { readFileSync } from 'node:fs';
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../../domain/feature-flags';
+import { DEFAULT_ROLES, isSystemGrant, SYSTEM_ADMIN_ROLES } from '../../domain/permissions';
+import { LOGIN_PROVIDERS, type LoginProvider } from '../../domain/users';
+import { PLATFORMS, type Platform } from '../../domain/vendors';
+import type { AdminContext } from '../admin/services';
+import { runCommand, type Connect, type FullContext } from './context';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const uuid = (text: string): string => {
+  if (!UUID.test(text)) throw new InvalidArgumentError('must be an id (a UUID).');
+  return text.toLowerCase();
+};
+const words =
+  (longest: number) =>
+  (text: string): string => {
+    const trimmed = text.trim();
+    if (trimmed === '' || trimmed.length > longest)
+      throw new InvalidArgumentError(`must have 1 to ${longest} characters.`);
+    return trimmed;
+  };
+const SWITCHES = { on: true, off: false, default: null } as const;
+type Features = Record<string, boolean | null>;
+const feature = (text: string, before: Features): Features => {
+  const [flag, state = 'on'] = text.split('=');
+  if (!isKnownFlag(flag!)) throw new InvalidArgumentError(`unknown feature ${flag}, see --help.`);
+  if (!(state in SWITCHES)) throw new InvalidArgumentError('must be <feature>, or <feature>=on, =off or =default.');
+  return { ...before, [flag!]: SWITCHES[state as keyof typeof SWITCHES] };
+};
+const grants = (text: string): string[] => {
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.find((name) => !isSystemGrant(name));
+  if (unknown !== undefined) throw new InvalidArgumentError(`invalid permission: ${unknown}.`);
+  return [...new Set(names)];
+};
+
+const PLAN_FEATURES = KNOWN_FLAGS.filter(({ category }) => PLAN_CATEGORIES.has(category)).map(({ key }) => key);
+const MEMBER_ROLES = DEFAULT_ROLES.map(({ slug }) => slug).filter((slug) => slug !== 'owner');
+
+const HELP = `
+Each prints one line of JSON with the ids, and the secret, that it made. They work beside a running Lumio, and on the embedded database also
+while none runs. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage. What was cut off may be run again.`;
+
+/** `lumio admin …`: what an operator does to a system that nobody can log in to yet. docs/operating/first-day.md walks through it. */
+export function register(program: Command, connect: Connect<FullContext>): void {
+  const group = program
+    .command('admin')
+    .description('make users, accounts, connections, keys and tokens, from the machine that Lumio runs on')
+    .addHelpText('after', HELP);
+  const run = (work: (admin: Admin, context: AdminContext) => Promise<object>) =>
+    runCommand(connect, async (full) => {
+      const admin = await import('../admin/index.js');
+      const context = await admin.createAdminContext(full);
+      const made = await work(admin, context);
+      process.stdout.write(`${JSON.stringify(made)}\n`);
+      if (context.behind())
+        process.stderr.write('lumio: it is stored; queries show it when a projector has caught up (lumio start)\n');
+    });
+
+  group
+    .command('create-user')
+    .description('make a user; with --provider the one who logs in there, and asked again for the same one: that user')
+    .requiredOption('--name <name>', 'what the user is called', words(100))
+    .addOption(new Option('--provider <provider>', 'who vouches for the user at a login').choices(LOGIN_PROVIDERS))
+    .option('--provider-id <id>', "the user's id at that provider", words(200))
+    .option('--id <id>', 'the id to make it under; asked again under it, the user that is there', uuid)
+    .action(({ name, provider, providerId, id }: CreateUser, command: Command) => {
+      if ((provider === undefined) !== (providerId === undefined))
+        command.error('error: --provider and --provider-id come together', { exitCode: 2 });
+      const login = provider && { provider, provider_id: providerId! };
+      return run((admin, context) => admin.createUser(context, { display_name: name, user_id: id, login }));
+    });
+
+  group
+    .command('create-account')
+    .description('make an account with its owner and the default roles')
+    .requiredOption('--owner <user>', "the owner's user id", uuid)
+    .requiredOption('--name <name>', 'what the account is called', words(100))
+    .option('--id <id>', 'the id to make it under; asked again under it, the account that is there', uuid)
+    .action(({ owner, name, id }: { owner: string; name: string; id?: string }) =>
+      run((admin, context) => admin.createAccount(context, { owner_id: owner, name, account_id: id })),
+    );
+
+  group
+    .command('connect')
+    .description('connect an account to a channel, or to a shop with the secret that signs its webhooks')
+    .requiredOption('--account <account>', 'the account id', uuid)
+    .addOption(new Option('--platform <platform>', 'whose channel').choices(PLATFORMS).conflicts('shop'))
+    .option('--channel-id <id>', "the channel's id on that platform", words(200))
+    .option('--channel-name <name>', 'what the channel is called (default: its id)', words(200))
+    .option('--shop <domain>', 'the Shopify shop, like name.myshopify.com', words(253))
+    .option('--secret-file <file>', "a file with the shop's webhook secret, or - for standard input")
+    .addHelpText(
+      'after',
+      `
+Channels have no secret of their own: their platforms sign under LUMIO_WEBHOOKS__YOUTUBE_SECRET, …KICK_PUBLIC_KEY and …TROVO_SECRET.
+Connecting a connected shop again replaces its secret; every node goes by the new one within five seconds.`,
+    )
+    .action(({ account, platform, channelId, channelName, shop, secretFile }: ConnectTo, command: Command) => {
+      const wrong = (text: string) => command.error(`error: ${text}`, { exitCode: 2 });
+      if (shop !== undefined) {
+        if (secretFile === undefined) return wrong('--shop needs --secret-file (a file, or - for standard input)');
+        if (channelId !== undefined || channelName !== undefined) return wrong('a shop has no channel');
+        return run(async (admin, context) => {
+          await admin.requireAccount(context, account);
+          const secret = readSecret(secretFile);
+          return admin.connectShop(context, { account_id: account, shop_domain: shop, secret });
+        });
+      }
+      if (platform === undefined || channelId === undefined)
+        return wrong('name --platform and --channel-id, or --shop');
+      if (secretFile !== undefined) return wrong('a channel has no secret of its own, see --help');
+      return run(async (admin, context) => {
+        await admin.requireAccount(context, account);
+        return admin.connectChannel(context, {
+          account_id: account,
+          platform,
+          platform_channel_id: channelId,
+          channel_name: channelName ?? channelId,
+        });
+      });
+    });
+
+  group
+    .command('create-system-key')
+    .description('make a key of the service itself; it is shown once')
+    .requiredOption('--label <label>', 'what it is for', words(100))
+    .requiredOption('--permissions <list>', 'by commas; resource:* is every action of a resource', grants)
+    .addHelpText(
+      'after',
+      '\nA key whose line was lost cannot be shown again: revoke it (lumio admin revoke-system-key) and make another.',
+    )
+    .action((made: { label: string; permissions: string[] }) =>
+      run((admin, context) => admin.createSystemKey(context, made)),
+    );
+  group
+    .command('revoke-system-key')
+    .argument('<key-id>', 'its id', uuid)
+    .description('end a system key')
+    .action((key_id: string) =>
+      run(async (admin, context) => {
+        await admin.revokeSystemKey(context, key_id);
+        return { key_id, revoked: true };
+      }),
+    );
+
+  group
+    .command('grant')
+    .description('give, and take: features of an account, a role in it, or an admin role')
+    .option('--account <account>', 'the account id', uuid)
+    .option('--user <user>', 'the user id', uuid)
+    .option('--feature <feature>', 'with --account: on, or =off, =default; may be given again', feature, {})
+    .option('--all-features', 'with --account: every feature that plans give')
+    .addOption(
+      new Option('--role <role>', 'with --account and --user: makes the user a member with it; none ends that').choices(
+        [...MEMBER_ROLES, 'none'],
+      ),
+    )
+    .addOption(new Option('--admin-role <role>', 'with --user').choices(Object.keys(SYSTEM_ADMIN_ROLES)))
+    .option('--take', 'with --admin-role: takes it')
+    .addHelpText('after', `\nFeatures: ${KNOWN_FLAGS.map(({ key }) => key).join(', ')}`)
+    .action((options: Grant, command: Command) => {
+      const wrong = (text: string) => command.error(`error: ${text}`, { exitCode: 2 });
+      const { account, user, role, adminRole } = options;
+      const features = {
+        ...(options.allFeatures && Object.fromEntries(PLAN_FEATURES.map((key) => [key, true]))),
+        ...options.feature,
+      };
+      const has_features = Object.keys(features).length > 0;
+      if ([has_features, role !== undefined, adminRole !== undefined].filter(Boolean).length !== 1)
+        return wrong('name one of --feature (or --all-features), --role, --admin-role');
+      if (options.take && adminRole === undefined) return wrong('--take goes with --admin-role');
+      if (adminRole !== undefined) {
+        if (user === undefined || account !== undefined) return wrong('--admin-role goes with --user alone');
+        return run(async (admin, context) => ({
+          user_id: user,
+          admin_roles: await admin.setAdminRole(context, user, adminRole, !options.take),
+        }));
+      }
+      if (account === undefined) return wrong('name the --account');
+      if (role !== undefined) {
+        if (user === undefined) return wrong('--role goes with --account and --user');
+        const given = role === 'none' ? null : role;
+        return run(async (admin, context) => {
+          await admin.setMembership(context, account, user, given);
+          return { account_id: account, user_id: user, role: given };
+        });
+      }
+      if (user !== undefined) return wrong('features are the account’s, not a user’s');
+      return run(async (admin, context) => ({
+        account_id: account,
+        features: await admin.setFeatures(context, account, features),
+      }));
+    });
+
+  group
+    .command('token')
+    .description('open a session for a user, as a login does: an access token, and a refresh token for the next one')
+    .requiredOption('--user <user>', 'the user id', uuid)
+    .option('--account <account>', 'the account that it acts on (default: the only one of the user)', uuid)
+    .action(({ user, account }: { user: string; account?: string }) =>
+      run(async (admin, context) => {
+        const opened = await admin.openUserSession(context, user, account);
+        const { session_id, account_id, access, refresh } = opened;
+        return {
+          user_id: user,
+          account_id,
+          session_id,
+          access_token: access.token,
+          expires_at: new Date(access.expires_at).toISOString(),
+          refresh_token: refresh.token,
+          refresh_expires_at: new Date(refresh.expires_at).toISOString(),
+        };
+      }),
+    );
+}
+
+/** Loaded when it is used: help must not wait for what signs and seals. */
+type Admin = typeof import('../admin/index.js');
+
+interface CreateUser {
+  name: string;
+  provider?: LoginProvider;
+  providerId?: string;
+  id?: string;
+}
+
+interface ConnectTo {
+  account: string;
+  platform?: Platform;
+  channelId?: string;
+  channelName?: string;
+  shop?: string;
+  secretFile?: string;
+}
+
+interface Grant {
+  account?: string;
+  user?: string;
+  feature: Features;
+  allFeatures?: boolean;
+  role?: string;
+  adminRole?: string;
+  take?: boolean;
+}
+
+/** @throws Error in one line when there is none to read */
+function readSecret(file: string): string {
+  const secret = readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n$/, '');
+  if (secret.trim() === '' || secret.length > 4096) throw new Error('the secret must have 1 to 4096 characters');
+  return secret;
+}
