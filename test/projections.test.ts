@@ -238,8 +238,9 @@ describe('checkpoints', () => {
     await openCheckpoints(t.db, eventTally(), 'kurrentdb:elsewhere', [0], '');
     const runtime = runtimeOf(t.db, on, [eventTally()]);
     await expect(runtime.start()).rejects.toThrow(EngineMismatch);
-    const refused = expect(runtimeOf(t.db, on, [eventTally()]).start()).rejects;
-    await refused.toThrow(/event_tally.*kurrentdb:elsewhere.*lumio restore into a new database$/);
+    await expect(runtimeOf(t.db, on, [eventTally()]).start()).rejects.toThrow(
+      /event_tally.*kurrentdb:elsewhere.*lumio restore into a new database$/,
+    );
     // The ledger lies beside the checkpoints.
     await expect(runtimeOf(t.db, on, [eventTally()]).start()).rejects.not.toThrow(/delete/);
   });
