@@ -8,7 +8,8 @@ import { createBackup } from '../engines/backup/backup';
 import { fatesOf } from '../engines/backup/log-fates';
 import { eventsInFile, topicsInFiles } from '../engines/backup/log-sources';
 import { sha256Of } from '../engines/backup/logs';
-import { type Manifest } from '../engines/backup/manifest';
+import { type Manifest, signedManifest } from '../engines/backup/manifest';
+import { partitionBound, partitionKey } from '../engines/backup/partition-bounds';
 import { restoreEvents, restoreTopic } from '../engines/backup/restore-logs';
 import { restoreBackup } from '../engines/backup/restore';
 import { verifyBackup } from '../engines/backup/verify';
@@ -303,13 +304,116 @@ test('other master keys, a newer Lumio and a database in use are refused before 
   await expect(restoreBackup({ url: fresh.url, from: target, prefix: '', secrets })).rejects.toThrow(/is running/);
   await client.query(`set application_name = ''`);
   client.release();
-  const manifest = JSON.parse((await buffer('manifest.json')).toString()) as { steps: string[] };
-  manifest.steps.push('9999-future');
-  await target.put('future/manifest.json', Buffer.from(JSON.stringify(manifest)));
+  await forge('future/', (manifest) => manifest.steps.push('9999-future'), secrets);
   await expect(restoreBackup({ url: fresh.url, from: target, prefix: 'future/', secrets })).rejects.toThrow(
     /newer Lumio/,
   );
   expect((await fresh.db.query(`select count(*)::int as n from pg_tables where schemaname = 'public'`))[0]!.n).toBe(0);
+});
+
+/** Puts a changed copy of the backup's manifest below `prefix`: with the MAC that it had, with a right one, or without. */
+async function forge(
+  prefix: string,
+  change: (manifest: Manifest) => unknown,
+  sign?: typeof secrets | 'none',
+): Promise<void> {
+  const { mac, ...manifest } = JSON.parse((await buffer('manifest.json')).toString()) as Manifest & { mac: string };
+  change(manifest);
+  const text = sign && sign !== 'none' ? signedManifest(manifest, sign) : '';
+  const kept = JSON.stringify({ ...manifest, ...(sign === 'none' ? {} : { mac }) });
+  await target.put(`${prefix}manifest.json`, Buffer.from(text || kept));
+}
+
+describe('a manifest that somebody changed', () => {
+  const into = async (prefix: string, more: { unsigned?: boolean; secrets?: typeof secrets } = {}) => {
+    const fresh = await emptyDatabase();
+    opened.push({ close: () => fresh.drop() });
+    const restoring = restoreBackup({ url: fresh.url, from: target, prefix, secrets, ...more });
+    return { fresh, restoring };
+  };
+  const tables = async (db: TestDatabase['db']) =>
+    (await db.query(`select count(*)::int as n from pg_tables where schemaname = 'public'`))[0]!.n;
+
+  test('is refused before anything is written, whatever was changed; a new master key in front does not matter', async () => {
+    await backup();
+    const changes: ((manifest: Manifest) => unknown)[] = [
+      (manifest) => (manifest.taken_at = '2020-01-01T00:00:00Z'),
+      (manifest) => (manifest.tables[0]!.content_sha256 = 'f'.repeat(64)),
+      (manifest) => manifest.tables.pop(),
+      (manifest) => (manifest.engines.broker = 'kafka:elsewhere'),
+      (manifest) => Object.assign(manifest, { of_another_form: true }),
+    ];
+    for (const [n, change] of changes.entries()) {
+      await forge(`forged-${n}/`, change);
+      const { fresh, restoring } = await into(`forged-${n}/`, { unsigned: true });
+      await expect(restoring).rejects.toThrow(/^manifest\.json is not what was backed up: .*MAC/);
+      expect(await tables(fresh.db)).toBe(0);
+      const { problems } = await verifyBackup({ from: target, prefix: `forged-${n}/`, secrets });
+      expect(problems).toContainEqual(expect.stringMatching(/^signature: manifest\.json is not what was backed up/));
+    }
+    const key = (n: number) => Buffer.alloc(32, n).toString('base64');
+    const rotated = createSecretBox(parseMasterKeys(`new:${key(9)},test:${key(7)}`));
+    await (
+      await into('', { secrets: rotated })
+    ).restoring;
+  });
+
+  test('without a MAC, as builds before wrote it, is restored only when asked for', async () => {
+    await backup();
+    await forge('before/', () => undefined, 'none');
+    const { fresh, restoring } = await into('before/');
+    await expect(restoring).rejects.toThrow(/not signed.*--unsigned/);
+    expect(await tables(fresh.db)).toBe(0);
+    expect((await verifyBackup({ from: target, prefix: 'before/', secrets })).problems).toContainEqual(
+      expect.stringMatching(/^signature: there is none/),
+    );
+    await (
+      await into('before/', { unsigned: true })
+    ).restoring;
+  });
+
+  test('takes no text into SQL and no name that our catalogue has not, with a right MAC or without one', async () => {
+    await on.records.append(TOPIC, [follower(1)]);
+    await backup();
+    const records = (manifest: Manifest) => manifest.tables.find(({ name }) => name === 'broker_records')!;
+    const harm = `for values in (1); create table harmed (); --`;
+    const cases: [(manifest: Manifest) => unknown, RegExp][] = [
+      [(m) => (records(m).partitions[0]!.bound = harm), /not a bound of a partition/],
+      [(m) => (records(m).partitions[0]!.bound = `FOR VALUES IN (1, (select 1))`), /not a bound of a partition/],
+      [(m) => (records(m).partitions[0]!.bound = `FOR VALUES FROM ('a') TO (now())`), /not a bound of a partition/],
+      [(m) => (records(m).partitions[0]!.part_key = 'LIST (harm())'), /not the key of a partitioned table/],
+      [(m) => (records(m).partitions[0]!.parent = 'installation'), /no table installation below broker_records/],
+      [(m) => (records(m).partitions[0]!.name = 'leases'), /leases is no partition of broker_records/],
+      [(m) => (records(m).columns[0] = 'xmin'), /no column xmin of broker_records/],
+      [(m) => (m.tables[0]!.name = 'pg_class'), /no table pg_class/],
+    ];
+    for (const [n, [change, why]] of cases.entries()) {
+      await forge(`harm-${n}/`, change, secrets);
+      const { fresh, restoring } = await into(`harm-${n}/`);
+      await expect(restoring).rejects.toThrow(why);
+      expect(await fresh.db.query(`select to_regclass('harmed') is null as unharmed`)).toEqual([{ unharmed: true }]);
+      expect(await count(fresh.db, 'domain_events')).toBe(0);
+    }
+  });
+});
+
+test('bounds of partitions are written anew from their values', () => {
+  const same: [string, string][] = [
+    ['DEFAULT', 'default'],
+    [`FOR VALUES IN (1, '2', 'it''s', NULL)`, `for values in (1, '2', 'it''s', null)`],
+    [
+      `FOR VALUES FROM ('2026-01-01 00:00:00+00', MINVALUE) TO ('2026-02-01 00:00:00+00', MAXVALUE)`,
+      `for values from ('2026-01-01 00:00:00+00', minvalue) to ('2026-02-01 00:00:00+00', maxvalue)`,
+    ],
+    ['FOR VALUES WITH (modulus 4, remainder 1)', 'for values with (modulus 4, remainder 1)'],
+  ];
+  for (const [text, sql] of same) expect(partitionBound(text)).toBe(sql);
+  for (const text of ['', 'default', `FOR VALUES IN ('\\')`, `FOR VALUES IN (''')`, `FOR VALUES IN (MAXVALUE)`]) {
+    expect(() => partitionBound(text)).toThrow();
+  }
+  expect(partitionKey('RANGE (created_at, id)', ['id', 'created_at'])).toBe('range ("created_at", "id")');
+  expect(() => partitionKey('RANGE (lower(id))', ['id'])).toThrow();
+  expect(() => partitionKey('RANGE (other)', ['id'])).toThrow();
 });
 
 const codec = { encode: encodeSegment, decode: decodeSegment };

@@ -1,5 +1,6 @@
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { SecretUnreadable } from '../engines/secrets/port';
 
 const key = (fill: number) => Buffer.alloc(32, fill).toString('base64');
 
@@ -31,6 +32,21 @@ describe('secret box', () => {
     expect(rotated.open(sealed, 'oauth').toString()).toBe('shh');
     expect(rotated.isStale(sealed)).toBe(true);
     expect(rotated.isStale(rotated.seal('shh', 'oauth'))).toBe(false);
+  });
+
+  test('a MAC names its master key, and is of that text and that context alone', () => {
+    const mac = old.sign('text', 'manifest');
+    rotated.verify(mac, 'text', 'manifest');
+    for (const [text, context] of [
+      ['texts', 'manifest'],
+      ['text', 'other'],
+    ]) {
+      expect(() => rotated.verify(mac, text!, context!)).toThrow(SecretUnreadable);
+    }
+    expect(() => old.verify(rotated.sign('text', 'manifest'), 'text', 'manifest')).toThrow(/does not list/);
+    for (const odd of ['', 'v1', 'v1.old', `${mac}.x`, mac.slice(0, -4), 'v1.old.']) {
+      expect(() => rotated.verify(odd, 'text', 'manifest')).toThrow(SecretUnreadable);
+    }
   });
 
   test('the same secret never looks the same twice', () => expect(old.seal('a', 'x')).not.toBe(old.seal('a', 'x')));

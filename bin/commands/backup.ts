@@ -1,15 +1,22 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
+import type { Settings } from '../../access/settings';
 import { LOGS_OF_RECORD } from '../../domain/records';
 import { createBackup } from '../../engines/backup/backup';
 import type { OutsideLogs, RecordCodec } from '../../engines/backup/logs';
 import { verifyBackup } from '../../engines/backup/verify';
 import { openBlobs } from '../../engines/blobs/open';
 import type { Blobs } from '../../engines/blobs/port';
+import { createSecretBox } from '../../engines/secrets/box';
+import { parseMasterKeys } from '../../engines/secrets/master-keys';
+import type { SecretBox } from '../../engines/secrets/port';
 import { SUBJECT_KEY_TABLES } from '../../engines/subject-keys/postgres';
 import { decodeSegment, encodeSegment } from '../../projections/archive-format';
 import { ARCHIVE_PREFIX } from '../../projections/archive-segments';
 import { HistoryGone, readStored } from '../../projections/rebuild-source';
 import { blobsAddress } from '../blobs-address';
+import { masterKeyText } from '../master-key';
 import { readSettings } from '../read-settings';
 import { VERSION } from '../version';
 import { runCommand, type Connect, type FullContext } from './context';
@@ -107,12 +114,15 @@ export function register(program: Command, connect: Connect<FullContext>): void 
       let from: BackupPlace | undefined;
       try {
         from = await openPlace(text, ownBlobs);
+        const secrets = presentSecrets(readSettings());
         const { manifest, problems } = await verifyBackup({
           from: from.blobs,
           prefix: from.prefix,
+          secrets,
           onProgress: ({ done, total, what }) => bar.update(done, total, what),
         });
         bar.stop();
+        if (!secrets) process.stderr.write('lumio: the signature was not checked: secrets.keys is not here\n');
         for (const problem of problems) process.stderr.write(`lumio: ${problem}\n`);
         process.exitCode = problems.length > 0 ? 1 : 0;
         if (problems.length === 0)
@@ -125,6 +135,12 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         await from?.close();
       }
     });
+}
+
+/** What the master keys seal and sign, where they are; nothing is made. */
+function presentSecrets(settings: Settings): SecretBox | undefined {
+  const known = settings.secrets.keys !== undefined || existsSync(join(settings.data_dir, 'secrets.keys'));
+  return known ? createSecretBox(parseMasterKeys(masterKeyText(settings))) : undefined;
 }
 
 /** Logs on engines that are not the database; archived records belong to them. */

@@ -38,9 +38,10 @@ export function register(program: Command): void {
       'fill the configured, empty database from a backup and rebuild every read model; Lumio must not run on it',
     )
     .option('--keys <file>', 'subject keys to import (lumio keys export); without them personal data reads as erased')
-    .action(async (text: string, options: { keys?: string }) => {
+    .option('--unsigned', 'take a backup without a signature, as older builds made them')
+    .action(async (text: string, options: { keys?: string; unsigned?: boolean }) => {
       try {
-        await restore(text, options.keys);
+        await restore(text, options.keys, options.unsigned ?? false);
       } catch (error) {
         process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
         process.exitCode = 1;
@@ -48,7 +49,7 @@ export function register(program: Command): void {
     });
 }
 
-async function restore(text: string, keys_file: string | undefined): Promise<void> {
+async function restore(text: string, keys_file: string | undefined, unsigned: boolean): Promise<void> {
   const keys = keys_file === undefined ? undefined : readKeyExport(keys_file);
   const settings = readSettings();
   const { log } = createLog('warn', 'stderr');
@@ -69,6 +70,7 @@ async function restore(text: string, keys_file: string | undefined): Promise<voi
             from: from.blobs,
             prefix: from.prefix,
             secrets,
+            unsigned,
             mayBegin: async (found) => void (fates = await decideFates(settings, found)),
             onProgress,
           }),

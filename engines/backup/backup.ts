@@ -17,6 +17,7 @@ import {
   manifestKey,
   PROBE_CONTEXT,
   PROBE_TEXT,
+  signedManifest,
   tableKey,
 } from './manifest';
 
@@ -96,7 +97,8 @@ export async function createBackup(options: BackupOptions): Promise<Manifest> {
       left_out: all.map(({ name }) => name).filter((name) => options.leave_out.includes(name)),
       blobs,
     };
-    await target.put(manifestKey(prefix), Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`), 'application/json');
+    const text = signedManifest(manifest, options.secrets);
+    await target.put(manifestKey(prefix), Buffer.from(text), 'application/json');
     return manifest;
   } catch (error) {
     await client.query('rollback').catch((failure: Error) => (broken = failure));

@@ -40,6 +40,8 @@ async function fateOfTopics({ engines, logs }: Manifest, outside: OutsideEngines
     for (const { topic, partitions } of logs?.topics ?? []) sameNumber(topic, outside.partitions, partitions.length);
     return logs?.topics ? 'write' : 'tables';
   }
+  const foreign = logs?.topics?.find(({ topic }) => !outside.topics.includes(topic));
+  if (foreign) throw new Error(`the backup names a topic that this program does not know: ${foreign.topic}`);
   const backed_up = logs?.topics ?? outside.topics.map((topic) => ({ topic, partitions: [] as BackedUpPartition[] }));
   const filled: typeof backed_up = [];
   for (const one of backed_up) {

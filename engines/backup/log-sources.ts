@@ -1,12 +1,13 @@
 import { createInterface } from 'node:readline';
-import { pipeline, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { Blobs } from '../blobs/port';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore, StoredEvent } from '../event-store/port';
 import type { Database } from '../postgres/port';
+import { openFile } from './files';
 import type { RecordCodec } from './logs';
-import type { BackedUpFile, Manifest } from './manifest';
+import type { Manifest } from './manifest';
 import { DOMAIN_EVENTS, placesOf } from './places';
 
 /** A topic as it was, to be written into another broker. */
@@ -35,7 +36,7 @@ export function topicsInFiles(from: Blobs, manifest: Manifest, codec: RecordCode
       partition,
       async *read() {
         let count = 0;
-        for await (const some of codec.decode(await open(from, file), topic, partition)) {
+        for await (const some of codec.decode(await openFile(from, file), topic, partition)) {
           count += some.length;
           yield some;
         }
@@ -53,12 +54,14 @@ export function eventsInFile(from: Blobs, events: NonNullable<NonNullable<Manife
     async *read() {
       let count = 0;
       const gunzip = createGunzip();
-      pipeline(await open(from, file), gunzip, () => undefined); // a stream that failed ends the lines early, which the count shows
+      const read = pipeline(await openFile(from, file), gunzip);
+      read.catch(() => undefined); // the lines of a stream that failed just end; asked below
       for await (const line of createInterface({ input: gunzip, crlfDelay: Infinity })) {
         count += 1;
         yield JSON.parse(line) as StoredEvent;
       }
       if (count !== events.count) throw new Error(`${file.key} is damaged: ${count} of ${events.count} events`);
+      await read;
     },
   };
 }
@@ -92,10 +95,4 @@ export async function eventsInTable(events: EventStore, db: Database): Promise<E
       for await (const batch of events.readAll(null)) yield* batch.events;
     },
   };
-}
-
-async function open(from: Blobs, { key }: BackedUpFile): Promise<Readable> {
-  const content = await from.get(key);
-  if (!content) throw new Error(`${key} is missing`);
-  return content;
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Blobs } from '../blobs/port';
+import type { SecretBox } from '../secrets/port';
 
 /** A file of a backup. */
 const File = z.object({
@@ -97,11 +98,50 @@ export const blobCopyKey = (prefix: string, key: string) =>
   // A name of its own, since the key's path and ours together may be longer than a key can be.
   `${prefix}blobs/${createHash('sha256').update(key).digest('hex')}`;
 
+/**
+ * The manifest as it is stored, with a member `mac` over everything else in it, the checksums of all files included: who can write to the
+ * backup's place, and does not have the master keys, can change nothing that a restore would take.
+ */
+export function signedManifest(manifest: Manifest, secrets: SecretBox): string {
+  const mac = secrets.sign(JSON.stringify(manifest), MAC_CONTEXT);
+  return `${JSON.stringify({ ...manifest, mac }, null, 2)}\n`;
+}
+
+/** What lies there, with what says whether it is what was backed up. */
+export interface FoundManifest {
+  manifest: Manifest;
+  /** Absent in backups of builds before. @throws Error in one line when the manifest was changed or the master keys are others */
+  verify: ((secrets: SecretBox) => void) | undefined;
+}
+
 /** @throws Error in one line when there is no backup, or it is of a form that this program does not know */
-export async function readManifest(from: Pick<Blobs, 'get'>, prefix: string): Promise<Manifest> {
+export async function readManifest(from: Pick<Blobs, 'get'>, prefix: string): Promise<FoundManifest> {
   const content = await from.get(manifestKey(prefix));
   if (!content) throw new Error('there is no finished backup here: manifest.json is missing');
-  const parsed = Manifest.safeParse(JSON.parse((await buffer(content)).toString()));
-  if (!parsed.success) throw new Error('manifest.json is not of a form that this program knows');
-  return parsed.data;
+  const { mac, ...signed } = parseObject((await buffer(content)).toString());
+  const parsed = Manifest.safeParse(signed);
+  if (!parsed.success || (mac !== undefined && typeof mac !== 'string')) throw new Error(UNKNOWN_FORM);
+  // What is read is what was signed: parsing and writing again keeps the order of members.
+  const verify =
+    mac === undefined ? undefined : (secrets: SecretBox) => verifyMac(secrets, mac, JSON.stringify(signed));
+  return { manifest: parsed.data, verify };
+}
+
+const MAC_CONTEXT = 'backup manifest';
+const UNKNOWN_FORM = 'manifest.json is not of a form that this program knows';
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
+  } catch (error) {
+    throw new Error(UNKNOWN_FORM, { cause: error });
+  }
+}
+
+function verifyMac(secrets: SecretBox, mac: string, text: string): void {
+  try {
+    secrets.verify(mac, text, MAC_CONTEXT);
+  } catch (error) {
+    throw new Error(`manifest.json is not what was backed up: ${(error as Error).message}`, { cause: error });
+  }
 }

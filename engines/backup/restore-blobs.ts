@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline';
-import { pipeline } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { BlobInfo, Blobs } from '../blobs/port';
+import { openFile } from './files';
 import { blobCopyKey, type Manifest } from './manifest';
 
 export interface RestoreBlobsOptions {
@@ -18,10 +19,9 @@ export interface RestoreBlobsOptions {
  */
 export async function restoreBlobs(options: RestoreBlobsOptions): Promise<{ copied: number; missing: string[] }> {
   const { from, prefix, manifest, to } = options;
-  const list = await from.get(manifest.blobs.key);
-  if (!list) throw new Error(`${manifest.blobs.key} is missing`);
   const gunzip = createGunzip();
-  pipeline(list, gunzip, () => undefined); // a failure reaches the reader of the lines
+  const read = pipeline(await openFile(from, manifest.blobs), gunzip);
+  read.catch(() => undefined); // the lines of a stream that failed just end; asked below
   let copied = 0;
   let done = 0;
   const missing: string[] = [];
@@ -30,16 +30,16 @@ export async function restoreBlobs(options: RestoreBlobsOptions): Promise<{ copi
     done += 1;
     options.onProgress?.({ done, total: manifest.blobs.count, what: info.key });
     if (await to.head(info.key)) continue;
-    const copy = manifest.blobs.copied ? await from.get(blobCopyKey(prefix, info.key)) : undefined;
-    if (!copy) {
+    const key = blobCopyKey(prefix, info.key);
+    if (!manifest.blobs.copied || !(await from.head(key))) {
       missing.push(info.key);
       continue;
     }
-    await to.put(info.key, copy, info.content_type);
+    await to.put(info.key, await openFile(from, { key, sha256: info.sha256 }), info.content_type);
     copied += 1;
   }
-  // The lines of a stream that failed just end.
   if (done !== manifest.blobs.count)
     throw new Error(`${manifest.blobs.key} is damaged: ${done} of ${manifest.blobs.count} entries`);
+  await read;
   return { copied, missing };
 }

@@ -13,8 +13,9 @@ import { asQueryable } from '../postgres/pool';
 import { KEEPALIVE } from '../postgres/session-settings';
 import type { Queryable } from '../postgres/port';
 import type { SecretBox } from '../secrets/port';
-import { ident, readTables } from './catalog';
+import { ident, readSequences, readTables, type TableShape } from './catalog';
 import { type BackedUpTable, type Manifest, PROBE_CONTEXT, readManifest } from './manifest';
+import { partitionBound, partitionKey } from './partition-bounds';
 
 export interface RestoreOptions {
   /** An empty database, or one that holds nothing but the schema. */
@@ -22,6 +23,8 @@ export interface RestoreOptions {
   from: Blobs;
   prefix: string;
   secrets: SecretBox;
+  /** Takes a backup without a MAC, as builds before made them. */
+  unsigned?: boolean;
   /** Asked when the database may be written, before anything is; a throw ends the restore. */
   mayBegin?: (manifest: Manifest) => Promise<void>;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
@@ -34,14 +37,20 @@ export interface RestoreOptions {
  * @throws Error in one line: no backup, unknown steps or master keys, a database in use or not empty, damaged files
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Manifest> {
-  const manifest = await readManifest(options.from, options.prefix);
-  const known = new Set(MIGRATIONS.map(({ name }) => name));
-  const unknown = manifest.steps.find((step) => !known.has(step));
+  const { manifest, verify } = await readManifest(options.from, options.prefix);
+  const steps = new Set(MIGRATIONS.map(({ name }) => name));
+  const unknown = manifest.steps.find((step) => !steps.has(step));
   if (unknown)
     throw new Error(
       `the backup is of a newer Lumio (${manifest.lumio_version}): this one does not know step ${unknown}`,
     );
   checkProbe(options.secrets, manifest);
+  if (verify) verify(options.secrets);
+  else if (!options.unsigned) {
+    throw new Error(
+      'the backup is not signed: it is of an older Lumio, or was changed; --unsigned restores it if you trust who could write there',
+    );
+  }
   const client = new pg.Client({
     connectionString: options.url,
     application_name: 'lumio-restore',
@@ -100,12 +109,18 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
   const total = manifest.tables.reduce((sum, { content_bytes }) => sum + content_bytes, 0);
   let done = 0;
   // Rows that the schema's steps make (the installation's facts) are in the backup too.
-  const present = (await readTables(db)).map(({ name }) => name).filter((name) => !KEPT.includes(name));
-  await db.query(`truncate ${present.map((name) => `public.${ident(name)}`).join(', ')} cascade`);
+  const present = new Map((await readTables(db)).map((shape) => [shape.name, shape]));
+  for (const name of KEPT) present.delete(name);
+  const sequences = new Set((await readSequences(db)).map(({ name }) => name));
+  const names = [...present.keys()].map((name) => `public.${ident(name)}`);
+  await db.query(`truncate ${names.join(', ')} cascade`);
   for (const table of manifest.tables) {
     if (KEPT.includes(table.name)) continue;
-    if (!present.includes(table.name)) throw new Error(`the schema of the backup's steps has no table ${table.name}`);
-    await makePartitions(db, table);
+    const shape = known(present.get(table.name), `table ${table.name}`);
+    for (const column of table.columns) {
+      known(shape.columns.includes(column) || undefined, `column ${column} of ${table.name}`);
+    }
+    await makePartitions(db, table, shape);
     await copyIn(client, options.from, table, (bytes) =>
       options.onProgress?.({ done: done + bytes, total, what: table.name }),
     );
@@ -113,7 +128,8 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
     options.onProgress?.({ done, total, what: table.name });
   }
   for (const { name, last_value } of manifest.sequences) {
-    if (last_value !== null)
+    // One that the schema has not belonged to a table that is not in the backup either.
+    if (last_value !== null && sequences.has(name))
       await db.query('select setval(to_regclass($1), $2)', [`public.${ident(name)}`, last_value]);
   }
   await db.query(`update installation set value = $1 where name = 'epoch'`, [randomBytes(4).toString('hex')]);
@@ -127,15 +143,27 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
 /** Bookkeeping of the migrations themselves. */
 const KEPT = ['schema_migrations', 'schema_migrations_lock'];
 
-/** Those that were made since the schema's steps: one for each topic, one for each month. */
-async function makePartitions(db: Queryable, { partitions }: BackedUpTable): Promise<void> {
+/** Names come out of the backup, and only those of our own catalogue are taken. @throws Error naming what it has not */
+function known<T>(found: T | undefined, what: string): T {
+  if (found === undefined) throw new Error(`the schema of the backup's steps has no ${what}`);
+  return found;
+}
+
+/** Those that were made since the schema's steps, one for each topic or month; named after their table. */
+async function makePartitions(db: Queryable, { name: table, partitions, columns }: BackedUpTable, shape: TableShape) {
+  const parents = new Set([table, ...shape.partitions.map(({ name }) => name)]);
   for (const { name, parent, bound, part_key } of partitions) {
-    const by = part_key === null ? '' : ` partition by ${part_key}`;
+    known(parents.has(parent) || undefined, `table ${parent} below ${table}`);
+    if (!PARTITION.test(name) || !name.startsWith(`${table}_`)) throw new Error(`${name} is no partition of ${table}`);
+    const by = part_key === null ? '' : ` partition by ${partitionKey(part_key, columns)}`;
     await db.query(
-      `create table if not exists public.${ident(name)} partition of public.${ident(parent)} ${bound}${by}`,
+      `create table if not exists public.${ident(name)} partition of public.${ident(parent)} ${partitionBound(bound)}${by}`,
     );
+    parents.add(name);
   }
 }
+
+const PARTITION = /^[a-z_][a-z0-9_]{0,62}$/;
 
 async function copyIn(
   client: pg.Client,

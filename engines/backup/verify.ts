@@ -3,11 +3,14 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { Meter } from '../blobs/keys';
 import type { BlobInfo, Blobs } from '../blobs/port';
+import type { SecretBox } from '../secrets/port';
 import { blobCopyKey, type Manifest, readManifest } from './manifest';
 
 export interface VerifyOptions {
   from: Blobs;
   prefix: string;
+  /** Holds the manifest against its MAC; absent where the master keys are not. */
+  secrets?: SecretBox;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
 }
 
@@ -19,9 +22,10 @@ export interface VerifyOptions {
 export async function verifyBackup({
   from,
   prefix,
+  secrets,
   onProgress,
 }: VerifyOptions): Promise<{ manifest: Manifest; problems: string[] }> {
-  const manifest = await readManifest(from, prefix);
+  const { manifest, verify } = await readManifest(from, prefix);
   const problems: string[] = [];
   const total = manifest.tables.reduce((sum, { file }) => sum + file.size_bytes, manifest.blobs.size_bytes);
   let done = 0;
@@ -33,6 +37,9 @@ export async function verifyBackup({
       problems.push(`${what}: ${(error as Error).message}`);
     }
   };
+  if (secrets) {
+    await check('signature', async () => (verify ? void verify(secrets) : 'there is none: an older Lumio made it'));
+  }
   for (const table of manifest.tables) {
     await check(table.name, async () => {
       const { rows, meter } = await readFile(from, table.file.key);

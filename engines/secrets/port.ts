@@ -6,6 +6,10 @@ export interface SecretBox {
   seal(secret: string | Buffer, context: string): string;
   /** @throws SecretUnreadable */
   open(sealed: string, context: string): Buffer;
+  /** A MAC of the text, under a key derived from the master key that writes and from `context`; it names the master key. */
+  sign(text: string, context: string): string;
+  /** @throws SecretUnreadable when the MAC is not that of the text, or its master key is not configured */
+  verify(mac: string, text: string, context: string): void;
   /** True when `sealed` is under a key that no longer writes, and should be opened and sealed again. */
   isStale(sealed: string): boolean;
 }
