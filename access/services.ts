@@ -1,3 +1,4 @@
+import type { Ends } from '../engines/broker/port';
 import type { AppendResult, EventStore, Metadata, StreamWrite } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
 import type { RecordLog } from '../engines/records/port';
@@ -13,8 +14,8 @@ import type { Tokens } from './tokens';
 export interface ReadModels {
   /** True when every projection named has passed `position` within the bound (default 2 s). */
   passed(position: string, projections: readonly string[]): Promise<boolean>;
-  /** True when every projection named has applied all records that `topic` held at the time of the call, within the bound. */
-  caughtUp(topic: string, projections: readonly string[]): Promise<boolean>;
+  /** True when every projection named has applied the records of `topic` before these ends, within the bound. */
+  applied(topic: string, ends: Ends, projections: readonly string[]): Promise<boolean>;
 }
 
 /** Feature flags as one account sees them. */

@@ -102,7 +102,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           onFatal: (error) => options.onFatal(error.message),
         })
       : undefined;
-    const read_models = runtime?.read_models ?? createReadModels({ db, events, broker, wakeups });
+    const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups });
     const services = createServices({ settings, engines, read_models, features, tokens, access });
     await runtime?.start();
     stops.push(() => runtime?.stop());

@@ -63,7 +63,7 @@ export const emitEvent = command({
     const earlier = context.idempotency_seed === null ? undefined : await stored(services, row);
     if (earlier) return { success: true, event: eventRecord(earlier) };
     const user_id = eventUserId(row.platform, row.raw);
-    await services.records.append(TOPICS.platform_events, [
+    const ends = await services.records.append(TOPICS.platform_events, [
       {
         id: row.id,
         account_id: row.account_id,
@@ -77,7 +77,7 @@ export const emitEvent = command({
         trace: context.trace,
       },
     ]);
-    await services.read_models.caughtUp(TOPICS.platform_events, ['event-log']);
+    await services.read_models.applied(TOPICS.platform_events, ends, ['event-log']);
     // Not there within the bound: it is durable and will come, so the answer shows what it will be.
     return { success: true, event: eventRecord((await stored(services, row)) ?? row) };
   },

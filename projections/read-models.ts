@@ -1,5 +1,4 @@
 import type { ReadModels } from '../access/services';
-import type { Broker } from '../engines/broker/port';
 import type { EventStore } from '../engines/event-store/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Wakeups } from '../engines/wakeups/port';
@@ -18,7 +17,6 @@ const LONGEST_LOOK_MS = 100;
 export interface ReadModelDeps {
   db: Queryable;
   events: Pick<EventStore, 'compare'>;
-  broker: Pick<Broker, 'bounds'>;
   wakeups: Wakeups;
   /** Of the runtime in this process; absent in a process that drives no projection. */
   progress?: Progress;
@@ -38,7 +36,7 @@ interface Goal {
  * checkpoints are read, woken by {@link CHECKPOINT_WAKEUP}. Bounded: it answers false, it never throws for being late.
  */
 export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): void } {
-  const { db, events, broker, wakeups, wait_ms = WAIT_MS } = deps;
+  const { db, events, wakeups, wait_ms = WAIT_MS } = deps;
   const progress = deps.progress ?? new Progress();
   const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
 
@@ -89,11 +87,10 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
         projections.map((projection) => ({ projection, partition: 0, reached })),
       );
     },
-    async caughtUp(topic, projections) {
+    applied(topic, ends, projections) {
       const goals: Goal[] = [];
-      for (const [partition, { next }] of await broker.bounds(topic)) {
-        if (next === 0) continue;
-        const reached = (at: string) => Number(at) >= next;
+      for (const [partition, end] of ends) {
+        const reached = (at: string) => Number(at) >= end;
         for (const projection of projections) goals.push({ projection, partition, reached });
       }
       return reach(topic, goals);

@@ -87,7 +87,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
   const { stall_ms = 30_000, observe_ms = 5_000, drain_ms = 8_000, keep_outbox_ms = 660_000 } = deps;
   const metrics = runnerMetrics(deps.metrics);
   const progress = new Progress();
-  const read_models = createReadModels({ db, events, broker, wakeups: deps.wakeups, progress });
+  const read_models = createReadModels({ db, events, wakeups: deps.wakeups, progress });
   const timers: NodeJS.Timeout[] = [];
   let runners: Runner[] = [];
   let state: State = 'NEW';

@@ -597,9 +597,10 @@ test('publishes that fail, that are stored and never answered, or stored twice: 
       publishes += 1;
       expect(records.reduce((sum, { value }) => sum + value.length, 0)).toBeLessThan(1.2 * 1024 * 1024);
       if (publishes === 2) throw new Error('refused');
-      await to.broker.publish(topic, records);
+      const ends = await to.broker.publish(topic, records);
       if (publishes === 4) throw new Error('the answer was lost');
       if (publishes === 5) await to.broker.publish(topic, records);
+      return ends;
     },
   };
   const parts = [...(await on.broker.bounds(TOPIC)).keys()].map((n) => ({

@@ -5,7 +5,13 @@ import { TOPICS } from '../domain/records';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import type { Database, Queryable, Row, Statement } from '../engines/postgres/port';
 import { commitBatch } from '../projections/batch';
-import { CheckpointLost, EngineMismatch, openCheckpoints, readCheckpoints } from '../projections/checkpoints';
+import {
+  CheckpointLost,
+  EngineMismatch,
+  moveCheckpoints,
+  openCheckpoints,
+  readCheckpoints,
+} from '../projections/checkpoints';
 import type { Item } from '../projections/dead-letters';
 import { tailOutbox } from '../projections/outbox';
 import type { ChannelMessage, EventProjection, RecordProjection } from '../projections/projection';
@@ -269,22 +275,38 @@ describe('checkpoints', () => {
 });
 
 describe('read your own writes', () => {
-  test('passed and caughtUp wait in this process and in another', async () => {
+  test('passed and applied wait in this process and in another', async () => {
     const runtime = runtimeOf(t.db, on, [tally(), eventTally()]);
     await runtime.start();
-    const elsewhere = createReadModels({ db: t.db, events: on.events, broker: on.broker, wakeups: on.wakeups });
+    const elsewhere = createReadModels({ db: t.db, events: on.events, wakeups: on.wakeups });
     for (const [n, read_models] of [runtime.read_models, elsewhere, runtime.read_models, elsewhere].entries()) {
       const id = uuid();
       const event = { id, type: 'thing:happened', data: {} };
       const { position } = await on.events.append([{ stream: 'mine', expected: 'any', events: [event] }], {});
       expect(await read_models.passed(position, ['event_tally'])).toBe(true);
       expect(await total('event_tally')).toBe(n + 1);
-      await on.records.append(TOPICS.platform_events, [record(ACCOUNTS[n]!, 'mine')]);
-      expect(await read_models.caughtUp(TOPICS.platform_events, ['tally'])).toBe(true);
+      const ends = await on.records.append(TOPICS.platform_events, [record(ACCOUNTS[n]!, 'mine')]);
+      expect(await read_models.applied(TOPICS.platform_events, ends, ['tally'])).toBe(true);
       expect(await total()).toBe(n + 1);
     }
     await runtime.stop();
     elsewhere.close();
+  });
+
+  test('applied waits for the records of its own publish alone, not for what others have in hand', async () => {
+    const busy = await on.records.append(TOPICS.platform_events, [record(ACCOUNTS[0]!, 'held')]);
+    const ends = await on.records.append(TOPICS.platform_events, [record(ACCOUNTS[1]!, 'mine')]);
+    const [[partition, end]] = [...ends] as [[number, number]];
+    expect([...busy.keys()]).not.toEqual([partition]);
+    const read_models = createReadModels({ db: t.db, events: on.events, wakeups: on.wakeups, wait_ms: 300 });
+    const applied = () => read_models.applied(TOPICS.platform_events, ends, ['tally']);
+    await openCheckpoints(t.db, tally(), on.broker.id, [0, 1, 2, 3], '0');
+    expect(await applied()).toBe(false);
+    // The other account's partition stands still.
+    const move = { partition, from: '0', to: String(end) };
+    await t.db.transaction((tx) => moveCheckpoints(tx, tally(), on.broker.id, [move]));
+    expect(await applied()).toBe(true);
+    read_models.close();
   });
 
   test('answers false at its bound when nobody drives the projection', async () => {
@@ -296,7 +318,6 @@ describe('read your own writes', () => {
     const read_models = createReadModels({
       db,
       events: on.events,
-      broker: on.broker,
       wakeups: on.wakeups,
       wait_ms: 150,
     });

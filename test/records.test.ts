@@ -150,6 +150,48 @@ describe('record log', () => {
     expect(erased).toEqual(await log.decode(lying(false)));
   });
 
+  test('records of one account keep the order of the calls, whoever waits for a key; no other account waits', async () => {
+    const subject_keys = keys();
+    let open!: () => void;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const slow = {
+      ...subject_keys,
+      forReading: subject_keys.forReading.bind(subject_keys),
+      forWriting: async (subjects: readonly string[]) => {
+        await gate;
+        return subject_keys.forWriting(subjects);
+      },
+    } as typeof subject_keys;
+    const log = createRecordLog({ broker, subject_keys: slow });
+    const [mine, other, third] = [randomUUID(), randomUUID(), randomUUID()];
+    const append = (...envelopes: Partial<RecordEnvelope>[]) => log.append('chat-events', envelopes.map(envelope));
+    const sent = [
+      append({ account_id: mine, external_id: '1', subject: 'kick:55' }),
+      append({ account_id: mine, external_id: '2' }, { account_id: third, external_id: '2' }),
+      append({ account_id: mine, external_id: '3' }),
+    ];
+    await append({ account_id: other, external_id: 'alone' });
+    let done = false;
+    void Promise.all(sent).then(() => (done = true));
+    // Behind them in the broker.
+    await append({ account_id: other, external_id: 'after' });
+    expect(done).toBe(false);
+    open();
+    const ends = await Promise.all(sent);
+    const { records } = await log.decode(await stored('chat-events'));
+    const of = (account: string) => records.filter(({ account_id }) => account_id === account);
+    expect(of(mine).map(({ external_id }) => external_id)).toEqual(['1', '2', '3']);
+    expect(of(third).map(({ external_id }) => external_id)).toEqual(['2']);
+    expect(
+      of(mine).map(({ partition, offset }) => ends.findIndex((of_call) => of_call.get(partition) === offset + 1)),
+    ).toEqual([0, 1, 2]);
+    // One that fails lets the next one go.
+    const refused = append({ account_id: mine, external_id: 'x'.repeat(3 * 1024 * 1024) });
+    const next = append({ account_id: mine, external_id: '4' });
+    await expect(refused).rejects.toThrow(/bytes, the log takes/);
+    await next;
+  });
+
   test('what does not decode comes apart: broken values, and a raw moved to another record', async () => {
     const log = createRecordLog({ broker, subject_keys: keys() });
     const [mine, theirs] = [envelope({ subject: 'kick:1' }), envelope()];

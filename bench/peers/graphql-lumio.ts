@@ -18,13 +18,13 @@ async function main(): Promise<void> {
   const { log } = createLog(settings.log_level);
   const metrics = createPrometheusMetrics({});
   const engines = await openEngines({ settings, log, metrics, onLost: (reason) => log.error({ reason }, 'lost') });
-  const { db, relay, events, broker, wakeups } = engines;
+  const { db, relay, events, wakeups } = engines;
   const tokens = await createTokens({ db, secrets: engines.secrets });
   const features = createFeatureFlags({ db });
   const resolver = createCallerResolver({ db, tokens, log, system_keys: settings.auth.system_keys });
   const tail = createRevocationTail({ db, log });
   const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
-  const read_models = createReadModels({ db, events, broker, wakeups });
+  const read_models = createReadModels({ db, events, wakeups });
   const services = createServices({ settings, engines, read_models, features, tokens, access });
   const api = await createApi({
     settings,

@@ -1,8 +1,8 @@
-import { CompressionTypes, type Message, type Producer } from 'kafkajs';
+import { CompressionTypes, type Message, type Producer, type RecordMetadata } from 'kafkajs';
 import type { Logger } from '../log/port';
 import { isPassing, type KafkaClient, RETRY, sleep, within } from './kafka-client';
 import { partitionOf } from './partitioner';
-import type { NewRecord } from './port';
+import type { Ends, NewRecord } from './port';
 import { assertStorable, type Publish, PublishQueue } from './publish-queue';
 
 /** Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its records go. */
@@ -24,6 +24,7 @@ export interface PublisherOptions {
 }
 
 interface Sized extends Message {
+  partition: number;
   bytes: number;
 }
 
@@ -48,7 +49,7 @@ export class KafkaPublisher {
   }
 
   /** @throws InvalidRecord before anything is sent */
-  publish(records: readonly NewRecord[]): Promise<void> {
+  publish(records: readonly NewRecord[]): Promise<Ends> {
     const { topic, partitions } = this.options;
     const messages = records.map((record) => encode(record, topic, partitions));
     const bytes = messages.reduce((sum, message) => sum + message.bytes, 0);
@@ -63,20 +64,25 @@ export class KafkaPublisher {
     await producer?.then((connected) => connected.disconnect()).catch(() => undefined);
   }
 
-  private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Error | undefined)[] | void> {
-    const failure = await this.deliver(group);
-    if (!failure) return;
-    if (group.length === 1 || isPassing(failure)) throw failure;
+  private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Ends | Error)[]> {
+    const sent = await this.deliver(group);
+    if (!(sent instanceof Error)) return sent;
+    if (group.length === 1 || isPassing(sent)) throw sent;
     // One of them is refused for what it is: the others must not fail with it.
-    const failures: (Error | undefined)[] = [];
-    for (const publish of group) failures.push(await this.deliver([publish]));
-    return failures;
+    const outcomes: (Ends | Error)[] = [];
+    for (const publish of group) {
+      const alone = await this.deliver([publish]);
+      outcomes.push(alone instanceof Error ? alone : alone[0]!);
+    }
+    return outcomes;
   }
 
-  /** Why it failed, or undefined. A publish that is larger than one send leaves in several, in order. */
-  private async deliver(group: readonly Publish<Sized>[]): Promise<Error | undefined> {
+  /** Where each publish lies, or why all failed. A publish that is larger than one send leaves in several, in order. */
+  private async deliver(group: readonly Publish<Sized>[]): Promise<Ends[] | Error> {
     const give_up_at = Date.now() + this.options.timeout_ms;
     const all = group.length === 1 ? group[0]!.items : group.flatMap(({ items }) => items);
+    /** Of each message the offset after it. */
+    const ends: number[] = [];
     try {
       for (let from = 0; from < all.length;) {
         let to = from;
@@ -84,23 +90,27 @@ export class KafkaPublisher {
           bytes += all[to]!.bytes;
           if (to > from && bytes > MAX_SEND_BYTES) break;
         }
-        await this.send(from === 0 && to === all.length ? all : all.slice(from, to), give_up_at);
+        const messages = from === 0 && to === all.length ? all : all.slice(from, to);
+        const next = await this.send(messages, give_up_at);
+        for (const { partition } of messages) ends.push(next(partition));
         from = to;
       }
-      return undefined;
+      let at = 0;
+      return group.map(({ items }) => new Map(items.map(({ partition }) => [partition, ends[at++]!])));
     } catch (error) {
       return error as Error;
     }
   }
 
-  private async send(messages: readonly Message[], give_up_at: number): Promise<void> {
+  /** Answers how to count: with each call the offset after the partition's next message. */
+  private async send(messages: readonly Sized[], give_up_at: number): Promise<(partition: number) => number> {
     const { topic, timeout_ms, log } = this.options;
     for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 500)) {
       const producer = (this.producer ??= this.open());
       const sending = producer.then((connected) =>
         connected.send({
           topic,
-          messages: messages as Message[],
+          messages: messages as Sized[],
           acks: -1,
           timeout: timeout_ms,
           compression: CompressionTypes.None,
@@ -108,8 +118,7 @@ export class KafkaPublisher {
       );
       try {
         const try_ms = Math.max(500, Math.min(timeout_ms * TRY_SHARE, give_up_at - Date.now()));
-        await within(sending, try_ms, `kafka, sending to ${topic}`);
-        return;
+        return await this.counter(await within(sending, try_ms, `kafka, sending to ${topic}`));
       } catch (error) {
         this.discard(producer, sending);
         log?.warn(
@@ -120,6 +129,19 @@ export class KafkaPublisher {
         await sleep(pause_ms * (0.5 + Math.random()));
       }
     }
+  }
+
+  /** A broker that knew the batch already does not say where it lies: then the partition's end is named, which is behind it. */
+  private async counter(sent: readonly RecordMetadata[]): Promise<(partition: number) => number> {
+    const { client, topic } = this.options;
+    const said = new Map(sent.map(({ partition, baseOffset = '-1' }) => [partition, Number(baseOffset)]));
+    const bounds = [...said.values()].some((base) => base < 0) ? await client.bounds(topic) : undefined;
+    return (partition) => {
+      const base = said.get(partition) ?? -1;
+      if (base < 0) return bounds?.get(partition)?.next ?? 0;
+      said.set(partition, base + 1);
+      return base + 1;
+    };
   }
 
   private async open(): Promise<Producer> {

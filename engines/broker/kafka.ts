@@ -11,6 +11,7 @@ import {
   type BrokerRecord,
   type ConsumeOptions,
   type Consumer,
+  type Ends,
   MAX_VALUE_BYTES,
   type NewRecord,
   OffsetOutOfRange,
@@ -91,9 +92,9 @@ class KafkaBroker implements Broker {
     for (const topic of topics) if (!present.has(topic)) await this.makeTopic(topic, partitions);
   }
 
-  async publish(topic: string, records: readonly NewRecord[]): Promise<void> {
+  async publish(topic: string, records: readonly NewRecord[]): Promise<Ends> {
     if (this.closed) throw new Error('the broker is closed');
-    if (records.length === 0) return;
+    if (records.length === 0) return new Map();
     // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
     const publisher = this.opening.get(topic) ?? this.publishers.get(topic) ?? this.open(topic);
     return publisher instanceof KafkaPublisher ? publisher.publish(records) : (await publisher).publish(records);

@@ -32,9 +32,10 @@ export function observedBroker(broker: Broker, metrics: Metrics): Broker {
       let outcome = 'failed';
       wait(topic, 1);
       try {
-        await broker.publish(topic, records);
+        const ends = await broker.publish(topic, records);
         outcome = 'stored';
         records_total.inc(records.length, { topic });
+        return ends;
       } finally {
         wait(topic, -1);
         seconds.observe((performance.now() - started) / 1000, { topic, outcome });

@@ -24,6 +24,9 @@ export interface NewRecord {
 /** Partition to the next offset to read. */
 export type Offsets = Map<number, number>;
 
+/** Where published records lie: partition to the offset after the last of them. */
+export type Ends = ReadonlyMap<number, number>;
+
 /** Records of one or several partitions, each partition's in offset order. */
 export interface RecordBatch {
   topic: string;
@@ -95,8 +98,11 @@ export interface Broker {
    * @throws Error in one line when an existing one drops records by itself, unless `limited` says that it may
    */
   ensureTopics(topics: readonly string[], partitions: number, options?: { limited?: boolean }): Promise<void>;
-  /** Durable (acks=all, fsync) when it resolves; per key in call order. Rejects as a whole: the caller retries, the effect is deduplicated behind it. */
-  publish(topic: string, records: readonly NewRecord[]): Promise<void>;
+  /**
+   * Durable (acks=all, fsync) when it resolves, with where the records lie; per key in call order. Rejects as a whole: the caller retries, the
+   * effect is deduplicated behind it.
+   */
+  publish(topic: string, records: readonly NewRecord[]): Promise<Ends>;
   consume(options: ConsumeOptions): Consumer;
   /** Records of one partition from `from` (inclusive) up to `to` (exclusive; default: the end at the time of the call), in batches. */
   read(topic: string, partition: number, from: number, to?: number): AsyncIterable<BrokerRecord[]>;

@@ -3,7 +3,7 @@ import type { Logger } from '../log/port';
 import { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import { Handover } from './handover';
-import type { Bounds, Broker, BrokerRecord, ConsumeOptions, Consumer, NewRecord } from './port';
+import type { Bounds, Broker, BrokerRecord, ConsumeOptions, Consumer, Ends, NewRecord } from './port';
 import { PostgresConsumer } from './postgres-consumer';
 import { PostgresLog } from './postgres-log';
 import { PublishGroups } from './publish-groups';
@@ -53,9 +53,9 @@ class PostgresBroker implements Broker {
     for (const topic of topics) await this.log.ensureTopic(topic, partitions);
   }
 
-  async publish(topic: string, records: readonly NewRecord[]): Promise<void> {
+  async publish(topic: string, records: readonly NewRecord[]): Promise<Ends> {
     if (this.closed) throw new Error('the broker is closed');
-    if (records.length === 0) return;
+    if (records.length === 0) return new Map();
     // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
     const group = this.opening.get(topic) ?? this.groups.get(topic) ?? this.open(topic);
     return group instanceof PublishGroups ? group.publish(records) : (await group).publish(records);

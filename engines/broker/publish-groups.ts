@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { isPassing } from '../postgres/errors';
 import { partitionOf } from './partitioner';
 import { instant, NO_HEADERS } from './packed';
-import type { BrokerRecord, NewRecord } from './port';
+import type { BrokerRecord, Ends, NewRecord } from './port';
 import { assertStorable, type Publish, PublishQueue } from './publish-queue';
 
 /** Bounds of one round trip; a publish that is larger by itself travels alone. */
@@ -55,12 +55,13 @@ export class PublishGroups {
       send: async (group) => {
         const places = await this.send(parameters(topic, group));
         onPublished(() => placed(topic.topic, places, group));
+        return endsOf(places, group);
       },
     });
   }
 
   /** @throws InvalidRecord before anything is sent */
-  publish(records: readonly NewRecord[]): Promise<void> {
+  publish(records: readonly NewRecord[]): Promise<Ends> {
     const encoded = records.map((record) => encode(record, this.options.topic));
     let bytes = 0;
     for (const { key, headers, value } of encoded) bytes += key.length + (headers?.length ?? 0) + value.length;
@@ -108,6 +109,20 @@ function encode(record: NewRecord, { topic, partitions }: TopicInfo): EncodedRec
     value,
     record,
   };
+}
+
+/** For each publish of the group where its records lie. */
+function endsOf(places: readonly Place[], group: readonly Publish<EncodedRecord>[]): Ends[] {
+  const next = new Map(places.map(({ partition, first_offset }) => [partition, first_offset]));
+  return group.map(({ items }) => {
+    const ends = new Map<number, number>();
+    for (const { partition } of items) {
+      const end = next.get(partition)! + 1;
+      next.set(partition, end);
+      ends.set(partition, end);
+    }
+    return ends;
+  });
 }
 
 /** The group's records as a reader of the log will see them, by partition. */

@@ -1,4 +1,4 @@
-import { InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
+import { type Ends, InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
 
 /** Bytes that may wait for their turn. Beyond it publishes are refused at once: a queue without end would only hide that the log is behind. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
@@ -15,14 +15,14 @@ export interface PublishQueueOptions<Item> {
   max_items: number;
   max_bytes: number;
   /**
-   * Makes a group durable, in its order. Answers why publishes failed, by their place in the group; nothing when none did.
+   * Makes a group durable, in its order. Answers for each publish, by its place in the group, where its records lie, or why it failed.
    * @throws why all of them failed
    */
-  send(group: readonly Publish<Item>[]): Promise<readonly (Error | undefined)[] | void>;
+  send(group: readonly Publish<Item>[]): Promise<readonly (Ends | Error)[]>;
 }
 
 interface Pending<Item> extends Publish<Item> {
-  resolve(): void;
+  resolve(ends: Ends): void;
   reject(error: Error): void;
 }
 
@@ -38,7 +38,7 @@ export class PublishQueue<Item> {
   constructor(private readonly options: PublishQueueOptions<Item>) {}
 
   /** Settles when the group that these items left with has its outcome. @throws Error at once when too much waits already */
-  add(items: readonly Item[], bytes: number): Promise<void> {
+  add(items: readonly Item[], bytes: number): Promise<Ends> {
     if (this.waiting_bytes > MAX_WAITING_BYTES) {
       throw new Error(`the log takes ${this.options.topic} too slowly: ${this.waiting_bytes} bytes are waiting`);
     }
@@ -58,11 +58,11 @@ export class PublishQueue<Item> {
     while (this.queue.length > 0) {
       const group = this.take();
       try {
-        const failures = await this.options.send(group);
+        const outcomes = await this.options.send(group);
         group.forEach(({ resolve, reject }, place) => {
-          const failure = failures?.[place];
-          if (failure) reject(failure);
-          else resolve();
+          const outcome = outcomes[place]!;
+          if (outcome instanceof Error) reject(outcome);
+          else resolve(outcome);
         });
       } catch (error) {
         for (const { reject } of group) reject(error as Error);

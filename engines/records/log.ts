@@ -1,5 +1,5 @@
-import { ERASED_RAW, type RecordEnvelope, type Topic } from '../../domain/records';
-import type { Broker, BrokerRecord } from '../broker/port';
+import { ERASED_RAW, type RecordEnvelope } from '../../domain/records';
+import type { Broker, BrokerRecord, Ends } from '../broker/port';
 import type { SubjectKeys } from '../subject-keys/port';
 import { decrypt, encrypt } from './cipher';
 import type { LoggedRecord, RecordLog, UndecodableRecord } from './port';
@@ -30,23 +30,26 @@ export interface RecordLogOptions {
 export function createRecordLog(options: RecordLogOptions): RecordLog {
   const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
   const named = schema_ids.foreign ? { [SCHEMA_HEADER]: String(WRITTEN_SCHEMA_ID) } : undefined;
+  const turns = new Turns();
   return {
-    async append(topic: Topic, records: readonly RecordEnvelope[]): Promise<void> {
-      const subjects: string[] = [];
-      for (const { subject } of records) if (subject) subjects.push(subject);
-      const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
-      if (schema_ids.foreign) await schema_ids.ready();
-      const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
-      const values = records.map((record) => {
-        const key = record.subject ? keys!.get(record.subject)! : undefined;
-        const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
-        const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw }, wire_id);
-        const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
-        const headers = traced || named ? { ...named, ...traced } : undefined;
-        const opened = storedAsItIs(record) ? new Opened(record, key?.key_id ?? null) : undefined;
-        return { key: record.account_id, value, opened, ...(headers && { headers }) };
+    append(topic, records) {
+      return turns.take(topic, records, async () => {
+        const subjects: string[] = [];
+        for (const { subject } of records) if (subject) subjects.push(subject);
+        const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
+        if (schema_ids.foreign) await schema_ids.ready();
+        const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
+        const values = records.map((record) => {
+          const key = record.subject ? keys!.get(record.subject)! : undefined;
+          const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
+          const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw }, wire_id);
+          const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
+          const headers = traced || named ? { ...named, ...traced } : undefined;
+          const opened = storedAsItIs(record) ? new Opened(record, key?.key_id ?? null) : undefined;
+          return { key: record.account_id, value, opened, ...(headers && { headers }) };
+        });
+        return () => broker.publish(topic, values);
       });
-      await broker.publish(topic, values);
     },
 
     async decode(records: readonly BrokerRecord[]) {
@@ -78,6 +81,35 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
       return { records: decoded, undecodable };
     },
   };
+}
+
+/** Appends of one account go to the broker in the order of their calls, however long each waits for a person's key. */
+class Turns {
+  /** By topic and account: the last append that has not gone to the broker yet. */
+  private readonly last = new Map<string, Promise<void>>();
+
+  async take(
+    topic: string,
+    records: readonly RecordEnvelope[],
+    prepare: () => Promise<() => Promise<Ends>>,
+  ): Promise<Ends> {
+    const lines = new Set(records.map(({ account_id }) => `${topic} ${account_id}`));
+    const before = [...lines].flatMap((line) => this.last.get(line) ?? []);
+    let gone!: () => void;
+    const turn = new Promise<void>((resolve) => (gone = resolve));
+    for (const line of lines) this.last.set(line, turn);
+    let published: Promise<Ends>;
+    try {
+      const publish = await prepare();
+      for (const earlier of before) await earlier;
+      // The broker keeps the order of calls.
+      published = publish();
+    } finally {
+      gone();
+      for (const line of lines) if (this.last.get(line) === turn) this.last.delete(line);
+    }
+    return published;
+  }
 }
 
 /** Our id of the schema that a record was written with; undefined leaves it to the value. */

@@ -1,5 +1,5 @@
 import type { RecordEnvelope, Topic } from '../../domain/records';
-import type { BrokerRecord } from '../broker/port';
+import type { BrokerRecord, Ends } from '../broker/port';
 
 /** A record as projectors see it: the envelope in clear, and where it lies. */
 export interface LoggedRecord extends RecordEnvelope {
@@ -66,8 +66,8 @@ export interface RelayCodec {
 
 /** The record log: envelopes in Avro (Confluent wire format), `raw` encrypted under the subject's key, over any broker. */
 export interface RecordLog {
-  /** Durable when it resolves. Keyed by account: one account's records keep their order. */
-  append(topic: Topic, records: readonly RecordEnvelope[]): Promise<void>;
+  /** Durable when it resolves, with where the records lie. Keyed by account: one account's records keep the order of the calls. */
+  append(topic: Topic, records: readonly RecordEnvelope[]): Promise<Ends>;
   /** Decodes and decrypts many at once; order is kept, failures come apart. */
   decode(records: readonly BrokerRecord[]): Promise<{ records: LoggedRecord[]; undecodable: UndecodableRecord[] }>;
 }

@@ -12,13 +12,14 @@ export function tracedRecordLog(log: RecordLog, tracing: Tracing): RecordLog {
       });
       const own = traceIdOf(span.traceparent);
       try {
-        await log.append(
+        const ends = await log.append(
           topic,
           records.map((record) =>
             record.trace === null || traceIdOf(record.trace) === own ? { ...record, trace: span.traceparent } : record,
           ),
         );
         span.end();
+        return ends;
       } catch (error) {
         span.end(error);
         throw error;

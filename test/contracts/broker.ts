@@ -104,6 +104,26 @@ export function brokerContract(name: string, make: () => Promise<BrokerFixture>)
       for (const r of records) expect(Math.abs(Date.parse(r.appended_at) - Date.now())).toBeLessThan(60_000);
     });
 
+    test('a publish tells where its records lie, also among others and when it leaves in several pieces', async () => {
+      const made = await topic();
+      const large = Buffer.alloc(900_000);
+      const of = (publisher: number) => [
+        ...['a', 'b', 'c'].map((key) => ({ key, value: Buffer.from(`${publisher}`) })),
+        ...(publisher === 3 ? ['a', 'a', 'b'].map((key) => ({ key, value: large })) : []),
+      ];
+      const told = await Promise.all(
+        Array.from({ length: 8 }, (_, publisher) => (publisher % 2 ? one : two).publish(made, of(publisher))),
+      );
+      expect([...(await one.publish(made, []))]).toEqual([]);
+      const records = await readAll(one, made);
+      told.forEach((ends, publisher) => {
+        const own = records.filter((r) => (r.value.length > 100 ? publisher === 3 : text(r) === `${publisher}`));
+        const lies = new Map<number, number>();
+        for (const { partition, offset } of own) lies.set(partition, Math.max(lies.get(partition) ?? 0, offset + 1));
+        expect(new Map(ends)).toEqual(lies);
+      });
+    });
+
     test('a tail sees every record of 12 publishers once, without a hole, each key in its order', async () => {
       const made = await topic();
       const per_publisher = 60;
@@ -112,7 +132,7 @@ export function brokerContract(name: string, make: () => Promise<BrokerFixture>)
       await Promise.all(
         Array.from({ length: 12 }, async (_, publisher) => {
           const broker = publisher % 2 ? one : two;
-          const sent: Promise<void>[] = [];
+          const sent: Promise<unknown>[] = [];
           for (let n = 0; n < per_publisher; n += 1) {
             sent.push(broker.publish(made, [record(`key-${publisher}`, `${n}`)]));
             if (n % 5 === publisher % 5) await sent[n];

@@ -72,6 +72,7 @@ export function keptRecords(): RecordLog & { kept: (RecordEnvelope & { topic: st
     async append(topic: string, records: readonly RecordEnvelope[]) {
       if (log.fail) throw log.fail;
       log.kept.push(...records.map((record) => ({ topic, ...record })));
+      return new Map<number, number>();
     },
     async decode() {
       return { records: [], undecodable: [] };
