@@ -94,10 +94,19 @@ describe('broker on PostgreSQL', () => {
     await slow.query('begin');
     await slow.query(publish);
     const fast = broker.publish('staged', [{ key: 'b', value: Buffer.from('late') }]);
+    const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await until(async () => (await target.db.query(waits)).length === 1);
     expect(await broker.bounds('staged')).toEqual(new Map([[0, { earliest: 0, next: 0 }]]));
+    const read = async () => {
+      const texts: string[] = [];
+      for await (const page of broker.read('staged', 0, 0)) texts.push(...page.map(({ value }) => value.toString()));
+      return texts;
+    };
+    expect(await read()).toEqual([]);
     await slow.query('rollback');
     await slow.end();
     await fast;
+    expect(await read()).toEqual(['late']);
     // The place of the one that was undone is not lost: offsets stay dense.
     expect(await broker.bounds('staged')).toEqual(new Map([[0, { earliest: 0, next: 1 }]]));
     await broker.close();

@@ -159,6 +159,7 @@ export function eventStoreContract(name: string, makeEngine: () => Promise<Store
               .catch((error) => error);
             if (!(outcome instanceof Error))
               return void wins.push((outcome as { revisions: Record<string, number> }).revisions['hot']!);
+            expect(outcome).toBeInstanceOf(RevisionConflict);
             const { actual } = outcome as RevisionConflict;
             expect(actual).toBeGreaterThan(expected === 'none' ? -1 : expected);
             expected = actual!;
@@ -256,10 +257,12 @@ export function eventStoreContract(name: string, makeEngine: () => Promise<Store
       await store.append([{ stream: 'a', expected: 'none', events: [event] }], metadata);
       expect(
         await refusal(store.append([{ stream: 'b', expected: 'none', events: [event] }], metadata)),
-      ).toBeInstanceOf(Error);
+      ).toBeInstanceOf(InvalidEvent);
       const mixed = [{ stream: 'b', expected: 'none' as const, events: [event, happened('x:b')] }];
       const beside = store.append(one('beside', 'none'), metadata);
-      expect(await refusal(store.append(mixed, metadata))).toBeInstanceOf(Error);
+      const refused = await refusal(store.append(mixed, metadata));
+      expect(refused).toBeInstanceOf(Error);
+      expect(refused).not.toBeInstanceOf(RevisionConflict);
       await beside;
       expect((await everything()).map(({ stream }) => stream)).toEqual(['a', 'beside']);
     });

@@ -55,6 +55,7 @@ describe('projectors', () => {
         await b.start();
       }
       await checkInvariant(a, await traffic.stop());
+      expect(a.ends).toEqual([]);
     } finally {
       await b.dispose();
       await a.dispose();
@@ -73,7 +74,7 @@ describe('projectors', () => {
         await holder.query('begin');
         await holder.query('lock table platform_event_logs in access exclusive mode');
         const started = Date.now();
-        const said = /no progress for|starts again/g;
+        const said = /no progress for/g;
         const before = lumio.output().match(said)?.length ?? 0;
         await until(() => (lumio.output().match(said)?.length ?? 0) > before, 'the watchdog', 60_000);
         expect(Date.now() - started).toBeLessThan(45_000);
@@ -104,12 +105,16 @@ describe('projectors', () => {
         await until(() => (traffic.p99Since(moment) ?? 1e9) < 1500, 'ordinary answers beside the killed rebuild');
       }
       // To its end, with traffic going on.
-      let done = await lumio.command('rebuild', 'event-log', '--quiet');
-      for (let tries = 0; done.code !== 0 && tries < 20; tries += 1) {
-        await sleep(500);
-        done = await lumio.command('rebuild', 'event-log', '--quiet');
-      }
-      expect(done).toMatchObject({ code: 0 });
+      await until(
+        async () => {
+          const { code, stderr } = await lumio.command('rebuild', 'event-log', '--quiet');
+          // PostgreSQL may not have seen yet that the killed one is gone.
+          if (code !== 0) expect(stderr).toContain('is running already');
+          return code === 0;
+        },
+        'a rebuild to its end',
+        120_000,
+      );
       const sent = await traffic.stop();
       await checkInvariant(lumio, sent);
       expect(await lumio.query(`select 1 from pg_namespace where nspname like 'rebuild_%'`)).toEqual([]);
