@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Schema } from 'avsc';
 import { ERASED_RAW, type RecordEnvelope } from '../domain/records';
@@ -214,10 +214,24 @@ describe('relayed schemas', () => {
     expect([...SCHEMAS.keys()].filter((id) => RELAYED_SCHEMAS.has(id))).toEqual([]);
   });
 
-  test('docs/operating/topics.md shows them as they are', () => {
-    const text = readFileSync(join(__dirname, '../docs/operating/topics.md'), 'utf8');
-    const shown = [...text.matchAll(/```json\n([\s\S]*?)```/g)].map((match) => JSON.parse(match[1]!) as unknown);
-    const by_name = (key: string, value: unknown) => (key !== '' && value === DOMAIN_EVENT_V1 ? 'DomainEvent' : value);
-    expect(shown).toEqual([DOMAIN_EVENT_V1, JSON.parse(JSON.stringify(DEAD_LETTER_V1, by_name))]);
+  test.each([
+    ['record-envelope', ENVELOPE_V1],
+    ['domain-event', DOMAIN_EVENT_V1],
+    ['dead-letter', DEAD_LETTER_V1],
+  ])('docs/operating/schemas/%s.avsc is what is written', (name, schema) => {
+    const file = join(__dirname, `../docs/operating/schemas/${name}.avsc`);
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(schema);
+  });
+
+  test('every schema has its file, and topics.md names it with its id', () => {
+    const files = readdirSync(join(__dirname, '../docs/operating/schemas'));
+    const topics = readFileSync(join(__dirname, '../docs/operating/topics.md'), 'utf8');
+    const rows = [...topics.matchAll(/^\| (\d+) \s*\| \[([\w-]+\.avsc)\]\(schemas\/\2\)/gm)].map(([, id, file]) => [
+      Number(id),
+      file,
+    ]);
+    const written = new Map([...SCHEMAS, ...RELAYED_SCHEMAS]);
+    expect(rows.map(([id]) => id)).toEqual([...written.keys()]);
+    expect(rows.map(([, file]) => file).sort()).toEqual(files.sort());
   });
 });

@@ -62,6 +62,15 @@ const ENGINES = {
       run('go', ['build', '-o', target, '.'], { cwd: join(root, 'test/engines/support/schema-registry') });
     },
   },
+  fastavro: {
+    version: '1.12.1',
+    present: () => existsSync(join(folder, 'fastavro/fastavro-1.12.1.dist-info')),
+    install() {
+      rmSync(join(folder, 'fastavro'), { recursive: true, force: true });
+      const options = ['--quiet', '--disable-pip-version-check', '--target', join(folder, 'fastavro')];
+      run('python3', ['-m', 'pip', 'install', ...options, 'fastavro==1.12.1']);
+    },
+  },
   caddy: {
     version: '2.10.2',
     present: () => existsSync(join(folder, 'caddy/caddy')),
