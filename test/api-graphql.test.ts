@@ -154,12 +154,11 @@ describe('what the limits refuse, each in under 50 ms of CPU', () => {
   ])('%s', async (_what, query, message) => {
     const answer = await open.gql(query);
     expect(answer.status).toBe(400);
-    expect(answer.json.errors).toHaveLength(1);
-    expect(answer.json.errors[0].message).toMatch(message);
+    for (const error of answer.json.errors) expect(error.message).toMatch(message);
     const documents = createDocuments(sameSchema, DEFAULT_LIMITS, { introspection: true });
     documents.prepare('{ serverTime { time } }');
     const before = process.cpuUsage();
-    expect(documents.prepare(query).refusal?.message).toMatch(message);
+    expect(documents.prepare(query).refusal?.reasons[0]!.message).toMatch(message);
     const { user, system } = process.cpuUsage(before);
     expect((user + system) / 1000).toBeLessThan(50);
   });

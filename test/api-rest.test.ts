@@ -121,7 +121,12 @@ describe('guards', () => {
     const answer = await api.rest('GET', '/v1/notes', { as });
     expect([answer.status, answer.json]).toEqual([status, { error, message }]);
     const twin = await api.gql('{notes{total}}', { as });
-    expect(twin.json.errors[0]).toEqual({ message, path: ['notes'], extensions: { code: error } });
+    expect(twin.json.errors[0]).toEqual({
+      message,
+      locations: [{ line: 1, column: 2 }],
+      path: ['notes'],
+      extensions: { code: error },
+    });
   });
   test('a system key names its account, whose features count', async () => {
     const as = 'system_key|notes:*';

@@ -2,39 +2,64 @@ import {
   GraphQLError,
   Kind,
   NoSchemaIntrospectionCustomRule,
+  OverlappingFieldsCanBeMergedRule,
   parse,
   specifiedRules,
   validate,
-  visit,
+  type ASTNode,
   type DocumentNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { LRUCache } from 'lru-cache';
-import { createHash } from 'node:crypto';
 import { ApiError } from '../../domain/errors';
-import { measure, type GraphqlLimits } from './limits';
+import { createDocumentCache } from './document-cache';
+import { inspect } from './inspect';
+import { measure, type GraphqlLimits, type MeasuredOperation } from './limits';
+import { overlappingFields } from './overlapping-fields';
+import { placesOf, type Place } from './places';
+import { reason, type Reason, type Refusal } from './refusals';
 
-/** A document that was parsed, measured and validated, or why it was refused. */
-export interface PreparedDocument {
-  /** SHA-256 of the text, in hex: the key that Apollo asks by. */
-  hash: string;
-  document: DocumentNode | null;
-  refusal: ApiError | null;
-  /** Root fields of the operation named (or the only one): what the request costs. */
-  cost(operation_name: string | undefined): number;
+/** One operation of a document, found by its name. */
+export interface ChosenOperation extends MeasuredOperation {
+  readonly node: OperationDefinitionNode;
+  /** Its place among the document's operations. */
+  readonly index: number;
 }
+
+/** A document that was parsed, measured and validated. */
+export interface ReadyDocument {
+  readonly refusal: null;
+  readonly text: string;
+  readonly document: DocumentNode;
+  /** By name; without one, the only one. @throws ApiError BAD_REQUEST */
+  choose(name: string | undefined): ChosenOperation;
+  /** Estimated bytes of its nodes. */
+  readonly node_bytes: number;
+  /** Estimated bytes in memory, with all that was compiled from it. */
+  bytes: number;
+}
+/** A document that is not run. */
+export interface RefusedText {
+  readonly refusal: Refusal;
+  readonly bytes: number;
+}
+export type PreparedDocument = ReadyDocument | RefusedText;
 
 export interface Documents {
   prepare(text: string): PreparedDocument;
-  /** For Apollo, which looks here before it parses. */
-  byHash(hash: string): DocumentNode | undefined;
+  /** Says that a document keeps coming and has grown by what was compiled from it. */
+  keep(document: ReadyDocument, grown: number): void;
+  /** Estimated bytes of all documents kept. */
+  bytes(): number;
 }
 
+/** Errors of one document that are reported; the validator stops there. */
+const MAX_ERRORS = 20;
 const SUGGESTION = / Did you mean .+?\?$/;
-/** Bounds of the cache: entries, and characters of text over all of them. */
-const MAX_ENTRIES = 1000;
-const MAX_TEXT = 4 * 1024 * 1024;
+/** Measured: a node with its members, its lists and its place takes 130 to 190 bytes. */
+const BYTES_PER_NODE = 200;
+/** The entry itself, with its closures and its places in the cache. */
+const BYTES_PER_ENTRY = 1000;
 
 /** Every distinct text is worked through once, however often it is sent; refusals are remembered too. */
 export function createDocuments(
@@ -42,67 +67,94 @@ export function createDocuments(
   limits: GraphqlLimits,
   options: { introspection: boolean },
 ): Documents {
-  const byText = new LRUCache<string, PreparedDocument>({ max: MAX_ENTRIES, maxSize: MAX_TEXT, sizeCalculation: size });
-  const byHash = new LRUCache<string, DocumentNode>({ max: MAX_ENTRIES });
-  const rules = options.introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+  const cache = createDocumentCache<PreparedDocument>();
+  const rules = [
+    ...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule),
+    overlappingFields(schema),
+    ...(options.introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+  ];
 
-  function build(text: string): Omit<PreparedDocument, 'hash'> {
+  function build(text: string): PreparedDocument {
+    const refuse = (code: Refusal['code'], reasons: Reason[]): RefusedText => ({
+      refusal: { code, reasons },
+      bytes: textBytes(text) + reasons.reduce((sum, { message }) => sum + 2 * message.length + 200, BYTES_PER_ENTRY),
+    });
     let document: DocumentNode;
     try {
-      document = parse(text, { maxTokens: limits.tokens, noLocation: false });
+      document = parse(text, { maxTokens: limits.tokens });
     } catch (error) {
-      return refused('BAD_REQUEST', (error as GraphQLError).message);
+      const { message, locations } = error as GraphQLError;
+      return refuse('BAD_REQUEST', [reason(message, locations)]);
     }
+    const { nodes, fault } = inspect(document);
+    if (fault) {
+      return refuse(fault.error.code as Refusal['code'], [reason(fault.error.message, placesOf([fault.node]))]);
+    }
+    const subscription = document.definitions.find(isSubscription);
+    if (subscription) return refuse('VALIDATION_ERROR', [reason(NO_SUBSCRIPTIONS, placesOf([subscription]))]);
     const measured = measure(document, schema, limits);
-    if (!measured.ok) return refused('BAD_REQUEST', measured.message);
-    if (hasForbiddenText(document))
-      return refused('VALIDATION_ERROR', 'NUL characters and lone surrogates are not allowed');
-    const [first] = validate(schema, document, rules, {
-      maxErrors: 1,
+    if (!measured.ok) return refuse('BAD_REQUEST', [reason(measured.message, placesOf([measured.node]))]);
+    const errors = validate(schema, document, rules, {
+      maxErrors: MAX_ERRORS,
       hideSuggestions: !options.introspection,
     } as object);
-    if (first)
-      return refused('VALIDATION_ERROR', options.introspection ? first.message : first.message.replace(SUGGESTION, ''));
+    if (errors.length > 0) {
+      return refuse('VALIDATION_ERROR', reasonsOf(errors, options.introspection));
+    }
+    const operations = [...measured.operations].map(([node, sizes], index) => ({ node, index, ...sizes }));
     return {
-      document,
       refusal: null,
-      cost(name) {
-        for (const [operation, fields] of measured.root_fields) if (named(operation, name)) return fields;
-        return 1;
-      },
+      text,
+      document,
+      choose: (name) => choose(operations, name),
+      node_bytes: nodes * BYTES_PER_NODE,
+      // Texts inside the document are parts of its own, or copies where they were written with escapes.
+      bytes: BYTES_PER_ENTRY + 2 * textBytes(text) + nodes * BYTES_PER_NODE,
     };
   }
 
   return {
     prepare(text) {
-      let known = byText.get(text);
-      if (!known) {
-        known = { hash: createHash('sha256').update(text).digest('hex'), ...build(text) };
-        byText.set(text, known);
-      }
-      if (known.document && !byHash.has(known.hash)) byHash.set(known.hash, known.document);
+      let known = cache.get(text);
+      if (!known) cache.add(text, (known = build(text)));
       return known;
     },
-    byHash: (hash) => byHash.get(hash),
+    keep(document, grown) {
+      document.bytes += grown;
+      cache.keep(document.text, document);
+    },
+    bytes: () => cache.bytes(),
   };
 }
 
-const size = (_value: PreparedDocument, text: string) => text.length + 1;
+const NO_SUBSCRIPTIONS = 'Subscriptions are not offered in GraphQL: subscribe to channels on the WebSocket at /v1/ws';
 
-function refused(code: 'BAD_REQUEST' | 'VALIDATION_ERROR', message: string): Omit<PreparedDocument, 'hash'> {
-  return { document: null, refusal: new ApiError(code, message), cost: () => 1 };
+/** One reason for each text, with all the places that it is about. */
+function reasonsOf(errors: readonly GraphQLError[], suggest: boolean): Reason[] {
+  const places = new Map<string, Place[]>();
+  for (const { message, nodes } of errors) {
+    const text = suggest ? message : message.replace(SUGGESTION, '');
+    places.set(text, [...(places.get(text) ?? []), ...(placesOf(nodes) ?? [])]);
+  }
+  return [...places].map(([text, found]) => reason(text, found.length > 0 ? found : undefined));
 }
 
-const named = (operation: OperationDefinitionNode, name: string | undefined) =>
-  name === undefined || operation.name?.value === name;
+const isSubscription = (node: ASTNode) =>
+  node.kind === Kind.OPERATION_DEFINITION && (node.operation as string) === 'subscription';
 
-/** What JSON bodies are refused for can also be spelled as an escape inside a document. */
-function hasForbiddenText(document: DocumentNode): boolean {
-  let found = false;
-  visit(document, {
-    [Kind.STRING]: (node) => {
-      if (/\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(node.value)) found = true;
-    },
-  });
-  return found;
+/** Bytes of a text in memory: one a character, or two as soon as one needs them. */
+function textBytes(text: string): number {
+  return /[^\0-\xff]/.test(text) ? 2 * text.length : text.length;
+}
+
+function choose(operations: readonly ChosenOperation[], name: string | undefined): ChosenOperation {
+  if (name === undefined && operations.length > 1) {
+    throw new ApiError('BAD_REQUEST', 'Must provide operation name if query contains multiple operations.');
+  }
+  const found = operations.find(({ node }) => name === undefined || node.name?.value === name);
+  if (found) return found;
+  throw new ApiError(
+    'BAD_REQUEST',
+    name === undefined ? 'Must provide an operation.' : `Unknown operation named "${name}".`,
+  );
 }

@@ -1,7 +1,18 @@
-import { execute, GraphQLError, type DocumentNode, type ExecutionResult, type GraphQLSchema } from 'graphql';
+import {
+  execute,
+  getArgumentValues,
+  getVariableValues,
+  GraphQLError,
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
-import { LRUCache } from 'lru-cache';
 import type { RequestState } from '../request-state';
+import { withoutArguments, type CompiledContext } from './argument-free-schema';
+import type { ChosenOperation, Documents, ReadyDocument } from './documents';
+import { conditionsOf, specialise, type Specialised } from './specialise';
 
 export interface ExecutionRequest {
   document: DocumentNode;
@@ -10,32 +21,82 @@ export interface ExecutionRequest {
   state: RequestState;
 }
 
-/** Compiling costs milliseconds: a document must have come this often before it is worth it. */
-const COMPILE_AFTER = 3;
-/** Compiled functions kept; the least recently used goes first. */
-const MAX_COMPILED = 500;
-
-interface Entry {
-  hits: number;
-  compiled: Compiled | null;
-}
-
 export interface Executor {
   /** Executes with graphql-js. */
   interpret(request: ExecutionRequest): Promise<ExecutionResult> | ExecutionResult;
-  /** The function compiled for a document that keeps coming; null until it has come often enough. Counts this coming. */
-  compiled(hash: string, document: DocumentNode, operation_name: string | undefined): Compiled | null;
+  /**
+   * Executes with the function compiled for a document that keeps coming. Null, and nothing has run, when graphql-js is to do it: the
+   * document has not come often enough or cannot be compiled, or the variables do not fit. Counts this coming.
+   */
+  runCompiled(
+    document: ReadyDocument,
+    operation: ChosenOperation,
+    variables: Record<string, unknown>,
+    state: RequestState,
+  ): Promise<ExecutionResult> | ExecutionResult | null;
 }
 
-/** Null when the variables do not fit: nothing has run, and graphql-js is to word the refusal as it did before compilation. */
-export type Compiled = (
-  state: RequestState,
-  variables: Record<string, unknown> | undefined,
-) => Promise<ExecutionResult | null> | ExecutionResult | null;
+/** Compiling costs milliseconds: a document must have come this often before it is worth it. */
+const COMPILE_AFTER = 3;
+/** Larger operations are interpreted: compiling one would hold up all other requests, and running it is what costs. */
+const MAX_COMPLEXITY = 2000;
+/** Larger documents are interpreted, so that no few of them fill the cache. */
+const MAX_DOCUMENT_BYTES = 1024 * 1024;
+/** Functions of one document: one for each operation and each way in which its `@skip` and `@include` turn out. */
+const MAX_VARIANTS = 8;
+/** Measured: a function takes up to 1.1 bytes for each character of its text, and the text itself is kept too. */
+const BYTES_PER_CHARACTER = 2;
+
+interface Variant {
+  uses: number;
+  /** Null before it was compiled, false when it cannot be. */
+  compiled: { query: CompiledQuery['query']; roots: Specialised['roots'] } | false | null;
+}
+interface Plan {
+  conditions: readonly string[];
+  variants: Map<string, Variant>;
+}
 
 /** Executes documents: with graphql-js at first, with a function compiled for the document once it keeps coming. */
-export function createExecutor(schema: GraphQLSchema): Executor {
-  const entries = new LRUCache<string, Entry>({ max: MAX_COMPILED });
+export function createExecutor(schema: GraphQLSchema, documents: Pick<Documents, 'keep'>): Executor {
+  const selections = withoutArguments(schema);
+  const rootTypes = { query: schema.getQueryType(), mutation: schema.getMutationType(), subscription: null };
+  const plans = new WeakMap<ReadyDocument, Plan>();
+
+  function compile(
+    document: ReadyDocument,
+    operation: ChosenOperation,
+    variables: Record<string, unknown>,
+  ): Variant['compiled'] {
+    if (operation.complexity > MAX_COMPLEXITY || document.bytes > MAX_DOCUMENT_BYTES) return false;
+    const specialised = specialise(document.document, operation.node, variables);
+    if (!specialised) return false;
+    const compiled = compileQuery(selections, specialised.document, undefined, { debug: true } as object);
+    if (!isCompiledQuery(compiled)) return false;
+    const text = (compiled as unknown as Record<string, unknown>)[FUNCTION_TEXT];
+    documents.keep(document, document.node_bytes + String(text).length * BYTES_PER_CHARACTER);
+    return { query: compiled.query, roots: specialised.roots };
+  }
+
+  /** Null when graphql-js is to refuse one of them. */
+  function argumentsOf(
+    { operation }: OperationDefinitionNode,
+    roots: Specialised['roots'],
+    variables: Record<string, unknown>,
+  ): CompiledContext['args'] | null {
+    const fields = rootTypes[operation]!.getFields();
+    const args = new Map<string, Record<string, unknown>>();
+    try {
+      for (const [key, node] of roots) {
+        args.set(key, getArgumentValues(fields[node.name.value]!, node, variables));
+      }
+    } catch (error) {
+      if (error instanceof GraphQLError) return null;
+      throw error;
+    }
+    return args;
+  }
+
   return {
     interpret: (request) =>
       execute({
@@ -45,43 +106,61 @@ export function createExecutor(schema: GraphQLSchema): Executor {
         variableValues: request.variables,
         contextValue: request.state,
       }) as Promise<ExecutionResult> | ExecutionResult,
-    compiled(hash, document, operation_name) {
-      const key = operation_name === undefined ? hash : `${hash} ${operation_name}`;
-      let entry = entries.get(key);
-      if (!entry) entries.set(key, (entry = { hits: 0, compiled: null }));
-      entry.hits += 1;
-      if (entry.hits === COMPILE_AFTER) {
-        const query = compileQuery(schema, document, operation_name);
-        if (isCompiledQuery(query)) entry.compiled = runner(query);
+    runCompiled(document, operation, given, state) {
+      let plan = plans.get(document);
+      if (!plan) plans.set(document, (plan = { conditions: conditionsOf(document.document), variants: new Map() }));
+      const { coerced, errors } = getVariableValues(schema, operation.node.variableDefinitions ?? [], given, {
+        maxErrors: 1,
+      });
+      if (errors) return null;
+      const key = variantKey(operation, plan.conditions, coerced);
+      if (key === null) return null;
+      let variant = plan.variants.get(key);
+      if (!variant) {
+        if (plan.variants.size >= MAX_VARIANTS) return null;
+        plan.variants.set(key, (variant = { uses: 0, compiled: null }));
       }
-      return entry.compiled;
+      variant.uses += 1;
+      if (variant.uses === COMPILE_AFTER) variant.compiled = compile(document, operation, coerced);
+      if (!variant.compiled) return null;
+      const args = argumentsOf(operation.node, variant.compiled.roots, coerced);
+      if (!args) return null;
+      const context: CompiledContext = { state, args };
+      const result = variant.compiled.query(undefined, context, {});
+      return result instanceof Promise ? result.then(withOwnErrors) : withOwnErrors(result);
     },
   };
 }
 
-function runner(compiled: CompiledQuery): Compiled {
-  return (state, variables) => {
-    const result = compiled.query(undefined, state, variables ?? {});
-    return result instanceof Promise ? result.then(settle) : settle(result);
-  };
-}
+/** Where the compiler leaves the text of its function, of which only the length is wanted. */
+const FUNCTION_TEXT = '__DO_NOT_USE_THIS_OR_YOU_WILL_BE_FIRED_compilation';
 
-function settle(result: ExecutionResult): ExecutionResult | null {
-  return result.data === undefined ? null : withOwnErrors(result);
+/** Tells apart what is compiled apart; null when a condition has no value, which graphql-js refuses. */
+function variantKey(
+  operation: ChosenOperation,
+  conditions: readonly string[],
+  variables: Record<string, unknown>,
+): string | null {
+  let key = String(operation.index);
+  if (conditions.length === 0) return key;
+  for (const { variable } of operation.node.variableDefinitions ?? []) {
+    if (!conditions.includes(variable.name.value)) continue;
+    const value = variables[variable.name.value];
+    if (typeof value !== 'boolean') return null;
+    key += value ? ' 1' : ' 0';
+  }
+  return key;
 }
 
 /** The compiler makes errors of a class of its own; the rest of the house knows graphql-js's. */
 function withOwnErrors(result: ExecutionResult): ExecutionResult {
   if (!result.errors || result.errors.length === 0) return result;
-  const errors = result.errors.map((error) =>
-    error instanceof GraphQLError && error.constructor === GraphQLError
-      ? error
-      : new GraphQLError(error.message, {
-          nodes: error.nodes,
-          path: error.path,
-          originalError: error.originalError,
-          extensions: error.extensions,
-        }),
-  );
-  return { ...result, errors };
+  return { ...result, errors: result.errors.map(ownError) };
+}
+
+function ownError(error: GraphQLError): GraphQLError {
+  const { message, path, originalError, extensions, locations } = error;
+  const own = new GraphQLError(message, { path, originalError, extensions });
+  // The compiler has written the places of the field into its function; there are no nodes to find them by.
+  return Object.assign(own, { locations });
 }

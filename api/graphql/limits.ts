@@ -60,12 +60,16 @@ interface Totals {
   nested_lists: number;
 }
 
+/** What one operation asks for. */
+export interface MeasuredOperation {
+  /** Root fields: what a request costs. */
+  readonly cost: number;
+  readonly complexity: number;
+}
+
 export type Measured =
-  | {
-      ok: true;
-      /** Root fields by operation: what a request costs. */ root_fields: ReadonlyMap<OperationDefinitionNode, number>;
-    }
-  | { ok: false; message: string };
+  | { ok: true; operations: ReadonlyMap<OperationDefinitionNode, MeasuredOperation> }
+  | { ok: false; message: string; node: OperationDefinitionNode | FragmentDefinitionNode };
 
 /**
  * Measures a parsed document in one pass: each fragment is measured once and remembered, so the work is linear in the text however
@@ -79,7 +83,7 @@ export function measure(document: DocumentNode, schema: GraphQLSchema, limits: G
     else if (definition.kind === Kind.OPERATION_DEFINITION) operations.push(definition);
   }
   const meter = new Meter(schema, fragments);
-  const roots = new Map<OperationDefinitionNode, number>();
+  const measured = new Map<OperationDefinitionNode, MeasuredOperation>();
   let aliases = 0;
   let directives = 0;
   for (const operation of operations) {
@@ -87,17 +91,18 @@ export function measure(document: DocumentNode, schema: GraphQLSchema, limits: G
     aliases += totals.aliases;
     directives += totals.directives + (operation.directives?.length ?? 0);
     const message = meter.circular ? 'A fragment spreads itself' : excess({ ...totals, aliases, directives }, limits);
-    if (message) return { ok: false, message };
-    roots.set(operation, totals.fields);
+    if (message) return { ok: false, message, node: operation };
+    measured.set(operation, { cost: totals.fields, complexity: totals.complexity });
   }
-  if (operations.length > limits.root_fields) return { ok: false, message: over('operations', limits.root_fields) };
+  const extra = operations[limits.root_fields];
+  if (extra) return { ok: false, message: over('operations', limits.root_fields), node: extra };
   // Fragments that nothing spreads still cost the validator.
   for (const fragment of fragments.values()) {
     const totals = meter.fragment(fragment);
     const message = meter.circular ? 'A fragment spreads itself' : excess({ ...totals, fields: 0 }, limits);
-    if (message) return { ok: false, message };
+    if (message) return { ok: false, message, node: fragment };
   }
-  return { ok: true, root_fields: roots };
+  return { ok: true, operations: measured };
 }
 
 const over = (what: string, limit: number) => `The query has too many ${what}: at most ${limit}`;

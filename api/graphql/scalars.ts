@@ -1,14 +1,14 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import { RawJson } from '../../domain/json';
 
-/** What a literal in a document says, as JavaScript. */
+/** What a literal in a document says, as JavaScript. Its numbers and member names were judged with the document. */
 function literal(node: ValueNode, variables?: Record<string, unknown> | null): unknown {
   switch (node.kind) {
     case Kind.NULL:
       return null;
     case Kind.INT:
     case Kind.FLOAT:
-      return exact(Number(node.value));
+      return Number(node.value);
     case Kind.STRING:
     case Kind.BOOLEAN:
     case Kind.ENUM:
@@ -18,15 +18,8 @@ function literal(node: ValueNode, variables?: Record<string, unknown> | null): u
     case Kind.OBJECT:
       return Object.fromEntries(node.fields.map((field) => [field.name.value, literal(field.value, variables)]));
     case Kind.VARIABLE:
-      return variables?.[node.name.value] ?? null;
+      return variables && Object.hasOwn(variables, node.name.value) ? variables[node.name.value] : null;
   }
-}
-
-function exact(value: number): number {
-  if (Number.isInteger(value) ? !Number.isSafeInteger(value) : !Number.isFinite(value)) {
-    throw new GraphQLError('A number is too large to be kept exactly: send it as a text');
-  }
-  return value;
 }
 
 /** Any JSON value; a vendor's own text passes through byte for byte. */

@@ -13,6 +13,7 @@ import type { Prepared } from '../invoke';
 import { blame, type RequestState } from '../request-state';
 import { shapeOf, unwrap } from '../schema-shape';
 import { pascalCase } from './names';
+import { refuseDepth } from './argument-depth';
 import { inputConverter, TypeRegistry, type Convert, type InputMember, type OutputType } from './types';
 
 type Field = GraphQLFieldConfig<unknown, RequestState>;
@@ -55,9 +56,12 @@ function field(
     type,
     args,
     description: `${operation.summary}${guardText(operation)}`,
-    async resolve(_source, given, { caller, context }) {
+    async resolve(_source, given, { caller, context }, { fieldNodes }) {
       try {
-        const admitted = prepared.admit(caller, () => toInput(given) as Record<string, unknown>);
+        const admitted = prepared.admit(caller, () => {
+          refuseDepth(fieldNodes[0]!, given);
+          return toInput(given) as Record<string, unknown>;
+        });
         const input = admitted instanceof Promise ? await admitted : admitted;
         const result = await prepared.run(input, caller, context);
         return convert && result !== null && result !== undefined ? convert(result) : result;

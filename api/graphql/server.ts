@@ -1,22 +1,24 @@
 import { ApolloServer, type ApolloServerOptionsWithGateway } from '@apollo/server';
-import { unwrapResolverError } from '@apollo/server/errors';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
 } from '@apollo/server/plugin/disabled';
 import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { GraphQLError, type GraphQLFormattedError, type GraphQLSchema } from 'graphql';
-import { ApiError } from '../../domain/errors';
+import type { GraphQLSchema } from 'graphql';
 import { stringify } from '../../domain/json';
 import type { Logger } from '../../engines/log/port';
-import { toFailure, type Failure } from '../errors';
+import { toFailure } from '../errors';
 import type { Limiter } from '../rate-limit';
-import { logFacts, logFactsOf, sendContextHeaders, stateOf, type RequestState } from '../request-state';
+import { logFacts, sendContextHeaders, stateOf, type RequestState } from '../request-state';
 import { JSON_TYPE } from '../rest';
-import { createDocuments, type PreparedDocument } from './documents';
+import { createAnswers, refusalText } from './answers';
+import { createDocuments, type ReadyDocument } from './documents';
 import { createExecutor } from './executor';
 import { DEFAULT_LIMITS, type GraphqlLimits } from './limits';
+import { createPassing } from './passing';
+import { RefusedDocument } from './refusals';
+import { readRequest, type GraphqlRequest } from './request';
 
 export interface GraphqlOptions {
   schema: GraphQLSchema;
@@ -25,20 +27,6 @@ export interface GraphqlOptions {
   limits?: Partial<GraphqlLimits>;
   limiter: Limiter;
   log: Logger;
-}
-
-interface Body {
-  query?: unknown;
-  operationName?: unknown;
-  variables?: unknown;
-  extensions?: unknown;
-}
-
-interface Readable {
-  cost: number;
-  refusal: ApiError | null;
-  document?: PreparedDocument;
-  operation_name?: string;
 }
 
 /**
@@ -52,7 +40,9 @@ export async function registerGraphql(
   const { schema, limiter, log } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const documents = createDocuments(schema, limits, { introspection: options.playground });
-  const executor = createExecutor(schema);
+  const executor = createExecutor(schema, documents);
+  const answers = createAnswers(log);
+  const passing = createPassing();
   const gateway: NonNullable<ApolloServerOptionsWithGateway<RequestState>['gateway']> = {
     onSchemaLoadOrUpdate(notify) {
       notify({ apiSchema: schema, coreSupergraphSdl: '' });
@@ -79,13 +69,13 @@ export async function registerGraphql(
     stopOnTerminationSignals: false,
     stringifyResult: (result) => stringify(result),
     documentStore: {
-      get: async (key: string) => documents.byHash(key.slice(key.lastIndexOf(':') + 1)),
+      get: async (key: string) => passing.get(key.slice(key.lastIndexOf(':') + 1)),
       set: async () => undefined,
       delete: async () => true,
     },
     parseOptions: { maxTokens: limits.tokens },
     plugins: [ApolloServerPluginCacheControlDisabled(), ApolloServerPluginLandingPageDisabled()],
-    formatError: (formatted, error) => formatError(formatted, error),
+    formatError: answers.formatError,
     logger: {
       debug: () => undefined,
       info: () => undefined,
@@ -104,27 +94,17 @@ export async function registerGraphql(
   app.route({
     method: 'POST',
     url: '/v1/gql',
-    config: { limit: 'own', routine: true },
+    // The first unit is counted before the body is read, so that whatever is wrong with a request has been paid for.
+    config: { routine: true },
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
-      const prepared = read(request.body as Body);
-      await limiter.count(caller, prepared.cost, reply);
-      if (prepared.refusal) throw prepared.refusal;
-      const fast = await runCompiled(prepared, request);
-      if (fast !== null) {
-        sendContextHeaders(reply, context);
-        return reply.header('content-type', JSON_TYPE).send(fast);
-      }
-      const slim = {
-        body: request.body,
-        method: 'POST',
-        headers: SLIM_HEADERS,
-        url: '/v1/gql',
-        protocol: 'http',
-        hostname: 'localhost',
-        state: request.state,
-      };
-      const text = await handler.call(app, slim as unknown as FastifyRequest, reply);
+      const asked = readRequest(request.body);
+      const document = documents.prepare(asked.query);
+      if (document.refusal) throw new RefusedDocument(document.refusal);
+      const operation = document.choose(asked.operation_name);
+      await limiter.count(caller, operation.cost - 1, reply);
+      const fast = await executor.runCompiled(document, operation, asked.variables, stateOf(request));
+      const text = fast ? answers.textOf(fast) : await throughApollo(asked, document, request, reply);
       sendContextHeaders(reply, context);
       return reply.header('content-type', JSON_TYPE).send(text);
     },
@@ -132,84 +112,34 @@ export async function registerGraphql(
       const failure = toFailure(error);
       if (failure.hidden) log.error({ error, ...logFacts(request) }, 'a GraphQL request failed');
       if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
-      void reply
-        .code(failure.status)
-        .header('content-type', JSON_TYPE)
-        .send(JSON.stringify({ errors: [{ message: failure.message, extensions: extensionsOf(failure) }] }));
+      void reply.code(failure.status).header('content-type', JSON_TYPE).send(refusalText(error, failure));
     },
   });
 
-  /**
-   * Documents that were compiled skip Apollo's pipeline, which for a small query costs more than running it; the answer is the same.
-   * Null sends the request through Apollo.
-   */
-  async function runCompiled({ document, operation_name }: Readable, request: FastifyRequest): Promise<string | null> {
-    const { variables, extensions } = request.body as Body;
-    if (!document?.document || extensions !== undefined) return null;
-    const compiled = executor.compiled(document.hash, document.document, operation_name);
-    const result = await compiled?.(stateOf(request), (variables ?? undefined) as Record<string, unknown> | undefined);
-    if (!result) return null;
-    const errors = result.errors?.map((error) => formatError(error.toJSON(), error));
-    return stringify(errors && errors.length > 0 ? { errors, data: result.data } : { data: result.data });
-  }
-
-  function read(body: Body | undefined): Readable {
-    const refusal = (message: string): Readable => ({ cost: 1, refusal: new ApiError('BAD_REQUEST', message) });
-    if (Array.isArray(body)) return refusal('Batched GraphQL requests are not supported');
-    if (typeof body !== 'object' || body === null)
-      return refusal('The request body must be a JSON object with a query');
-    if (typeof body.query !== 'string' || body.query.trim() === '') return refusal('query: must be a text');
-    const name = body.operationName ?? undefined;
-    if (name !== undefined && typeof name !== 'string') return refusal('operationName: must be a text');
-    const variables = body.variables ?? {};
-    if (typeof variables !== 'object' || Array.isArray(variables)) return refusal('variables: must be an object');
-    const document = documents.prepare(body.query);
-    return { cost: document.cost(name), refusal: document.refusal, document, operation_name: name };
-  }
-
-  function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
-    const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
-    const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
-    if (failure.hidden) {
-      log.error({ error: cause, path: formatted.path, ...logFactsOf(cause) }, 'a GraphQL field failed');
+  async function throughApollo(
+    { query, operation_name, variables }: GraphqlRequest,
+    { document }: ReadyDocument,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<unknown> {
+    const left = passing.enter(query, document);
+    try {
+      const slim = {
+        body: { query, variables, ...(operation_name !== undefined && { operationName: operation_name }) },
+        method: 'POST',
+        headers: SLIM_HEADERS,
+        url: '/v1/gql',
+        protocol: 'http',
+        hostname: 'localhost',
+        state: request.state,
+      };
+      return await handler.call(app, slim as unknown as FastifyRequest, reply);
+    } finally {
+      left();
     }
-    return {
-      message: failure.message,
-      ...(formatted.locations && !formatted.path ? { locations: formatted.locations } : {}),
-      ...(formatted.path ? { path: formatted.path } : {}),
-      extensions: extensionsOf(failure),
-    };
   }
 
   return { stop: () => apollo.stop() };
 }
 
 const SLIM_HEADERS = { 'content-type': 'application/json' };
-
-function extensionsOf(failure: Failure): Record<string, unknown> {
-  return {
-    code: failure.graphql_code ?? failure.code,
-    ...(failure.retry_after_seconds === undefined ? {} : { retry_after_seconds: failure.retry_after_seconds }),
-    ...failure.details,
-  };
-}
-
-/** Apollo's own codes, in the words of our table; what is neither is a failure of ours. */
-function ofGraphql(formatted: GraphQLFormattedError, cause: unknown): Failure {
-  const given = formatted.extensions?.code;
-  switch (given) {
-    case 'GRAPHQL_VALIDATION_FAILED':
-    case 'BAD_USER_INPUT':
-      return toFailure(new ApiError('VALIDATION_ERROR', formatted.message));
-    case 'GRAPHQL_PARSE_FAILED':
-    case 'BAD_REQUEST':
-    case 'OPERATION_RESOLUTION_FAILURE':
-      return toFailure(new ApiError('BAD_REQUEST', formatted.message));
-    default: {
-      // Without a path and without a cause of its own it was found before anything ran: variables that do not fit.
-      const inner = (cause as { originalError?: unknown }).originalError;
-      const before = formatted.path === undefined && (inner === undefined || inner instanceof GraphQLError);
-      return toFailure(before ? new ApiError('VALIDATION_ERROR', formatted.message) : cause);
-    }
-  }
-}

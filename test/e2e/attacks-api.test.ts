@@ -338,8 +338,10 @@ describe('in production', () => {
       headers: { 'content-type': type },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
-  const refusedAlone = (answer: Answer): void => {
-    expect(answer.body.errors).toHaveLength(1);
+  const refusedWhole = (answer: Answer, errors?: number): void => {
+    expect(answer.body.errors.length).toBeGreaterThan(0);
+    // Auditing tools take one error for each of many equal mistakes as a sign that all were worked through.
+    if (errors !== undefined) expect(answer.body.errors).toHaveLength(errors);
     expect(answer.body.data ?? null).toBeNull();
   };
   const introspection = '{ __schema { types { name fields { name } } } }';
@@ -373,10 +375,10 @@ describe('in production', () => {
 
   // The twelve probes of a well-known GraphQL auditing tool, each of which must come back negative.
   test('probe: introspection, plain and circular', async () => {
-    refusedAlone(await post({ query: introspection }));
+    refusedWhole(await post({ query: introspection }));
     const circular = `{ __schema { types { fields { type { fields { type { fields { type { name } } } } } } } } }`;
-    refusedAlone(await post({ query: circular }));
-    refusedAlone(await post({ query: '{ __type(name: "Query") { name } }' }));
+    refusedWhole(await post({ query: circular }));
+    refusedWhole(await post({ query: '{ __type(name: "Query") { name } }' }));
   });
   test('probe: field suggestions', async () => {
     for (const query of [
@@ -386,7 +388,7 @@ describe('in production', () => {
       'query($a: Strin) { __typename }',
     ]) {
       const answer = await post({ query });
-      refusedAlone(answer);
+      refusedWhole(answer);
       expect(answer.text).not.toMatch(/did you mean/i);
     }
   });
@@ -419,27 +421,28 @@ describe('in production', () => {
     expect(answer.body).toEqual({ data: { __typename: 'Query' } });
   });
   test('probe: alias overloading', async () => {
-    refusedAlone(
+    refusedWhole(
       await post({ query: `query cop { ${Array.from({ length: 101 }, (_, i) => `alias${i}:__typename`).join(' ')} }` }),
+      1,
     );
   });
   test('probe: field duplication', async () => {
-    refusedAlone(await post({ query: `query cop { ${'__typename\n'.repeat(500)} }` }));
+    refusedWhole(await post({ query: `query cop { ${'__typename\n'.repeat(500)} }` }), 1);
   });
   test('probe: directive overloading', async () => {
-    refusedAlone(await post({ query: `query cop { __typename ${'@aa'.repeat(10)} }` }));
-    refusedAlone(await post({ query: `query cop { __typename ${'@include(if: true) '.repeat(50)} }` }));
+    refusedWhole(await post({ query: `query cop { __typename ${'@aa'.repeat(10)} }` }), 1);
+    refusedWhole(await post({ query: `query cop { __typename ${'@include(if: true) '.repeat(50)} }` }), 1);
   });
   test('probe: batched queries', async () => {
     const answer = await post(Array.from({ length: 10 }, () => ({ query: 'query cop { __typename }' })));
     expect(Array.isArray(answer.body)).toBe(false);
-    refusedAlone(answer);
+    refusedWhole(answer);
   });
   test('persisted queries cannot be registered by anyone', async () => {
     const query = '{ __typename }';
     const persistedQuery = { version: 1, sha256Hash: createHash('sha256').update(query).digest('hex') };
     await post({ query, extensions: { persistedQuery } });
-    refusedAlone(await post({ extensions: { persistedQuery } }));
+    refusedWhole(await post({ extensions: { persistedQuery } }));
   });
 });
 

@@ -1,0 +1,76 @@
+import { unwrapResolverError } from '@apollo/server/errors';
+import { GraphQLError, type ExecutionResult, type GraphQLFormattedError } from 'graphql';
+import { ApiError } from '../../domain/errors';
+import { stringify } from '../../domain/json';
+import type { Logger } from '../../engines/log/port';
+import { toFailure, type Failure } from '../errors';
+import { logFactsOf } from '../request-state';
+import { placesOf } from './places';
+import { RefusedDocument } from './refusals';
+
+export interface Answers {
+  /** An error as it is shown; what is hidden from the caller goes into the log. */
+  formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
+  /** The body of an answer to a document that ran. */
+  textOf(result: ExecutionResult): string;
+}
+
+export function createAnswers(log: Logger): Answers {
+  function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+    const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
+    const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
+    if (failure.hidden) {
+      log.error({ error: cause, path: formatted.path, ...logFactsOf(cause) }, 'a GraphQL field failed');
+    }
+    const locations = formatted.locations ?? (error instanceof GraphQLError ? placesOf(error.nodes) : undefined);
+    return {
+      message: failure.message,
+      ...(locations ? { locations } : {}),
+      ...(formatted.path ? { path: formatted.path } : {}),
+      extensions: extensionsOf(failure),
+    };
+  }
+
+  return {
+    formatError,
+    textOf({ data, errors }) {
+      const shown = errors?.map((error) => formatError(error.toJSON(), error));
+      return stringify(shown && shown.length > 0 ? { errors: shown, data } : { data });
+    },
+  };
+}
+
+/** The body of an answer to a request that did not run: one error, or all reasons why the document was refused. */
+export function refusalText(error: unknown, failure: Failure): string {
+  const reasons = error instanceof RefusedDocument ? error.reasons : [{ message: failure.message }];
+  const extensions = extensionsOf(failure);
+  return JSON.stringify({ errors: reasons.map((reason) => ({ ...reason, extensions })) });
+}
+
+function extensionsOf(failure: Failure): Record<string, unknown> {
+  return {
+    code: failure.graphql_code ?? failure.code,
+    ...(failure.retry_after_seconds === undefined ? {} : { retry_after_seconds: failure.retry_after_seconds }),
+    ...failure.details,
+  };
+}
+
+/** Apollo's own codes, in the words of our table; what is neither is a failure of ours. */
+function ofGraphql(formatted: GraphQLFormattedError, cause: unknown): Failure {
+  const given = formatted.extensions?.code;
+  switch (given) {
+    case 'GRAPHQL_VALIDATION_FAILED':
+    case 'BAD_USER_INPUT':
+      return toFailure(new ApiError('VALIDATION_ERROR', formatted.message));
+    case 'GRAPHQL_PARSE_FAILED':
+    case 'BAD_REQUEST':
+    case 'OPERATION_RESOLUTION_FAILURE':
+      return toFailure(new ApiError('BAD_REQUEST', formatted.message));
+    default: {
+      // Without a path and without a cause of its own it was found before anything ran: variables that do not fit.
+      const inner = (cause as { originalError?: unknown }).originalError;
+      const before = formatted.path === undefined && (inner === undefined || inner instanceof GraphQLError);
+      return toFailure(before ? new ApiError('VALIDATION_ERROR', formatted.message) : cause);
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import type { Caller, RequestContext } from '../../access/caller';
+import { publicAccess } from '../../access/guards';
+import { command, get, list, patch, post, query, type Operation } from '../../access/operation';
+import type { Services } from '../../access/services';
+import { buildGraphqlSchema } from '../../api/graphql/schema';
+import { prepare } from '../../api/invoke';
+import type { RequestState } from '../../api/request-state';
+import { ApiError } from '../../domain/errors';
+
+/** Every kind of input and output that operations have, on operations that tell what reached them. */
+const Mood = z.enum(['very_good', 'bad']).meta({ id: 'Mood' });
+const Inner = z
+  .strictObject({
+    label: z.string(),
+    weight: z.number().optional(),
+    tags: z.array(z.string()).optional(),
+    more: z.unknown().optional(),
+  })
+  .meta({ id: 'InnerInput' });
+const members = {
+  text: z.string().nullable().optional(),
+  count: z.int().optional(),
+  ratio: z.number().optional(),
+  flag: z.boolean().optional(),
+  mood: Mood.optional(),
+  labels: z.array(z.string()).optional(),
+  ids: z.array(z.uuid()).optional(),
+  inner: Inner.optional(),
+  inners: z.array(Inner).optional(),
+  raw: z.unknown().optional(),
+};
+
+const Leaf = z.object({ name: z.string(), size: z.int().nullable() }).meta({ id: 'Leaf' });
+const Thing = z
+  .object({
+    id: z.string(),
+    text: z.string().nullable(),
+    mood: Mood.nullable(),
+    raw: z.unknown(),
+    leaf: Leaf,
+    maybe: Leaf.nullable(),
+    leaves: z.array(Leaf),
+    holes: z.array(Leaf.nullable()).nullable(),
+  })
+  .meta({ id: 'Thing' });
+
+/** What reached the operations, in order. */
+export type Effects = [operation: string, input: unknown][];
+
+const leaf = (name: string | null) => ({ name, size: name === 'big' ? 1.5 : 7 }) as { name: string; size: number };
+
+/** `text` says what goes wrong: `fail` throws, `null` and `big` and `list` break the promise of the output's type. */
+function thing(input: Record<string, unknown>) {
+  const { text, raw, mood } = input;
+  if (text === 'fail') throw new ApiError('CONFLICT', 'It failed', { details: { of: 'the test' } });
+  if (text === 'broken') throw new Error('secret');
+  return {
+    id: 'thing-1',
+    text: typeof text === 'string' ? text : null,
+    mood: (text === 'mood' ? 'no mood' : (mood ?? null)) as 'bad' | null,
+    raw: raw === undefined ? { nothing: true } : raw,
+    leaf: leaf(text === 'null' ? null : 'a'),
+    maybe: text === 'big' ? leaf('big') : text === 'null' ? leaf(null) : null,
+    leaves: text === 'list' ? [leaf('a'), leaf(null)] : [leaf('a'), leaf('b')],
+    holes: text === 'list' ? [null, leaf(null), leaf('c')] : [null, leaf('c')],
+  };
+}
+
+function operationsOf(effects: Effects): readonly Operation[] {
+  const told = (operation: string, input: unknown) => {
+    // Told as text: what an operation or a later call does to the object must not change what was seen.
+    effects.push([operation, JSON.parse(JSON.stringify(input))]);
+    return thing(input as Record<string, unknown>);
+  };
+  return [
+    query({
+      name: 'thing',
+      summary: 'One',
+      rest: get('/v1/thing'),
+      guard: [publicAccess],
+      input: z.strictObject(members),
+      output: Thing,
+      run: async ({ input }) => told('thing', input),
+    }),
+    query({
+      name: 'perhaps',
+      summary: 'One that may be null',
+      rest: get('/v1/perhaps'),
+      graphql: { argument: 'filter' },
+      guard: [publicAccess],
+      input: z.strictObject(members),
+      output: Thing.nullable(),
+      run: async ({ input }) => (input.text === 'nothing' ? null : told('perhaps', input)),
+    }),
+    query({
+      name: 'things',
+      summary: 'Many',
+      rest: list('/v1/things'),
+      graphql: { argument: 'filter', page_type: 'PaginatedThingResult' },
+      guard: [publicAccess],
+      input: z.strictObject({ text: members.text, raw: members.raw, limit: z.int().min(1).default(2) }),
+      output: Thing,
+      run: async ({ input }) => ({ items: [told('things', input), thing({})], total: 2, page: 1, limit: input.limit }),
+    }),
+    command({
+      name: 'makeThing',
+      summary: 'Makes one',
+      rest: post('/v1/things', { status: 201 }),
+      graphql: { argument: 'input' },
+      guard: [publicAccess],
+      input: z.strictObject({ ...members, count: z.int() }),
+      output: Thing,
+      run: async ({ input }) => told('makeThing', input),
+    }),
+    command({
+      name: 'changeThing',
+      summary: 'Changes one',
+      rest: patch('/v1/things/{id}'),
+      graphql: { argument: 'input', flat_arguments: ['id'] },
+      guard: [publicAccess],
+      input: z.strictObject({ id: z.string(), ...members }),
+      output: Thing.nullable(),
+      run: async ({ input }) => told('changeThing', input),
+    }),
+  ];
+}
+
+/** The schema of these operations, and what has reached them. */
+export function graphqlSample() {
+  const effects: Effects = [];
+  const services = {} as Services;
+  return { effects, schema: buildGraphqlSchema(operationsOf(effects).map((one) => prepare(one, services))) };
+}
+
+export const sampleState = (): RequestState => ({
+  caller: { kind: 'anonymous', rate_limit: null } as unknown as Caller,
+  context: { correlation_id: 'test', trace: null, ip: '::1', now: 0, idempotency_seed: null } as RequestContext,
+});
