@@ -4,11 +4,18 @@ const ROOMS = ['commands', 'projections', 'read-api', 'ingest', 'realtime'];
 module.exports = {
   forbidden: [
     {
-      name: 'domain-imports-nothing',
-      comment: 'domain is pure: no other room, no node module, no package but zod (shapes are data)',
+      name: 'domain-imports-the-kernel-alone',
+      comment: 'domain is pure: the kernel, no other room, no node module, no package but zod (shapes are data)',
       severity: 'error',
       from: { path: '^domain/' },
-      to: { pathNot: ['^domain/', 'node_modules/zod/'] },
+      to: { pathNot: ['^domain/', '^kernel/', 'node_modules/zod/'] },
+    },
+    {
+      name: 'kernel-knows-no-room',
+      comment: 'the kernel is what every room is written with: it imports zod and nothing of ours',
+      severity: 'error',
+      from: { path: '^kernel/' },
+      to: { pathNot: ['^kernel/', 'node_modules/zod/'] },
     },
     ...ROOMS.map((room) => ({
       name: `${room}-imports-inward`,

@@ -1,6 +1,6 @@
 import { v5, v7 } from 'uuid';
 import type { Decider, DomainEvent } from '../domain/decider';
-import type { JsonObject } from '../domain/json';
+import type { JsonObject } from '../kernel/json';
 import {
   decideTogether,
   reservation,

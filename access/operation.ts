@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Caller, RequestContext } from './caller';
-import type { Guards } from './guards';
+import type { Admitted, Guards } from './guards';
 import type { Services } from './services';
 
 /** How the answer is wrapped on REST. Source: spec doc2 §2.1. */
@@ -88,16 +88,27 @@ export interface Operation extends OperationSpec<z.ZodType, z.ZodType> {
 /** The result type that `run` must return for this spec. */
 type Result<O extends z.ZodType> = z.input<O> | Page<z.input<O>>;
 
-type Declared<I extends z.ZodType, O extends z.ZodType> = Omit<OperationSpec<I, O>, 'run'> & {
-  run(request: { input: z.output<I>; caller: Caller; context: RequestContext }, services: Services): Promise<Result<O>>;
+type Declared<I extends z.ZodType, O extends z.ZodType, G extends Guards> = Omit<
+  OperationSpec<I, O>,
+  'run' | 'guard'
+> & {
+  guard: G;
+  run(
+    request: { input: z.output<I>; caller: Admitted<G>; context: RequestContext },
+    services: Services,
+  ): Promise<Result<O>>;
 };
 
 /** Declares an operation that changes something: a GraphQL mutation and its REST twin. */
-export function command<I extends z.ZodType, O extends z.ZodType>(spec: Declared<I, O>): Operation {
+export function command<I extends z.ZodType, O extends z.ZodType, const G extends Guards>(
+  spec: Declared<I, O, G>,
+): Operation {
   return { kind: 'command', ...spec } as unknown as Operation;
 }
 
 /** Declares an operation that only reads: a GraphQL query and its REST twin. */
-export function query<I extends z.ZodType, O extends z.ZodType>(spec: Declared<I, O>): Operation {
+export function query<I extends z.ZodType, O extends z.ZodType, const G extends Guards>(
+  spec: Declared<I, O, G>,
+): Operation {
   return { kind: 'query', ...spec } as unknown as Operation;
 }

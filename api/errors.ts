@@ -1,5 +1,5 @@
 import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../domain/errors';
-import { UnreadableEvent } from '../domain/upcasters';
+import { UnreadableEvent } from '../kernel/upcasters';
 import { RevisionConflict } from '../engines/event-store/port';
 import { isPassing } from '../engines/postgres/errors';
 

@@ -86,6 +86,7 @@ function checkPermissions(gate: Gate, caller: Caller): void {
       throw new ApiError('FORBIDDEN', GUARD_MESSAGES.permission(guard.permission));
     }
   }
+  if (gate.needs_account && caller.account_id === null) throw new ApiError('BAD_REQUEST', GUARD_MESSAGES.account);
   if (gate.permissions.length === 0 && BROWSER_SOURCES.has(caller.kind)) {
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }

@@ -4,7 +4,7 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { createArchiver } from '../projections/archive';
 import type { Engines } from './engines';
-import { PROJECTIONS } from './projections';
+import { PROJECTIONS } from './areas';
 import type { Chore } from './worker';
 
 const HOUR_MS = 3_600_000;

@@ -5,7 +5,7 @@ import { createArchiveReader } from '../projections/archive-reader';
 import type { FullContext } from './commands/context';
 import { holdDataFolder } from './data-folder';
 import { openEngines } from './engines';
-import { PROJECTIONS } from './projections';
+import { PROJECTIONS } from './areas';
 import { readSettings } from './read-settings';
 
 /**

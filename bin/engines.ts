@@ -1,6 +1,5 @@
 import type { Settings } from '../access/settings';
 import { TOPICS } from '../domain/records';
-import { UPCASTERS } from '../domain/upcasters';
 import { SERVICE } from '../domain/vendors';
 import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
@@ -8,8 +7,10 @@ import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
 import type { Cache } from '../engines/cache/port';
 import { observedEventStore } from '../engines/event-store/observed';
-import { versionedEventStore } from '../engines/event-store/versioned';
-import type { EventStore } from '../engines/event-store/port';
+import { declaredEventStore } from '../engines/event-store/declared';
+import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
+import { readVersioned, renewedEventStore, versionedEventStore } from '../engines/event-store/versioned';
+import type { EventStore, StoredEvent } from '../engines/event-store/port';
 import type { Leases } from '../engines/leases/port';
 import { createPostgresLeases } from '../engines/leases/postgres';
 import type { Logger } from '../engines/log/port';
@@ -33,9 +34,9 @@ import { createSubjectKeys } from '../engines/subject-keys/postgres';
 import type { Wakeups } from '../engines/wakeups/port';
 import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
+import { EVENTS, UPCASTERS } from './areas';
 import { openEventStore } from './event-store';
 import { blobsAddress } from './blobs-address';
-import { KNOWN_EVENTS } from './known-events';
 import { openBroker } from './broker';
 import { namingDatabase } from './database-url';
 import { masterKeyText } from './master-key';
@@ -53,6 +54,10 @@ export interface Engines {
   session: ProcessSession;
   wakeups: Wakeups;
   events: EventStore;
+  /** The same events as they are stored: sealed and marked with their version. For copies and relays. */
+  stored_events: EventStore;
+  /** Makes events readable that were kept as they are stored. */
+  readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   broker: Broker;
   records: RecordLog;
   /** Ids of schemas in values of topics. */
@@ -130,8 +135,12 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const installation = { id: facts.get('id') as string, epoch: facts.get('epoch') as string };
   const session = opened(new ProcessSession({ connectionString: url }, log));
   const wakeups = opened(createPostgresWakeups({ url, log }));
+  const subject_keys = createSubjectKeys({ db: log_db, master_keys, wakeups });
   const store = await openEventStore({ url: settings.event_store.url, pool: log_db.pool, wakeups, log });
-  const events = opened(observedEventStore(versionedEventStore(store, UPCASTERS, KNOWN_EVENTS), { metrics, tracing }));
+  const sealing = createSealing(EVENTS, subject_keys);
+  const known = new Set(EVENTS.keys());
+  const clear_events = versionedEventStore(sealedEventStore(store, sealing), UPCASTERS, known);
+  const events = opened(observedEventStore(declaredEventStore(clear_events, EVENTS), { metrics, tracing }));
   const topics = await openBroker({
     settings,
     pool: log_db.pool,
@@ -143,7 +152,6 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   });
   const broker = opened(observedBroker(topics, metrics));
   await broker.ensureTopics(Object.values(TOPICS), settings.broker.partitions);
-  const subject_keys = createSubjectKeys({ db: log_db, master_keys, wakeups });
   const schema_ids = await openSchemaIds(settings, log, options.serving ?? false);
   const record_log = createRecordLog({ broker, subject_keys, schema_ids, trace_headers: tracing.on });
   const records = tracing.on ? tracedRecordLog(record_log, tracing) : record_log;
@@ -158,6 +166,8 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     session,
     wakeups,
     events,
+    stored_events: renewedEventStore(store, UPCASTERS),
+    readStored: async (some) => (await sealing.open(some)).map((event) => readVersioned(event, UPCASTERS)),
     broker,
     records,
     schema_ids,

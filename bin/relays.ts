@@ -4,11 +4,12 @@ import { createRelayCodec } from '../engines/records/relayed';
 import { deadLetterRelay } from '../projections/dead-letter-relay';
 import { domainEventRelay } from '../projections/domain-event-relay';
 import { createTopicRelays } from '../projections/topic-relay';
+import { UPCASTERS } from './areas';
 import type { Engines } from './engines';
 
 /** The relays for outside consumers, of the role `projector`. Design §6, §7. */
 export function startRelays(engines: Engines, log: Logger, metrics: Metrics): { stop(): Promise<void> } {
-  const { projector_db: db, broker, events, leases, wakeups } = engines;
+  const { projector_db: db, broker, stored_events, leases, wakeups } = engines;
   const codec = createRelayCodec(engines.schema_ids);
   return createTopicRelays({
     db,
@@ -17,6 +18,9 @@ export function startRelays(engines: Engines, log: Logger, metrics: Metrics): { 
     wakeups,
     log,
     metrics,
-    sources: [domainEventRelay({ db, events, broker_id: broker.id, codec }), deadLetterRelay({ db, broker, codec })],
+    sources: [
+      domainEventRelay({ db, stored_events, upcasters: UPCASTERS, broker_id: broker.id, codec }),
+      deadLetterRelay({ db, broker, upcasters: UPCASTERS, codec }),
+    ],
   });
 }

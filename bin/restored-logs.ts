@@ -35,7 +35,7 @@ export interface RestoredLogsOptions {
  */
 export async function restoreLogs(options: RestoredLogsOptions): Promise<void> {
   const { manifest, fates, engines, report } = options;
-  const { db, broker, events } = engines;
+  const { db, broker, stored_events: events } = engines;
   const write: RestoreLogsOptions = { db, broker, events, from: manifest.engines, report };
   if (fates.topics === 'keep') await adoptSegments(db, engines.blobs, broker.id);
   if (fates.topics === 'write') await writeTopics(options, write);

@@ -4,7 +4,7 @@ import type { Caller } from '../access/caller';
 import { feature, firstParty, permission } from '../access/guards';
 import { handle, load, newId } from '../access/handle';
 import { generateKey } from '../access/keys';
-import { command, del, patch, post, type Operation } from '../access/operation';
+import { command, del, patch, post } from '../access/operation';
 import type { Services } from '../access/services';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { ApiError } from '../domain/errors';
@@ -57,7 +57,7 @@ export const createUserApiKey = command({
   input: CreateUserApiKeyInput,
   output: CreateUserApiKeyResult,
   async run({ input, caller, context }, services) {
-    const { account_id, user_id } = ownerOf(caller);
+    const { account_id, user_id } = caller;
     for (const name of input.permissions) {
       if (!isAccountPermission(name)) throw new ApiError('VALIDATION_ERROR', `Invalid permission: ${name}`);
     }
@@ -156,14 +156,6 @@ export const deleteUserApiKey = command({
     return { success: true };
   },
 });
-
-export const operations: readonly Operation[] = [createUserApiKey, updateUserApiKey, deleteUserApiKey];
-
-function ownerOf(caller: Caller): { account_id: string; user_id: string } {
-  const { account_id, user_id } = caller;
-  if (account_id === null || user_id === null) throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');
-  return { account_id, user_id };
-}
 
 /** The caller's own key of the active account; anything else, revoked keys included, is not there. */
 async function requireOwn(services: Pick<Services, 'db' | 'events'>, caller: Caller, id: string): Promise<UserApiKey> {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { firstParty, publicAccess } from '../access/guards';
-import { command, post, type Operation } from '../access/operation';
+import { command, post } from '../access/operation';
 import { ApiError } from '../domain/errors';
 import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
 
@@ -84,5 +84,3 @@ export const issueWsToken = command({
     return { ws_token: token, expires_at: instant(expires_at) };
   },
 });
-
-export const operations: readonly Operation[] = [refreshToken, logout, logoutSession, issueWsToken];

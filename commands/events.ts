@@ -1,8 +1,8 @@
 import { v5, v7 } from 'uuid';
 import { z } from 'zod';
-import type { Caller, RequestContext } from '../access/caller';
+import type { RequestContext } from '../access/caller';
 import { feature, permission, systemKeyOnly } from '../access/guards';
-import { command, type Operation, post } from '../access/operation';
+import { command, post } from '../access/operation';
 import type { Services } from '../access/services';
 import { ApiError } from '../domain/errors';
 import { eventUserId } from '../domain/event-users';
@@ -59,7 +59,7 @@ export const emitEvent = command({
   input: EmitEventInput,
   output: EmitEventResult,
   async run({ input, caller, context }, services) {
-    const row = newEvent(input, accountOf(caller), context);
+    const row = newEvent(input, caller.account_id, context);
     const earlier = context.idempotency_seed === null ? undefined : await stored(services, row);
     if (earlier) return { success: true, event: eventRecord(earlier) };
     const user_id = eventUserId(row.platform, row.raw);
@@ -94,7 +94,7 @@ export const testEvent = command({
   input: EmitEventInput,
   output: EmitEventResult,
   async run({ input, caller, context }, { live }) {
-    const row = newEvent(input, accountOf(caller), context);
+    const row = newEvent(input, caller.account_id, context);
     await broadcast(live, row);
     return { success: true, event: eventRecord(row) };
   },
@@ -165,10 +165,3 @@ async function broadcast(live: Services['live'], row: EventRow): Promise<void> {
   const channel = eventsChannel(row.account_id);
   await live.broadcast(channel, { type: 'event', channel, event_type: row.type, data: JSON.parse(eventData(row)) });
 }
-
-function accountOf(caller: Caller): string {
-  if (caller.account_id === null) throw new ApiError('BAD_REQUEST', 'No account selected');
-  return caller.account_id;
-}
-
-export const operations: readonly Operation[] = [emitEvent, testEvent, emitBotEvent];

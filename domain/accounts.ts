@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { isKnownFlag } from './feature-flags';
@@ -5,53 +7,45 @@ import { DEFAULT_ROLES } from './permissions';
 import { unreachable } from './unreachable';
 
 /** A role as an account keeps it: its permissions are listed one by one, never by wildcard. */
-export interface AccountRole {
-  role_id: string;
-  slug: string;
-  name: string;
-  is_system: boolean;
-  permissions: string[];
-}
+const AccountRole = z.strictObject({
+  role_id: z.uuid(),
+  slug: z.string(),
+  name: z.string(),
+  is_system: z.boolean(),
+  permissions: z.array(z.string()),
+});
+export type AccountRole = z.output<typeof AccountRole>;
+
+const account_id = z.uuid();
+const user_id = z.uuid();
 
 /** A tenant: members with roles, feature overrides. Source: spec doc1 §1, §5.9, §5.10. */
-export type AccountEvent =
-  | {
-      type: 'account:created';
-      account_id: string;
-      name: string;
-      owner_id: string;
-      /** Owner, Administrator, Moderator, Viewer, in this order. */
-      roles: AccountRole[];
-      /** The owner's membership. */
-      membership_id: string;
-      created_at: string;
-    }
-  | {
-      type: 'account:member_added';
-      account_id: string;
-      membership_id: string;
-      user_id: string;
-      role_id: string;
-      added_at: string;
-    }
-  | { type: 'account:member_role_changed'; account_id: string; user_id: string; role_id: string; changed_at: string }
-  | { type: 'account:member_removed'; account_id: string; membership_id: string; user_id: string; removed_at: string }
-  | {
-      type: 'account:feature_override_set';
-      account_id: string;
-      flag: string;
-      /** Null takes the override away. */
-      enabled: boolean | null;
-      set_at: string;
-    };
-
-export const ACCOUNT_EVENTS = [
-  'account:created',
-  'account:member_added',
-  'account:member_role_changed',
-  'account:member_removed',
-  'account:feature_override_set',
-] as const satisfies readonly AccountEvent['type'][];
+export const ACCOUNT_EVENTS = events({
+  'account:created': event({
+    account_id,
+    name: z.string(),
+    owner_id: user_id,
+    roles: z.array(AccountRole).describe('Owner, Administrator, Moderator, Viewer, in this order'),
+    membership_id: z.uuid().describe("The owner's membership"),
+    created_at: instant(),
+  }),
+  'account:member_added': event({
+    account_id,
+    membership_id: z.uuid(),
+    user_id,
+    role_id: z.uuid(),
+    added_at: instant(),
+  }),
+  'account:member_role_changed': event({ account_id, user_id, role_id: z.uuid(), changed_at: instant() }),
+  'account:member_removed': event({ account_id, membership_id: z.uuid(), user_id, removed_at: instant() }),
+  'account:feature_override_set': event({
+    account_id,
+    flag: z.string(),
+    enabled: z.boolean().nullable().describe('Null takes the override away'),
+    set_at: instant(),
+  }),
+});
+export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>;
 
 export type AccountCommand =
   | {

@@ -1,33 +1,29 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
 
 /**
- * A personal key: bound to (user, account), its scope fixed at creation, its label the only thing that changes. Events carry the
- * SHA-256 of the key and its display prefix, never the key. Source: spec doc1 §5.4, doc2 §2.5.
+ * A personal key: bound to (user, account), its scope fixed at creation, its label the only thing that changes. Events
+ * carry the SHA-256 of the key and its display prefix, never the key. Source: spec doc1 §5.4, doc2 §2.5.
  */
-export type ApiKeyEvent =
-  | {
-      type: 'api_key:created';
-      key_id: string;
-      account_id: string;
-      user_id: string;
-      /** Hex SHA-256 of the full key. */
-      key_hash: string;
-      key_prefix: string;
-      label: string;
-      permissions: string[];
-      expires_at: string | null;
-      created_at: string;
-    }
-  | { type: 'api_key:renamed'; key_id: string; account_id: string; label: string; renamed_at: string }
-  | { type: 'api_key:revoked'; key_id: string; account_id: string; revoked_at: string };
-
-export const API_KEY_EVENTS = [
-  'api_key:created',
-  'api_key:renamed',
-  'api_key:revoked',
-] as const satisfies readonly ApiKeyEvent['type'][];
+export const API_KEY_EVENTS = events({
+  'api_key:created': event({
+    key_id: z.uuid(),
+    account_id: z.uuid(),
+    user_id: z.uuid(),
+    key_hash: z.string().describe('Hex SHA-256 of the full key'),
+    key_prefix: z.string(),
+    label: z.string(),
+    permissions: z.array(z.string()),
+    expires_at: instant().nullable(),
+    created_at: instant(),
+  }),
+  'api_key:renamed': event({ key_id: z.uuid(), account_id: z.uuid(), label: z.string(), renamed_at: instant() }),
+  'api_key:revoked': event({ key_id: z.uuid(), account_id: z.uuid(), revoked_at: instant() }),
+});
+export type ApiKeyEvent = EventOf<typeof API_KEY_EVENTS>;
 
 export type ApiKeyCommand =
   | (Omit<Extract<ApiKeyEvent, { type: 'api_key:created' }>, 'type' | 'created_at'> & {

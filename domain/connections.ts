@@ -1,51 +1,38 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
-import type { Platform } from './vendors';
+import { PLATFORMS, type Platform } from './vendors';
+
+const account_id = z.uuid();
+const connection_id = z.uuid();
+const platform = z.enum(PLATFORMS);
 
 /**
- * What an account is connected to: one channel per platform, and shops. All of one account's connections are one stream, so that
- * "one per platform" is a rule of its state. A shop's webhook secret is never in an event: it is sealed in a table of its own.
- * One channel may be connected by several accounts; a shop domain by one (reserved in the same append).
+ * What an account is connected to: one channel per platform, and shops. All of one account's connections are one stream,
+ * so that "one per platform" is a rule of its state. A shop's webhook secret is never in an event: it is sealed in a
+ * table of its own. One channel may be connected by several accounts; a shop domain by one (reserved in the same append).
  */
-export type ConnectionEvent =
-  | {
-      type: 'connection:channel_connected';
-      account_id: string;
-      connection_id: string;
-      platform: Platform;
-      platform_channel_id: string;
-      channel_name: string;
-      connected_at: string;
-    }
-  | {
-      type: 'connection:channel_disconnected';
-      account_id: string;
-      connection_id: string;
-      platform: Platform;
-      disconnected_at: string;
-    }
-  | {
-      type: 'connection:shop_connected';
-      account_id: string;
-      connection_id: string;
-      shop_domain: string;
-      connected_at: string;
-    }
-  | {
-      type: 'connection:shop_disconnected';
-      account_id: string;
-      connection_id: string;
-      shop_domain: string;
-      disconnected_at: string;
-    };
-
-export const CONNECTION_EVENTS = [
-  'connection:channel_connected',
-  'connection:channel_disconnected',
-  'connection:shop_connected',
-  'connection:shop_disconnected',
-] as const satisfies readonly ConnectionEvent['type'][];
+export const CONNECTION_EVENTS = events({
+  'connection:channel_connected': event({
+    account_id,
+    connection_id,
+    platform,
+    platform_channel_id: z.string(),
+    channel_name: z.string(),
+    connected_at: instant(),
+  }),
+  'connection:channel_disconnected': event({ account_id, connection_id, platform, disconnected_at: instant() }),
+  'connection:shop_connected': event({ account_id, connection_id, shop_domain: z.string(), connected_at: instant() }),
+  'connection:shop_disconnected': event({
+    account_id,
+    connection_id,
+    shop_domain: z.string(),
+    disconnected_at: instant(),
+  }),
+});
+export type ConnectionEvent = EventOf<typeof CONNECTION_EVENTS>;
 
 export type ConnectionCommand =
   | {

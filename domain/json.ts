@@ -1,8 +1,3 @@
-export type Json = string | number | boolean | null | Json[] | JsonObject;
-export interface JsonObject {
-  [key: string]: Json;
-}
-
 let pending: string[] | null = null;
 const nonce = Math.random().toString(36).slice(2);
 const PLACEHOLDER = new RegExp(`"@raw-${nonce}:(\\d+)@"`, 'g');

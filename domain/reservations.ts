@@ -1,19 +1,21 @@
+import { z } from 'zod';
+import { event, events, type EventOf } from '../kernel/event';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
 
-/**
- * Uniqueness (a slug, a role name in an account, a provider identity) as a stream of its own, written in the same atomic append as what needs it:
- * the store's revision check is the unique index, on any engine (design §5). The owner is whoever holds the value.
- */
-export type ReservationEvent =
-  | { type: 'reservation:made'; kind: string; value: string; owner: string }
-  | { type: 'reservation:released'; kind: string; value: string; owner: string };
+const taken = { kind: z.string(), value: z.string(), owner: z.string() };
 
-export const RESERVATION_EVENTS = [
-  'reservation:made',
-  'reservation:released',
-] as const satisfies readonly ReservationEvent['type'][];
+/**
+ * Uniqueness (a slug, a role name in an account, a provider identity) as a stream of its own, written in the same atomic
+ * append as what needs it: the store's revision check is the unique index, on any engine (design §5). The owner is
+ * whoever holds the value.
+ */
+export const RESERVATION_EVENTS = events({
+  'reservation:made': event(taken),
+  'reservation:released': event(taken),
+});
+export type ReservationEvent = EventOf<typeof RESERVATION_EVENTS>;
 
 export interface ReservationCommand {
   type: 'reserve' | 'release';

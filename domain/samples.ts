@@ -1,4 +1,4 @@
-import type { Json } from './json';
+import type { Json } from '../kernel/json';
 
 /** One look at a live broadcast, taken once a minute; the `raw` of a record on `stream-samples`. Spec doc2 §2.14. */
 export interface StreamSample {

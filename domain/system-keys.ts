@@ -1,24 +1,25 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { unreachable } from './unreachable';
 
-/** A key of the service itself, without owner or account; may hold `resource:*` grants. Source: spec doc1 §5.4, "System keys". */
-export type SystemKeyEvent =
-  | {
-      type: 'system_key:created';
-      key_id: string;
-      key_hash: string;
-      key_prefix: string;
-      label: string;
-      permissions: string[];
-      created_at: string;
-    }
-  | { type: 'system_key:revoked'; key_id: string; revoked_at: string };
-
-export const SYSTEM_KEY_EVENTS = [
-  'system_key:created',
-  'system_key:revoked',
-] as const satisfies readonly SystemKeyEvent['type'][];
+/**
+ * A key of the service itself, without owner or account; may hold `resource:*` grants. Source: spec doc1 §5.4, "System
+ * keys".
+ */
+export const SYSTEM_KEY_EVENTS = events({
+  'system_key:created': event({
+    key_id: z.uuid(),
+    key_hash: z.string().describe('Hex SHA-256 of the full key'),
+    key_prefix: z.string(),
+    label: z.string(),
+    permissions: z.array(z.string()),
+    created_at: instant(),
+  }),
+  'system_key:revoked': event({ key_id: z.uuid(), revoked_at: instant() }),
+});
+export type SystemKeyEvent = EventOf<typeof SYSTEM_KEY_EVENTS>;
 
 export type SystemKeyCommand =
   | (Omit<Extract<SystemKeyEvent, { type: 'system_key:created' }>, 'type' | 'created_at'> & {

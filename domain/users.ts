@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from './decider';
 import { DomainError } from './errors';
 import { SYSTEM_ADMIN_ROLES } from './permissions';
@@ -18,29 +20,29 @@ export interface Login {
 export const LOGIN_IDENTITY = 'login_identity';
 const loginKey = ({ provider, identity }: Login): string => `${provider}:${identity}`;
 
-/**
- * A person with one identity, who may belong to several accounts. These events carry ids alone: names and pictures change by the vendor's
- * will and must be erasable, so they live in the table `profiles` (access/profiles.ts). Source: spec doc1 §1, doc2 §2.3.
- */
-export type UserEvent =
-  | { type: 'user:registered'; user_id: string; registered_at: string }
-  | {
-      type: 'user:login_connected';
-      user_id: string;
-      login_connection_id: string;
-      provider: LoginProvider;
-      identity: string;
-      connected_at: string;
-    }
-  | { type: 'user:admin_role_assigned'; user_id: string; role: string; assigned_at: string }
-  | { type: 'user:admin_role_removed'; user_id: string; role: string; removed_at: string };
+const user_id = z.uuid();
 
-export const USER_EVENTS = [
-  'user:registered',
-  'user:login_connected',
-  'user:admin_role_assigned',
-  'user:admin_role_removed',
-] as const satisfies readonly UserEvent['type'][];
+/**
+ * A person with one identity, who may belong to several accounts. These events carry ids alone: names and pictures change
+ * by the vendor's will and must be erasable, so they live in the table `profiles` (access/profiles.ts). The first version
+ * of `user:registered` carried both: no reader sees them any more. Source: spec doc1 §1, doc2 §2.3.
+ */
+export const USER_EVENTS = events({
+  'user:registered': event(
+    { user_id, registered_at: instant() },
+    { version: 2, upcast: [({ display_name: _name, avatar_url: _picture, ...rest }) => rest] },
+  ),
+  'user:login_connected': event({
+    user_id,
+    login_connection_id: z.uuid(),
+    provider: z.enum(LOGIN_PROVIDERS),
+    identity: z.string(),
+    connected_at: instant(),
+  }),
+  'user:admin_role_assigned': event({ user_id, role: z.string(), assigned_at: instant() }),
+  'user:admin_role_removed': event({ user_id, role: z.string(), removed_at: instant() }),
+});
+export type UserEvent = EventOf<typeof USER_EVENTS>;
 
 export type UserCommand =
   | { type: 'user:register'; user_id: string; login?: Login; now: string }

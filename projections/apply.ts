@@ -1,4 +1,4 @@
-import { assertReadable } from '../domain/upcasters';
+import { assertReadable } from '../kernel/upcasters';
 import type { Queryable } from '../engines/postgres/port';
 import { isEventProjection, isRecordProjection } from './checkpoints';
 import { park, waitingStreams, type Item, type Parked } from './dead-letters';

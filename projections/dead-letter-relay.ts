@@ -1,9 +1,9 @@
 import { deadLettersOf, TOPICS } from '../domain/records';
-import { UPCASTERS } from '../domain/upcasters';
 import type { Broker } from '../engines/broker/port';
 import type { StoredEvent } from '../engines/event-store/port';
 import type { Database, Queryable } from '../engines/postgres/port';
 import type { RelayCodec, RelayedDeadLetter } from '../engines/records/port';
+import type { Upcasters } from '../kernel/upcasters';
 import type { DeadLetter } from './dead-letters';
 import { relayedEvent } from './domain-event-relay';
 import type { RelaySource } from './topic-relay';
@@ -12,6 +12,7 @@ export interface DeadLetterRelayDeps {
   db: Database;
   broker: Broker;
   codec: RelayCodec;
+  upcasters: Upcasters;
 }
 
 const PAGE = 200;
@@ -25,7 +26,7 @@ const UNRELAYED = '(relayed_status is distinct from status or relayed_attempts <
  * a compacted topic keeps its newest state. What was relayed to another log is relayed again.
  */
 export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
-  const { db, broker, codec } = deps;
+  const { db, broker, codec, upcasters } = deps;
   const made = new Set<string>();
   const ensure = async (topics: readonly string[]) => {
     const missing = topics.filter((topic) => !made.has(topic));
@@ -54,7 +55,10 @@ export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
           const some = letters.filter((letter) => letter.source === source);
           yield {
             topic: deadLettersOf(source),
-            records: some.map((letter) => ({ key: String(letter.id), value: codec.deadLetter(relayedLetter(letter)) })),
+            records: some.map((letter) => ({
+              key: String(letter.id),
+              value: codec.deadLetter(relayedLetter(letter, upcasters)),
+            })),
             settle: (tx) => markRelayed(tx, some, broker.id),
           };
         }
@@ -104,7 +108,7 @@ async function markRelayed(tx: Queryable, letters: readonly DeadLetter[], broker
   );
 }
 
-function relayedLetter(letter: DeadLetter): RelayedDeadLetter {
+function relayedLetter(letter: DeadLetter, upcasters: Upcasters): RelayedDeadLetter {
   return {
     id: `${letter.id}.${letter.attempts}.${letter.status}`,
     letter_id: letter.id,
@@ -124,6 +128,6 @@ function relayedLetter(letter: DeadLetter): RelayedDeadLetter {
     settled_at: letter.settled_at,
     record_key: letter.record_key,
     record: letter.record,
-    event: letter.event === null ? null : relayedEvent(UPCASTERS.read(JSON.parse(letter.event) as StoredEvent)),
+    event: letter.event === null ? null : relayedEvent(JSON.parse(letter.event) as StoredEvent, upcasters),
   };
 }

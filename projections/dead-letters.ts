@@ -1,4 +1,3 @@
-import { UPCASTERS } from '../domain/upcasters';
 import type { StoredEvent } from '../engines/event-store/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { BrokerRecord } from '../engines/broker/port';
@@ -81,7 +80,7 @@ export async function park(tx: Queryable, p: Projection, parked: readonly Parked
         stored?.value ?? null,
         stored?.key ?? null,
         stored ? JSON.stringify(stored.headers) : null,
-        event ? JSON.stringify(UPCASTERS.stamp(event)) : null,
+        event ? JSON.stringify(asStored(event)) : null,
         event?.recorded_at ?? stored?.appended_at ?? null,
         reason,
         error,
@@ -90,6 +89,9 @@ export async function park(tx: Queryable, p: Projection, parked: readonly Parked
     );
   }
 }
+
+/** The event as it may lie in a table: of the version that marks it, its personal members sealed. */
+const asStored = ({ stored, ...event }: StoredEvent): StoredEvent => ({ ...event, data: stored ?? event.data });
 
 /** Those of `streams` that wait behind a parked event of this projection. */
 export async function waitingStreams(tx: Queryable, p: Projection, streams: readonly string[]): Promise<Set<string>> {

@@ -1,5 +1,5 @@
 import { TOPICS } from '../domain/records';
-import { UPCASTERS } from '../domain/upcasters';
+import type { Upcasters } from '../kernel/upcasters';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
 import type { RelayCodec, RelayedDomainEvent } from '../engines/records/port';
@@ -9,7 +9,9 @@ import type { RelaySource } from './topic-relay';
 
 export interface DomainEventRelayDeps {
   db: Database;
-  events: EventStore;
+  /** As the events are stored: personal members leave sealed. */
+  stored_events: EventStore;
+  upcasters: Upcasters;
   /** Id of the broker that is relayed to. */
   broker_id: string;
   codec: RelayCodec;
@@ -20,7 +22,7 @@ export interface DomainEventRelayDeps {
  * another log is filled from the first event on.
  */
 export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
-  const { db, events, codec } = deps;
+  const { db, stored_events: events, codec, upcasters } = deps;
   const place = { name: `relay to ${deps.broker_id}`, version: 1, from: domainEvents([]) };
   let position = BEGINNING;
   /** An end of the event store that is not passed yet, and when it was seen. */
@@ -40,7 +42,7 @@ export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
           topic: TOPICS.domain_events,
           records: batch.events.map((event) => ({
             key: event.stream,
-            value: codec.domainEvent(relayedEvent(event)),
+            value: codec.domainEvent(relayedEvent(event, upcasters)),
           })),
           settle: (tx) => moveCheckpoints(tx, place, events.id, [move]),
         };
@@ -59,8 +61,8 @@ export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
 }
 
 /** An event as outside consumers read it: brought to the newest version, or as it was stored when this program cannot read it. */
-export function relayedEvent(event: StoredEvent): RelayedDomainEvent {
+export function relayedEvent(event: StoredEvent, upcasters: Upcasters): RelayedDomainEvent {
   const { id, stream, revision, type, metadata, recorded_at } = event;
-  const { version, data } = UPCASTERS.unmarked(event);
+  const { version, data } = upcasters.unmarked(upcasters.read(event));
   return { id, stream, revision, type, version, data: JSON.stringify(data), metadata, recorded_at };
 }

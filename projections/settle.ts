@@ -1,4 +1,3 @@
-import { UPCASTERS, type Upcasters } from '../domain/upcasters';
 import type { StoredEvent } from '../engines/event-store/port';
 import type { BrokerRecord } from '../engines/broker/port';
 import type { Database, Queryable } from '../engines/postgres/port';
@@ -18,8 +17,8 @@ export interface SettleDeps {
   projections: readonly Projection[];
   /** Woken after messages were written; a short-lived process may leave it out: realtime then finds them by its poll. */
   wakeups?: Wakeups;
-  /** Default: those of this program. A letter is kept as it was stored, so that a later program can read it. */
-  upcasters?: Upcasters;
+  /** Makes events readable that were kept as they are stored: a later program reads a letter that this one cannot. */
+  readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
 }
 
 export interface Settled {
@@ -117,14 +116,13 @@ async function itemsOf(
   deps: SettleDeps,
   letters: readonly DeadLetter[],
 ): Promise<{ items: Item[]; undecodable: Parked[] }> {
-  const { upcasters = UPCASTERS } = deps;
   const items: Item[] = [];
   const undecodable: Parked[] = [];
   for (const letter of letters) {
     if (letter.event !== null) {
       // A restore into another event store moves the letter, not what it holds.
       const event = { ...(JSON.parse(letter.event) as StoredEvent), position: letter.position };
-      items.push({ kind: 'event', event: upcasters.read(event) });
+      for (const readable of await deps.readStored([event])) items.push({ kind: 'event', event: readable });
       continue;
     }
     const stored: BrokerRecord = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UserApiKey, userApiKeys as keysOf } from '../access/api-keys';
 import { feature, firstParty, permission } from '../access/guards';
-import { list, query, type Operation } from '../access/operation';
+import { list, query } from '../access/operation';
 
 /** The caller's own keys for the active account, newest first; all on one page. Source: spec doc2 §4.2, §4.3. */
 export const userApiKeys = query({
@@ -17,5 +17,3 @@ export const userApiKeys = query({
     return { items, total: items.length, page: 1, limit: Math.max(1, items.length) };
   },
 });
-
-export const operations: readonly Operation[] = [userApiKeys];

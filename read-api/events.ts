@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import type { Caller } from '../access/caller';
 import { feature, permission } from '../access/guards';
-import { get, list, type Operation, type Page, query } from '../access/operation';
+import { get, list, type Page, query } from '../access/operation';
 import { ApiError } from '../domain/errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { parseInstant } from '../domain/instants';
@@ -36,7 +35,7 @@ export const events = query({
   input: EventFilterInput,
   output: EventRecord,
   async run({ input, caller }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
-    const filter = eventQuery(input, caller);
+    const filter = eventQuery(input, caller.account_id);
     const search = input.search ?? '';
     const found = search === '' ? await eventsPage(db, filter) : await searchEvents(db, filter, search);
     return {
@@ -62,7 +61,7 @@ export const event = query({
   async run({ input, caller }, { db }) {
     const [row] = await db.query<EventRow>(
       `select ${EVENT_COLUMNS} from platform_event_logs where id = $1 and account_id = $2`,
-      [input.id, accountOf(caller)],
+      [input.id, caller.account_id],
       'event-by-id',
     );
     if (!row) throw new ApiError('NOT_FOUND', 'Event not found');
@@ -79,7 +78,7 @@ function fromQueryString({ userId, ...query }: Record<string, unknown>): Record<
   };
 }
 
-function eventQuery(input: z.output<typeof EventFilterInput>, caller: Caller): EventQuery {
+function eventQuery(input: z.output<typeof EventFilterInput>, account_id: string): EventQuery {
   const platforms = (input.platform ?? '')
     .split(',')
     .map((slug) => slug.trim())
@@ -89,7 +88,7 @@ function eventQuery(input: z.output<typeof EventFilterInput>, caller: Caller): E
   const to = input.to ? parseInstant(input.to) : null;
   if (from !== null && to !== null && from > to) throw new ApiError('VALIDATION_ERROR', 'from must not be after to');
   return {
-    account_id: accountOf(caller),
+    account_id,
     types: types.length > 0 ? [...new Set(types)] : null,
     platforms: platforms.length > 0 ? [...new Set(platforms)] : null,
     user_id: input.user_id ? input.user_id : null,
@@ -99,10 +98,3 @@ function eventQuery(input: z.output<typeof EventFilterInput>, caller: Caller): E
     limit: input.limit ?? 25,
   };
 }
-
-function accountOf(caller: Caller): string {
-  if (caller.account_id === null) throw new ApiError('BAD_REQUEST', 'No account selected');
-  return caller.account_id;
-}
-
-export const operations: readonly Operation[] = [events, event];

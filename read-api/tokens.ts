@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
 import { authenticated, publicAccess } from '../access/guards';
-import { get, query, type Operation } from '../access/operation';
+import { get, query } from '../access/operation';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
 
 /** Lists in the registry's order; a system key's `resource:*` is written out, so that a wildcard is never answered (doc1 §5.4). */
@@ -74,5 +74,3 @@ export const jwks = query({
   output: JwkSet,
   run: async (_request, { tokens }) => tokens.jwks(),
 });
-
-export const operations: readonly Operation[] = [tokenPermissions, myPermissions, jwks];

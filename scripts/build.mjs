@@ -13,6 +13,7 @@ const ROOMS = [
   'domain',
   'engines',
   'ingest',
+  'kernel',
   'migrations',
   'projections',
   'read-api',

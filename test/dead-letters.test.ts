@@ -90,7 +90,7 @@ test.each(['poison:sql', 'poison:js'])(
     expect((await t.db.query('select count(*) as n from outbox'))[0]!.n).toBe(999);
 
     // Mended and retried: exactly once, with its message.
-    const deps = { db: t.db, records: on.records, projections: [mendedRecords()] };
+    const deps = { db: t.db, records: on.records, readStored: on.readStored, projections: [mendedRecords()] };
     await expect(retryDeadLetter({ ...deps, projections: [tally()] }, letter!.id)).resolves.toMatchObject({
       retried: 0,
       waiting: 1,
@@ -112,7 +112,7 @@ test('an event whose letter was moved to its place in another store stays that l
   await runtime.stop();
   await t.db.query(`update dead_letters set position = '17/17'`);
   const { id } = (await listDeadLetters(t.db))[0]!;
-  const deps = { db: t.db, records: on.records };
+  const deps = { db: t.db, records: on.records, readStored: on.readStored };
   await expect(retryDeadLetter({ ...deps, projections: [eventTally()] }, id)).resolves.toMatchObject({ waiting: 1 });
   expect(await listDeadLetters(t.db)).toMatchObject([{ id, position: '17/17', attempts: 2, status: 'parked' }]);
   await retryDeadLetter({ ...deps, projections: [mendedEvents()] }, id);
@@ -147,7 +147,13 @@ test('a stream waits behind its parked event until the retry, other streams go o
     ['blocked', 'a'],
     ['blocked', 'a'],
   ]);
-  const deps = { db: t.db, records: on.records, wakeups: on.wakeups, projections: [eventTally()] };
+  const deps = {
+    db: t.db,
+    records: on.records,
+    readStored: on.readStored,
+    wakeups: on.wakeups,
+    projections: [eventTally()],
+  };
   // Not mended yet: it fails again, and all still wait.
   expect(await retryDeadLetter(deps, letters[2]!.id)).toMatchObject({
     retried: 0,
@@ -178,7 +184,7 @@ test('dropping the parked event frees its stream, up to the next failure', async
   await until(async () => (await listDeadLetters(t.db)).length === 4);
   await runtime.stop();
   const [first] = await listDeadLetters(t.db);
-  const deps = { db: t.db, records: on.records, projections: [eventTally()] };
+  const deps = { db: t.db, records: on.records, readStored: on.readStored, projections: [eventTally()] };
   expect(await dropDeadLetter(deps, first!.id)).toMatchObject({
     dropped: 1,
     retried: 1,

@@ -1,8 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { apiKeyStream } from '../domain/api-keys';
-import { KNOWN_EVENTS } from '../bin/known-events';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient } from './support/vendor-cloud';
 
@@ -43,15 +40,4 @@ describe('a stream that a newer build has written to', () => {
       expect(server.output()).toMatch(logged);
     },
   );
-});
-
-test('every event type of the domain is known', () => {
-  const folder = join(__dirname, '../domain');
-  const lists = readdirSync(folder)
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => Object.entries<unknown>(jest.requireActual(join(folder, file))))
-    .filter(([name, list]) => name.endsWith('_EVENTS') && Array.isArray(list));
-  expect(lists.map(([name]) => name)).toContain('RESERVATION_EVENTS');
-  expect(lists.length).toBeGreaterThan(5);
-  for (const [, list] of lists) for (const type of list as string[]) expect(KNOWN_EVENTS).toContain(type);
 });

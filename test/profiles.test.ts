@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { applyErasedProfiles, eraseProfile, readProfile, writeProfile } from '../access/profiles';
 import { TOPICS } from '../domain/records';
-import { UPCASTERS } from '../domain/upcasters';
+import { UPCASTERS } from '../bin/areas';
 import { userStream } from '../domain/users';
 import { eventsInFile } from '../engines/backup/log-sources';
 import { backUpLogs } from '../engines/backup/logs';
 import { restoreEvents } from '../engines/backup/restore-logs';
 import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
-import { versionedEventStore } from '../engines/event-store/versioned';
+import { renewedEventStore, versionedEventStore } from '../engines/event-store/versioned';
 import { createPostgresLeases } from '../engines/leases/postgres';
 import { migrate } from '../engines/postgres/migrate';
 import { createRelayCodec } from '../engines/records/relayed';
@@ -103,7 +103,7 @@ describe('profiles', () => {
     const bare = (user_id: string) => ({ user_id, registered_at: at });
     const [stored] = await events.read(userStream(ada));
     expect(stored!.data).toEqual(bare(ada));
-    const relayed = relayedEvent(stored!);
+    const relayed = relayedEvent(stored!, UPCASTERS);
     expect([relayed.version, JSON.parse(relayed.data!)]).toEqual([2, bare(ada)]);
     const replayed: unknown[] = [];
     for await (const batch of replayEvents({ events }, {})) replayed.push(...batch.map(({ data }) => data));
@@ -120,7 +120,7 @@ describe('profiles', () => {
   });
 
   test('a copy of old events into another store leaves the names behind, and so does one of new events', async () => {
-    const events = versionedEventStore(on.events, UPCASTERS);
+    const events = renewedEventStore(on.events, UPCASTERS);
     const [ada, bob] = [uuid(), uuid()];
     await on.events.append([{ stream: userStream(ada), expected: 'none', events: [first(ada, 'Ada')] }], {});
     const [old] = await on.events.read(userStream(ada));
@@ -128,7 +128,7 @@ describe('profiles', () => {
 
     const t2 = await testDatabase(10);
     const there = await engines(t2.db);
-    const to = { db: t2.db, broker: there.broker, events: versionedEventStore(there.events, UPCASTERS) };
+    const to = { db: t2.db, broker: there.broker, events: renewedEventStore(there.events, UPCASTERS) };
     const options = { ...to, from: { broker: 'a', events: 'b' }, report: () => undefined };
     try {
       await restoreEvents(options, eventsInFile(blobs, logs.events!));
@@ -186,7 +186,12 @@ describe('profiles', () => {
     const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 1_500 });
     const relays = createTopicRelays({
       ...{ db: t.db, broker: on.broker, leases, wakeups: on.wakeups, log: silentLog, metrics: noMetrics, poll_ms: 50 },
-      sources: [domainEventRelay({ db: t.db, events, broker_id: on.broker.id, codec: createRelayCodec() })],
+      sources: [
+        domainEventRelay({
+          ...{ db: t.db, stored_events: on.events, upcasters: UPCASTERS },
+          ...{ broker_id: on.broker.id, codec: createRelayCodec() },
+        }),
+      ],
     });
     const relayed = async () => {
       const found: Buffer[] = [];

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
-import { PROJECTIONS } from '../bin/projections';
+import { PROJECTIONS } from '../bin/areas';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/dead-letters';
 import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/rebuild';

@@ -1,4 +1,4 @@
-import { assertReadable, createUpcasters, UnreadableEvent } from '../domain/upcasters';
+import { assertReadable, createUpcasters, UnreadableEvent } from '../kernel/upcasters';
 
 const upcasters = createUpcasters([
   { type: 'note:written', to: 3, upcast: ({ text, author }) => ({ text: text!, authors: [author!] }) },

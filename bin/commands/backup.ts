@@ -145,7 +145,7 @@ function presentSecrets(settings: Settings): SecretBox | undefined {
 
 /** Logs on engines that are not the database; archived records belong to them. */
 function outsideLogs(context: FullContext): OutsideLogs | undefined {
-  const { broker, events } = context;
+  const { broker, stored_events: events } = context;
   const inside = (id: string) => id.startsWith('postgres');
   if (inside(broker.id) && inside(events.id)) return undefined;
   const read = async function* (topic: string, partition: number, to: number) {

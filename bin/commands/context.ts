@@ -1,7 +1,7 @@
 import type { Settings } from '../../access/settings';
 import type { Blobs } from '../../engines/blobs/port';
 import type { Broker } from '../../engines/broker/port';
-import type { EventStore } from '../../engines/event-store/port';
+import type { EventStore, StoredEvent } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { PostgresDatabase } from '../../engines/postgres/pool';
@@ -20,6 +20,8 @@ export interface CliContext {
   broker: Broker;
   records: RecordLog;
   events: EventStore;
+  /** Makes events readable that were kept as they are stored. */
+  readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   wakeups: Wakeups;
   projections: readonly Projection[];
   log: Logger;
@@ -32,6 +34,8 @@ export interface CliContext {
 export interface FullContext extends CliContext {
   db: PostgresDatabase;
   blobs: Blobs;
+  /** The events as they lie in the store. */
+  stored_events: EventStore;
   subject_keys: SubjectKeys;
   relay: Relay;
   secrets: SecretBox;

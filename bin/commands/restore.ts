@@ -22,7 +22,7 @@ import { namingDatabase } from '../database-url';
 import { type Engines, openEngines } from '../engines';
 import { masterKeyText } from '../master-key';
 import { openOutsideEngines } from '../outside-engines';
-import { PROJECTIONS } from '../projections';
+import { PROJECTIONS } from '../areas';
 import { readSettings } from '../read-settings';
 import { restoreLogs } from '../restored-logs';
 import { openPlace, place, PLACE_HELP, RECORD_CODEC } from './backup';

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { UPCASTERS } from '../../domain/upcasters';
 import type { Blobs } from '../blobs/port';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore, StoredEvent } from '../event-store/port';
@@ -25,6 +24,7 @@ export interface OutsideLogs {
     /** Everything of the partition up to `to`, archived records too. */
     read(topic: string, partition: number, to: number): AsyncIterable<BrokerRecord[]>;
   };
+  /** As the events are to be stored again. */
   events?: EventStore;
 }
 
@@ -104,8 +104,7 @@ async function backUpEvents(
         last = event;
       }
       report('domain events');
-      // With the mark of the version that their data was brought to: without one it would be taken for the first.
-      yield Buffer.from(batch.events.map((event) => `${JSON.stringify(UPCASTERS.stamp(event))}\n`).join(''));
+      yield Buffer.from(batch.events.map((event) => `${JSON.stringify(event)}\n`).join(''));
     }
   };
   const key = `${prefix}logs/events.ndjson.gz`;

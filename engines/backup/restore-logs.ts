@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { UPCASTERS } from '../../domain/upcasters';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore } from '../event-store/port';
 import type { Database } from '../postgres/port';
@@ -10,6 +9,7 @@ import { DOMAIN_EVENTS, movePlaces, placesOf } from './places';
 export interface RestoreLogsOptions {
   db: Database;
   broker: Broker;
+  /** Takes events as they were stored. */
   events: EventStore;
   /** Identities of the logs that the database's checkpoints name. */
   from: { broker: string; events: string };
@@ -139,9 +139,7 @@ export async function restoreEvents(
     while (waiting.length > 0 && waiting[0]![1] <= restored) moved.set(waiting.shift()![0], last);
   };
   settle();
-  for await (const event of read()) {
-    // Brought to the version that the store marks what it is given with.
-    const { id, type, data, stream, revision, metadata } = UPCASTERS.read(event);
+  for await (const { id, type, data, stream, revision, metadata } of read()) {
     const expected = revision === 0 ? 'none' : revision - 1;
     last = (await events.append([{ stream, expected, events: [{ id, type, data }] }], metadata)).position;
     restored += 1;

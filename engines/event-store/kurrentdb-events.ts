@@ -1,5 +1,5 @@
 import type { AllStreamResolvedEvent, ReadPosition, ResolvedEvent } from '@kurrent/kurrentdb-client';
-import type { JsonObject } from '../../domain/json';
+import type { JsonObject } from '../../kernel/json';
 import type { EventFilter, Position, StoredEvent } from './port';
 
 /** Event types of this adapter's own bookkeeping; never handed out. */

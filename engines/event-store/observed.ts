@@ -1,5 +1,6 @@
 import type { Metrics } from '../metrics/port';
 import type { Tracing } from '../tracing/port';
+import { delegated } from './delegated';
 import { RevisionConflict, type EventStore } from './port';
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
@@ -47,16 +48,7 @@ export function observedEventStore(
       seconds.observe((performance.now() - started) / 1000, { outcome });
     }
   };
-  return {
-    id: store.id,
-    append,
-    read: (stream, from) => store.read(stream, from),
-    readAll: (after, filter) => store.readAll(after, filter),
-    subscribe: (options, onBatch) => store.subscribe(options, onBatch),
-    head: () => store.head(),
-    compare: (a, b) => store.compare(a, b),
-    close: () => store.close(),
-  };
+  return { ...delegated(store), append };
 }
 
 /** `api-key-0190…` is of category `api-key`; of a stream that ends in no UUID the first word. Span names must not carry ids and names. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/json';
+import type { JsonObject } from '../../kernel/json';
 
 /** What a stream must look like for an append: not existing yet, exactly at that revision (the first event is 0), or anything. */
 export type Expected = 'none' | 'any' | number;
@@ -38,6 +38,8 @@ export interface StoredEvent {
   position: Position;
   type: string;
   data: JsonObject;
+  /** The data as this program would store them, where `data` are not: marked with their version, personal members sealed. */
+  stored?: JsonObject;
   metadata: Metadata;
   /** RFC 3339 UTC. */
   recorded_at: string;

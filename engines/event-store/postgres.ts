@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { JsonObject } from '../../domain/json';
+import type { JsonObject } from '../../kernel/json';
 import type { Logger } from '../log/port';
 import type { Wakeups } from '../wakeups/port';
 import { AppendGroups } from './append-groups';

@@ -1,5 +1,14 @@
-import { assertReadable, UnreadableEvent, versionOf, type Upcasters } from '../../domain/upcasters';
-import type { EventBatch, EventStore } from './port';
+import { assertReadable, UnreadableEvent, versionOf, type Upcasters } from '../../kernel/upcasters';
+import { delegated } from './delegated';
+import type { EventBatch, EventStore, StoredEvent } from './port';
+
+/** The event in the version that this program knows, with what it would store beside it where that differs. */
+export function readVersioned(event: StoredEvent, upcasters: Upcasters): StoredEvent {
+  const readable = upcasters.read(event);
+  if (readable === event && event.stored === undefined) return event;
+  const { data } = upcasters.renewed({ type: event.type, data: event.stored ?? event.data });
+  return { ...readable, stored: data };
+}
 
 /**
  * Any event store, with its events brought to the versions that this program knows: the one place of upcasting (design §5).
@@ -7,9 +16,10 @@ import type { EventBatch, EventStore } from './port';
  * from one. Subscribers get such a version marked, and park it; they ask for the types that they know.
  */
 export function versionedEventStore(store: EventStore, upcasters: Upcasters, known?: ReadonlySet<string>): EventStore {
-  const batch = ({ events, position }: EventBatch): EventBatch => ({ events: events.map(upcasters.read), position });
+  const read = (event: StoredEvent) => readVersioned(event, upcasters);
+  const batch = ({ events, position }: EventBatch): EventBatch => ({ events: events.map(read), position });
   return {
-    id: store.id,
+    ...delegated(store),
     append: (writes, metadata) =>
       store.append(
         writes.map((write) => ({ ...write, events: write.events.map(upcasters.stamp) })),
@@ -23,7 +33,7 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters, kno
           strange.type,
           `stored as version ${versionOf(strange)}, this program has no such type`,
         );
-      const events = stored.map(upcasters.read);
+      const events = stored.map(read);
       events.forEach(assertReadable);
       return events;
     },
@@ -31,8 +41,26 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters, kno
       for await (const one of store.readAll(after, filter)) yield batch(one);
     },
     subscribe: (options, onBatch) => store.subscribe(options, (one) => onBatch(batch(one))),
-    head: () => store.head(),
-    compare: (a, b) => store.compare(a, b),
-    close: () => store.close(),
+  };
+}
+
+/**
+ * The events of a store as this program would store them, for copies: sealed as they are, without what newer versions
+ * leave out, and marked. What is appended is taken the same way.
+ */
+export function renewedEventStore(store: EventStore, { renewed }: Upcasters): EventStore {
+  const batch = ({ events, position }: EventBatch): EventBatch => ({ events: events.map(renewed), position });
+  return {
+    ...delegated(store),
+    append: (writes, metadata) =>
+      store.append(
+        writes.map((write) => ({ ...write, events: write.events.map(renewed) })),
+        metadata,
+      ),
+    read: async (stream, from) => (await store.read(stream, from)).map(renewed),
+    async *readAll(after, filter) {
+      for await (const one of store.readAll(after, filter)) yield batch(one);
+    },
+    subscribe: (options, onBatch) => store.subscribe(options, (one) => onBatch(batch(one))),
   };
 }

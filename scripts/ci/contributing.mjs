@@ -9,18 +9,15 @@ const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', '.lumio', 'coverage'])
 
 install({ dev: true });
 const blocks = [
-  ...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^```(ts|diff) file=(\S+)\n([\s\S]*?)^```$/gm),
+  ...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^```ts file=(\S+)\n([\s\S]*?)^```$/gm),
 ];
-if (blocks.length < 8)
-  throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 8 are expected`);
+if (blocks.length < 6)
+  throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 6 are expected`);
 const copy = mkdtempSync(join(tmpdir(), 'lumio-contributing-'));
 try {
   cpSync(root, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-  for (const [, kind, file, text] of blocks) {
-    const path = join(copy, file);
-    writeFileSync(path, kind === 'ts' ? text : patched(readFileSync(path, 'utf8'), text, file));
-  }
+  for (const [, file, text] of blocks) writeFileSync(join(copy, file), text);
   // The copied benchmarks have packages of their own, which the copy lacks.
   const config = JSON.parse(readFileSync(join(copy, 'tsconfig.json'), 'utf8'));
   config.include = config.include.filter((folder) => folder !== 'bench');
@@ -34,22 +31,6 @@ try {
   ]);
 } finally {
   rmSync(copy, { recursive: true, force: true });
-}
-
-/** A line with a blank in front is looked for, from the top down; lines with `+` go below it. */
-function patched(text, diff, file) {
-  const lines = text.split('\n');
-  let at = 0;
-  for (const line of diff.split('\n').filter(Boolean)) {
-    if (line[0] === '+') {
-      lines.splice((at += 1), 0, line.slice(1));
-      continue;
-    }
-    const found = lines.findIndex((candidate, index) => index >= at && candidate === line.slice(1));
-    if (found === -1) throw new Error(`CONTRIBUTING.md, ${file}: there is no line "${line.slice(1)}"`);
-    at = found;
-  }
-  return lines.join('\n');
 }
 
 function run(script, args) {

@@ -1,3 +1,4 @@
+import { UPCASTERS } from '../../bin/areas';
 import { Type } from 'avsc';
 import { v7 as uuid } from 'uuid';
 import { deadLettersOf, ERASED_RAW, TOPICS } from '../../domain/records';
@@ -61,8 +62,8 @@ export function topicRelayContract(name: string, open: (t: TestDatabase) => Prom
         log: silentLog,
         metrics,
         sources: [
-          domainEventRelay({ db, events: on.events, broker_id: broker.id, codec }),
-          deadLetterRelay({ db, broker, codec }),
+          domainEventRelay({ db, stored_events: on.events, upcasters: UPCASTERS, broker_id: broker.id, codec }),
+          deadLetterRelay({ db, broker, upcasters: UPCASTERS, codec }),
         ],
         poll_ms: 50,
         observe_ms: 50,
@@ -232,7 +233,7 @@ export function topicRelayContract(name: string, open: (t: TestDatabase) => Prom
       await until(async () => (await letters()).length === 2);
       await until(async () => (await letters(deadLettersOf(TOPICS.domain_events))).length === 1);
       const [one, two] = await listDeadLetters(t.db, { projection: 'tally' });
-      const deps = { db: t.db, records: on.records, projections: [tally()] };
+      const deps = { db: t.db, records: on.records, readStored: on.readStored, projections: [tally()] };
       await retryDeadLetter(deps, one!.id);
       await until(async () => (await letters()).length === 3);
       await dropDeadLetter(deps, two!.id);

@@ -2,7 +2,7 @@ import { buildSchema, type GraphQLObjectType, printSchema, validateSchema } from
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import type { Operation } from '../../access/operation';
-import { OPERATIONS } from '../../bin/operations';
+import { OPERATIONS } from '../../bin/areas';
 import { startServer, type TestServer } from '../support/server';
 
 /** The documents that describe the running server, held against the operations that it is made of. */

@@ -1,4 +1,4 @@
-import { createUpcasters, type Upcasters } from '../../domain/upcasters';
+import { createUpcasters, type Upcasters } from '../../kernel/upcasters';
 import type { StoredEvent } from '../../engines/event-store/port';
 import { versionedEventStore } from '../../engines/event-store/versioned';
 import { migrate } from '../../engines/postgres/migrate';
@@ -106,7 +106,12 @@ describe('event versions over deployments', () => {
     // Forward again: the letters are retried in order, and a rebuild makes the same rows.
     const forward = program(NEW, 'text');
     await forward.runtime.start();
-    const deps = { db, records: on.records, projections: [forward.mine], upcasters: NEW };
+    const deps = {
+      db,
+      records: on.records,
+      projections: [forward.mine],
+      readStored: async (some: readonly StoredEvent[]) => some.map(NEW.read),
+    };
     const [first] = await letters();
     expect(await retryDeadLetter(deps, first!.id as number)).toMatchObject({ retried: 2, waiting: 0 });
     const live = await rows();
@@ -144,7 +149,12 @@ describe('event versions over deployments', () => {
     await broken.runtime.stop();
     expect((await letters())[0]!.error).toContain('its upcaster failed: odd notes were forgotten');
     const mended = program(NEW, 'text');
-    const deps = { db, records: on.records, projections: [mended.mine], upcasters: NEW };
+    const deps = {
+      db,
+      records: on.records,
+      projections: [mended.mine],
+      readStored: async (some: readonly StoredEvent[]) => some.map(NEW.read),
+    };
     await expect(retryDeadLetter(deps, (await letters())[0]!.id as number)).resolves.toMatchObject({ retried: 1 });
     expect(await rows()).toContain('note-a/0 odd');
   });

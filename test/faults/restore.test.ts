@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PROJECTIONS } from '../../bin/projections';
+import { PROJECTIONS } from '../../bin/areas';
 import { TOPICS } from '../../domain/records';
 import { createFileBlobs } from '../../engines/blobs/files';
 import { createKafkaBroker } from '../../engines/broker/kafka';

@@ -2,7 +2,7 @@ import type { Services } from '../../access/services';
 import { SettingsSchema } from '../../access/settings';
 import { prepare } from '../../api/invoke';
 import { parseJsonBody } from '../../api/json-body';
-import { OPERATIONS } from '../../bin/operations';
+import { OPERATIONS } from '../../bin/areas';
 import { parseInstant } from '../../domain/instants';
 import { createKickWebhook } from '../../ingest/kick';
 import { createShopifyWebhook } from '../../ingest/shopify';

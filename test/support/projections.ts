@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/records';
+import { UPCASTERS } from '../../bin/areas';
 import type { Broker } from '../../engines/broker/port';
 import { createPostgresBroker } from '../../engines/broker/postgres';
-import type { EventStore } from '../../engines/event-store/port';
+import type { EventStore, StoredEvent } from '../../engines/event-store/port';
 import { createPostgresEventStore } from '../../engines/event-store/postgres';
 import type { Metrics } from '../../engines/metrics/port';
 import type { PostgresDatabase } from '../../engines/postgres/pool';
@@ -39,6 +40,7 @@ export interface Engines {
   events: EventStore;
   wakeups: Wakeups;
   subject_keys: SubjectKeys;
+  readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   close(): Promise<void>;
 }
 
@@ -57,6 +59,7 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
     events,
     wakeups,
     subject_keys,
+    readStored: async (some) => some.map(UPCASTERS.read),
     async close() {
       await broker.close();
       await events.close();

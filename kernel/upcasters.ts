@@ -1,8 +1,10 @@
+import type { EventCatalogue } from './event';
 import type { JsonObject } from './json';
 
 /**
- * Event types are versioned: the first version of a type carries no mark, every later one `"$v": n` in its stored data. A new version comes
- * with one upcaster here, which turns the version before into it; chains follow by themselves. Stored events are never rewritten. Design §5.
+ * Event types are versioned: the first version of a type carries no mark, every later one `"$v": n` in its stored data. A
+ * new version comes with one upcaster in its declaration, which turns the version before into it; chains follow by
+ * themselves. Stored events are never rewritten. Design §5.
  */
 export interface Upcaster {
   type: string;
@@ -25,6 +27,11 @@ export interface Upcasters {
    * so that whoever applies it meets {@link assertReadable}. Never throws: a reader must not end by one event.
    */
   read<E extends Typed>(event: E): E;
+  /**
+   * A stored event as this program would store it: what newer versions leave out, copies leave out too. Sealed members
+   * stay sealed.
+   */
+  renewed<E extends Typed>(event: E): E;
   /** Data without our marks, and the version that it is of, for readers outside. Of an event that this program cannot read: as it was stored. */
   unmarked(event: Typed): { version: number; data: JsonObject };
 }
@@ -61,7 +68,7 @@ export function createUpcasters(list: readonly Upcaster[]): Upcasters {
   }
   const current = (type: string): number => (steps.get(type)?.length ?? 0) + 1;
 
-  return {
+  const upcasters: Upcasters = {
     stamp(event) {
       const version = current(event.type);
       return version === 1 || event.data[VERSION] !== undefined
@@ -89,15 +96,14 @@ export function createUpcasters(list: readonly Upcaster[]): Upcasters {
       const { [VERSION]: mark = current(event.type), [UNREADABLE]: _why, ...data } = event.data;
       return { version: Number(mark), data };
     },
+    renewed: (event) => upcasters.stamp(upcasters.read(event)),
   };
+  return upcasters;
 }
 
-/** Every upcaster of Lumio; a new version of an event type adds its own here. */
-export const UPCASTERS: Upcasters = createUpcasters([
-  {
-    type: 'user:registered',
-    to: 2,
-    // What a person is called is shown by nothing that cannot forget it: domain/users.ts.
-    upcast: ({ display_name: _name, avatar_url: _picture, ...rest }) => rest,
-  },
-]);
+/** The upcasters that areas declare with their events. */
+export function upcastersOf(declared: EventCatalogue): Upcaster[] {
+  return [...declared].flatMap(([type, { upcast }]) =>
+    upcast.map((step, index) => ({ type, to: index + 2, upcast: step })),
+  );
+}

@@ -1,0 +1,103 @@
+import type { EventCatalogue } from '../../kernel/event';
+import type { Json, JsonObject } from '../../kernel/json';
+import { decrypt, encrypt } from '../records/cipher';
+import type { SubjectKeys } from '../subject-keys/port';
+import { delegated } from './delegated';
+import type { EventBatch, EventStore, NewEvent, StoredEvent, StreamWrite } from './port';
+
+/** How a personal member is stored: AES-256-GCM in base64 under the subject's key, bound to its event. */
+interface Sealed extends JsonObject {
+  $sealed: string;
+  $key: string;
+}
+
+const isSealed = (value: Json | undefined): value is Sealed =>
+  typeof value === 'object' && value !== null && '$sealed' in value && '$key' in value;
+
+/** Personal members of domain events, encrypted and read again. Design §5. */
+export interface Sealing {
+  seal(writes: readonly StreamWrite[]): Promise<readonly StreamWrite[]>;
+  /**
+   * Events with their personal members in clear; null where the subject's key was erased. What was stored stays beside
+   * them.
+   * @throws Error when the key store does not answer: an outage never looks like an erasure
+   */
+  open(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
+}
+
+export function createSealing(declared: EventCatalogue, keys: SubjectKeys): Sealing {
+  const personal = new Map(
+    [...declared].flatMap(([type, one]) => {
+      const members = Object.entries(one.personal);
+      return members.length === 0 ? [] : [[type, members] as const];
+    }),
+  );
+
+  /** The members to seal and whose key seals each. */
+  function wanted({ type, data }: NewEvent): (readonly [member: string, subject: string])[] {
+    return (personal.get(type) ?? []).flatMap(([member, subjectOf]) => {
+      const subject = subjectOf(data);
+      return data[member] === undefined || data[member] === null || subject === null ? [] : [[member, subject]];
+    });
+  }
+
+  return {
+    async seal(writes) {
+      const subjects = writes.flatMap(({ events }) => events.flatMap((event) => wanted(event).map(([, one]) => one)));
+      if (subjects.length === 0) return writes;
+      const found = await keys.forWriting(subjects);
+      const sealed = (event: NewEvent): NewEvent => {
+        const members = wanted(event).map(([member, subject]): [string, Sealed] => {
+          const { key, key_id } = found.get(subject)!;
+          const cipher = encrypt(JSON.stringify(event.data[member]), key, event.id);
+          return [member, { $sealed: cipher.toString('base64'), $key: key_id }];
+        });
+        return members.length === 0 ? event : { ...event, data: { ...event.data, ...Object.fromEntries(members) } };
+      };
+      return writes.map((write) => ({ ...write, events: write.events.map(sealed) }));
+    },
+
+    async open(events) {
+      const parts = events.map(({ type, data }) =>
+        (personal.get(type) ?? []).flatMap(([member]) => {
+          const value = data[member];
+          return isSealed(value) ? [[member, value] as const] : [];
+        }),
+      );
+      const key_ids = parts.flatMap((members) => members.map(([, { $key }]) => $key));
+      if (key_ids.length === 0) return [...events];
+      const found = await keys.forReading(key_ids);
+      return events.map((event, index) => {
+        const members = parts[index]!;
+        if (members.length === 0) return event;
+        const clear = members.map(([member, { $sealed, $key }]): [string, Json] => {
+          const key = found.get($key);
+          if (key === undefined) return [member, null];
+          return [member, JSON.parse(decrypt(Buffer.from($sealed, 'base64'), key, event.id)) as Json];
+        });
+        return {
+          ...event,
+          data: { ...event.data, ...Object.fromEntries(clear) },
+          stored: event.stored ?? event.data,
+        };
+      });
+    },
+  };
+}
+
+/** Any event store, whose callers see personal members in clear. */
+export function sealedEventStore(store: EventStore, sealing: Sealing): EventStore {
+  const opened = async ({ events, position }: EventBatch): Promise<EventBatch> => ({
+    events: await sealing.open(events),
+    position,
+  });
+  return {
+    ...delegated(store),
+    append: async (writes, metadata) => store.append(await sealing.seal(writes), metadata),
+    read: async (stream, from) => sealing.open(await store.read(stream, from)),
+    async *readAll(after, filter) {
+      for await (const batch of store.readAll(after, filter)) yield await opened(batch);
+    },
+    subscribe: (options, onBatch) => store.subscribe(options, async (batch) => onBatch(await opened(batch))),
+  };
+}

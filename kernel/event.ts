@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import type { JsonObject } from './json';
+
+/** One event type as its area declares it. Source: design §5. */
+export interface EventDeclaration<Shape extends z.ZodRawShape = z.ZodRawShape> {
+  /** The version that this program writes. The first is 1 and leaves no mark in the stored data. */
+  readonly version: number;
+  /** Every member of the newest version; unknown members are refused. */
+  readonly schema: z.ZodObject<Shape, z.core.$strict>;
+  /**
+   * `upcast[n]` turns version n + 1 into version n + 2; one for each version but the newest. Personal members are moved or
+   * left out whole: in a copy of stored events they are sealed.
+   */
+  readonly upcast: readonly ((data: JsonObject) => JsonObject)[];
+  /**
+   * Members that are personal, and whose they are (`user:<id>`): they are stored encrypted under that subject's key and
+   * read as null once it was erased. Members of older versions stay listed under the name that they had.
+   */
+  readonly personal: Readonly<Record<string, SubjectOf>>;
+}
+
+/** The subject of a personal member; null when the event is about nobody, who then has nothing to keep secret. */
+export type SubjectOf = (data: JsonObject) => string | null;
+
+/** The subject that a member of the event names: `subject('user', 'user_id')` gives `user:<user_id>`. */
+export const subject =
+  (kind: string, member: string): SubjectOf =>
+  (data) =>
+    typeof data[member] === 'string' ? `${kind}:${data[member]}` : null;
+
+export interface EventOptions {
+  /** Default 1. */
+  version?: number;
+  upcast?: EventDeclaration['upcast'];
+  personal?: EventDeclaration['personal'];
+}
+
+/** The event types of one area, declared once: the union, the names, the validation and the columns come from here. */
+export interface EventSet<Declared extends Readonly<Record<string, EventDeclaration>>> {
+  readonly declared: Declared;
+  readonly types: readonly string[];
+}
+
+/** Any area's set. */
+export type AnyEventSet = EventSet<Readonly<Record<string, EventDeclaration>>>;
+
+/** The union of an area's events, each with its `type`. */
+export type EventOf<Set extends AnyEventSet> = Set extends { declared: infer Declared extends AnyEventSet['declared'] }
+  ? { [Type in keyof Declared & string]: { type: Type } & z.output<Declared[Type]['schema']> }[keyof Declared & string]
+  : never;
+
+/** An instant as RFC 3339 text in UTC; a `timestamptz` where SQL reads it. */
+export const instant = () => z.iso.datetime();
+
+/**
+ * Declares one event type by the shape of its members.
+ * @throws Error when versions and upcasters do not match, or a personal member is not nullable
+ */
+export function event<const Shape extends z.ZodRawShape>(
+  shape: Shape,
+  { version = 1, upcast = [], personal = {} }: EventOptions = {},
+): EventDeclaration<Shape> {
+  if (upcast.length !== version - 1) {
+    throw new Error(`version ${version} of an event needs ${version - 1} upcasters, there are ${upcast.length}`);
+  }
+  const schema = z.strictObject(shape);
+  for (const member of Object.keys(personal)) {
+    const declared = schema.shape[member] as z.ZodType | undefined;
+    if (declared === undefined && version === 1) throw new Error(`the personal member ${member} is not declared`);
+    if (declared !== undefined && !declared.safeParse(null).success) {
+      throw new Error(`the personal member ${member} reads as null after an erasure: declare it nullable`);
+    }
+  }
+  return { version, schema, upcast, personal };
+}
+
+const TYPE = /^[a-z][a-z0-9_]*:[a-z][a-z0-9_]*$/;
+
+/**
+ * Declares an area's events by type.
+ * @throws Error when a type is not `subject:past_or_noun`
+ */
+export function events<const Declared extends Readonly<Record<string, EventDeclaration>>>(
+  declared: Declared,
+): EventSet<Declared> {
+  const types = Object.keys(declared);
+  const odd = types.find((type) => !TYPE.test(type));
+  if (odd !== undefined) throw new Error(`an event type is subject:past_or_noun, ${odd} is not`);
+  return { declared, types };
+}
+
+/** All declarations by type. */
+export type EventCatalogue = ReadonlyMap<string, EventDeclaration>;
+
+/**
+ * Puts the areas' sets together.
+ * @throws Error when two areas declare one type
+ */
+export function catalogue(sets: readonly AnyEventSet[]): EventCatalogue {
+  const all = new Map<string, EventDeclaration>();
+  for (const { declared } of sets) {
+    for (const [type, declaration] of Object.entries(declared)) {
+      if (all.has(type)) throw new Error(`the event type ${type} is declared twice`);
+      all.set(type, declaration);
+    }
+  }
+  return all;
+}
+
+/** An event that is not what its declaration says: a defect of the program that decided it, never stored. */
+export class InvalidEvent extends Error {
+  constructor(type: string, why: string) {
+    super(`${type}: ${why}`);
+    this.name = 'InvalidEvent';
+  }
+}
+
+/**
+ * Holds new data against its declaration.
+ * @throws InvalidEvent when the type is not declared or the data do not fit; names members, never values
+ */
+export function assertDeclared(all: EventCatalogue, type: string, data: JsonObject): void {
+  const declaration = all.get(type);
+  if (declaration === undefined) throw new InvalidEvent(type, 'no area declares this type');
+  const { error } = declaration.schema.safeParse(data);
+  if (error === undefined) return;
+  const wrong = error.issues.map(({ path, code }) => `${path.join('.') || 'the event'} (${code})`);
+  throw new InvalidEvent(type, `does not fit its declaration: ${wrong.join(', ')}`);
+}

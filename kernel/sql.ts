@@ -1,0 +1,17 @@
+/** SQL text that was written in a source file: values never become part of it. */
+export class Sql {
+  constructor(readonly text: string) {}
+}
+
+/** A statement, or a part of one: only other {@link Sql} may stand inside. */
+export function sql(text: TemplateStringsArray, ...parts: readonly Sql[]): Sql {
+  return new Sql(String.raw({ raw: text }, ...parts.map((part) => part.text)));
+}
+
+/** `statement` with the named query in front of its own, so that it can select from it. */
+export function withQuery(name: string, query: string, statement: Sql): string {
+  const text = statement.text.trim();
+  const further = /^with\s+/i.exec(text);
+  const queries = `with ${name} as (${query})`;
+  return further === null ? `${queries}\n${text}` : `${queries},\n${text.slice(further[0].length)}`;
+}
