@@ -1,13 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type Engine, freePort, program, startEngine } from './support/process';
+import { startCaddy } from './support/caddy';
+import { type Engine, freePort } from './support/process';
 
 /** What `deploy/Caddyfile` does with a request whose node went away, on a real Caddy. Its nodes here are two sockets of this test. */
 describe('the front proxy', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'lumio-proxy-'));
   const arrived: { node: string; method: string; body: string }[] = [];
   let caddy: Engine;
   let base: string;
@@ -34,38 +31,17 @@ describe('the front proxy', () => {
     steady = await node('steady', true);
     // A node that failed is left out for a while, so each request that is to meet one has its own.
     dying = [await node('dying', false), await node('dying', false), await node('dying', false)];
-    const [own, closed] = [await freePort(), await freePort()];
-    const caddyfile = readFileSync(join(__dirname, '../../deploy/Caddyfile'), 'utf8');
-    const places: Record<string, number[]> = {
+    caddy = await startCaddy({
       ingest: [portOf(dying[0]!), portOf(steady)],
       api: [portOf(dying[1]!), portOf(dying[2]!), portOf(steady)],
-      realtime: [closed, portOf(steady)],
-    };
-    // In place of names that only docker compose knows; every other line is as it is there. The first upstream is tried first.
-    const here = caddyfile
-      .replace(
-        /dynamic a (\w+) 7070 \{[^}]*\}/g,
-        (_whole, name: string) => `to ${places[name]!.map((port) => `127.0.0.1:${port}`).join(' ')}`,
-      )
-      .replaceAll('lb_policy least_conn', 'lb_policy first')
-      .replace(':8080 {', `:${own} {`);
-    expect(here.match(/to 127/g)).toHaveLength(3);
-    writeFileSync(join(folder, 'Caddyfile'), here);
-    base = `http://127.0.0.1:${own}`;
-    caddy = await startEngine({
-      url: base,
-      port: own,
-      command: program('caddy', 'caddy'),
-      args: ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'],
-      env: { XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-      log: join(folder, 'log'),
+      realtime: [await freePort(), portOf(steady)],
     });
+    base = caddy.url;
   });
   afterAll(async () => {
     await caddy?.stop();
     steady?.close();
     dying?.forEach((server) => server.close());
-    rmSync(folder, { recursive: true, force: true });
   });
   beforeEach(() => void arrived.splice(0));
 
