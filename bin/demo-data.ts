@@ -56,6 +56,8 @@ export const DEMO_PLAN = 'demo-data';
  */
 export async function ensureDemoData(services: AdminServices): Promise<DemoData> {
   return services.db.transaction(async (tx) => {
+    // It waits for each command below, however slow the machine is.
+    await tx.query('set local idle_in_transaction_session_timeout = 0');
     // Nodes that start together make one set of demo data.
     await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.demo_data]);
     const data = await plan(services);
