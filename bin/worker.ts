@@ -5,6 +5,7 @@ import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import { createDeadLetters } from '../ingest/parked';
 import { ensureEventLogPartitions } from '../projections/event-log';
+import { trimBodies } from '../projections/repeats';
 import { ensureStreamSamplePartitions } from '../projections/stream-samples';
 
 /** A piece of upkeep that one process of all does, at its start and then regularly. It must bear being done twice. */
@@ -37,6 +38,7 @@ export const sweeps = (db: Database): Chore[] => [
     every_ms: 3_600_000,
     run: () => createDeadLetters({ db }).trim(DEAD_LETTERS_KEPT_MS),
   },
+  { name: 'ingested-bodies', every_ms: 3_600_000, run: () => trimBodies(db) },
 ];
 
 /** The role `worker`: does each chore while this process holds its lease; another takes over when it ends or dies. Design §9. */

@@ -35,7 +35,19 @@ export interface RecordEnvelope {
   raw: string;
   /** W3C traceparent, or null. */
   trace: string | null;
+  /**
+   * Where no signature covers the id: how often records with the same `raw` count within {@link SAME_RAW_DAYS}, for one account and platform.
+   * Absent where the id is signed and decides alone.
+   */
+  same_raw?: SameRaw;
+  /** An unsigned id beside the signed one, by which a build before knew this delivery: what counted under it counts no second time. */
+  former_id?: string;
 }
+
+export const SAME_RAW = ['once', 'once_per_type'] as const;
+export type SameRaw = (typeof SAME_RAW)[number];
+/** How long it is remembered which bytes have counted. */
+export const SAME_RAW_DAYS = 7;
 
 /** What `raw` reads as after its subject was erased. */
 export const ERASED_RAW = '"[erased]"';

@@ -4,7 +4,7 @@ import type { Settings } from '../access/settings';
 import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './signatures';
 import { eventTime } from './times';
 import * as webhook from './webhook';
-import type { Delivery, DraftRecord, Outcome, WebhookRequest, WebhookVendor } from './webhook';
+import type { Delivery, DraftRecord, Identity, Outcome, WebhookRequest, WebhookVendor } from './webhook';
 
 /**
  * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts only where no RSA signature
@@ -21,15 +21,19 @@ export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor
       const { headers, raw_body } = request;
       const signature = webhook.headerOf(headers, 'kick-event-signature');
       const legacy = webhook.headerOf(headers, 'x-kick-signature');
-      if (signature !== null && keys.length > 0) return verifyRsa(request, signature, now);
+      if (signature !== null && keys.length > 0) {
+        verifyRsa(request, signature, now);
+        return { id_signed: true };
+      }
       if (legacy !== null && secrets.length > 0) {
         const hex = legacy.trim().replace(/^sha256=/i, '');
         if (!hmacMatches('sha256', 'hex', secrets, raw_body, hex)) throw webhook.unauthorized();
-        return;
+        return webhook.BODY_ALONE;
       }
       const needed = signature !== null ? keys.length : legacy !== null ? secrets.length : keys.length + secrets.length;
       if (needed > 0) throw webhook.unauthorized('Missing webhook signature');
       if (settings.require_signatures) throw new ApiError('FORBIDDEN', 'Webhook verification is not configured');
+      return webhook.BODY_ALONE;
     },
     normalise: normaliseKick,
   };
@@ -72,7 +76,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
     topic: reading.topic,
     type: reading.type,
     platform: 'kick',
-    external_id: kickId(delivery, type, body.value),
+    ...kickIdentity(delivery, type, body.value),
     occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
     subject: webhook.subjectOf('kick', reading.person),
     raw: body.raw,
@@ -85,13 +89,20 @@ function channelOf(payload: unknown): string | null {
   return paths.reduce<string | null>((found, path) => found ?? webhook.idText(webhook.member(payload, ...path)), null);
 }
 
-/** The message id that Kick calls its idempotent key; for legacy deliveries without one, the chat message's own id or the content. */
-function kickId(delivery: Delivery, type: string, payload: unknown): string {
-  const message_id = delivery.header('kick-event-message-id');
-  if (message_id !== null) return webhook.externalId('kick', message_id.trim());
+/**
+ * The message id that Kick calls its idempotent key, which its RSA signature covers. The legacy HMAC covers the body alone: there the chat
+ * message's own id goes first, and without one the same bytes count once. Spec rulings, "event identity of webhooks".
+ */
+function kickIdentity(delivery: Delivery, type: string, payload: unknown): Identity {
+  const message_id = delivery.header('kick-event-message-id')?.trim() ?? null;
+  if (delivery.id_signed && message_id !== null) return { external_id: webhook.externalId('kick', message_id) };
   const chat_id = type === 'chat.message.sent' ? webhook.idText(webhook.member(payload, 'message_id')) : null;
-  if (chat_id !== null) return webhook.externalId('kick', chat_id);
-  return webhook.contentId('kick', delivery, `${type}:${delivery.header('kick-event-message-timestamp') ?? ''}`);
+  if (chat_id !== null) return webhook.signedIdentity('kick', chat_id, message_id);
+  const external_id =
+    message_id === null
+      ? webhook.contentId('kick', delivery, `${type}:${delivery.header('kick-event-message-timestamp') ?? ''}`)
+      : webhook.externalId('kick', message_id);
+  return { external_id, same_raw: 'once' };
 }
 
 /** Null: a type that is not ours. A text: what is wrong with the payload. */

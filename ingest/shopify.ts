@@ -27,11 +27,12 @@ export function createShopifyWebhook(settings: Settings['webhooks']): WebhookVen
       const secrets = secretList(connection?.secret ?? '');
       if (secrets.length === 0) {
         if (settings.require_signatures) throw webhook.unauthorized();
-        return;
+        return webhook.BODY_ALONE;
       }
       const signature = webhook.headerOf(headers, 'x-shopify-hmac-sha256');
       if (signature === null) throw webhook.unauthorized('Missing webhook signature');
       if (!hmacMatches('sha256', 'base64', secrets, raw_body, signature)) throw webhook.unauthorized();
+      return webhook.BODY_ALONE;
     },
     normalise: normaliseShopify,
   };
@@ -49,9 +50,10 @@ export function normaliseShopDomain(header: string | null): string | null {
   return host.length <= 253 && /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(host) ? host : null;
 }
 
+const PAID = 'orders/paid';
 const TYPES: Readonly<Record<string, string>> = {
   'orders/create': 'shopify:order',
-  'orders/paid': 'shopify:order_paid',
+  [PAID]: 'shopify:order_paid',
   'products/create': 'shopify:product',
 };
 
@@ -68,6 +70,8 @@ export function normaliseShopify(delivery: Delivery): Outcome {
   if (body.value === null || typeof body.value !== 'object' || Array.isArray(body.value)) {
     return webhook.park('bad_payload', 'not an object');
   }
+  // No signature covers the topic: an order of any kind must not become a sale by a header.
+  if (topic === PAID && webhook.member(body.value, 'financial_status') !== 'paid') return webhook.skip('not_paid');
   return webhook.ok({
     owner: { kind: 'shop', shop_domain },
     // an event of the event log like any other (spec rulings c39), so it travels with them
@@ -75,6 +79,8 @@ export function normaliseShopify(delivery: Delivery): Outcome {
     type,
     platform: 'shopify',
     external_id: shopifyId(delivery, topic, body.value),
+    // One body can tell that an order was made and that it was paid.
+    same_raw: 'once_per_type',
     occurred_at: occurredAt(delivery, topic, body.value),
     subject: type === 'shopify:product' ? null : buyer(body.value),
     raw: body.raw,
@@ -83,12 +89,13 @@ export function normaliseShopify(delivery: Delivery): Outcome {
 
 /**
  * The event id is the same for every delivery of one event, over several subscriptions too; the webhook id only over retries of one.
+ * No signature covers either, so the same bytes count once for each type whatever they say (spec rulings, "event identity of webhooks").
  * One action of a buyer can fire `orders/create` and `orders/paid` under ONE event id, and ids are deduplicated without regard to type: the latter names its topic.
  */
 function shopifyId(delivery: Delivery, topic: string, payload: unknown): string {
   const id = (delivery.header('x-shopify-event-id') ?? delivery.header('x-shopify-webhook-id'))?.trim();
   if (id !== undefined)
-    return topic === 'orders/paid' ? webhook.externalId('shopify', id, topic) : webhook.externalId('shopify', id);
+    return topic === PAID ? webhook.externalId('shopify', id, topic) : webhook.externalId('shopify', id);
   const object_id = objectId(payload);
   return object_id === null
     ? webhook.contentId('shopify', delivery, topic)
@@ -102,7 +109,7 @@ const objectId = (payload: unknown) =>
 function occurredAt(delivery: Delivery, topic: string, payload: unknown): string {
   const at = (name: string) => webhook.member(payload, name);
   const triggered_at = delivery.header('x-shopify-triggered-at');
-  return topic === 'orders/paid'
+  return topic === PAID
     ? eventTime(delivery.received_at, triggered_at, at('updated_at'), at('processed_at'), at('created_at'))
     : eventTime(delivery.received_at, at('created_at'), triggered_at, at('updated_at'));
 }

@@ -3,7 +3,7 @@ import type { Settings } from '../access/settings';
 import { hmacMatches, secretList } from './signatures';
 import { eventTime } from './times';
 import * as webhook from './webhook';
-import { type Delivery, idText, type Outcome, type WebhookVendor } from './webhook';
+import { type Delivery, type Identity, idText, type Outcome, type WebhookVendor } from './webhook';
 
 /** Trovo's webhooks (spec doc3 §4.2): receive-only, HMAC-SHA256 of the body in hex. */
 export function createTrovoWebhook(settings: Settings['webhooks']): WebhookVendor {
@@ -15,12 +15,13 @@ export function createTrovoWebhook(settings: Settings['webhooks']): WebhookVendo
     async verify({ headers, raw_body }) {
       if (secrets.length === 0) {
         if (settings.require_signatures) throw webhook.unauthorized();
-        return;
+        return webhook.BODY_ALONE;
       }
       const signature = webhook.headerOf(headers, 'x-trovo-signature');
       if (signature === null) throw webhook.unauthorized('Missing webhook signature');
       const hex = signature.trim().replace(/^sha256=/i, '');
       if (!hmacMatches('sha256', 'hex', secrets, raw_body, hex)) throw webhook.unauthorized();
+      return webhook.BODY_ALONE;
     },
     normalise: normaliseTrovo,
   };
@@ -39,10 +40,11 @@ const TYPES: Readonly<Record<string, string>> = {
  * | event type | `type`, `event`, `event_type`, `event_name` (headers `X-Trovo-Event`, `X-Trovo-Event-Type`) | root, `subscription`, `data`, `event`, `payload` |
  * | channel id | `channel_id`; `id` of `channel` and `channel_info` | root, `channel_info`, `channel`, and those below `data`, `event`, `payload` |
  * | person | `sender_id`, `uid`, `user_id`; `id` of `user`, `sender`, `subscriber` | the same |
- * | id | `message_id`, `event_id`, `eid`, `id` (header `X-Trovo-Message-Id`) | root, then `data`, `event`, `payload` |
+ * | id | `message_id`, `event_id`, `eid`, `id`, else header `X-Trovo-Message-Id` | root, then `data`, `event`, `payload` |
  * | time | `created_at`, `send_time`, `occurred_at`, `timestamp`, `time` | the same |
  *
- * Without an id the same bytes count as the same event: deliveries are repeated, and a sender that means two equal events tells them apart by id or time.
+ * No signature covers the header. Without an id in the body the same bytes count as the same event: deliveries are repeated, and a sender that means
+ * two equal events tells them apart by id or time. Spec rulings, "event identity of webhooks".
  */
 export function normaliseTrovo(delivery: Delivery): Outcome {
   const body = webhook.readJsonBody(delivery);
@@ -60,18 +62,25 @@ export function normaliseTrovo(delivery: Delivery): Outcome {
   if (channel_id === null) return webhook.park('bad_payload', 'channel_id is missing');
   const people = objectsAt(layers, ['user', 'sender', 'subscriber']);
   const person = firstText([...layers, ...people], ['sender_id', 'uid', 'user_id']) ?? firstText(people, ['id']);
-  const id = delivery.header('x-trovo-message-id') ?? firstText(layers, ['message_id', 'event_id', 'eid', 'id']);
   const times = layers.flatMap((layer) => TIME_NAMES.map((name) => ownMember(layer, name)));
   return webhook.ok({
     owner: { kind: 'channel', platform: 'trovo', channel_id },
     topic: TOPICS.platform_events,
     type,
     platform: 'trovo',
-    external_id: id === null ? webhook.contentId('trovo', delivery) : webhook.externalId('trovo', id.trim()),
+    ...trovoIdentity(delivery, firstText(layers, ['message_id', 'event_id', 'eid', 'id'])),
     occurred_at: eventTime(delivery.received_at, ...times),
     subject: webhook.subjectOf('trovo', person),
     raw: body.raw,
   });
+}
+
+function trovoIdentity(delivery: Delivery, signed: string | null): Identity {
+  const message_id = delivery.header('x-trovo-message-id')?.trim() ?? null;
+  if (signed !== null) return webhook.signedIdentity('trovo', signed, message_id);
+  const external_id =
+    message_id === null ? webhook.contentId('trovo', delivery) : webhook.externalId('trovo', message_id);
+  return { external_id, same_raw: 'once' };
 }
 
 type Layer = Readonly<Record<string, unknown>>;

@@ -49,6 +49,8 @@ export interface Delivery {
   text: string;
   /** SHA-256 of the raw body, hex; made when it is asked for. */
   readonly digest: string;
+  /** Whether the signature covers the id in the headers, too; else whoever captured one delivery can send it again under any id. */
+  id_signed: boolean;
   /** Unix milliseconds. */
   received_at: number;
 }
@@ -59,7 +61,7 @@ export type Owner = { kind: 'channel'; platform: Platform; channel_id: string } 
 /** A record before its account is known. */
 export interface DraftRecord extends Pick<
   RecordEnvelope,
-  'type' | 'platform' | 'external_id' | 'occurred_at' | 'subject' | 'raw'
+  'type' | 'platform' | 'external_id' | 'same_raw' | 'former_id' | 'occurred_at' | 'subject' | 'raw'
 > {
   owner: Owner;
   topic: Topic;
@@ -83,14 +85,18 @@ export const refuse = (message: string): Outcome => ({ kind: 'refuse', message }
 
 export const unauthorized = (message = 'Invalid webhook signature') => new ApiError('UNAUTHORIZED', message);
 
+/** What beside the body a signature was found to cover. */
+export type Verified = Pick<Delivery, 'id_signed'>;
+export const BODY_ALONE: Verified = { id_signed: false };
+
 /** One vendor's webhook: how it is verified, and how it is read. */
 export interface WebhookVendor {
   vendor: Vendor;
   path: string;
   /** Headers, lower case, that {@link normalise} reads: kept beside a parked body. Signatures are not among them. */
   headers: readonly string[];
-  /** @throws ApiError 401 or 403. */
-  verify(request: WebhookRequest, connections: ConnectionLookup, now: number): Promise<void>;
+  /** Says what the signature covers. @throws ApiError 401 or 403. */
+  verify(request: WebhookRequest, connections: ConnectionLookup, now: number): Promise<Verified>;
   normalise(delivery: Delivery): Outcome;
 }
 
@@ -101,8 +107,13 @@ export function headerOf(headers: WebhookRequest['headers'], name: string): stri
   return first === undefined || first.trim() === '' ? null : first;
 }
 
-export function toDelivery(headers: WebhookRequest['headers'], raw_body: Buffer, received_at: number): Delivery {
-  return new Received(headers, raw_body, received_at);
+export function toDelivery(
+  headers: WebhookRequest['headers'],
+  raw_body: Buffer,
+  received_at: number,
+  { id_signed }: Verified = BODY_ALONE,
+): Delivery {
+  return new Received(headers, raw_body, received_at, id_signed);
 }
 
 // A class: an object with a getter of its own costs ten times as much to make.
@@ -113,6 +124,7 @@ class Received implements Delivery {
     private readonly headers: WebhookRequest['headers'],
     private readonly raw_body: Buffer,
     readonly received_at: number,
+    readonly id_signed: boolean,
   ) {
     this.text = decodeText(raw_body);
   }
@@ -152,6 +164,16 @@ export function externalId(vendor: Vendor, ...parts: readonly string[]): string 
 export function contentId(vendor: Vendor, delivery: Delivery, salt = ''): string {
   const hash = createHash('sha256').update(delivery.digest).update(salt).digest('hex');
   return `${vendor}:content:${hash.slice(0, 40)}`;
+}
+
+/** How a delivery is known again; `former_id` is left out where it is the id itself. */
+export type Identity = Pick<DraftRecord, 'external_id' | 'same_raw' | 'former_id'>;
+
+/** By an id that the signature covers. `unsigned`: the one beside it that the build before would have taken. */
+export function signedIdentity(vendor: Vendor, signed: string, unsigned: string | null): Identity {
+  const external_id = externalId(vendor, signed);
+  const former_id = unsigned === null ? external_id : externalId(vendor, unsigned);
+  return former_id === external_id ? { external_id } : { external_id, former_id };
 }
 
 /** `kick:987654321`, or null when there is no such person in the payload (0 and empty are vendors' words for nobody). */

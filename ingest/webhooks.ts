@@ -12,7 +12,15 @@ import { createShopifyWebhook } from './shopify';
 import { MAX_STORED_BYTES } from './text';
 import { createTrovoWebhook } from './trovo';
 import { headerOf, park, toDelivery } from './webhook';
-import type { DraftRecord, Outcome, WebhookAnswer, WebhookRequest, WebhookRoute, WebhookVendor } from './webhook';
+import type {
+  DraftRecord,
+  Outcome,
+  Verified,
+  WebhookAnswer,
+  WebhookRequest,
+  WebhookRoute,
+  WebhookVendor,
+} from './webhook';
 import { createYoutubeWebhook, YOUTUBE_CHALLENGE } from './youtube';
 
 export interface WebhookDeps {
@@ -66,8 +74,10 @@ export async function retryDeadLetter(id: string, deps: WebhookDeps & { parked: 
   const vendor = vendors(deps.settings).find((candidate) => candidate.vendor === letter.vendor);
   if (!vendor) return { status: 'failed', reason: letter.reason, detail: `no webhook of ${letter.vendor}` };
   const received_at = Date.parse(letter.first_received_at);
+  const id_signed = letter.headers[ID_SIGNED] !== undefined;
   const ingest = createIngest(deps);
-  const outcome = ingest.normalise(vendor, toDelivery(letter.headers, letter.raw_body, received_at), { letter: id });
+  const delivery = toDelivery(letter.headers, letter.raw_body, received_at, { id_signed });
+  const outcome = ingest.normalise(vendor, delivery, { letter: id });
   const stored = outcome.kind === 'ok' ? await ingest.store(outcome.records, received_at, letter.trace) : outcome;
   if (stored.kind === 'park' || stored.kind === 'refuse') {
     const [reason, detail] = stored.kind === 'park' ? [stored.reason, stored.detail] : ['refused', stored.message];
@@ -131,8 +141,9 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
 
   /** Returns how it ended, for the metric. */
   async function settle(vendor: WebhookVendor, request: WebhookRequest): Promise<string> {
+    let verified: Verified;
     try {
-      await vendor.verify(request, connections, now());
+      verified = await vendor.verify(request, connections, now());
     } catch (error) {
       if (error instanceof ApiError) {
         const { ip, log_facts } = request;
@@ -140,7 +151,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
       }
       throw error;
     }
-    const delivery = toDelivery(request.headers, request.raw_body, request.received_at);
+    const delivery = toDelivery(request.headers, request.raw_body, request.received_at, verified);
     const read = normalise(vendor, delivery, request.log_facts);
     const outcome = read.kind === 'ok' ? await store(read.records, request.received_at, request.trace ?? null) : read;
     switch (outcome.kind) {
@@ -158,7 +169,7 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
       case 'park': {
         const { reason, detail } = outcome;
         const { raw_body, received_at, trace = null } = request;
-        const headers = keptHeaders(vendor, request);
+        const headers = { ...keptHeaders(vendor, request), ...(verified.id_signed && { [ID_SIGNED]: 'yes' }) };
         await parked.park({
           vendor: vendor.vendor,
           reason,
@@ -237,6 +248,9 @@ function isUnstorable(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^(?:22|54)[0-9A-Z]{3}$/.test(code);
 }
+
+/** Kept beside a parked delivery's headers, since its signature is not: what {@link Verified} said. No sender's header of this name is kept. */
+const ID_SIGNED = 'lumio-id-signed';
 
 function keptHeaders(vendor: WebhookVendor, request: WebhookRequest): Record<string, string> {
   const kept: Record<string, string> = {};

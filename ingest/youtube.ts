@@ -37,7 +37,7 @@ export function createYoutubeWebhook(settings: Settings['webhooks']): WebhookVen
     async verify({ headers, raw_body }) {
       if (secrets.length === 0) {
         if (settings.require_signatures) throw webhook.unauthorized();
-        return;
+        return webhook.BODY_ALONE;
       }
       const strong = webhook.headerOf(headers, 'x-hub-signature-256');
       const header = strong ?? webhook.headerOf(headers, 'x-hub-signature');
@@ -45,6 +45,7 @@ export function createYoutubeWebhook(settings: Settings['webhooks']): WebhookVen
       const signature = prefixedSignature(header);
       if (signature === null || (strong !== null && signature.algorithm !== 'sha256')) throw webhook.unauthorized();
       if (!hmacMatches(signature.algorithm, 'hex', secrets, raw_body, signature.hex)) throw webhook.unauthorized();
+      return webhook.BODY_ALONE;
     },
     normalise: normaliseYoutube,
   };

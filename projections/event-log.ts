@@ -1,9 +1,10 @@
 import { eventData, eventsChannel } from '../domain/events';
 import { eventUserId } from '../domain/event-users';
-import { TOPICS } from '../domain/records';
+import { type SameRaw, TOPICS } from '../domain/records';
 import { jsonArray, type Queryable, textArray } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from './projection';
+import { withoutRepeats } from './repeats';
 
 // In the order of the arrays and without a copy of them: functions in a select list give their rows one by one, those of a `from` are stored first.
 const INCOMING = `
@@ -91,15 +92,17 @@ export const eventLog = projection({
       await tx.query(LOAD, columns(rows), 'event-log-load');
       return [];
     }
-    const values = [...columns(rows), TOPICS.platform_events];
     if (mode.rebuilding) {
-      await tx.query(REBUILD, values, 'event-log-rebuild');
+      await tx.query(REBUILD, [...columns(rows), TOPICS.platform_events], 'event-log-rebuild');
       return [];
     }
+    const first = await withoutRepeats(rows, TOPICS.platform_events, tx);
+    if (first.length === 0) return [];
+    const values = [...columns(first), TOPICS.platform_events];
     const logged = await tx.query<{ id: string; created_at: string }>(LIVE, values, 'event-log-live');
     const created = new Map(logged.map((row) => [row.id, row.created_at]));
     const messages: ChannelMessage[] = [];
-    for (const row of rows) {
+    for (const row of first) {
       const created_at = created.get(row.id);
       if (created_at === undefined) continue;
       messages.push({
@@ -128,6 +131,8 @@ interface StorableRow {
   raw: string;
   created_at: string;
   trace: string | null;
+  same_raw: SameRaw | undefined;
+  former_id: string | undefined;
 }
 
 /** The record with what the table cannot hold made holdable: one odd record must not make its batch fail. */
@@ -142,6 +147,8 @@ function storable(record: LoggedRecord): StorableRow {
     raw: withoutNul(record.raw),
     created_at: record.occurred_at,
     trace: record.trace,
+    same_raw: record.same_raw,
+    former_id: record.former_id === undefined ? undefined : withoutNul(record.former_id),
   };
 }
 
@@ -155,7 +162,8 @@ function holdable(text: string): string {
 }
 
 function columns(rows: readonly StorableRow[]): unknown[] {
-  const column = <K extends keyof StorableRow>(name: K) => textArray(rows.map((row) => row[name]));
+  const column = <K extends Exclude<keyof StorableRow, 'same_raw' | 'former_id'>>(name: K) =>
+    textArray(rows.map((row) => row[name]));
   return [
     column('id'),
     column('account_id'),

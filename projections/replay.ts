@@ -2,6 +2,7 @@ import type { Broker } from '../engines/broker/port';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord, RecordLog } from '../engines/records/port';
+import { eventLog } from './event-log';
 import { describe } from './failures';
 import { readStored, type ReadArchived } from './rebuild-source';
 
@@ -41,7 +42,7 @@ export type ReplayedRecord =
 
 /**
  * Records of a topic, archive and log, partition after partition, each in its order. Erased persons read as erased. A record whose
- * external id counted for another record is left out unless `duplicates`.
+ * external id counted for another record is left out unless `duplicates`, and so is one that the ledger did not let through for its bytes.
  * @throws HistoryGone when records at its beginning are nowhere
  */
 export async function* replayTopic(deps: ReplayDeps, replay: TopicReplay): AsyncGenerator<ReplayedRecord[]> {
@@ -126,19 +127,32 @@ const digits = (time: string) => {
   return `${seconds}.${fraction.padEnd(9, '0')}`;
 };
 
-/** Records whose external id counted for another record. What no projector has seen yet counts as new. */
+/**
+ * Records whose external id counted for another record, and those without a signed id whom the event log went past without a name in the
+ * ledger. What no projector has seen yet counts as new, and what is parked may count one day.
+ */
 async function duplicatesAmong(db: Queryable, topic: string, records: readonly LoggedRecord[]): Promise<Set<string>> {
   const named = records.filter(({ external_id }) => external_id !== null && external_id !== '');
   if (named.length === 0) return new Set();
   const rows = await db.query<{ id: string }>(
-    `select r.id from unnest($1::uuid[], $2::uuid[], $3::text[]) r (id, account_id, external_id)
-     join ingested_ids l on l.account_id = r.account_id and l.topic = $4 and l.external_id = r.external_id
-     where l.record_id <> r.id`,
+    `select r.id from unnest($1::uuid[], $2::uuid[], $3::text[], $5::boolean[], $6::integer[], $7::bigint[])
+       r (id, account_id, external_id, unsigned, partition, "offset")
+     left join ingested_ids l on l.account_id = r.account_id and l.topic = $4 and l.external_id = r.external_id
+     where l.record_id <> r.id
+       or (l.record_id is null and r.unsigned
+         and exists (select from checkpoints c where c.projection = $8 and c.source = $4
+           and c.partition = r.partition and nullif(c.position, '')::bigint > r."offset")
+         and not exists (select from dead_letters d where d.projection = $8 and d.source = $4
+           and d.partition = r.partition and d.position = r."offset"::text))`,
     [
       named.map(({ id }) => id),
       named.map((record) => record.account_id),
       named.map(({ external_id }) => external_id),
       topic,
+      named.map(({ same_raw, former_id }) => same_raw !== undefined || former_id !== undefined),
+      named.map(({ partition }) => partition),
+      named.map(({ offset }) => offset),
+      eventLog.name,
     ],
   );
   return new Set(rows.map(({ id }) => id));

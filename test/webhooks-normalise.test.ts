@@ -7,8 +7,8 @@ import { normaliseYoutube } from '../ingest/youtube';
 import { fixture, fixturesOf } from './support/webhooks';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
-const delivery = (body: Buffer | string, headers: Record<string, string> = {}) =>
-  toDelivery(headers, Buffer.from(body), NOW);
+const delivery = (body: Buffer | string, headers: Record<string, string> = {}, id_signed = false) =>
+  toDelivery(headers, Buffer.from(body), NOW, { id_signed });
 const records = (outcome: Outcome): DraftRecord[] => {
   if (outcome.kind !== 'ok') throw new Error(`expected records, got ${JSON.stringify(outcome)}`);
   return outcome.records;
@@ -19,16 +19,16 @@ const one = (outcome: Outcome): DraftRecord => {
   return all[0]!;
 };
 
+/** How a record is known again. */
+const identityOf = ({ external_id, same_raw, former_id }: DraftRecord) => ({ external_id, same_raw, former_id });
+
 describe('kick', () => {
-  const kick = (name: string, type: string, more: Record<string, string> = {}) =>
-    normaliseKick(
-      delivery(fixture('kick', name), {
-        'kick-event-type': type,
-        'kick-event-message-id': '01JX0000000000000000000001',
-        'kick-event-message-timestamp': '2026-11-21T09:59:58Z',
-        ...more,
-      }),
-    );
+  const headers = (type: string) => ({
+    'kick-event-type': type,
+    'kick-event-message-id': '01JX0000000000000000000001',
+    'kick-event-message-timestamp': '2026-11-21T09:59:58Z',
+  });
+  const kick = (name: string, type: string) => normaliseKick(delivery(fixture('kick', name), headers(type), true));
 
   test.each([
     [
@@ -114,7 +114,7 @@ describe('kick', () => {
   ])('%s as %s', (name, incoming, topic, type, subject, occurred_at) => {
     const record = one(kick(name, incoming));
     expect(record).toMatchObject({ topic, type, subject, occurred_at, platform: 'kick' });
-    expect(record.external_id).toBe('kick:01JX0000000000000000000001');
+    expect(identityOf(record)).toEqual({ external_id: 'kick:01JX0000000000000000000001' });
     expect(record.raw).toBe(fixture('kick', name).toString());
   });
 
@@ -153,11 +153,28 @@ describe('kick', () => {
     ).toBeNull();
   });
 
+  test('under the legacy signature a chat message names itself, and anything else counts once for its bytes', () => {
+    const chat = fixture('kick', 'chat.message.sent.json');
+    expect(identityOf(one(normaliseKick(delivery(chat, headers('chat.message.sent')))))).toEqual({
+      external_id: 'kick:unique_message_id_123',
+      former_id: 'kick:01JX0000000000000000000001',
+    });
+    expect(
+      identityOf(
+        one(
+          normaliseKick(
+            delivery(fixture('kick', 'channel.subscription.gifts.json'), headers('channel.subscription.gifts')),
+          ),
+        ),
+      ),
+    ).toEqual({ external_id: 'kick:01JX0000000000000000000001', same_raw: 'once' });
+  });
+
   test('without a message id the chat message names itself, and anything else its content', () => {
     const chat = fixture('kick', 'chat.message.sent.json');
-    expect(one(normaliseKick(delivery(chat, { 'kick-event-type': 'chat.message.sent' }))).external_id).toBe(
-      'kick:unique_message_id_123',
-    );
+    expect(identityOf(one(normaliseKick(delivery(chat, { 'kick-event-type': 'chat.message.sent' }))))).toEqual({
+      external_id: 'kick:unique_message_id_123',
+    });
     const follow = fixture('kick', 'channel.followed.json');
     const idOf = (timestamp: string) =>
       one(
@@ -231,11 +248,17 @@ describe('shopify', () => {
   });
 
   test('an order and its payment under one event id are two events', () => {
-    const body = fixture('shopify', 'orders_paid.rest_order.json');
+    const body = '{"id":820982911946154508,"financial_status":"paid"}';
     const [made, paid] = [one(shopify(body, 'orders/create')), one(shopify(body, 'orders/paid'))];
     expect([made.type, paid.type]).toEqual(['shopify:order', 'shopify:order_paid']);
-    expect(made.external_id).not.toBe(paid.external_id);
+    expect(identityOf(made)).toEqual({ external_id: 'shopify:evt-1', same_raw: 'once_per_type' });
+    expect(identityOf(paid)).toEqual({ external_id: 'shopify:evt-1:orders/paid', same_raw: 'once_per_type' });
   });
+
+  test.each(['{"id":1}', '{"financial_status":"pending"}', '{"financial_status":["paid"]}'])(
+    'a header makes no sale of an order that is not paid: %s',
+    (body) => expect(shopify(body, 'orders/paid')).toEqual({ kind: 'skip', reason: 'not_paid' }),
+  );
 
   test('a product without a creation time takes the trigger time', () => {
     const record = one(
@@ -380,6 +403,18 @@ describe('trovo', () => {
       occurred_at: '2026-08-01T11:00:00.000Z',
       owner: { kind: 'channel', platform: 'trovo', channel_id: '100000021' },
     });
+  });
+
+  test.each([
+    ['{"message_id":"b"}', 'h', { external_id: 'trovo:b', former_id: 'trovo:h' }],
+    ['{"data":{"eid":7}}', ' 7 ', { external_id: 'trovo:7' }],
+    ['{"id":"b"}', undefined, { external_id: 'trovo:b' }],
+    ['{}', 'h', { external_id: 'trovo:h', same_raw: 'once' }],
+    ['{}', undefined, { external_id: expect.stringMatching(/^trovo:content:/), same_raw: 'once' }],
+  ])('the signed body %s goes before the header %s', (ids, header, identity) => {
+    const body = JSON.stringify({ type: 'channel.spell', channel_id: '1', ...JSON.parse(ids) });
+    const headers = header === undefined ? undefined : { 'x-trovo-message-id': header };
+    expect(identityOf(one(normaliseTrovo(delivery(body, headers))))).toEqual(identity);
   });
 
   test('a spell, as the chat socket lays it out', () => {

@@ -1,4 +1,4 @@
-import { ERASED_RAW, type RecordEnvelope } from '../../domain/records';
+import { ERASED_RAW, type RecordEnvelope, SAME_RAW } from '../../domain/records';
 import type { Broker, BrokerRecord, Ends } from '../broker/port';
 import type { SubjectKeys } from '../subject-keys/port';
 import { decrypt, encrypt } from './cipher';
@@ -44,7 +44,8 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
           const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
           const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw }, wire_id);
           const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
-          const headers = traced || named ? { ...named, ...traced } : undefined;
+          const identity = identityHeaders(record);
+          const headers = traced || named || identity ? { ...named, ...traced, ...identity } : undefined;
           const opened = storedAsItIs(record) ? new Opened(record, key?.key_id ?? null) : undefined;
           return { key: record.account_id, value, opened, ...(headers && { headers }) };
         });
@@ -112,6 +113,27 @@ class Turns {
   }
 }
 
+/**
+ * Beside the envelope, not in it: a process of the build before, which would take a new schema for a broken record, passes them over.
+ * Few records carry them.
+ */
+const SAME_RAW_HEADER = 'lumio-same-raw';
+const FORMER_ID_HEADER = 'lumio-former-id';
+
+function identityHeaders({ same_raw, former_id }: RecordEnvelope): Record<string, string> | undefined {
+  if (same_raw === undefined && former_id === undefined) return undefined;
+  return {
+    ...(same_raw !== undefined && { [SAME_RAW_HEADER]: same_raw }),
+    ...(former_id !== undefined && { [FORMER_ID_HEADER]: former_id }),
+  };
+}
+
+function identityOf(headers: BrokerRecord['headers']): Pick<RecordEnvelope, 'same_raw' | 'former_id'> {
+  const same_raw = SAME_RAW.find((value) => value === headers[SAME_RAW_HEADER]);
+  const former_id = headers[FORMER_ID_HEADER];
+  return { ...(same_raw !== undefined && { same_raw }), ...(former_id !== undefined && { former_id }) };
+}
+
 /** Our id of the schema that a record was written with; undefined leaves it to the value. */
 function schemaOf({ headers, value }: BrokerRecord, schema_ids: SchemaIds): number | undefined {
   const named = headers[SCHEMA_HEADER];
@@ -165,6 +187,7 @@ function logged(
     topic: record.topic,
     partition: record.partition,
     offset: record.offset,
+    ...identityOf(record.headers),
   };
 }
 

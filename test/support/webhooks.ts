@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConnectionLookup } from '../../access/connections';
 import type { RecordEnvelope } from '../../domain/records';
@@ -109,15 +109,9 @@ export function keptMetrics(): Metrics & { counts: Map<string, number> } {
 export const fixture = (vendor: string, name: string): Buffer =>
   readFileSync(join(__dirname, '../fixtures', vendor, name));
 
-/** Payload files of one vendor: those of this repository, and more where they lie beside the checkout. */
+/** Payload files of one vendor. */
 export function fixturesOf(vendor: string, ending: string): [string, Buffer][] {
-  const folders = [join(__dirname, '../fixtures', vendor), join(__dirname, '../../../shared/fixtures', vendor)];
-  const files = folders
-    .filter((folder) => existsSync(folder))
-    .flatMap((folder) =>
-      readdirSync(folder)
-        .filter((name) => name.endsWith(ending))
-        .map((name): [string, Buffer] => [name, readFileSync(join(folder, name))]),
-    );
-  return [...new Map(files)];
+  return readdirSync(join(__dirname, '../fixtures', vendor))
+    .filter((name) => name.endsWith(ending))
+    .map((name) => [name, fixture(vendor, name)]);
 }
