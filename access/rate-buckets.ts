@@ -1,6 +1,9 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Caller, CallerKind } from './caller';
 
+/** What units are counted against, and how many of them pass a minute; null is unlimited. */
+export type Bucket = Pick<Caller, 'rate_bucket' | 'rate_limit'>;
+
 /** Requests a minute by context, whatever the plan; null is unlimited. Source: spec doc1 §5.1. */
 export const RATE_LIMITS: Readonly<Record<CallerKind, number | null>> = {
   system_key: null,
@@ -37,4 +40,22 @@ export function networkOf(ip: string): string {
 }
 
 /** Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests. */
-export const upgradeBucket = (caller: Caller): string => `upgrade:${caller.rate_bucket}`;
+export const upgradeBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
+  rate_bucket: `upgrade:${rate_bucket}`,
+  rate_limit,
+});
+
+/** What a caller's sockets ask for: each `subscribe` and `broadcast` costs a unit. Source: spec rulings, "sockets per caller". */
+export const messageBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
+  rate_bucket: `messages:${rate_bucket}`,
+  rate_limit,
+});
+
+/** Credentials that do not count and upgrades that are refused: apart from the anonymous requests of the same network. */
+export const failureBucket = (ip: string): Bucket => ({ rate_bucket: `failed:${networkOf(ip)}`, rate_limit: 120 });
+
+/** Preflights: as many as a logged-in user has requests, since browsers make them by themselves. */
+export const preflightBucket = (ip: string): Bucket => ({
+  rate_bucket: `preflight:${networkOf(ip)}`,
+  rate_limit: RATE_LIMITS.jwt,
+});

@@ -1,11 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
+import { ApiError } from '../domain/errors';
 import type { Caller } from './caller';
+import type { Counts } from './counts';
+import { KeySieve } from './key-sieve';
 import { hashToken, QUERY_KINDS, tokenKind, wellFormedKey, type KeyKind } from './keys';
 import { LastUses } from './last-uses';
 import { CredentialLookups, expired, parseSystemKeys, unauthorized, type Looked } from './lookups';
-import { networkOf, RATE_LIMITS } from './rate-buckets';
+import { failureBucket, networkOf, RATE_LIMITS } from './rate-buckets';
 import type { Revocation } from './revocations';
 import type { Claims, Tokens } from './tokens';
 
@@ -25,14 +28,21 @@ export interface Credentials {
   now: number;
 }
 
-/** `failure` says why a credential that was presented did not count: REST and GraphQL go on as Anonymous, the upgrade answers 401. */
+/**
+ * `failure` says why a credential that was presented did not count: REST and GraphQL go on as Anonymous, counted with the failures
+ * of its network and not with its anonymous requests; the upgrade answers 401.
+ */
 export interface Resolution {
   caller: Caller;
   failure: null | 'TOKEN_EXPIRED' | 'UNAUTHORIZED';
 }
 
 export interface CallerResolver {
-  /** Rejects only when the database cannot say. Source: spec doc1 §5.1–5.3, 5.9. */
+  /**
+   * A credential that was not right before holds a unit of its network's failures while it is looked at. Past their limit made-up ones are
+   * told apart without a look-up each, and right ones go on working. Source: spec doc1 §5.1–5.3, 5.9.
+   * @throws ApiError RATE_LIMIT_EXCEEDED for one that is not right, past the limit; else rejects only when the database cannot say
+   */
   resolve(credentials: Credentials): Promise<Resolution>;
   /** What the credential of an open socket grants now, as the database has it; rejects when it cannot say. */
   again(caller: Caller, now: number): Promise<Looked>;
@@ -57,17 +67,22 @@ export function createCallerResolver(deps: {
   db: Database;
   tokens: Tokens;
   log: Logger;
+  counts: Counts;
   /** `auth.system_keys` of the settings. */
   system_keys: readonly string[];
 }): CallerResolver {
-  const { tokens } = deps;
-  const lookups = new CredentialLookups(deps.db, parseSystemKeys(deps.system_keys));
+  const { tokens, counts } = deps;
+  const static_keys = parseSystemKeys(deps.system_keys);
+  const lookups = new CredentialLookups(deps.db, static_keys);
+  const sieve = new KeySieve(deps.db);
   const uses = new LastUses(deps.db, deps.log);
   const remembered = new LRUCache<string, { looked: Looked; at: number }>({ max: REMEMBERED });
   // Apart and small: made-up tokens must not push out those that are right.
   const refused = new LRUCache<string, { looked: Looked; at: number }>({ max: 1000 });
   const loading = new Map<string, Promise<Looked>>();
   const verified = new LRUCache<string, Claims>({ max: REMEMBERED });
+  /** Hashes of tokens that were right when they were last looked at. */
+  const proven = new LRUCache<string, true>({ max: REMEMBERED });
   /** Raised by `forget`: a lookup that began before it is not remembered. */
   let generation = 0;
 
@@ -107,8 +122,7 @@ export function createCallerResolver(deps: {
     return claims;
   }
 
-  async function jwt(token: string, on_upgrade: boolean, now: number): Promise<Looked> {
-    const hash = hashToken(token);
+  async function jwt(hash: string, token: string, on_upgrade: boolean, now: number): Promise<Looked> {
     const claims = await claimsOf(hash, token, now);
     if ('failure' in claims) return claims;
     const { session_id } = claims;
@@ -122,14 +136,17 @@ export function createCallerResolver(deps: {
     }
   }
 
-  async function look({ kind, token }: Presented, { on_upgrade, account_header, now }: Credentials): Promise<Looked> {
-    if (kind === 'jwt') return jwt(token, on_upgrade, now);
+  /** `wary`: past the limit of its network's failures, where only what is sure to exist is looked up. */
+  async function look({ kind, token }: Presented, hash: string, wary: boolean, asked: Credentials): Promise<Looked> {
+    const { on_upgrade, account_header, now } = asked;
+    if (kind === 'jwt') return jwt(hash, token, on_upgrade, now);
     if (!wellFormedKey(kind, token)) return unauthorized;
-    const hash = hashToken(token);
     switch (kind) {
       case 'user_api_key':
+        if (wary && !(await sieve.exists(hash))) return unauthorized;
         return once(hash, () => lookups.userApiKey('key_hash', hash, now));
       case 'system_key': {
+        if (wary && !static_keys.has(hash) && !(await sieve.exists(hash))) return unauthorized;
         const account = account_header !== undefined && UUID.test(account_header) ? account_header.toLowerCase() : null;
         return once(`${hash} ${account}`, () => lookups.systemKey(hash, account));
       }
@@ -139,16 +156,39 @@ export function createCallerResolver(deps: {
     }
   }
 
+  /** The unit is held before the look-up, so that many at once cannot all be looked up; whoever answers a failure counts it. */
+  async function lookFirst(presented: Presented, hash: string, credentials: Credentials): Promise<Looked> {
+    const bucket = failureBucket(credentials.ip);
+    const wait = await counts.wait(bucket);
+    const looked = await look(presented, hash, wait !== null, credentials).catch((error: unknown) => {
+      counts.giveBack(bucket);
+      throw error;
+    });
+    if (wait !== null && looked.caller === null) {
+      throw new ApiError('RATE_LIMIT_EXCEEDED', 'Rate limit exceeded', { retry_after_seconds: wait });
+    }
+    counts.giveBack(bucket);
+    return looked;
+  }
+
   return {
     async resolve(credentials) {
       const { presented, failure } = choose(credentials);
-      if (presented === null) return { caller: anonymous(credentials.ip), failure };
-      const looked = await look(presented, credentials);
-      if (looked.caller === null) return { caller: anonymous(credentials.ip), failure: looked.failure };
+      const { ip } = credentials;
+      if (presented === null) return { caller: failure === null ? anonymous(ip) : failed(ip), failure };
+      const hash = hashToken(presented.token);
+      const looked = proven.has(hash)
+        ? await look(presented, hash, false, credentials)
+        : await lookFirst(presented, hash, credentials);
+      if (looked.caller === null) {
+        proven.delete(hash);
+        return { caller: failed(ip), failure: looked.failure };
+      }
+      proven.set(hash, true);
       const { caller } = looked;
       // It may have ended since it was looked up.
       if (caller.expires_at !== null && caller.expires_at <= credentials.now) {
-        return { caller: anonymous(credentials.ip), failure: 'TOKEN_EXPIRED' };
+        return { caller: failed(ip), failure: 'TOKEN_EXPIRED' };
       }
       if (caller.kind !== 'jwt' && caller.credential_id !== null) uses.touch(caller.credential_id, credentials.now);
       return { caller, failure: null };
@@ -193,7 +233,10 @@ function choose(credentials: Credentials): { presented: Presented | null; failur
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The caller without a credential that counts. */
+/** The anonymous caller that presented a credential which does not count. */
+const failed = (ip: string): Caller => ({ ...anonymous(ip), ...failureBucket(ip) });
+
+/** The caller without a credential. */
 export function anonymous(ip: string): Caller {
   return {
     kind: 'anonymous',

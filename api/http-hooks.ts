@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { preflightBucket } from '../access/rate-buckets';
 import type { Settings } from '../access/settings';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
@@ -52,8 +53,7 @@ export function createHttpHooks(options: HttpHookOptions): {
 
   let asked_at = performance.now();
 
-  /** True when the request was a preflight and is answered. */
-  function cors(request: FastifyRequest, reply: FastifyReply): boolean {
+  function cors(request: FastifyRequest, reply: FastifyReply): void {
     const { origin } = request.headers;
     if (origin !== undefined && origins.size > 0) {
       void reply.header('vary', 'Origin');
@@ -67,7 +67,11 @@ export function createHttpHooks(options: HttpHookOptions): {
         void reply.headers({ 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED_HEADERS });
       }
     }
-    if (request.method !== 'OPTIONS') return false;
+  }
+
+  /** Answers without asking who it is: browsers send no credential with it. Counted apart, so that they do not use up anybody's requests. */
+  async function preflight(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await limiter.count(preflightBucket(request.ip), 1, reply);
     void reply
       .headers({
         'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS',
@@ -76,7 +80,6 @@ export function createHttpHooks(options: HttpHookOptions): {
       })
       .code(204)
       .send();
-    return true;
   }
 
   /** A cookie alone must not change anything on behalf of a page from elsewhere. Source: spec rulings, c20. */
@@ -119,7 +122,11 @@ export function createHttpHooks(options: HttpHookOptions): {
           });
         }
         void reply.headers(headers).header('x-correlation-id', request.correlation_id);
-        if (cors(request, reply)) return;
+        cors(request, reply);
+        if (request.method === 'OPTIONS') {
+          preflight(request, reply).catch(done);
+          return;
+        }
         const limit = request.routeOptions.config.limit;
         if (limit === 'exempt') {
           done();

@@ -1,6 +1,7 @@
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises';
+import { createCounts } from '../access/counts';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import type { Settings } from '../access/settings';
@@ -75,14 +76,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.decorateRequest('correlation_id', '');
   app.decorateRequest('span', null);
 
-  const limiter = createLimiter(
-    deps.rate_limits,
-    log,
-    metrics.counter(
-      'lumio_rate_limiter_failures_total',
-      'Requests let through because the rate limiter did not answer',
-    ),
-  );
+  const limiter = createLimiter(createCounts({ limits: deps.rate_limits, log, metrics }));
   const hooks = createHttpHooks({
     settings,
     log,

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { createAccessChanges } from '../access/changes';
 import { createFeatureFlags } from '../access/features';
 import { createMemberPermissions } from '../access/memberships';
-import { upgradeBucket } from '../access/rate-buckets';
+import { createCounts } from '../access/counts';
 import { createCallerResolver } from '../access/resolve';
 import { createRevocationTail } from '../access/revocations';
 import type { Services } from '../access/services';
@@ -78,11 +78,14 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   try {
     const tokens = await createTokens({ db, secrets: engines.secrets });
     const features = createFeatureFlags({ db });
-    const resolver = createCallerResolver({ db, tokens, log, system_keys: settings.auth.system_keys });
+    const counts = createCounts({ limits: engines.rate_limits, log, metrics });
+    const resolver = createCallerResolver({ db, tokens, log, counts, system_keys: settings.auth.system_keys });
     stops.push(() => resolver.close());
     const tail = createRevocationTail({ db, log });
     stops.push(() => tail.stop());
-    const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
+    const members = createMemberPermissions({ db });
+    const forget = [resolver.forget, features.forget, members.forget];
+    const access = createAccessChanges({ relay, tail, forget });
     stops.push(() => access.close());
 
     const runtime = has('projector')
@@ -138,15 +141,11 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           presence: engines.presence,
           features,
           resolve: (credentials) => resolver.resolve(credentials),
-          permissions_on: createMemberPermissions({ db }),
+          permissions_on: members.permissionsOn,
           client_ip: clientIp(settings.trusted_proxies),
           again: resolver.again,
           on_revoked: (listener) => tail.on(listener),
-          admit: async (caller) => {
-            if (caller.rate_limit === null) return null;
-            const taken = await engines.rate_limits.take(upgradeBucket(caller), 1, caller.rate_limit);
-            return taken.allowed ? null : { retry_after_seconds: taken.reset_seconds };
-          },
+          counts,
           epoch: engines.installation.epoch,
           version: VERSION,
           log,

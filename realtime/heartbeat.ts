@@ -59,6 +59,8 @@ export class Heartbeat {
     this.watchBlocked(now);
     for (const session of this.deps.sessions.values()) {
       if (session.closing) continue;
+      // What a client says while we do not read it is not its silence.
+      if (session.ws.isPaused) session.last_seen = now;
       if (session.caller.expires_at !== null && session.caller.expires_at <= now) {
         this.end(session, 'TOKEN_EXPIRED');
       } else if (now - session.last_seen >= this.windows.silence_ms) {

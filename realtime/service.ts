@@ -4,9 +4,12 @@ import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
 import { WebSocket, WebSocketServer, type RawData, type ServerOptions } from 'ws';
 import type { Caller } from '../access/caller';
+import type { Counts } from '../access/counts';
+import { failureBucket, upgradeBucket } from '../access/rate-buckets';
 import type { CallerResolver } from '../access/resolve';
 import type { Revocation } from '../access/revocations';
 import type { Settings } from '../access/settings';
+import { ApiError } from '../domain/errors';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Queryable } from '../engines/postgres/port';
@@ -14,7 +17,6 @@ import type { Presence } from '../engines/presence/port';
 import type { Relay } from '../engines/relay/port';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { Wakeups } from '../engines/wakeups/port';
-import { pongFrame } from './frames';
 import { Gates, type GateDeps } from './gates';
 import { Heartbeat, type Windows } from './heartbeat';
 import { Hub, type Subscription } from './hub';
@@ -43,8 +45,8 @@ export interface RealtimeDeps extends GateDeps {
   again: CallerResolver['again'];
   /** The durable tail of revocations; returns a function that ends it. */
   on_revoked?: (listener: (revocation: Revocation) => void) => () => void;
-  /** The upgrade bucket of a caller: null lets it in, else seconds to wait. */
-  admit?: (caller: Caller, req: IncomingMessage) => Promise<{ retry_after_seconds: number } | null>;
+  /** Counts upgrades, those that are refused too, and what sockets ask for. */
+  counts: Pick<Counts, 'wait'>;
   /** The installation's epoch: another one after a restore. */
   epoch: string;
   version: string;
@@ -72,6 +74,12 @@ const RESOLVE_FAILED: Refusal = {
   message: 'Service unavailable',
   retry_after_seconds: 1,
 };
+const tooMany = (retry_after_seconds: number): Refusal => ({
+  status: 429,
+  error: 'RATE_LIMIT_EXCEEDED',
+  message: 'Rate limit exceeded',
+  retry_after_seconds,
+});
 const FAILURE_TEXTS = { TOKEN_EXPIRED: 'The token has expired', UNAUTHORIZED: 'Authentication required' } as const;
 
 /** `ws` adds limits that its types do not know yet. */
@@ -132,7 +140,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     log,
     metrics,
   });
-  const messages = new Messages({ subscriptions, gates, relay: deps.relay, log });
+  const messages = new Messages({ subscriptions, gates, relay: deps.relay, counts: deps.counts, log });
   const heartbeat = new Heartbeat({
     sessions,
     hub,
@@ -180,9 +188,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   }
   function onPing(this: WebSocket, data: Buffer): void {
     const { session } = this as SessionSocket;
-    if (!session) return;
-    session.last_seen = Date.now();
-    session.sendFrame(pongFrame(data));
+    if (session) messages.pinged(session, data);
   }
   function onPong(this: WebSocket): void {
     const { session } = this as SessionSocket;
@@ -217,12 +223,13 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     if (stopping) session.close(CLOSE.restart, 'RESTART');
   }
 
-  /** Everything before the 101: null when the caller may come in. */
+  /** Everything before the 101: the caller when it may come in. A refusal costs the network a unit, of a bucket that holds nothing else. */
   async function check(req: IncomingMessage): Promise<Refusal | Caller> {
     if (stopping) return { ...RESOLVE_FAILED, message: 'The node is stopping' };
     const url = requestUrl(req);
+    const ip = deps.client_ip?.(req) ?? req.socket.remoteAddress ?? '';
     const early = refuseEarly(req, url, origins);
-    if (early) return early;
+    if (early) return counted(early, ip);
     const account = req.headers['x-lumio-account'];
     const resolved = await within(
       deps.resolve({
@@ -232,17 +239,20 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
         cookie: undefined,
         on_upgrade: true,
         account_header: typeof account === 'string' ? account : undefined,
-        ip: deps.client_ip?.(req) ?? req.socket.remoteAddress ?? '',
+        ip,
         now: Date.now(),
       }),
     );
     if (resolved.failure !== null) {
-      return { status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] };
+      return counted({ status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] }, ip);
     }
-    const wait = (await deps.admit?.(resolved.caller, req)) ?? null;
-    return wait === null
-      ? resolved.caller
-      : { status: 429, error: 'RATE_LIMIT_EXCEEDED', message: 'Rate limit exceeded', ...wait };
+    const wait = await deps.counts.wait(upgradeBucket(resolved.caller));
+    return wait === null ? resolved.caller : tooMany(wait);
+  }
+
+  async function counted(refusal: Refusal, ip: string): Promise<Refusal> {
+    const wait = await deps.counts.wait(failureBucket(ip));
+    return wait === null ? refusal : tooMany(wait);
   }
 
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -251,6 +261,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     socket.on('error', onSocketError);
     check(req)
       .catch((error: unknown): Refusal => {
+        if (error instanceof ApiError && error.retry_after_seconds !== undefined) {
+          return {
+            status: error.status,
+            error: error.code,
+            message: error.message,
+            retry_after_seconds: error.retry_after_seconds,
+          };
+        }
         log.error({ err: error }, 'an upgrade could not be checked');
         return RESOLVE_FAILED;
       })

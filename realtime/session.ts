@@ -41,10 +41,15 @@ export class Session {
   blocked = false;
   closing = false;
   subscriptions: Subscription[] = [];
-  /** Client messages that wait for the one before them; null while none is being worked on. */
-  inbox: string[] | null = null;
+  /** A client message is being worked on; the next ones wait in the inbox. */
+  working = false;
+  /** Client messages that wait, `null` among them for one that is too large; null while none does. */
+  inbox: (string | null)[] | null = null;
+  /** The last Ping that came too fast to be answered at once. */
+  ping: Buffer | null = null;
   window_start = 0;
   window_count = 0;
+  waits_for_window = false;
   private queue: Chunk[] | null = null;
   private queued = 0;
   private queued_bytes = 0;

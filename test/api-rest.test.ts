@@ -37,6 +37,22 @@ describe('answers', () => {
     const gone = await api.rest('DELETE', `/v1/notes/${ID}`);
     expect([gone.status, gone.text]).toEqual([204, '']);
   });
+  test('preflights are counted apart, ask nobody who it is, and may be remembered', async () => {
+    const own = await startSampleApi(database.url);
+    const headers = { authorization: 'Bearer anonymous||3' };
+    const options = () => fetch(`${own.url}/v1/notes`, { method: 'OPTIONS', headers });
+    const answers = [];
+    for (let i = 0; i < 601; i += 1) answers.push(await options());
+    expect(new Set(answers.slice(0, 600).map(({ status }) => status))).toEqual(new Set([204]));
+    expect(answers[0]!.headers.get('access-control-max-age')).toBe('7200');
+    expect(answers[600]!.status).toBe(429);
+    expect(Number(answers[600]!.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(answers[0]!.headers.get('x-ratelimit-limit')).toBe('600');
+    const request = await fetch(`${own.url}/v1/nothing`, { headers });
+    expect([request.status, request.headers.get('x-ratelimit-remaining')]).toEqual([404, '2']);
+    await own.stop();
+  });
+
   test('HEAD as GET without the body; OPTIONS of an allowed origin only', async () => {
     expect((await api.rest('HEAD', '/v1/server-time')).status).toBe(200);
     const preflight = (origin: string) =>

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { createConnectionLookup, announceChannel } from '../access/connection-lookup';
+import { type Counts, createCounts } from '../access/counts';
 import { createFeatureFlags } from '../access/features';
 import { generateKey, hashToken, tokenKind } from '../access/keys';
-import { networkOf } from '../access/rate-buckets';
-import { createCallerResolver, type CallerResolver, type Credentials } from '../access/resolve';
+import { createMemberPermissions } from '../access/memberships';
+import { failureBucket, networkOf } from '../access/rate-buckets';
+import { createCallerResolver, type CallerResolver, type Credentials, type Resolution } from '../access/resolve';
 import { createRevocationTail, type Revocation } from '../access/revocations';
 import { createTokens, type Tokens } from '../access/tokens';
 import { SettingsSchema } from '../access/settings';
 import { endSession, mintWsToken, openSession, refreshSession } from '../commands/sessions';
 import { seededRoles } from '../domain/accounts';
+import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createLocalRateLimits } from '../engines/rate-limits/local';
 import { createLocalRelay } from '../engines/relay/local';
 import { createSecretBox } from '../engines/secrets/box';
@@ -29,6 +32,8 @@ const [account_id, ada, bob] = [uuid(1), uuid(2), uuid(3)];
 const role_ids = [uuid(11), uuid(12), uuid(13), uuid(14)];
 const fixed = generateKey('system_key');
 
+const unlimited: Counts = { take: async () => null, wait: async () => null, giveBack: () => undefined };
+
 let t: TestDatabase;
 let tokens: Tokens;
 let resolver: CallerResolver;
@@ -45,6 +50,7 @@ beforeAll(async () => {
     db: t.db,
     tokens,
     log: silentLog,
+    counts: unlimited,
     system_keys: [`${fixed.hash}=events:*+chat:read`],
   });
   const user = (user_id: string) => ({
@@ -355,7 +361,7 @@ describe('API keys', () => {
 
   test('remember when they were last used', async () => {
     const { key, key_id } = await makeKey(bob, ['chat:read']);
-    const own = createCallerResolver({ db: t.db, tokens, log: silentLog, system_keys: [] });
+    const own = createCallerResolver({ db: t.db, tokens, log: silentLog, counts: unlimited, system_keys: [] });
     const now = Date.parse('2026-05-06T07:08:09Z');
     await own.resolve({
       authorization: `Bearer ${key}`,
@@ -405,9 +411,150 @@ describe('system keys', () => {
   });
 
   test('a bad entry of the configuration is named by its number', () =>
-    expect(() => createCallerResolver({ db: t.db, tokens, log: silentLog, system_keys: ['secret'] })).toThrow(
-      'entry 1',
-    ));
+    expect(() =>
+      createCallerResolver({ db: t.db, tokens, log: silentLog, counts: unlimited, system_keys: ['secret'] }),
+    ).toThrow('entry 1'));
+});
+
+describe('credentials that fail', () => {
+  /** The database itself, and the names of what it was asked. */
+  const asked: string[] = [];
+  const watched = () =>
+    new Proxy(t.db, {
+      get: (db, member) =>
+        member === 'query'
+          ? (text: string, values?: readonly unknown[], name?: string) => {
+              asked.push(name ?? text);
+              return db.query(text, values, name);
+            }
+          : Reflect.get(db, member),
+    });
+  const looked = () => asked.filter((name) => name.startsWith('credential-') && name !== 'credential-key-sieve').length;
+  const madeUp = (kind: 'user_api_key' | 'system_key') => generateKey(kind).key;
+  let own: CallerResolver;
+  let counts: Counts;
+  /** As a front door does: a failure that is answered is counted. */
+  const from = async (ip: string, token: string, given: Partial<Credentials> = {}) => {
+    const resolution = await own.resolve({
+      authorization: `Bearer ${token}`,
+      query_token: undefined,
+      cookie: undefined,
+      on_upgrade: false,
+      account_header: undefined,
+      ip,
+      now: Date.now(),
+      ...given,
+    });
+    if (resolution.failure !== null) await counts.take(resolution.caller);
+    return resolution;
+  };
+  beforeEach(() => {
+    asked.length = 0;
+    counts = createCounts({ limits: createLocalRateLimits(), log: silentLog, metrics: createPrometheusMetrics({}) });
+    own = createCallerResolver({
+      db: watched(),
+      tokens,
+      log: silentLog,
+      counts,
+      system_keys: [`${fixed.hash}=chat:read`],
+    });
+  });
+  afterEach(() => own.close());
+
+  test('are looked up as often as their network may fail, however many come at once', async () => {
+    const answers = await Promise.allSettled(
+      Array.from({ length: 2_000 }, (_, i) => from('203.0.113.7', madeUp(i % 2 ? 'user_api_key' : 'system_key'))),
+    );
+    expect(looked()).toBe(120);
+    expect(asked.length).toBeLessThan(140);
+    const [passed, cut] = [true, false].map((fine) =>
+      answers.filter(({ status }) => (status === 'fulfilled') === fine),
+    );
+    expect([passed!.length, cut!.length]).toEqual([120, 1_880]);
+    for (const { value } of passed as PromiseFulfilledResult<Resolution>[]) {
+      expect(value).toMatchObject({
+        caller: { kind: 'anonymous', rate_bucket: 'failed:203.0.113.7', rate_limit: 120 },
+        failure: 'UNAUTHORIZED',
+      });
+    }
+    for (const { reason } of cut as PromiseRejectedResult[]) {
+      expect(reason).toMatchObject({ code: 'RATE_LIMIT_EXCEEDED', retry_after_seconds: expect.any(Number) });
+    }
+  });
+
+  test('and go on failing without a look-up, while right ones of the same network work, never seen before or not', async () => {
+    const { key } = await makeKey(bob, ['chat:read']);
+    const { access } = await openSession(services(), ada, account_id, Date.now());
+    const known = await makeKey(bob, ['events:read']);
+    const [here, next_door] = ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9'];
+    expect((await from(here, known.key)).failure).toBeNull();
+    await Promise.allSettled(Array.from({ length: 200 }, () => from(here, madeUp('user_api_key'))));
+    const [header, payload] = access.token.split('.') as [string, string];
+    const forged = `${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`;
+    const before = looked();
+    for (const wrong of [madeUp('user_api_key'), madeUp('system_key'), forged, 'lm_usr_short', 'lm_eyJ']) {
+      await expect(from(next_door, wrong)).rejects.toMatchObject({ code: 'RATE_LIMIT_EXCEEDED' });
+    }
+    expect(looked()).toBe(before);
+    for (const [token, kind] of [
+      [known.key, 'user_api_key'],
+      [key, 'user_api_key'],
+      [access.token, 'jwt'],
+      [fixed.key, 'system_key'],
+    ] as const) {
+      expect(await from(next_door, token)).toMatchObject({ caller: { kind }, failure: null });
+    }
+    // Who presents nothing is not counted with them, and neither is another network.
+    expect((await from(here, '', { authorization: undefined })).caller.rate_bucket).toBe('ip:2001:db8:1:2::/64');
+    expect((await from('2001:db8:1:3::1', madeUp('user_api_key'))).failure).toBe('UNAUTHORIZED');
+  });
+
+  test('do not count when they were right, or nobody could say', async () => {
+    const { key } = await makeKey(bob, ['chat:read']);
+    const broken = createCallerResolver({
+      db: { query: () => Promise.reject(new Error('no database')) } as unknown as TestDatabase['db'],
+      tokens,
+      log: silentLog,
+      counts,
+      system_keys: [],
+    });
+    const ip = '203.0.113.8';
+    const presented = { query_token: undefined, cookie: undefined, on_upgrade: false, account_header: undefined };
+    for (let i = 0; i < 200; i += 1) {
+      const authorization = `Bearer ${madeUp('user_api_key')}`;
+      await expect(broken.resolve({ authorization, ...presented, ip, now: Date.now() })).rejects.toThrow('no database');
+    }
+    for (let i = 0; i < 200; i += 1) {
+      own.forget({ account_id });
+      expect((await from(ip, key)).failure).toBeNull();
+    }
+    expect(await counts.take(failureBucket(ip))).toMatchObject({ remaining: 119 });
+  });
+});
+
+test('whether a user belongs to an account is asked once, not once per made-up account', async () => {
+  const asked: (string | undefined)[] = [];
+  const db = {
+    query: (text: string, values?: readonly unknown[], name?: string) => {
+      asked.push(name);
+      return t.db.query(text, values, name);
+    },
+  } as unknown as TestDatabase['db'];
+  const members = createMemberPermissions({ db });
+  const { access } = await openSession(services(), bob, null, Date.now());
+  const { caller } = await bearer(access.token);
+  const answers = await Promise.all(Array.from({ length: 300 }, () => members.permissionsOn(caller, randomUUID())));
+  expect(answers).toEqual(Array(300).fill(null));
+  expect(asked).toEqual(['member-accounts']);
+  expect(await members.permissionsOn(caller, account_id)).toEqual(new Set(seededRoles(role_ids)[3]!.permissions));
+  const joined = uuid(77);
+  await t.db.query(
+    'insert into account_members (account_id, user_id, id, role_id, joined_at) values ($1, $2, $3, $4, now())',
+    [joined, bob, randomUUID(), role_ids[3]],
+  );
+  members.forget({ user_id: bob, account_id: joined });
+  expect(await members.permissionsOn(caller, joined)).not.toBeNull();
+  await t.db.query('delete from account_members where account_id = $1', [joined]);
 });
 
 test('nodes that start together share one signing key', async () => {

@@ -83,6 +83,67 @@ test('a flood of messages is answered in order, and leaves its neighbours quick'
   neighbour.end();
 });
 
+test.each([
+  ['messages', (client: Client) => client.send({ type: 'ping' }), 600],
+  ['messages that are none', (client: Client) => client.send('{'), 600],
+  ['binary frames', (client: Client) => client.ws.send(Buffer.from('{}')), 600],
+  ['frames that are too large', (client: Client) => client.send('x'.repeat(65_537)), 420],
+])('%s: 200 of them are answered a second, then the next 200, until all are', async (_name, send, count) => {
+  const client = await Client.open(node.url);
+  const sent_at = performance.now();
+  for (let i = 0; i < count; i += 1) send(client);
+  for (let windows = 1; 200 * windows < count; windows += 1) {
+    await client.until(() => client.messages.length > 1 + 200 * windows, 'the next answer');
+    expect(performance.now() - sent_at).toBeGreaterThan(1_000 * windows);
+  }
+  await client.until(() => client.messages.length === 1 + count, 'the last answer');
+  client.end();
+});
+
+test('of Ping control frames that come too fast the last is answered', async () => {
+  const client = await Client.open(node.url);
+  const pongs: string[] = [];
+  client.ws.on('pong', (data: Buffer) => pongs.push(data.toString()));
+  const sent_at = performance.now();
+  for (let i = 1; i <= 2_000; i += 1) client.ws.ping(String(i));
+  const deadline = Date.now() + 20_000;
+  while (pongs.at(-1) !== '2000' && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(pongs.slice(0, 200)).toEqual(Array.from({ length: 200 }, (_, i) => String(i + 1)));
+  expect(pongs.at(-1)).toBe('2000');
+  // 200 in each window, and each window ends with the last Ping of what was read.
+  const windows = 1 + Math.ceil((performance.now() - sent_at) / 1_000);
+  expect(pongs.length).toBeLessThanOrEqual(200 * windows);
+  expect(windows).toBeLessThan(10);
+  await client.ask({ type: 'ping' }, 'pong');
+  client.end();
+});
+
+test('a caller whose bucket is empty is read on when it has a unit again: nothing is refused, and order stays', async () => {
+  const buckets: string[] = [];
+  const own = await realtimeNode(t, {
+    counts: {
+      async wait({ rate_bucket }) {
+        buckets.push(rate_bucket);
+        return rate_bucket.startsWith('messages:') && buckets.length < 4 ? 1 : null;
+      },
+    },
+    windows: { silence_ms: 1_000, stall_ms: 30_000 },
+  });
+  const client = await Client.open(own.url);
+  for (const type of ['subscribe', 'unsubscribe', 'subscribe', 'ping']) client.send({ type, channel: EVENTS });
+  await client.next((message) => message.type === 'pong', 'the pong');
+  expect(client.messages.map(({ type }) => type)).toEqual([
+    'welcome',
+    'subscribed',
+    'unsubscribed',
+    'subscribed',
+    'pong',
+  ]);
+  expect(buckets).toEqual(['upgrade:user:u1', ...Array<string>(4).fill('messages:user:u1')]);
+  client.end();
+  await own.stop();
+});
+
 test('messages behind a subscribe wait for it: subscribe, unsubscribe, subscribe ends subscribed', async () => {
   const client = await Client.open(node.url);
   for (const type of ['subscribe', 'unsubscribe', 'subscribe', 'ping']) client.send({ type, channel: EVENTS });

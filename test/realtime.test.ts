@@ -70,7 +70,7 @@ describe('the upgrade', () => {
   });
 
   test('a bucket that is empty answers 429 with the time to wait', async () => {
-    const limited = await realtimeNode(t, { admit: async () => ({ retry_after_seconds: 7 }) });
+    const limited = await realtimeNode(t, { counts: { wait: async () => 7 } });
     const answer = await refused(`${limited.url}?token=good`);
     expect([answer.status, answer.body.error, answer.headers['retry-after']]).toEqual([
       429,
@@ -78,6 +78,35 @@ describe('the upgrade', () => {
       '7',
     ]);
     await limited.stop();
+  });
+
+  test('a refusal costs its network a unit, whatever was wrong; without one left it is 429', async () => {
+    const buckets: string[] = [];
+    let wait: number | null = null;
+    const own = await realtimeNode(t, {
+      counts: {
+        async wait({ rate_bucket }) {
+          buckets.push(rate_bucket);
+          return wait;
+        },
+      },
+    });
+    const statuses = async () => {
+      const seen: number[] = [];
+      for (const [url, headers] of [
+        [`${own.url}?token=forged`, {}],
+        [own.url.replace('/v1/ws', '/v1/other'), {}],
+        [own.url, { origin: 'https://evil.example' }],
+      ] as const) {
+        seen.push((await refused(url, { headers })).status);
+      }
+      return seen;
+    };
+    expect(await statuses()).toEqual([401, 404, 403]);
+    wait = 7;
+    expect(await statuses()).toEqual([429, 429, 429]);
+    expect(buckets).toEqual(Array(6).fill('failed:127.0.0.1'));
+    await own.stop();
   });
 
   test('a database that cannot say who it is answers 503', async () => {

@@ -1,4 +1,5 @@
 import { createAccessChanges } from '../../access/changes';
+import { createCounts } from '../../access/counts';
 import { createFeatureFlags } from '../../access/features';
 import { createCallerResolver } from '../../access/resolve';
 import { createRevocationTail } from '../../access/revocations';
@@ -21,7 +22,8 @@ async function main(): Promise<void> {
   const { db, relay, events, wakeups } = engines;
   const tokens = await createTokens({ db, secrets: engines.secrets });
   const features = createFeatureFlags({ db });
-  const resolver = createCallerResolver({ db, tokens, log, system_keys: settings.auth.system_keys });
+  const counts = createCounts({ limits: engines.rate_limits, log, metrics });
+  const resolver = createCallerResolver({ db, tokens, log, counts, system_keys: settings.auth.system_keys });
   const tail = createRevocationTail({ db, log });
   const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
   const read_models = createReadModels({ db, events, wakeups });

@@ -17,6 +17,9 @@ export function createLocalRateLimits(): RateLimits {
         reset_seconds: Math.max(1, Math.ceil(used.msBeforeNext / 1000)),
       };
     },
+    async giveBack(bucket) {
+      await limiter.reward(bucket, 1);
+    },
     close: async () => undefined,
   };
 }

@@ -28,6 +28,9 @@ export function createRedisRateLimits(options: { link: RedisLink; prefix: string
         reset_seconds: Math.max(1, Math.ceil(used.msBeforeNext / 1000)),
       };
     },
+    async giveBack(bucket) {
+      await limiter.reward(bucket, 1);
+    },
     close: async () => undefined,
   };
 }

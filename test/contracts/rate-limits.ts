@@ -36,6 +36,16 @@ export function rateLimitsContract(name: string, open: () => Promise<RateLimitsF
       expect(await a.take('another', 1, 10)).toMatchObject({ allowed: true, remaining: 9 });
     });
 
+    test('a unit that was given back can be taken again, by any node', async () => {
+      const { a, b } = fixture;
+      for (let i = 0; i < 3; i += 1) await a.take('held', 1, 3);
+      expect(await b.take('held', 1, 3)).toMatchObject({ allowed: false });
+      await a.giveBack('held');
+      await b.giveBack('held');
+      expect(await b.take('held', 1, 3)).toMatchObject({ allowed: true, remaining: 0 });
+      expect(await a.take('held', 1, 3)).toMatchObject({ allowed: false });
+    });
+
     test('one bucket may be asked with another limit, as when a plan changes', async () => {
       const { a, b } = fixture;
       await a.take('plan', 5, 5);

@@ -75,6 +75,7 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     epoch: 'epoch-1',
     version: '1.2.3',
     features: { enabled: async (flag) => !off.has(flag) },
+    counts: { wait: async () => null },
     again: async (held) => {
       if (held.credential_id !== null && ended.has(held.credential_id)) return unauthorized;
       return { caller: current.get(held.credential_id ?? '') ?? held, failure: null };
