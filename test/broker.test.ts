@@ -3,6 +3,7 @@ import { murmur2, partitionOf } from '../engines/broker/partitioner';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import { PostgresDatabase } from '../engines/postgres/pool';
+import { createLocalWakeups } from '../engines/wakeups/local';
 import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { brokerContract, until } from './contracts/broker';
 import { testDatabase, type TestDatabase } from './support/database';
@@ -142,6 +143,53 @@ describe('broker on PostgreSQL', () => {
     await until(() => acked.every((value) => seen.has(value)));
     await tail.stop();
     await broker.close();
+  });
+
+  test('however long the database is away, one heartbeat waits for it', async () => {
+    const wakeups = createLocalWakeups();
+    const db = new PostgresDatabase({ url: target.url, name: 'broker', size: 4, onError: () => undefined });
+    let beats = 0;
+    const query = db.pool.query.bind(db.pool) as (...given: unknown[]) => unknown;
+    Object.assign(db.pool, {
+      query: (...given: unknown[]) => {
+        if (JSON.stringify(given[0]).includes('broker_balance')) beats += 1;
+        return query(...given);
+      },
+    });
+    const broker = createPostgresBroker({ pool: db.pool, wakeups });
+    await broker.ensureTopics(['away'], 1);
+    const consumer = broker.consume({
+      topic: 'away',
+      group: 'g',
+      start: async () => new Map(),
+      onBatch: async () => undefined,
+    });
+    const [{ topic_id }] = (await target.db.query("select topic_id from broker_topics where topic = 'away'")) as [
+      { topic_id: number },
+    ];
+    const there = () => target.db.query('select from broker_members where topic_id = $1', [topic_id]);
+    await until(async () => (await there()).length === 1);
+    const away = await target.db.pool.connect();
+    await away.query('begin; lock table broker_members in access exclusive mode');
+    const blocked = async () =>
+      (await target.db.query("select from pg_locks where not granted and relation = 'broker_members'::regclass"))
+        .length;
+    wakeups.notify('broker-group:away:g');
+    await until(async () => (await blocked()) > 0);
+    for (let i = 0; i < 50; i += 1) {
+      wakeups.notify('broker-group:away:g');
+      await new Promise((resume) => setImmediate(resume));
+    }
+    const before = beats;
+    await away.query('rollback');
+    away.release();
+    await until(async () => (await blocked()) === 0);
+    await consumer.stop();
+    // The one that waited, and the timer's where it fell into this; 50 would have queued.
+    expect(beats - before).toBeGreaterThan(0);
+    expect(beats - before).toBeLessThan(5);
+    await wakeups.close();
+    await db.close();
   });
 
   test('a member that died without a word is replaced as soon as its connection is gone', async () => {

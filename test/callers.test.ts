@@ -313,6 +313,30 @@ describe('API keys', () => {
     expect((await bearer(key)).failure).toBe('UNAUTHORIZED');
   });
 
+  test('stay dead as long as their read model has them: the event that removes them may be parked', async () => {
+    const { key, key_id } = await makeKey(bob, ['chat:read']);
+    const old = "clock_timestamp() - interval '2 hours'";
+    await t.db.query(
+      `insert into revocations (credential_id, user_id, recorded_at) values ($1, null, ${old}), ('session', null, ${old}), (null, $2, ${old})`,
+      [key_id, bob],
+    );
+    const left = async () =>
+      (await t.db.query(`select credential_id from revocations where recorded_at < now() - interval '1 hour'`)).map(
+        (row) => row.credential_id,
+      );
+    const swept = async () => {
+      // A tail sweeps when it starts.
+      const tail = createRevocationTail({ db: t.db, log: silentLog });
+      await until(() => tail.age_ms() < 1000);
+      await tail.stop();
+      return left();
+    };
+    expect(await swept()).toEqual([key_id]);
+    expect((await bearer(key)).failure).toBe('UNAUTHORIZED');
+    await feed(t.db, apiKeys, [{ type: 'api_key:revoked', key_id, account_id, revoked_at: at }]);
+    expect(await swept()).toEqual([]);
+  });
+
   test('a header with a known prefix is final, one without is not', async () => {
     const { access } = await openSession(services(), ada, account_id, Date.now());
     const query = { query_token: access.token, on_upgrade: true };

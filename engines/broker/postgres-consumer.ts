@@ -71,7 +71,14 @@ export class PostgresConsumer implements Consumer {
     await this.deps.session.ready();
     if (!topic || this.stopping) return;
     const group_name = `broker-group:${topic.topic}:${this.options.group}`;
-    const heartbeat = () => void this.balance(topic, []).catch((error: Error) => this.fail(error));
+    // One that waits is enough: while the database is away they would queue, and all be sent when it comes back.
+    let waits = false;
+    const heartbeat = () => {
+      if (waits) return;
+      waits = true;
+      const begun = () => (waits = false);
+      this.balance(topic, [], begun).catch((error: Error) => this.fail(error));
+    };
     const timer = setInterval(heartbeat, HEARTBEAT_MS);
     const ends = [
       this.deps.wakeups.on(`topic:${topic.topic}`, (elsewhere) => {
@@ -176,8 +183,9 @@ export class PostgresConsumer implements Consumer {
   }
 
   /** One at a time, in order; other members are told when there is something for them to do. */
-  private balance(topic: TopicInfo, release: number[]): Promise<void> {
+  private balance(topic: TopicInfo, release: number[], begun?: () => void): Promise<void> {
     const balance = async () => {
+      begun?.();
       const { group } = this.options;
       const { leases, joined } = await this.deps.log.balance(
         topic,
