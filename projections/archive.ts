@@ -34,7 +34,16 @@ export interface ArchiverDeps {
 export interface Archived {
   segments: number;
   records: number;
+  /** Left in the topics alone: younger than `after_ms`. */
+  young: number;
+  /** Left in the topics alone: old enough, and too few to fill a segment; they wait up to `linger_ms` for others. */
+  waiting: number;
+  /** Archived and in the topics as well, by why: `trim is off`, or the projection that has not applied them. */
+  kept: ReadonlyMap<string, number>;
 }
+
+/** Why what is archived stays in its topic when nothing is to leave it. */
+export const TRIM_OFF = 'trim is off';
 
 /**
  * Moves old records of the topics into the blob store (design §6): segment and manifest up, segment read back and compared, then its
@@ -56,8 +65,13 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     'topic',
   ]);
 
-  async function archivePartition(topic: string, partition: number, earliest: number, next: number): Promise<Archived> {
-    const archived = { segments: 0, records: 0 };
+  async function archivePartition(
+    topic: string,
+    partition: number,
+    earliest: number,
+    next: number,
+  ): Promise<Omit<Archived, 'kept'>> {
+    const archived = { segments: 0, records: 0, young: 0, waiting: 0 };
     let from = await archivedUpTo(topic, partition);
     if (from < earliest) {
       if (from > 0)
@@ -78,7 +92,10 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     };
     reading: for await (const records of broker.read(topic, partition, from, next)) {
       for (const record of records) {
-        if (Date.parse(record.appended_at) > old) break reading;
+        if (Date.parse(record.appended_at) > old) {
+          archived.young = next - record.offset;
+          break reading;
+        }
         held.push(record);
         bytes += record.value.length;
         if (held.length >= segment_records || bytes >= segment_bytes) await flush(record.offset + 1);
@@ -86,6 +103,7 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     }
     const first = held[0];
     if (first && Date.parse(first.appended_at) <= old - linger_ms) await flush(held[held.length - 1]!.offset + 1);
+    archived.waiting = held.length;
     records_total.inc(archived.records, { topic });
     segments_total.inc(archived.segments, { topic });
     return archived;
@@ -152,10 +170,14 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     }
   }
 
-  /** How far the topic may be trimmed: archived, and applied by every projection that reads it, of this program or of another. */
-  async function trimmable(topic: string, partition: number): Promise<number> {
+  /**
+   * How far the topic may be trimmed: archived, and applied by every projection that reads it, of this program or of another. `held_by` is
+   * the slowest of them where it is behind the archive.
+   */
+  async function trimmable(topic: string, partition: number): Promise<{ before: number; held_by: string }> {
+    const upto = await archivedUpTo(topic, partition);
     // Its projections read the event store, and their checkpoints are places there.
-    if (topic === DOMAIN_EVENTS) return archivedUpTo(topic, partition);
+    if (topic === DOMAIN_EVENTS) return { before: upto, held_by: '' };
     const rows = await db.query<{ projection: string; engine: string; position: string }>(
       'select projection, engine, position from checkpoints where source = $1 and partition = $2',
       [topic, partition],
@@ -163,22 +185,34 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     const at = new Map(rows.map((row) => [row.projection, row.engine === broker.id ? Number(row.position) : 0]));
     for (const { name, from } of deps.projections)
       if (from.kind === 'topic' && from.topic === topic && !at.has(name)) at.set(name, 0);
-    return Math.min(await archivedUpTo(topic, partition), ...at.values());
+    const [[held_by, slowest] = ['', upto]] = [...at].sort(([, a], [, b]) => a - b);
+    return { before: Math.min(upto, slowest), held_by };
+  }
+
+  /** Takes out of the topic what may leave it; how many archived records stay, and why. */
+  async function trim(topic: string, partition: number, earliest: number): Promise<[string, number]> {
+    const upto = await archivedUpTo(topic, partition);
+    if (!deps.trim) return [TRIM_OFF, Math.max(0, upto - earliest)];
+    const { before, held_by } = await trimmable(topic, partition);
+    if (before > earliest) await broker.trim(topic, partition, before);
+    return [held_by, Math.max(0, upto - Math.max(before, earliest))];
   }
 
   return {
     run: () =>
       alone(db, async (lock) => {
-        const total = { segments: 0, records: 0 };
+        const kept = new Map<string, number>();
+        const total = { segments: 0, records: 0, young: 0, waiting: 0, kept };
         for (const topic of deps.topics) {
           for (const [partition, { earliest, next }] of await broker.bounds(topic)) {
             lock.signal.throwIfAborted();
-            const { segments, records } = await archivePartition(topic, partition, earliest, next);
+            const { segments, records, young, waiting } = await archivePartition(topic, partition, earliest, next);
             total.segments += segments;
             total.records += records;
-            if (!deps.trim) continue;
-            const before = await trimmable(topic, partition);
-            if (before > earliest) await broker.trim(topic, partition, before);
+            total.young += young;
+            total.waiting += waiting;
+            const [why, stay] = await trim(topic, partition, earliest);
+            if (stay > 0) kept.set(why, (kept.get(why) ?? 0) + stay);
           }
         }
         return total;

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { type Archived, TRIM_OFF } from '../../projections/archive';
 import { archiverOf } from '../archiving';
 import { runCommand, type Connect, type FullContext } from './context';
 import { progressBar } from './progress';
@@ -19,12 +20,25 @@ export function register(program: Command, connect: Connect<FullContext>): void 
             done += records;
             bar.update(done, done);
           });
-          const { records, segments } = await archiver.run();
+          const archived = await archiver.run();
           bar.stop();
-          process.stdout.write(`archived ${records} records in ${segments} segments\n`);
+          process.stdout.write(`archived ${archived.records} records in ${archived.segments} segments\n`);
+          for (const line of left(archived)) process.stdout.write(`${line}\n`);
         } finally {
           bar.stop();
         }
       }),
     );
+}
+
+/** What stays in the topics, and why, a line for each reason. */
+function left({ young, waiting, kept }: Archived): string[] {
+  const lines = [];
+  if (young > 0) lines.push(`left ${young} records: younger than archive.after`);
+  if (waiting > 0) lines.push(`left ${waiting} records: too few for a segment; archived a day later at the latest`);
+  for (const [why, records] of kept) {
+    const reason = why === TRIM_OFF ? 'archive.trim is off' : `the projection ${why} has not applied them yet`;
+    lines.push(`kept ${records} archived records in the topics as well: ${reason}`);
+  }
+  return lines;
 }

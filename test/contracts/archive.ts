@@ -5,7 +5,7 @@ import { TOPICS, type RecordEnvelope } from '../../domain/records';
 import { createFileBlobs } from '../../engines/blobs/files';
 import type { Blobs } from '../../engines/blobs/port';
 import type { BrokerRecord } from '../../engines/broker/port';
-import { createArchiver, type ArchiverDeps } from '../../projections/archive';
+import { createArchiver, TRIM_OFF, type ArchiverDeps } from '../../projections/archive';
 import { adoptSegments } from '../../projections/archive-adoption';
 import { decodeSegment } from '../../projections/archive-format';
 import { ArchiveDamaged, createArchiveReader } from '../../projections/archive-reader';
@@ -103,7 +103,7 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
       expect(before).toHaveLength(500);
       expect(await archiver().run()).toMatchObject({ records: 500 });
       expect((await bounds()).every(({ earliest, next }) => earliest === next)).toBe(true);
-      expect(await archiver().run()).toEqual({ records: 0, segments: 0 });
+      expect(await archiver().run()).toEqual({ records: 0, segments: 0, young: 0, waiting: 0, kept: new Map() });
       await publish(100);
       await applied(500);
       const after = await all();
@@ -251,8 +251,10 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
 
     test('only what is old enough goes, and only full segments unless they wait too long', async () => {
       await publish(300);
-      expect(await archiver({ after_ms: 3_600_000 }).run()).toEqual({ segments: 0, records: 0 });
-      const { records, segments } = await archiver({ linger_ms: 3_600_000 }).run();
+      const nothing = { segments: 0, records: 0, waiting: 0, kept: new Map() };
+      expect(await archiver({ after_ms: 3_600_000 }).run()).toEqual({ ...nothing, young: 300 });
+      const { records, segments, young, waiting } = await archiver({ linger_ms: 3_600_000 }).run();
+      expect([young, waiting]).toEqual([0, 300 - records]);
       expect(records).toBe(segments * 50);
       expect(records).toBeLessThan(300);
       expect((await archiver().run()).records).toBe(300 - records);
@@ -260,9 +262,10 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
 
     test('nothing leaves the topic before every projection has it, nor without being asked to', async () => {
       await publish(100);
-      await archiver({ trim: false }).run();
+      expect((await archiver({ trim: false }).run()).kept).toEqual(new Map([[TRIM_OFF, 100]]));
       expect((await bounds()).every(({ earliest }) => earliest === 0)).toBe(true);
-      await archiver().run(); // no checkpoint yet: event-log has applied nothing
+      // No checkpoint yet: event-log has applied nothing.
+      expect((await archiver().run()).kept).toEqual(new Map([['event-log', 100]]));
       expect((await bounds()).every(({ earliest }) => earliest === 0)).toBe(true);
       const runtime = runtimeOf(t.db, on, [eventLog]);
       await runtime.start();
@@ -273,8 +276,10 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
          select 'slow', $1, partition, $2, 1, '3' from generate_series(0, 3) partition`,
         [TOPIC, on.broker.id],
       );
-      await archiver().run();
+      const { kept } = await archiver().run();
       for (const { earliest, next } of await bounds()) expect(earliest).toBe(Math.min(3, next));
+      const stayed = (await bounds()).reduce((sum, { earliest, next }) => sum + next - earliest, 0);
+      expect(kept).toEqual(new Map([['slow', stayed]]));
     });
 
     test('a segment and its manifest are read without the database; personal parts stay encrypted', async () => {

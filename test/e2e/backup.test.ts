@@ -149,8 +149,12 @@ describe('backup and restore by the command line', () => {
     // A segment that is not full stays until it has waited a day.
     expect(await runLumio(['archive'], archive)).toMatchObject({
       code: 0,
-      stdout: 'archived 0 records in 0 segments\n',
+      stdout: expect.stringMatching(
+        /^archived 0 records in 0 segments\nleft \d+ records: too few for a segment; archived a day later at the latest\n$/,
+      ),
     });
+    const young = await runLumio(['archive'], { ...archive, LUMIO_ARCHIVE__AFTER: '30d' });
+    expect(young.stdout).toMatch(/^archived 0 records in 0 segments\nleft \d+ records: younger than archive\.after\n$/);
     await fresh.db.query(`update broker_records set appended_at = appended_at - interval '2 days'`);
     expect(await runLumio(['archive'], archive)).toMatchObject({
       code: 0,
