@@ -1,6 +1,7 @@
 import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../domain/errors';
 import { UnreadableEvent } from '../kernel/upcasters';
 import { RevisionConflict } from '../engines/event-store/port';
+import { EngineAway } from '../engines/away';
 import { isPassing } from '../engines/postgres/errors';
 
 /** What a caller is told instead of any 5xx detail. Source: spec doc1 §7.1 rule 2. */
@@ -89,7 +90,8 @@ export function toFailure(error: unknown): Failure {
  */
 function retryAfter(code: GenericCode, error: unknown): number | undefined {
   if (error instanceof RevisionConflict) return RETRY_AFTER_RACE;
-  const passing = error instanceof UnreadableEvent || (code === 'DATABASE_ERROR' && isPassing(error));
+  const passing =
+    error instanceof UnreadableEvent || error instanceof EngineAway || (code === 'DATABASE_ERROR' && isPassing(error));
   return passing ? RETRY_AFTER : undefined;
 }
 

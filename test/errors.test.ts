@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { EngineAway } from '../engines/away';
 import { restBody, toFailure } from '../api/errors';
 import { ApiError, ERROR_STATUS } from '../domain/errors';
 
@@ -36,4 +37,10 @@ test.each(rows)('%s is answered with status %d', (code, status) => {
     error: code,
     message: expect.stringMatching(status < 500 ? /^what a person reads$/ : /^An internal/),
   });
+});
+
+test('an engine that is away is answered with 503 and a time to come again, and its name stays inside', () => {
+  const failure = toFailure(new EngineAway('kafka', new Error('Closed connection')));
+  expect([failure.status, failure.retry_after_seconds, failure.hidden]).toEqual([503, 5, true]);
+  expect(JSON.stringify(restBody(failure))).not.toMatch(/kafka|connection/i);
 });

@@ -1,5 +1,6 @@
 import { CompressionTypes, type Message, type Producer, type RecordMetadata } from 'kafkajs';
 import type { Logger } from '../log/port';
+import { EngineAway } from '../away';
 import { isPassing, type KafkaClient, RETRY, sleep, within } from './kafka-client';
 import { partitionOf } from './partitioner';
 import type { Ends, NewRecord } from './port';
@@ -67,7 +68,8 @@ export class KafkaPublisher {
   private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Ends | Error)[]> {
     const sent = await this.deliver(group);
     if (!(sent instanceof Error)) return sent;
-    if (group.length === 1 || isPassing(sent)) throw sent;
+    if (isPassing(sent)) throw new EngineAway('kafka', sent);
+    if (group.length === 1) throw sent;
     // One of them is refused for what it is: the others must not fail with it.
     const outcomes: (Ends | Error)[] = [];
     for (const publish of group) {

@@ -3,6 +3,7 @@ import type { Logger } from '../log/port';
 import { InvalidEvent } from './checks';
 import { type Claim, isClaim, type PlannedAppend } from './kurrentdb-claims';
 import { formatPosition, toEvent } from './kurrentdb-events';
+import { EngineAway } from '../away';
 import { isPassing, isRefusedContent, reason } from './kurrentdb-errors';
 import type { KurrentLink } from './kurrentdb-link';
 import { RevisionConflict, type AppendResult, type Expected, type Position } from './port';
@@ -151,7 +152,8 @@ export class KurrentAppends {
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof InvalidEvent || !isPassing(error) || Date.now() > give_up_at) throw error;
+        if (error instanceof InvalidEvent || !isPassing(error)) throw error;
+        if (Date.now() > give_up_at) throw new EngineAway('kurrentdb', error);
         this.options.link.renew(client, error);
         await sleep(100);
       }

@@ -13,6 +13,7 @@ import { encodeAppend } from './checks';
 import { KurrentAppends } from './kurrentdb-appends';
 import { PlannedAppend } from './kurrentdb-claims';
 import { comparePositions, fromPosition, INSTALLATION_TYPE, toEvent, typesPattern } from './kurrentdb-events';
+import { EngineAway } from '../away';
 import { isPassing, isRefusedLogin, reason } from './kurrentdb-errors';
 import { KurrentLink, NEEDED_VERSION } from './kurrentdb-link';
 import { KurrentTail } from './kurrentdb-tail';
@@ -233,7 +234,8 @@ class KurrentEventStore implements EventStore {
       try {
         return await read();
       } catch (error) {
-        if (!isPassing(error) || pause_ms > 2000) throw error;
+        if (!isPassing(error)) throw error;
+        if (pause_ms > 2000) throw new EngineAway('kurrentdb', error);
         this.link.renew(client, error);
         await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
       }

@@ -4,7 +4,8 @@ export interface PrintedError {
   message: string;
   /** What it gives as the reason: codes and messages of the error and of all its causes, one after another. */
   reason: string;
-  line: string;
+  /** How often it was printed. */
+  count: number;
 }
 
 /** An error that a test brings about itself: its whole message, and what its reason says. */
@@ -13,17 +14,16 @@ export interface Excuse {
   reason: RegExp;
 }
 
-/** Errors beyond this number are counted and not kept. */
-const KEPT_ERRORS = 1000;
+/** Kinds of errors beyond this number are counted and not kept. */
+const KEPT_KINDS = 1000;
 const TAIL = 400_000;
 /** Lines of the command itself, which are no log lines. */
 const SPOKEN = /^(?:|lumio ready at http\S+|lumio: .*)$/;
 
-/** What a program prints: each error from the first line on, and the last part of everything. */
+/** What a program prints: each kind of error from the first line on, and the last part of everything. */
 export class Printed {
-  readonly errors: PrintedError[] = [];
-  /** How many errors there were, kept or not. */
-  error_count = 0;
+  private readonly errors = new Map<string, PrintedError>();
+  private not_kept = 0;
   private tail = '';
   private rest = '';
 
@@ -45,30 +45,32 @@ export class Printed {
     return this.tail;
   }
 
-  /** Errors that no excuse covers, oldest first. */
+  /** Errors that no excuse covers, each kind once, oldest first. */
   unexcused(excuses: readonly Excuse[] = []): PrintedError[] {
-    const found = this.errors.filter(
+    const found = [...this.errors.values()].filter(
       ({ message, reason }) => !excuses.some((excuse) => excuse.message.test(message) && excuse.reason.test(reason)),
     );
-    const more = this.error_count - this.errors.length;
-    const line = `${more} errors more than are kept here`;
-    return more > 0 ? [...found, { message: line, reason: '', line }] : found;
+    const beyond = { message: 'errors of kinds that are not kept here', reason: '', count: this.not_kept };
+    return this.not_kept > 0 ? [...found, beyond] : found;
   }
 
   private look(line: string): void {
     const error = errorIn(line);
     if (!error) return;
-    this.error_count += 1;
-    if (this.errors.length < KEPT_ERRORS) this.errors.push(error);
+    const kind = `${error.message}\n${error.reason}`;
+    const known = this.errors.get(kind);
+    if (known) known.count += 1;
+    else if (this.errors.size < KEPT_KINDS) this.errors.set(kind, { ...error, count: 1 });
+    else this.not_kept += 1;
   }
 }
 
-function errorIn(line: string): PrintedError | undefined {
+function errorIn(line: string): Omit<PrintedError, 'count'> | undefined {
   if (SPOKEN.test(line)) return undefined;
   const entry = parsed(line);
-  if (!entry) return { message: line, reason: 'not a line of the log', line };
+  if (!entry) return { message: line, reason: 'not a line of the log' };
   if (entry.level !== 'error' && entry.level !== 'fatal') return undefined;
-  return { message: String(entry.msg ?? ''), reason: reasonOf(entry), line };
+  return { message: String(entry.msg ?? ''), reason: reasonOf(entry) };
 }
 
 function parsed(line: string): Record<string, unknown> | undefined {

@@ -6,8 +6,10 @@ const AWAY = new RegExp(
     // A link that breaks, is refused, or does not answer in time.
     /\b(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)\b/,
     /Connection terminated|timeout exceeded when trying to connect|Query read timeout|is not queryable/,
-    // PostgreSQL ends, starts, has no room for a connection, or gave a statement up.
-    /\b(?:57P01|57P02|57P03|57014|53300|08P01|08006)\b/,
+    // Kafka and KurrentDB, by what our adapters make of it and by the client's own name.
+    /\b(?:EngineAway|KafkaJSNumberOfRetriesExceeded|KafkaJSConnection\w*|KafkaJSRequestTimeoutError)\b/,
+    // PostgreSQL ends, starts, has no room for a connection or on its disk, or gave a statement up.
+    /\b(?:57P01|57P02|57P03|57014|53100|53300|08P01|08006)\b/,
   ]
     .map(({ source }) => source)
     .join('|'),
@@ -21,6 +23,9 @@ export const ENGINE_AWAY: readonly Excuse[] = [
   { message: /^consumer stopped$/, reason: AWAY },
   { message: /^work under a lease failed; it begins again$/, reason: AWAY },
 ];
+
+/** A test made a consumer stand still, and the watchdog ended it. */
+export const STALLED: Excuse = { message: /^consumer stopped$/, reason: /^Stalled / };
 
 /** The embedded database was killed: the server ends with it. */
 export const DATABASE_KILLED: readonly Excuse[] = [

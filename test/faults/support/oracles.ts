@@ -118,13 +118,12 @@ export async function checkBooks(on: Pick<Observed, 'query'>, parked: number, id
 }
 
 /** Errors in the log that no excuse covers: each message with its reason once, with its number. */
-export function checkLog(printed: Printed, excused: readonly Excuse[]): string[] {
-  const kinds = new Map<string, number>();
-  for (const { message, reason } of printed.unexcused(excused)) {
-    const kind = `"${message.slice(0, 300)}" because of ${reason.slice(0, 300)}`;
-    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-  }
-  return [...kinds].map(([kind, count]) => `logged ${count} times: ${kind}`);
-}
+export const checkLog = (printed: Printed, excused: readonly Excuse[]): string[] =>
+  printed
+    .unexcused(excused)
+    .map(
+      ({ message, reason, count }) =>
+        `logged ${count} times: "${message.slice(0, 300)}" because of ${reason.slice(0, 300)}`,
+    );
 
 const idOf = (external_id: string | null): string => String(external_id).replace(/^trovo:/, '');
