@@ -8,6 +8,6 @@ module.exports = {
   transformIgnorePatterns: ['/node_modules/(?!(jose|lru-cache)/)'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  testTimeout: 60_000,
+  testTimeout: 180_000,
   maxWorkers: 2,
 };

@@ -62,7 +62,9 @@ describe('a master key is replaced by the command line', () => {
       const found = await database.db.query(`select 1 from "${table}" where "${column}" like 'v1.k1.%' limit 1`);
       if (found.length > 0) sealed.add(place);
     }
-    expect([...sealed].sort()).toEqual(SEALED_PLACES.map(({ table, column }) => `${table}.${column}`).sort());
+    // One column may hold more than one kind of secret, each a place of its own.
+    const places = new Set(SEALED_PLACES.map(({ table, column }) => `${table}.${column}`));
+    expect([...sealed].sort()).toEqual([...places].sort());
 
     const both = `${FRESH},${OLD}`;
     await serve(both);
