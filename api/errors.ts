@@ -123,9 +123,10 @@ function plain(code: ErrorCode, message: string): Failure {
 
 function codeOf(error: unknown): GenericCode {
   if (!(error instanceof Error)) return 'INTERNAL_SERVER_ERROR';
-  const { code, severity, command } = error as { code?: unknown; severity?: unknown; command?: unknown };
+  const { code, severity, command, syscall } = error as Error & Record<string, unknown>;
   if (REDIS_NAMES.has(error.name) || command !== undefined) return 'REDIS_ERROR';
-  if (typeof code === 'string' && CONNECTION_CODES.has(code)) return 'DATABASE_ERROR';
+  // A connection may fail for want of our own descriptors, too.
+  if (syscall === 'connect' || (typeof code === 'string' && CONNECTION_CODES.has(code))) return 'DATABASE_ERROR';
   const fromPostgres =
     (typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined) ||
     /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after/.test(

@@ -145,6 +145,11 @@ describe('a bounded pool', () => {
     expect(toFailure(Object.assign(new Error(code), { code, severity: 'ERROR' }))).toMatchObject({ status });
   });
 
+  test('without a descriptor left for the connection, it is for trying again', () => {
+    const error = Object.assign(new Error('connect EMFILE /x'), { code: 'EMFILE', syscall: 'connect', errno: -24 });
+    expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 503, retry_after_seconds: 5 });
+  });
+
   test('what a statement itself did wrong is not for trying again', async () => {
     const { error } = await failure(pool.query('select * from no_such_table'));
     expect(toFailure(error)).toMatchObject({ code: 'DATABASE_ERROR', status: 500, retry_after_seconds: undefined });

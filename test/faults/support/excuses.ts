@@ -15,15 +15,21 @@ const AWAY = new RegExp(
     .join('|'),
 );
 
-/** Errors that a server may log while an engine is away. */
-export const ENGINE_AWAY: readonly Excuse[] = [
-  { message: /^webhook delivery could not be stored$/, reason: AWAY },
-  { message: /^a request failed$/, reason: AWAY },
-  { message: /^an upgrade could not be checked$/, reason: AWAY },
-  { message: /^consumer stopped$/, reason: AWAY },
-  { message: /^work under a lease failed; it begins again$/, reason: AWAY },
+/** What cannot be done meanwhile, whatever the reason. */
+const because = (reason: RegExp): readonly Excuse[] => [
+  { message: /^webhook delivery could not be stored$/, reason },
+  { message: /^a request failed$/, reason },
+  { message: /^an upgrade could not be checked$/, reason },
+  { message: /^consumer stopped$/, reason },
+  { message: /^work under a lease failed; it begins again$/, reason },
 ];
 
+/** Errors that a server may log while an engine is away. */
+export const ENGINE_AWAY = because(AWAY);
+/** The database's disk is full; then the database itself may be away for a while. */
+export const DISK_FULL: readonly Excuse[] = [...ENGINE_AWAY, ...because(/\b53100\b/)];
+/** The server may open nothing more, not even a connection to its database. */
+export const NO_DESCRIPTORS: readonly Excuse[] = [...ENGINE_AWAY, ...because(/\bconnect EMFILE\b/)];
 /** A test made a consumer stand still, and the watchdog ended it. */
 export const STALLED: Excuse = { message: /^consumer stopped$/, reason: /^Stalled / };
 
