@@ -188,6 +188,7 @@ describe('broker on PostgreSQL', () => {
     // The one that waited, and the timer's where it fell into this; 50 would have queued.
     expect(beats - before).toBeGreaterThan(0);
     expect(beats - before).toBeLessThan(5);
+    await broker.close();
     await wakeups.close();
     await db.close();
   });
