@@ -9,6 +9,7 @@ import { silentLog } from './support/log';
 
 const ROOMY = {
   tokens: 20_000,
+  comments: 0,
   depth: 40,
   complexity: 20_000,
   aliases: 500,

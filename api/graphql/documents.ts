@@ -81,7 +81,7 @@ export function createDocuments(
     });
     let document: DocumentNode;
     try {
-      document = parse(text, { maxTokens: limits.tokens });
+      document = parse(text, { maxTokens: limits.tokens, maxComments: limits.comments });
     } catch (error) {
       const { message, locations } = error as GraphQLError;
       return refuse('BAD_REQUEST', [reason(message, locations)]);

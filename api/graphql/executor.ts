@@ -44,7 +44,9 @@ const MAX_COMPLEXITY = 2000;
 const MAX_DOCUMENT_BYTES = 1024 * 1024;
 /** Functions of one document: one for each operation and each way in which its `@skip` and `@include` turn out. */
 const MAX_VARIANTS = 8;
-/** Measured: a function takes up to 1.1 bytes for each character of its text, and the text itself is kept too. */
+/** Measured: a function takes up to 12 kB with its helpers, and its selections up to twice what they take in the document. */
+const FUNCTION_BYTES = 12_000;
+/** Measured: beside that a function takes up to 1.1 bytes for each character of its text, and the text itself is kept too. */
 const BYTES_PER_CHARACTER = 2;
 
 interface Variant {
@@ -74,7 +76,7 @@ export function createExecutor(schema: GraphQLSchema, documents: Pick<Documents,
     const compiled = compileQuery(selections, specialised.document, undefined, { debug: true } as object);
     if (!isCompiledQuery(compiled)) return false;
     const text = (compiled as unknown as Record<string, unknown>)[FUNCTION_TEXT];
-    documents.keep(document, document.node_bytes + String(text).length * BYTES_PER_CHARACTER);
+    documents.keep(document, FUNCTION_BYTES + 2 * document.node_bytes + String(text).length * BYTES_PER_CHARACTER);
     return { query: compiled.query, roots: specialised.roots };
   }
 

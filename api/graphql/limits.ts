@@ -19,6 +19,8 @@ import {
 export interface GraphqlLimits {
   /** Tokens of the text; the parser stops there. */
   tokens: number;
+  /** Comments, which are no tokens and which the parser links all the same. */
+  comments: number;
   depth: number;
   /** Fields after fragments are spread, those inside a list counted {@link LIST_FACTOR} times for each list around them. */
   complexity: number;
@@ -31,6 +33,7 @@ export interface GraphqlLimits {
 
 export const DEFAULT_LIMITS: GraphqlLimits = {
   tokens: 4000,
+  comments: 1000,
   depth: 15,
   complexity: 5000,
   aliases: 30,

@@ -25,10 +25,14 @@ export interface Answer {
 /** Everything the sample operations ask for, on one caller. */
 export const OWNER = 'jwt|notes:read+notes:create+notes:edit+notes:delete';
 
-/** The sample API as a process of its own, over real HTTP. */
-export async function startSampleApi(databaseUrl: string, settings: object = {}): Promise<ApiProcess> {
+/** The sample API as a process of its own, over real HTTP; `node` are flags of Node. */
+export async function startSampleApi(
+  databaseUrl: string,
+  settings: object = {},
+  node: readonly string[] = [],
+): Promise<ApiProcess> {
   const script = join(__dirname, '../../dist/test/support/api-sample.js');
-  const child = spawn(process.execPath, [script, databaseUrl, JSON.stringify(settings)], {
+  const child = spawn(process.execPath, [...node, script, databaseUrl, JSON.stringify(settings)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
