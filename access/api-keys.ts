@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Queryable } from '../engines/postgres/port';
 
+const dateTime = z.string().meta({ format: 'date-time' });
+
 /** A personal key as its owner sees it; never the key itself. Source: spec doc2 §2.5. */
 export const UserApiKey = z
   .object({
@@ -10,9 +12,9 @@ export const UserApiKey = z
     key_prefix: z.string().describe('The kind of key and the first two characters of its random part'),
     label: z.string(),
     permissions: z.array(z.string()),
-    created_at: z.string(),
-    expires_at: z.string().nullable(),
-    last_used_at: z.string().nullable().describe('May lag by 15 seconds'),
+    created_at: dateTime,
+    expires_at: dateTime.nullable(),
+    last_used_at: dateTime.nullable().describe('May lag by 15 seconds'),
   })
   .meta({ id: 'UserApiKey' });
 export type UserApiKey = z.output<typeof UserApiKey>;

@@ -23,11 +23,15 @@ export interface RestRoute {
   envelope: Envelope;
   /** Members renamed or reshaped between the REST input and the operation's, where the spec gives the protocols different shapes. */
   mapInput?: (input: Record<string, unknown>) => Record<string, unknown>;
+  /** Other names that members of the REST input go by (`type` for `event_type`). Both with different values are refused. */
+  aliases?: Readonly<Record<string, string>>;
+  /** Path of what was made, from the output: sent as `Location`. */
+  location?: (output: never) => string;
   /** How REST shows one output, where the spec gives the protocols different shapes. Not for collections. */
   answer?: { schema: z.ZodType; of(output: unknown): unknown };
 }
 
-type RouteOptions = Partial<Pick<RestRoute, 'status' | 'envelope' | 'mapInput' | 'answer'>>;
+type RouteOptions = Partial<Pick<RestRoute, 'status' | 'envelope' | 'mapInput' | 'aliases' | 'location' | 'answer'>>;
 const route =
   (method: RestRoute['method'], defaults: { status: number; envelope: Envelope }) =>
   (path: string, options: RouteOptions = {}): RestRoute => ({ method, path, ...defaults, ...options });

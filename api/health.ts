@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { JSON_TYPE } from './rest';
 
 export interface HealthCheck {
@@ -12,7 +12,8 @@ export interface HealthOptions {
   checks: readonly HealthCheck[];
   websocket(): { sessions: number; channels: number };
   version: string;
-  public_url: string | undefined;
+  /** Of links. */
+  origin(request: FastifyRequest): string;
 }
 
 interface Entry {
@@ -42,7 +43,6 @@ export function registerHealth(app: FastifyInstance, options: HealthOptions): vo
   app.get('/v1/health', { config: { limit: 'exempt' } }, async (request, reply) => {
     const services = await entries();
     const status = overall(services);
-    const origin = options.public_url?.replace(/\/+$/, '') ?? `${request.protocol}://${request.host}`;
     const data = {
       status,
       version: options.version,
@@ -53,7 +53,7 @@ export function registerHealth(app: FastifyInstance, options: HealthOptions): vo
     return reply
       .code(status === 'unhealthy' ? 503 : 200)
       .header('content-type', JSON_TYPE)
-      .send(JSON.stringify({ data, _links: { self: `${origin}/v1/health` } }));
+      .send(JSON.stringify({ data, _links: { self: `${options.origin(request)}/v1/health` } }));
   });
 }
 

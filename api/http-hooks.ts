@@ -5,6 +5,7 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Tracing } from '../engines/tracing/port';
 import type { Limiter } from './rate-limit';
+import { checkHead } from './request-head';
 import { contextOf, correlationId, logFacts, type ResolveCaller, traceparentOf } from './request-state';
 
 export interface HttpHookOptions {
@@ -22,7 +23,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 const ALLOWED_HEADERS =
   'authorization, content-type, idempotency-key, traceparent, x-correlation-id, x-lumio-account, x-share-password';
 const EXPOSED_HEADERS =
-  'idempotency-replayed, retry-after, x-correlation-id, x-lumio-read-model, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
+  'idempotency-replayed, location, retry-after, www-authenticate, x-correlation-id, x-lumio-read-model, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
 
 /** What happens around every request: correlation id, headers, CORS, caller, rate limit; afterwards metrics and the log line. */
 export function createHttpHooks(options: HttpHookOptions): {
@@ -94,14 +95,14 @@ export function createHttpHooks(options: HttpHookOptions): {
   }
 
   async function identify(request: FastifyRequest, reply: FastifyReply, count: boolean): Promise<void> {
-    const caller = await resolveCaller({
+    const { caller, failure } = await resolveCaller({
       headers: withoutForeignCookie(request),
       method: request.method,
       url: request.url,
       query: request.query as Record<string, unknown>,
       ip: request.ip,
     });
-    request.state = { caller, context: contextOf(request) };
+    request.state = { caller, failure, context: contextOf(request) };
     if (count) await limiter.count(caller, 1, reply);
   }
 
@@ -122,6 +123,13 @@ export function createHttpHooks(options: HttpHookOptions): {
           });
         }
         void reply.headers(headers).header('x-correlation-id', request.correlation_id);
+        const refusal = checkHead(request.raw);
+        if (refusal) {
+          // What follows on the connection may be a body that was not meant to be sent.
+          void reply.header('connection', 'close');
+          done(refusal);
+          return;
+        }
         cors(request, reply);
         if (request.method === 'OPTIONS') {
           preflight(request, reply).catch(done);

@@ -19,6 +19,7 @@ export function inputReader(operation: Operation): InputReader {
   const shape = shapeOf(operation.input, 'input');
   const converters = new Map(Object.entries(shape).map(([name, schema]) => [name, converterFor(schema)]));
   const mapInput = operation.rest?.mapInput;
+  const aliases = Object.entries(operation.rest?.aliases ?? {});
   return {
     merge(texts, typed) {
       let merged: Members = typed;
@@ -28,6 +29,7 @@ export function inputReader(operation: Operation): InputReader {
         merged[name] = texts[name];
       }
       if (mapInput) merged = mapInput(merged);
+      for (const [alias, name] of aliases) merged = withoutAlias(merged, alias, name);
       for (const name in merged) {
         const value = merged[name];
         const convert = converters.get(name);
@@ -46,10 +48,17 @@ export function inputReader(operation: Operation): InputReader {
   };
 }
 
-function unknownMember(name: string): ApiError {
-  return new ApiError('VALIDATION_ERROR', `${name}: is not a member of this request`, {
-    details: { fields: [{ path: name, message: 'is not a member of this request' }] },
-  });
+function withoutAlias(members: Members, alias: string, name: string): Members {
+  if (!Object.hasOwn(members, alias)) return members;
+  const { [alias]: value, ...others } = members;
+  if (Object.hasOwn(others, name) && others[name] !== value) throw refusedMember(alias, `differs from ${name}`);
+  return { ...others, [name]: value };
+}
+
+const unknownMember = (name: string) => refusedMember(name, 'is not a member of this request');
+
+function refusedMember(path: string, message: string): ApiError {
+  return new ApiError('VALIDATION_ERROR', `${path}: ${message}`, { details: { fields: [{ path, message }] } });
 }
 
 /** Before each text that zod chose: a rule's own text (spec doc2: `Invalid slug format`) is told from those, and answered exactly as it is written. */

@@ -41,17 +41,17 @@ const REFUSED = object({ errors: GRAPHQL_ERRORS });
 
 const upgradeRefusal = (codes: readonly string[]) => object({ error: { enum: codes }, message: text });
 
-/** The OpenAPI paths that are no operations: probes, the SDL, GraphQL and the WebSocket upgrade. Source: spec doc1 §9.4. */
+/** The OpenAPI paths that are no operations: probes, the SDL, GraphQL and the WebSocket upgrade. Source: spec doc1 §1, §9.4, doc2 §2.16, §4.2, §4.3, doc3 §4.1. */
 export const FIXED_PATHS: Readonly<Record<string, Json>> = {
   '/v1': {
     get: {
-      ...described('live', 'Liveness probe. doc2 §4.2'),
+      ...described('live', 'Liveness probe.'),
       responses: { 200: sent('The process serves.', object({ status: { const: 'alive' } })) },
     },
   },
   '/v1/health': {
     get: {
-      ...described('health', 'State of the service and of what it depends on. doc2 §2.16'),
+      ...described('health', 'State of the service and of what it depends on.'),
       responses: {
         200: sent('All or some of what it depends on is there.', HEALTH),
         503: sent('Nothing of what it depends on is there.', HEALTH),
@@ -60,14 +60,14 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
   },
   '/v1/schema': {
     get: {
-      ...described('graphqlSchema', 'The GraphQL SDL. doc1 §1'),
+      ...described('graphqlSchema', 'The GraphQL SDL.'),
       responses: { 200: { description: 'SDL.', content: { 'text/plain': { schema: text } } } },
     },
   },
   '/v1/gql': {
     post: {
-      ...described('graphql', 'GraphQL: one operation, never a batch. doc2 §4.3'),
-      security: [{}, { bearer: [] }, { popout_cookie: [] }],
+      ...described('graphql', 'GraphQL: one operation, never a batch.'),
+      security: [{}, { bearer: [] }],
       requestBody: {
         required: true,
         content: json(
@@ -95,7 +95,7 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
   },
   '/v1/ws': {
     get: {
-      ...described('websocket', 'The WebSocket of live channels, JSON both ways. doc3 §4.1'),
+      ...described('websocket', 'The WebSocket of live channels, JSON both ways.'),
       security: [{}, { bearer: [] }],
       parameters: [
         {

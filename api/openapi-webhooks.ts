@@ -26,7 +26,7 @@ const described = (vendor: string, what: string, summary: string): Json => ({
 
 function delivery(vendor: string): Json {
   return {
-    ...described(vendor, 'Webhook', `Takes in signed deliveries of ${vendor}, each with one effect. doc3 §4.2`),
+    ...described(vendor, 'Webhook', `Takes in signed deliveries of ${vendor}, each with one effect.`),
     requestBody: { required: true, content: { '*/*': { schema: { description: "The vendor's bytes, as signed." } } } },
     responses: {
       200: {
@@ -49,7 +49,7 @@ function delivery(vendor: string): Json {
 
 function challenge(vendor: string): Json {
   return {
-    ...described(vendor, 'WebhookChallenge', `Echoes \`hub.challenge\` to the hub of ${vendor}. doc3 §4.2`),
+    ...described(vendor, 'WebhookChallenge', `Echoes \`hub.challenge\` to the hub of ${vendor}.`),
     parameters: [{ name: 'hub.challenge', in: 'query', required: true, schema: { type: 'string', minLength: 1 } }],
     responses: {
       200: { description: 'The challenge.', content: { 'text/plain': { schema: { type: 'string' } } } },

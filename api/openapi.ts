@@ -41,9 +41,8 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A JWT, an API key, a service or system key, or a popout token.',
+          description: 'A JWT, a personal API key or a system key.',
         },
-        popout_cookie: { type: 'apiKey', in: 'cookie', name: 'lumio-popout-token' },
       },
     },
   };
@@ -88,7 +87,7 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
       in: 'header',
       required: false,
       description: 'Kept for 24 hours: the same request under the same key gets the first answer again.',
-      schema: { type: 'string', minLength: 1, maxLength: 255 },
+      schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
     });
   }
   const needs = requirements(operation);
@@ -100,7 +99,7 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
     'x-graphql': operation.name,
     ...(needs.permissions.length > 0 ? { 'x-permission': single(needs.permissions) } : {}),
     ...(needs.features.length > 0 ? { 'x-feature': single(needs.features) } : {}),
-    security: needs.open ? [{}, { bearer: [] }] : [{ bearer: [] }, { popout_cookie: [] }],
+    security: needs.open ? [{}, { bearer: [] }] : [{ bearer: [] }],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(inBody && members.length > 0
       ? { requestBody: bodyOf(operation, new Set(members.map(([name]) => name)), components) }
@@ -129,15 +128,25 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
   const properties = Object.fromEntries(
     Object.entries((full.properties ?? {}) as Json).filter(([name]) => names.has(name)),
   );
-  const required = ((full.required ?? []) as string[]).filter((name) => names.has(name));
+  const needed = ((full.required ?? []) as string[]).filter((name) => names.has(name));
+  const aliases = Object.entries(operation.rest?.aliases ?? {});
+  for (const [alias, name] of aliases) {
+    properties[alias] = { ...(properties[name] as Json), description: `Another name of \`${name}\`` };
+  }
+  const aliased = new Set(aliases.map(([, name]) => name));
+  const required = needed.filter((name) => !aliased.has(name));
+  const either = aliases
+    .filter(([, name]) => needed.includes(name))
+    .map(([alias, name]) => ({ anyOf: [{ required: [name] }, { required: [alias] }] }));
   return {
-    required: required.length > 0,
+    required: needed.length > 0,
     content: {
       'application/json': {
         schema: {
           type: 'object',
           properties,
           ...(required.length > 0 ? { required } : {}),
+          ...(either.length > 0 ? { allOf: either } : {}),
           additionalProperties: false,
         },
       },
@@ -148,7 +157,7 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
 function success(operation: Operation, rest: RestRoute, components: Record<string, Json>): Json {
   if (rest.envelope === 'empty') return { [rest.status]: { description: 'Done; no body.' } };
   const one = jsonSchema(rest.answer?.schema ?? operation.output, 'output', components);
-  const url: Json = { type: 'string' };
+  const url: Json = { type: 'string', format: 'uri-reference' };
   const count: Json = { type: 'integer', minimum: 0 };
   const schema =
     rest.envelope === 'bare'
@@ -168,7 +177,16 @@ function success(operation: Operation, rest: RestRoute, components: Record<strin
               required: ['total', 'page', 'limit', 'pages'],
             },
           });
-  return { [rest.status]: { description: 'Success.', content: { 'application/json': { schema } } } };
+  const headers = rest.location && {
+    Location: { description: 'Where what was made is.', schema: { type: 'string', format: 'uri-reference' } },
+  };
+  return {
+    [rest.status]: {
+      description: 'Success.',
+      ...(headers && { headers }),
+      content: { 'application/json': { schema } },
+    },
+  };
 }
 
 const strict = (properties: Json): Json => ({ type: 'object', properties, required: Object.keys(properties) });
@@ -193,15 +211,23 @@ function failures(operation: Operation, rest: RestRoute, open: boolean, hasPath:
     description,
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   });
-  const answers = Object.fromEntries(
+  const answers: Record<string, Json> = Object.fromEntries(
     [...byStatus].map(([status, names]) => [
       status,
       entry(names.map((name) => (name in GENERIC_MESSAGES ? `${name}: no detail is shown` : name)).join(', ')),
     ]),
   );
+  if (answers[401]) {
+    answers[401].headers = {
+      'WWW-Authenticate': {
+        description: 'What is asked for, and why a credential that was presented did not count.',
+        schema: { type: 'string' },
+      },
+    };
+  }
   if (rest.method !== 'GET') {
     answers[413] = entry('BAD_REQUEST: the body is larger than 1 MiB');
-    answers[415] = entry('BAD_REQUEST: the content type is not application/json');
+    answers[415] = entry('BAD_REQUEST: the content type is not application/json, or the body is compressed');
   }
   return answers;
 }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller, RequestContext } from '../access/caller';
+import type { Resolution } from '../access/resolve';
 import { type Span, traceIdOf } from '../engines/tracing/port';
 
 /** What the credential resolver is shown of a request. */
@@ -14,12 +15,14 @@ export interface CredentialSource {
   ip: string;
 }
 
-/** Finds out who calls; an unknown or expired credential is `anonymous` (spec doc1 §5.1 rule 4). */
-export type ResolveCaller = (source: CredentialSource) => Promise<Caller>;
+/** Finds out who calls; an unknown or expired credential is `anonymous`, with the reason (spec doc1 §5.1 rule 4). */
+export type ResolveCaller = (source: CredentialSource) => Promise<Resolution>;
 
 /** What the front door knows of a request before it is routed to an operation. */
 export interface RequestState {
   caller: Caller;
+  /** Why the credential that was presented did not count. */
+  failure: Resolution['failure'];
   context: RequestContext;
 }
 
@@ -35,6 +38,8 @@ declare module 'fastify' {
     limit?: 'exempt' | 'own';
     /** Comes so often that a log line for each success would say nothing that the metrics do not; failures are logged. */
     routine?: true;
+    /** What a 401 of this route asks for (`WWW-Authenticate`). Default: a bearer token. */
+    challenge?: string;
   }
 }
 

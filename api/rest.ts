@@ -1,16 +1,19 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RequestContext } from '../access/caller';
 import type { Operation, Page, RestRoute } from '../access/operation';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Prepared } from './invoke';
 import { ApiError } from '../domain/errors';
-import { sendContextHeaders, stateOf } from './request-state';
+import { ownPath, pageLinks } from './links';
+import { stateOf } from './request-state';
+import { shapeOf } from './schema-shape';
 import { compileSerialiser } from './serialise';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 export interface RestOptions {
-  /** Origin that `_links` start with; absent: the request's own. */
-  public_url: string | undefined;
+  /** Where links begin. */
+  origin(request: FastifyRequest): string;
   idempotency: Idempotency;
 }
 
@@ -21,7 +24,11 @@ export const fastifyPath = (path: string): string => path.replace(/\{(\w+)\}/g, 
 export function registerRest(app: FastifyInstance, prepared: Prepared, options: RestOptions): void {
   const rest = prepared.operation.rest;
   if (!rest) return;
-  const answer = answerWriter(prepared.operation, rest, options.public_url);
+  const answer = answerWriter(prepared.operation, rest, options.origin);
+  const headersOf = (request: FastifyRequest, context: RequestContext, result: unknown) =>
+    rest.location
+      ? { ...context.response_headers, location: options.origin(request) + rest.location(result as never) }
+      : context.response_headers;
   const unsafe = rest.method !== 'GET';
   app.route({
     method: rest.method,
@@ -33,11 +40,16 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       const key = unsafe ? request.headers['idempotency-key'] : undefined;
       const run = async (): Promise<StoredAnswer> => {
         const result = await prepared.run(input, caller, context);
-        return { status: rest.status, headers: context.response_headers ?? null, body: answer(request, result) };
+        return {
+          status: rest.status,
+          headers: headersOf(request, context, result) ?? null,
+          body: answer(request, result),
+        };
       };
       if (key === undefined) {
         const result = await prepared.run(input, caller, context);
-        sendContextHeaders(reply, context);
+        const headers = headersOf(request, context, result);
+        if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
       }
       const stored = await options.idempotency.once(
@@ -75,25 +87,27 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
 
 type Writer = (request: FastifyRequest, result: unknown) => string | null;
 
-function answerWriter(operation: Operation, rest: RestRoute, publicUrl: string | undefined): Writer {
+function answerWriter(operation: Operation, rest: RestRoute, origin: RestOptions['origin']): Writer {
   if (rest.envelope === 'empty') return () => null;
   const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, rest.envelope);
   const shown = (output: unknown) => (rest.answer ? rest.answer.of(output) : output);
-  const origin = publicUrl?.replace(/\/+$/, '');
-  const self = (request: FastifyRequest) =>
-    (origin ?? `${request.protocol}://${request.host}`) + withoutToken(request.url);
+  const self = (request: FastifyRequest) => origin(request) + ownPath(request.url);
+  const paged = 'page' in shapeOf(operation.input, 'input');
   if (rest.envelope === 'item')
     return (request, output) => serialise({ data: shown(output), _links: { self: self(request) } });
   if (rest.envelope === 'collection')
-    return (request, page) => serialise(collection(self(request), page as Page<unknown>));
+    return (request, page) => serialise(collection(self(request), page as Page<unknown>, paged));
   return (_request, output) => serialise(shown(output));
 }
 
-/** `prev` and `next` are left out at the ends. Source: spec doc2 §2.1. */
-function collection(self: string, page: Page<unknown>): unknown {
+/**
+ * `prev` and `next` are left out at the ends; a list that takes no page is its own first and last.
+ * Source: spec doc2 §2.1.
+ */
+function collection(self: string, page: Page<unknown>, paged: boolean): unknown {
   const pages = Math.max(1, Math.ceil(page.total / page.limit));
   const links: Record<string, string> = { self };
-  const at = pageLinks(self);
+  const at = paged ? pageLinks(self) : () => self;
   links.first = at(1);
   if (page.page > 1) links.prev = at(Math.min(page.page - 1, pages));
   if (page.page < pages) links.next = at(page.page + 1);
@@ -101,31 +115,6 @@ function collection(self: string, page: Page<unknown>): unknown {
   const meta: Record<string, unknown> = { total: page.total, page: page.page, limit: page.limit, pages };
   if (page.partial !== undefined) meta.partial = page.partial;
   return { data: page.items, _links: links, _meta: meta };
-}
-
-function pageLinks(self: string): (page: number) => string {
-  const mark = self.indexOf('?');
-  const path = mark === -1 ? self : self.slice(0, mark);
-  const rest =
-    mark === -1
-      ? []
-      : self
-          .slice(mark + 1)
-          .split('&')
-          .filter((pair) => pair !== '' && !/^page(=|$)/.test(pair));
-  const start = `${path}?${rest.length > 0 ? `${rest.join('&')}&` : ''}page=`;
-  return (page) => start + page;
-}
-
-/** A credential in the query must not come back in a link. */
-function withoutToken(url: string): string {
-  if (!url.includes('token=')) return url;
-  const mark = url.indexOf('?');
-  const kept = url
-    .slice(mark + 1)
-    .split('&')
-    .filter((pair) => !pair.startsWith('token='));
-  return url.slice(0, mark) + (kept.length > 0 ? `?${kept.join('&')}` : '');
 }
 
 /** Escapes that are no UTF-8 would otherwise be searched for as they stand. */

@@ -10,6 +10,8 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { RateLimits } from '../engines/rate-limits/port';
+import { acceptJson } from './bodies';
+import { challengeOf } from './challenges';
 import { registerDocs } from './docs';
 import { restBody, toFailure } from './errors';
 import { buildGraphqlSchema } from './graphql/schema';
@@ -19,11 +21,15 @@ import { registerHealth, type HealthCheck } from './health';
 import { createHttpHooks } from './http-hooks';
 import { createIdempotency, type LockHolder } from './idempotency';
 import { prepare } from './invoke';
-import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
+import { MAX_BODY_BYTES } from './json-body';
+import { originOf } from './links';
 import { openApiDocument } from './openapi';
 import { createLimiter } from './rate-limit';
+import { originForm } from './request-head';
 import { logFacts, type ResolveCaller } from './request-state';
 import { JSON_TYPE, registerRest } from './rest';
+import { answerUnrouted } from './unrouted';
+import { serveUpgrades, type UpgradeHandler } from './upgrades';
 import { registerWebhooks, type WebhookRoute } from './webhooks';
 
 export interface ApiDeps {
@@ -42,6 +48,8 @@ export interface ApiDeps {
   log: Logger;
   version: string;
   graphql?: { limits?: Partial<GraphqlLimits> };
+  /** Takes the upgrades to WebSockets; absent on a node without that role. */
+  websocket?: UpgradeHandler | undefined;
   /** Routes that are no operations (`.well-known`, file transfer); registered last, before the server is ready. */
   extend?(app: FastifyInstance): Promise<void> | void;
 }
@@ -66,6 +74,9 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: 500, ignoreTrailingSlash: false },
     requestTimeout: 60_000,
+    // Answered by a body of ours instead.
+    http: { requireHostHeader: false },
+    rewriteUrl: originForm,
     // What still comes in while the server closes is answered like any other: Fastify's own 503 tells no vendor when to come again.
     return503OnClosing: false,
     genReqId: () => '',
@@ -87,19 +98,20 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   });
   hooks.install(app);
   acceptJson(app);
+  const unrouted = answerUnrouted(app);
+  serveUpgrades(app.server, deps.websocket);
+  // Refused with the others' heads; Node's own answer has no body.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
 
   const idempotency = createIdempotency({ db: deps.services.db, log, holder: deps.holder });
   const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
-  const paths: { method: string; path: string }[] = [];
-  app.addHook('onRoute', ({ method, url }) => {
-    if (!url.includes('*')) for (const one of [method].flat()) paths.push({ method: one, path: url });
-  });
-  registerHealth(app, { ...deps.health, version: deps.version, public_url: settings.public_url });
+  const origin = originOf(settings);
+  registerHealth(app, { ...deps.health, version: deps.version, origin });
   if (settings.roles.includes('ingest')) await registerWebhooks(app, deps.webhooks, limiter, deps.resolveCaller);
   if (settings.roles.includes('api')) {
     const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
-    for (const one of prepared) registerRest(app, one, { public_url: settings.public_url, idempotency });
+    for (const one of prepared) registerRest(app, one, { origin, idempotency });
     const schema = buildGraphqlSchema(prepared);
     const graphql = await registerGraphql(app, {
       schema,
@@ -122,7 +134,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   }
   if (settings.roles.includes('realtime')) app.get('/v1/ws', askForUpgrade);
   await deps.extend?.(app);
-  app.setNotFoundHandler((request, reply) => answerUnrouted(paths, request, reply));
+  unrouted.finish();
 
   function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const failure = toFailure(error);
@@ -133,6 +145,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       );
     }
     if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
+    if (failure.status === 401) void reply.header('www-authenticate', challengeOf(request, failure.message));
     void reply
       .code(failure.status)
       .header('content-type', JSON_TYPE)
@@ -175,48 +188,10 @@ const openConnections = (app: FastifyInstance): Promise<number> =>
     app.server.getConnections((error, connections) => (error ? fail(error) : count(connections))),
   );
 
-/** Bodies are JSON and nothing else; Fastify's own parser would let NUL, huge numbers and deep nesting through. */
-function acceptJson(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES },
-    (_request, body, done) => {
-      try {
-        done(null, parseJsonBody(body as Buffer));
-      } catch (error) {
-        done(error as Error, undefined);
-      }
-    },
-  );
-}
-
-/** Upgrades do not pass here: this is a request that forgot to be one. */
+/** Upgrades to WebSockets do not pass here: this is a request that forgot to be one. */
 async function askForUpgrade(_request: FastifyRequest, reply: FastifyReply): Promise<never> {
   void reply.header('upgrade', 'websocket');
   throw new ApiError('BAD_REQUEST', 'This address speaks WebSocket: upgrade the connection', { status: 426 });
-}
-
-/** A path that exists for another method is told apart from one that does not exist. */
-function answerUnrouted(
-  paths: readonly { method: string; path: string }[],
-  request: FastifyRequest,
-  reply: FastifyReply,
-) {
-  const path = request.url.split('?')[0]!;
-  const methods = new Set(paths.filter((known) => matches(known.path, path)).map((known) => known.method));
-  if (methods.size === 0) throw new ApiError('NOT_FOUND', 'Not found');
-  void reply.header('allow', [...methods, 'OPTIONS'].sort().join(', '));
-  throw new ApiError('BAD_REQUEST', 'Method not allowed', { status: 405 });
-}
-
-function matches(pattern: string, path: string): boolean {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  return (
-    wanted.length === given.length &&
-    wanted.every((part, i) => part === given[i] || (part.startsWith(':') && given[i] !== ''))
-  );
 }
 
 /** What is not HTTP enough to become a request gets the same flat body. */

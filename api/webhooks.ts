@@ -27,6 +27,8 @@ export interface WebhookRoute {
 }
 
 const EMPTY = Buffer.alloc(0);
+/** Deliveries prove by their signature who sent them. */
+const SIGNATURE = 'Signature';
 const refused = (status: number) => status === 401 || status === 403;
 
 /**
@@ -54,11 +56,12 @@ export async function registerWebhooks(
         method: route.method,
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
         bodyLimit: MAX_BODY_BYTES,
-        config: { limit: 'exempt', routine: true },
+        config: { limit: 'exempt', routine: true, challenge: SIGNATURE },
         handler: async (request, reply) => {
           const countRefusal = async () => {
             const anonymous = { headers: {}, method: request.method, url: route.path, query: {}, ip: request.ip };
-            await limiter.count(await resolveCaller(anonymous), 1, reply);
+            const { caller } = await resolveCaller(anonymous);
+            await limiter.count(caller, 1, reply);
           };
           const answer = await deliver(route, {
             headers: request.headers,
@@ -74,6 +77,7 @@ export async function registerWebhooks(
             throw error;
           });
           if (refused(answer.status)) await countRefusal();
+          if (answer.status === 401) void reply.header('www-authenticate', SIGNATURE);
           if (answer.headers) void reply.headers(answer.headers);
           void reply.code(answer.status);
           if (answer.body === undefined) return reply.send();

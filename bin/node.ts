@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
 import { createAccessChanges } from '../access/changes';
 import { createFeatureFlags } from '../access/features';
 import { createMemberPermissions } from '../access/memberships';
@@ -10,7 +8,7 @@ import type { Services } from '../access/services';
 import type { Role, Settings } from '../access/settings';
 import { createTokens } from '../access/tokens';
 import { listenMetrics } from '../api/metrics-listener';
-import { type Api, createApi } from '../api/server';
+import { createApi } from '../api/server';
 import { SERVICE } from '../domain/vendors';
 import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
@@ -19,7 +17,7 @@ import { webhookRoutes } from '../ingest/webhooks';
 import { createArchiveReader } from '../projections/archive-reader';
 import { createReadModels } from '../projections/read-models';
 import { createProjectionRuntime } from '../projections/runtime';
-import { createRealtime, type Realtime } from '../realtime/service';
+import { createRealtime } from '../realtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
 import { archiving } from './archiving';
@@ -173,7 +171,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       operations: OPERATIONS,
       services,
       resolveCaller: async ({ headers, query, ip }) => {
-        const { caller } = await resolver.resolve({
+        return resolver.resolve({
           authorization: headers.authorization,
           query_token: typeof query.token === 'string' ? query.token : undefined,
           cookie: headers.cookie,
@@ -182,7 +180,6 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           ip,
           now: Date.now(),
         });
-        return caller;
       },
       holder: engines.session,
       rate_limits: engines.rate_limits,
@@ -201,12 +198,10 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       tracing,
       log,
       version: VERSION,
+      websocket: realtime && ((req, socket, head) => realtime.handleUpgrade(req, socket, head)),
     });
     stops.push(() => api.close());
-    if (realtime) {
-      attach(api, realtime);
-      stops.push(stopRealtime);
-    }
+    if (realtime) stops.push(stopRealtime);
     const base_url = await api.listen();
     return {
       base_url,
@@ -220,12 +215,6 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await stop().catch((failure: unknown) => log.error({ error: failure }, 'stopping after a failed start failed'));
     throw error;
   }
-}
-
-function attach(api: Api, realtime: Realtime): void {
-  api.app.server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) =>
-    realtime.handleUpgrade(req, socket, head),
-  );
 }
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);

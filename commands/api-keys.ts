@@ -8,7 +8,7 @@ import { command, del, patch, post } from '../access/operation';
 import type { Services } from '../access/services';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { ApiError } from '../domain/errors';
-import { parseInstant, shownInstant } from '../domain/instants';
+import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
 
 const label = z.string().trim().min(1, 'label is required').max(100, 'label must be 100 characters or less');
@@ -17,13 +17,19 @@ const CreateUserApiKeyInput = z
   .object({
     label,
     permissions: z
-      .array(z.string().max(100))
+      .array(
+        z
+          .string()
+          .max(100)
+          .meta({ enum: [...ACCOUNT_PERMISSIONS] }),
+      )
       .min(1, 'permissions must name at least one permission')
       .max(500)
       .describe("A subset of the creator's own permissions; fixed once created"),
     expires_at: z
       .string()
       .refine((text) => parseInstant(text) !== null, 'expires_at must be an RFC 3339 date-time')
+      .meta({ pattern: INSTANT_PATTERN })
       .nullish()
       .describe('RFC 3339; null or absent: never'),
   })
@@ -47,6 +53,7 @@ export const createUserApiKey = command({
   summary: 'Creates a personal API key and shows it once',
   rest: post('/v1/api-keys', {
     status: 201,
+    location: ({ api_key }: z.output<typeof CreateUserApiKeyResult>) => `/v1/api-keys/${api_key.id}`,
     answer: {
       schema: UserApiKeyCreated,
       of: ({ key, api_key }: z.output<typeof CreateUserApiKeyResult>) => ({ key, ...api_key }),

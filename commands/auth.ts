@@ -4,17 +4,18 @@ import { command, post } from '../access/operation';
 import { ApiError } from '../domain/errors';
 import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
 
+const dateTime = z.string().meta({ format: 'date-time' });
 const TokenResult = z
   .object({
     token: z.string().describe('Access JWT, `lm_` prefix'),
     refresh_token: z.string(),
-    expires_at: z.string().describe('Of the access token'),
+    expires_at: dateTime.describe('Of the access token'),
     is_new_user: z.boolean(),
     has_account: z.boolean(),
   })
   .meta({ id: 'TokenResult' });
 const LogoutResult = z.object({ success: z.boolean() }).meta({ id: 'LogoutResult' });
-const WsTokenResult = z.object({ ws_token: z.string(), expires_at: z.string() }).meta({ id: 'WsTokenResult' });
+const WsTokenResult = z.object({ ws_token: z.string(), expires_at: dateTime }).meta({ id: 'WsTokenResult' });
 const RefreshTokenInput = z.object({ refresh_token: z.string().min(1).max(4096) });
 
 const instant = (ms: number) => new Date(ms).toISOString();

@@ -7,7 +7,7 @@ import type { Services } from '../access/services';
 import { ApiError } from '../domain/errors';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
-import { parseInstant, shownInstant } from '../domain/instants';
+import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { stringify } from '../domain/json';
 import { TOPICS } from '../domain/records';
 
@@ -38,6 +38,7 @@ const EmitEventInput = z
     created_at: z
       .string()
       .refine((text) => parseInstant(text) !== null, 'created_at must be an ISO 8601 date or date-time')
+      .meta({ pattern: INSTANT_PATTERN })
       .nullish()
       .describe('Default: now; at most five minutes ahead'),
   })
@@ -53,7 +54,8 @@ export const emitEvent = command({
   name: 'emitEvent',
   // Source: spec doc2 §4.3, §4.4.
   summary: "Inserts an event into the account's log and broadcasts it",
-  rest: post('/v1/events/emit', { envelope: 'bare' }),
+  // An event is read with a `type`, and what was read can be sent.
+  rest: post('/v1/events/emit', { envelope: 'bare', aliases: { type: 'event_type' } }),
   graphql: { argument: 'input' },
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,

@@ -1,6 +1,9 @@
 const ISO =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?([Zz]|[+ -]\d{2}:?\d{2})?)?$/;
 
+/** What {@link parseInstant} reads, as far as a pattern can say it: not every day that fits it exists. */
+export const INSTANT_PATTERN = ISO.source;
+
 /**
  * Reads an ISO 8601 date or date-time as an instant: RFC 3339 UTC with microseconds, or null when it is unparsable or impossible
  * (30 February, 25 o'clock). Without an offset it is UTC; a bare date is its midnight. A blank before the offset is a `+` that a query string lost.

@@ -3,12 +3,15 @@ import { feature, permission } from '../access/guards';
 import { get, list, type Page, query } from '../access/operation';
 import { ApiError } from '../domain/errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
-import { parseInstant } from '../domain/instants';
+import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
 import { type EventQuery, eventsPage } from './events-pages';
 import { searchEvents } from './events-search';
 
 const instant = (name: string) =>
-  z.string().refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`);
+  z
+    .string()
+    .refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`)
+    .meta({ pattern: INSTANT_PATTERN });
 const names = z.array(z.string().min(1).max(100)).max(100);
 
 const EventFilterInput = z

@@ -67,7 +67,8 @@ const JwkSet = z
 /** What others check our JWTs with (RFC 7517). Source: spec rulings, "paths left open". */
 export const jwks = query({
   name: 'jwks',
-  summary: 'Public keys of the tokens that this service signs. Spec rulings, "paths left open"',
+  // Source: spec rulings, "paths left open".
+  summary: 'Public keys of the tokens that this service signs',
   rest: get('/v1/.well-known/jwks.json', { envelope: 'bare' }),
   guard: [publicAccess],
   input: z.object({}),

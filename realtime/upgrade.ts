@@ -30,6 +30,9 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
     'Connection: close',
+    ...(refusal.status === 401
+      ? [`WWW-Authenticate: Bearer error="invalid_token", error_description="${refusal.message}"`]
+      : []),
     ...(refusal.retry_after_seconds === undefined ? [] : [`Retry-After: ${refusal.retry_after_seconds}`]),
   ];
   if (!socket.writable) {

@@ -94,7 +94,7 @@ describe('over HTTP', () => {
       body: body === undefined ? null : JSON.stringify(body),
     });
     const text = await response.text();
-    return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+    return { status: response.status, body: text === '' ? null : JSON.parse(text), headers: response.headers };
   }
   const owner = () => server.credentials.access_token;
   const gql = async (query: string, token = owner()) => (await call('POST', '/v1/gql', token, { query })).body;
@@ -124,6 +124,9 @@ describe('over HTTP', () => {
     const listed = await call('GET', '/v1/api-keys', owner());
     expect(listed.body.data.find((one: { id: string }) => one.id === api_key.id)).toEqual(api_key);
     expect(JSON.stringify(listed.body)).not.toContain(key);
+    expect(made.headers.get('location')).toBe(`${server.base_url}/v1/api-keys/${api_key.id}`);
+    const self = `${server.base_url}/v1/api-keys`;
+    expect(listed.body._links).toEqual({ self, first: self, last: self });
 
     const mine = await call('GET', '/v1/tokens/me', key);
     expect(mine.body.data).toEqual({ permissions: ['events:read'], admin_permissions: [], user_permissions: [] });
@@ -221,6 +224,9 @@ describe('over HTTP', () => {
     const ws = await call('POST', '/v1/auth/ws-token', first.body.token);
     expect(ws.body.data.ws_token).toMatch(/^lm_eyJ/);
     expect((await call('GET', '/v1/tokens/me', ws.body.data.ws_token)).status).toBe(401);
+    expect(again.headers.get('www-authenticate')).toBe(
+      'Bearer error="invalid_token", error_description="Invalid or expired refresh token"',
+    );
     expect((await call('POST', '/v1/auth/logout', null, { refresh_token: first.body.refresh_token })).body).toEqual({
       success: true,
     });

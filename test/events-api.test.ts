@@ -210,6 +210,27 @@ describe('events over every protocol', () => {
     socket.close();
   });
 
+  test('REST takes `type`, as events are read with, for `event_type`; GraphQL knows one name', async () => {
+    const emitted = await rest('POST', '/v1/events/emit', { type: 'alias:one', raw: { n: 1 } });
+    expect(emitted).toMatchObject({ status: 200, body: { event: { type: 'alias:one', raw: { n: 1 } } } });
+    const { type, platform, raw, created_at } = emitted.body.event as Json;
+    const again = await rest('POST', '/v1/events/emit', { type, platform, raw, created_at, external_id: randomUUID() });
+    expect(again.body.event).toMatchObject({ type, platform, raw, created_at });
+    expect((await rest('POST', '/v1/events/emit', { type: 'alias:one', event_type: 'alias:one' })).status).toBe(200);
+    const both = await rest('POST', '/v1/events/emit', { type: 'alias:one', event_type: 'alias:two' });
+    expect([both.status, both.body]).toEqual([
+      400,
+      {
+        error: 'VALIDATION_ERROR',
+        message: 'type: differs from event_type',
+        details: { fields: [{ path: 'type', message: 'differs from event_type' }] },
+      },
+    ]);
+    const twin = await graphql('mutation { emitEvent(input: {type: "alias:one"}) { success } }');
+    expect(twin.errors[0].extensions.code).toBe('VALIDATION_ERROR');
+    expect((await rest('GET', '/v1/events?types=alias:one,alias:two')).body._meta.total).toBe(3);
+  });
+
   test('what the schema does not allow is refused with 400 and changes nothing', async () => {
     const future = new Date(Date.now() + 6 * 60_000).toISOString();
     for (const body of [

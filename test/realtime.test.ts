@@ -52,6 +52,9 @@ describe('the upgrade', () => {
       expect(answer.status).toBe(401);
       expect(answer.body).toEqual({ error, message: expect.any(String) });
       expect(answer.headers['content-type']).toMatch(/^application\/json/);
+      expect(answer.headers['www-authenticate']).toBe(
+        `Bearer error="invalid_token", error_description="${answer.body.message}"`,
+      );
     }
   });
 

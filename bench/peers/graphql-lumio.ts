@@ -34,7 +34,7 @@ async function main(): Promise<void> {
     services,
     resolveCaller: async ({ headers, ip }) => {
       const account = headers['x-lumio-account'];
-      const { caller } = await resolver.resolve({
+      return resolver.resolve({
         authorization: headers.authorization,
         query_token: undefined,
         cookie: headers.cookie,
@@ -43,7 +43,6 @@ async function main(): Promise<void> {
         ip,
         now: Date.now(),
       });
-      return caller;
     },
     holder: engines.session,
     rate_limits: engines.rate_limits,

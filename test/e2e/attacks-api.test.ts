@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { connect } from 'node:net';
+import { rawHttp } from '../support/raw-http';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient } from '../support/vendor-cloud';
 
@@ -8,11 +8,9 @@ interface Answer {
   body: any;
   text: string;
   headers: Headers;
-  ms: number;
 }
 
 async function call(base_url: string, path: string, init: RequestInit = {}): Promise<Answer> {
-  const started = performance.now();
   const response = await fetch(`${base_url}${path}`, { redirect: 'manual', ...init });
   const text = await response.text();
   let body: unknown;
@@ -21,7 +19,7 @@ async function call(base_url: string, path: string, init: RequestInit = {}): Pro
   } catch {
     body = undefined;
   }
-  return { status: response.status, body, text, headers: response.headers, ms: performance.now() - started };
+  return { status: response.status, body, text, headers: response.headers };
 }
 
 /** The flat body of REST: exactly these members, and nothing of our insides. */
@@ -170,22 +168,25 @@ describe('a caller with every right and bad input', () => {
     for (const search of ['%ff%fe', '%ED%A0%80', '%C0%80', '%zz']) {
       flat(await get(`/v1/events?search=${search}`), 400, 'BAD_REQUEST');
     }
+    flat(await get('/v1/events/'), 404, 'NOT_FOUND');
     for (const [method, path, allow] of [
       ['DELETE', '/v1/events', 'GET, HEAD, OPTIONS'],
-      ['GET', '/v1/events/emit', undefined],
+      ['GET', '/v1/events/emit', 'OPTIONS, POST'],
+      ['GET', '/v1/events/test', 'OPTIONS, POST'],
       ['POST', '/v1/health', 'GET, HEAD, OPTIONS'],
       ['GET', '/v1/gql', 'OPTIONS, POST'],
-      ['PUT', '/v1/api-keys', undefined],
+      ['PUT', '/v1/api-keys', 'GET, HEAD, OPTIONS, POST'],
     ] as const) {
       const answer = await call(server.base_url, path, { method, headers: bearer });
-      if (path === '/v1/events/emit') flat(answer, 400, 'VALIDATION_ERROR');
-      else flat(answer, 405, 'BAD_REQUEST');
-      if (allow) expect(answer.headers.get('allow')).toBe(allow);
+      flat(answer, 405, 'BAD_REQUEST');
+      expect([path, answer.headers.get('allow')]).toEqual([path, allow]);
     }
   });
 
   test('without a credential, with a bad one, and with one of each kind of nonsense', async () => {
-    flat(await call(server.base_url, '/v1/events'), 401, 'UNAUTHORIZED');
+    const none = await call(server.base_url, '/v1/events');
+    flat(none, 401, 'UNAUTHORIZED');
+    expect(none.headers.get('www-authenticate')).toBe('Bearer');
     const tokens = [
       'x',
       'Bearer',
@@ -197,25 +198,34 @@ describe('a caller with every right and bad input', () => {
     ];
     for (const token of tokens) {
       const answer = await call(server.base_url, '/v1/events', { headers: { authorization: `Bearer ${token}` } });
-      flat(answer, 401, answer.body.error === 'TOKEN_EXPIRED' ? 'TOKEN_EXPIRED' : 'UNAUTHORIZED');
+      flat(answer, 401, 'UNAUTHORIZED');
+      expect([token, answer.body.message, answer.headers.get('www-authenticate')]).toEqual([
+        token,
+        'Authentication required',
+        'Bearer error="invalid_token", error_description="The token is invalid"',
+      ]);
+      const open = await call(server.base_url, '/v1/.well-known/jwks.json', {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      expect([token, open.status]).toEqual([token, 200]);
     }
   });
 
   test('what is not HTTP, or too large to be, is answered and the connection ends', async () => {
-    const port = Number(new URL(server.base_url).port);
+    const raw = (text: string) => rawHttp(server.base_url, text);
     const headers = (count: number, size: number) =>
       Array.from({ length: count }, (_, at) => `x-${at}: ${'v'.repeat(size)}\r\n`).join('');
-    expect(await raw(port, `GET /v1/health HTTP/1.1\r\nhost: x\r\n${headers(1, 20_000)}\r\n`)).toMatch(
-      /^HTTP\/1.1 431 /,
-    );
-    expect(await raw(port, `GET /v1/health HTTP/1.1\r\nhost: x\r\n${headers(3000, 4)}\r\n`)).toMatch(/^HTTP\/1.1 431 /);
-    const broken = await raw(port, 'NONSENSE\r\n\r\n');
+    expect(await raw(`GET /v1/health HTTP/1.1\r\nhost: x\r\n${headers(1, 20_000)}\r\n`)).toMatch(/^HTTP\/1.1 431 /);
+    expect(await raw(`GET /v1/health HTTP/1.1\r\nhost: x\r\n${headers(3000, 4)}\r\n`)).toMatch(/^HTTP\/1.1 431 /);
+    const broken = await raw('NONSENSE\r\n\r\n');
     expect(broken).toMatch(/^HTTP\/1.1 400 /);
     expect(broken).toContain('{"error":"BAD_REQUEST","message":"The request is malformed"}');
     const smuggled =
       'POST /v1/events/emit HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n';
-    expect(await raw(port, smuggled)).toMatch(/^HTTP\/1.1 400 /);
-    expect(await raw(port, 'GET /v1/health HTTP/1.1\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
+    expect(await raw(smuggled)).toMatch(/^HTTP\/1.1 400 /);
+    const hostless = await raw('GET /v1/health HTTP/1.1\r\n\r\n');
+    expect(hostless).toMatch(/^HTTP\/1.1 400 /);
+    expect(hostless).toContain('{"error":"BAD_REQUEST","message":"The Host header is missing"}');
     expect((await get('/v1/health')).status).toBe(200);
   });
 
@@ -307,13 +317,12 @@ describe('a caller with every right and bad input', () => {
       }
     });
 
-    test('the abuse set costs the server little', async () => {
+    test('the abuse set is refused, and the server goes on serving', async () => {
       const query = `{ ${Array.from({ length: 900 }, (_, i) => `a${i}: events { items { id } }`).join(' ')} }`;
       const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => gql({ query: `${query} # ${i}` })));
       expect(answers.every((answer) => answer.body.errors[0].extensions.code === 'BAD_REQUEST')).toBe(true);
-      const health = await get('/v1/health');
-      expect(health.status).toBe(200);
-      expect(health.ms).toBeLessThan(1000);
+      expect((await get('/v1/health')).status).toBe(200);
+      expect((await gql({ query: '{ __typename }' })).body).toEqual({ data: { __typename: 'Query' } });
     });
   });
 });
@@ -395,7 +404,7 @@ describe('in production', () => {
   test('probe: GraphiQL', async () => {
     for (const path of ['/', '/v1/gql', '/graphiql', '/v1/graphiql', '/playground', '/console']) {
       const answer = await call(server.base_url, path, { headers: { accept: 'text/html' } });
-      expect(answer.status).toBeGreaterThanOrEqual(404);
+      expect([path, answer.status]).toEqual([path, path === '/v1/gql' ? 405 : 404]);
       expect(answer.text).not.toMatch(/graphiql|playground|<html/i);
     }
   });
@@ -445,15 +454,3 @@ describe('in production', () => {
     refusedWhole(await post({ extensions: { persistedQuery } }));
   });
 });
-
-/** Sends bytes as they are, and resolves with all that came back when the server has closed. */
-function raw(port: number, text: string): Promise<string> {
-  return new Promise((done, fail) => {
-    let answer = '';
-    const socket = connect(port, '127.0.0.1', () => socket.write(text));
-    socket.on('data', (chunk) => (answer += chunk.toString()));
-    socket.on('error', (error) => (answer === '' ? fail(error) : undefined));
-    socket.on('close', () => done(answer));
-    setTimeout(() => socket.destroy(), 10_000).unref();
-  });
-}

@@ -1,8 +1,11 @@
 import { buildSchema, type GraphQLObjectType, printSchema, validateSchema } from 'graphql';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import Ajv2020 from 'ajv/dist/2020';
 import type { Operation } from '../../access/operation';
+import { shapeOf, unwrap } from '../../api/schema-shape';
 import { OPERATIONS } from '../../bin/areas';
+import { ACCOUNT_PERMISSIONS } from '../../domain/permissions';
 import { startServer, type TestServer } from '../support/server';
 
 /** The documents that describe the running server, held against the operations that it is made of. */
@@ -63,6 +66,73 @@ describe('development', () => {
     });
     expect(missing).toEqual([]);
   });
+
+  test('no text of it, or of the SDL, cites the specification', async () => {
+    const sdl = await (await fetch(`${server.base_url}/v1/schema`)).text();
+    for (const published of [text, sdl]) {
+      expect(published.match(/.{0,60}(§|\bdoc[123]\b|\bspec(ification)?\b|rulings).{0,60}/gi)).toBeNull();
+    }
+    expect(text).toContain('Liveness probe.');
+  });
+
+  test('it offers no credential that nobody can have', () => {
+    expect(Object.keys(document.components.securitySchemes)).toEqual(['bearer']);
+    expect(text).not.toMatch(/popout|cookie/i);
+  });
+
+  test('what the validator holds a text to is shown: format, enum or pattern', () => {
+    const hidden: string[] = [];
+    let rules = 0;
+    for (const { name, input, rest } of OPERATIONS) {
+      if (rest === null) continue;
+      for (const [member, schema] of Object.entries(shapeOf(input, 'input'))) {
+        const { def } = unwrap(schema, 'input');
+        const text = def.type === 'array' ? unwrap(def.element!, 'input') : { schema, def };
+        const checks = (text.def.checks ?? []).map(({ _zod }) => _zod.def.check);
+        const ruled = text.def.format !== undefined || checks.includes('custom') || checks.includes('string_format');
+        if (text.def.type !== 'string' || !ruled) continue;
+        rules += 1;
+        const shown = shownMember(rest.path, rest.method, member);
+        const said = JSON.stringify(shown ?? null);
+        if (!/"(format|enum|pattern)":/.test(said)) hidden.push(`${name}.${member}: ${said}`);
+      }
+    }
+    expect(hidden).toEqual([]);
+    expect(rules).toBeGreaterThan(10);
+    const key = document.paths['/v1/api-keys'].post.requestBody.content['application/json'].schema.properties;
+    expect(key.permissions.items.enum).toEqual(ACCOUNT_PERMISSIONS);
+    const { expires_at, last_used_at } = document.components.schemas.UserApiKey.properties;
+    expect(JSON.stringify([expires_at, last_used_at])).toMatch(/date-time.*date-time/);
+  });
+
+  test('an alias of a member is in it, and one of both names is required', () => {
+    const { schema } = document.paths['/v1/events/emit'].post.requestBody.content['application/json'];
+    expect(schema.properties.type).toEqual({
+      ...schema.properties.event_type,
+      description: 'Another name of `event_type`',
+    });
+    const valid = new Ajv2020({ strict: false, formats: { uuid: true } }).compile(schema);
+    expect([{ type: 'a:b' }, { event_type: 'a:b' }, {}, { type: 'none' }].map((body) => valid(body))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test('what a 401 and a 201 carry beside their bodies is in it', () => {
+    const { responses } = document.paths['/v1/api-keys'].post;
+    expect(Object.keys(responses['401'].headers)).toEqual(['WWW-Authenticate']);
+    expect(Object.keys(responses['201'].headers)).toEqual(['Location']);
+  });
+
+  const shownMember = (path: string, method: string, member: string): unknown => {
+    const { parameters = [], requestBody } = document.paths[path][method.toLowerCase()];
+    return (
+      parameters.find((one: { name: string }) => one.name === member)?.schema ??
+      requestBody?.content['application/json'].schema.properties[member]
+    );
+  };
 
   test('vendors’ webhooks and the fixed routes are in it', () => {
     const webhooks = ['kick', 'shopify', 'trovo', 'youtube'].map((vendor) => `/v1/webhooks/${vendor}`);

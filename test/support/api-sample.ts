@@ -95,7 +95,7 @@ export const sampleOperations: readonly Operation[] = [
   command({
     name: 'createNote',
     summary: 'Makes a note. doc2 §0.',
-    rest: post('/v1/notes', { status: 201 }),
+    rest: post('/v1/notes', { status: 201, location: ({ id }: { id: string }) => `/v1/notes/${id}` }),
     graphql: { argument: 'input', ...shape },
     guard: [permission('notes:create')],
     input: NewNote,
@@ -119,6 +119,24 @@ export const sampleOperations: readonly Operation[] = [
         raw: { ...input.raw, seed: context.idempotency_seed },
       });
     },
+  }),
+  command({
+    name: 'refreshNotes',
+    summary: 'Takes no input.',
+    rest: post('/v1/notes/refresh', { envelope: 'bare' }),
+    guard: [permission('notes:edit')],
+    input: z.strictObject({}),
+    output: z.object({ success: z.boolean() }).meta({ id: 'RefreshNotesResult' }),
+    run: async () => ({ success: true }),
+  }),
+  query({
+    name: 'moods',
+    summary: 'A list of one page.',
+    rest: list('/v1/moods'),
+    guard,
+    input: z.strictObject({}),
+    output: Tag,
+    run: async () => ({ items: [{ tag_name: 'a', weight: 1 }], total: 1, page: 1, limit: 1 }),
   }),
   command({
     name: 'updateNote',
@@ -207,12 +225,15 @@ export async function sampleApi(
     settings,
     operations: sampleOperations,
     services,
-    resolveCaller: async ({ headers, ip }) =>
-      sampleCaller(
-        headers.authorization ?? (headers.cookie === undefined ? undefined : 'popout|notes:read+notes:create'),
+    resolveCaller: async ({ headers, ip }) => ({
+      failure: headers.authorization === 'Bearer expired' ? 'TOKEN_EXPIRED' : null,
+      caller: sampleCaller(
+        (headers.authorization === 'Bearer expired' ? undefined : headers.authorization) ??
+          (headers.cookie === undefined ? undefined : 'popout|notes:read+notes:create'),
         headers['x-lumio-account'] as string | undefined,
         ip,
       ),
+    }),
     holder: session,
     rate_limits: createLocalRateLimits(),
     webhooks: [

@@ -5,7 +5,7 @@ const LARGE = 1024 * 1024;
 export const LIMIT = 8;
 const RUNS = 5;
 /** What takes less than this is not told from the noise of the machine. */
-const NOISE_MS = 1;
+const NOISE_MS = 2;
 
 /**
  * How much more processor time (best of 5) `run` takes for an input of 1 MiB than for one of 256 KiB, made by `make` from the size wanted.

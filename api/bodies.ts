@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify';
+import { ApiError } from '../domain/errors';
+import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
+
+const unsupported = (message: string) => new ApiError('BAD_REQUEST', message, { status: 415 });
+
+/** Bodies are JSON and nothing else; Fastify's own parser would let NUL, huge numbers and deep nesting through. */
+export function acceptJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES },
+    (request, body, done) => {
+      try {
+        if (isEncoded(request.headers['content-encoding']) && body.length > 0) {
+          throw unsupported('Unsupported content encoding: send the body as it is');
+        }
+        done(null, parseJsonBody(body as Buffer));
+      } catch (error) {
+        done(error as Error, undefined);
+      }
+    },
+  );
+  // Of another type a body may only be one without content, which is told by reading no further than its first byte.
+  app.addContentTypeParser('*', (request, payload, done) => {
+    let settled = false;
+    const settle = (error: Error | null) => {
+      if (settled) return;
+      settled = true;
+      done(error, undefined);
+    };
+    const refuse = () => settle(unsupported('Unsupported content type: send application/json'));
+    if (Number(request.headers['content-length'] ?? 0) > 0) return refuse();
+    payload
+      .once('data', refuse)
+      .once('end', () => settle(null))
+      .once('error', settle);
+  });
+}
+
+function isEncoded(encoding: string | undefined): boolean {
+  return encoding !== undefined && !/^\s*(?:identity)?\s*$/i.test(encoding);
+}

@@ -1,0 +1,74 @@
+import type { FastifyRequest } from 'fastify';
+
+/** Names that a machine has for itself. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
+const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+
+/**
+ * Where the links of an answer begin: the configured public URL; without one the host that was asked for, when that is this machine's own name or
+ * address. A host that anybody may have made up begins no link: they are then paths.
+ */
+export function originOf(settings: {
+  public_url?: string | undefined;
+  host: string;
+}): (request: FastifyRequest) => string {
+  const configured = settings.public_url?.replace(/\/+$/, '');
+  if (configured !== undefined) return () => configured;
+  const bound = bracketed(settings.host);
+  return (request) => {
+    const name = HOST.exec(request.host)?.[1];
+    const own =
+      name !== undefined &&
+      (LOOPBACK.test(name) || name === bound || name === bracketed(request.raw.socket.localAddress ?? ''));
+    return own ? `${request.protocol}://${request.host}` : '';
+  };
+}
+
+/** An address as a URL writes it. */
+function bracketed(address: string): string {
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
+  return plain.includes(':') ? `[${plain}]` : plain;
+}
+
+/** The request's own path and query. A credential in the query must not come back in a link. */
+export function ownPath(url: string): string {
+  const [path, pairs] = split(url);
+  return joined(
+    path,
+    pairs.filter((pair) => nameOf(pair) !== 'token'),
+  );
+}
+
+/** The link of a page; the request's own filters stay. */
+export function pageLinks(self: string): (page: number) => string {
+  const [path, pairs] = split(self);
+  const kept = pairs.filter((pair) => nameOf(pair) !== 'page');
+  return (page) => joined(path, [...kept, `page=${page}`]);
+}
+
+function split(url: string): [path: string, pairs: string[]] {
+  const mark = url.indexOf('?');
+  if (mark === -1) return [url, []];
+  return [
+    url.slice(0, mark),
+    url
+      .slice(mark + 1)
+      .split('&')
+      .filter((pair) => pair !== ''),
+  ];
+}
+
+const joined = (path: string, pairs: readonly string[]): string =>
+  pairs.length === 0 ? path : `${path}?${pairs.join('&')}`;
+
+/** As the query is read: a name may be spelled with escapes. */
+function nameOf(pair: string): string {
+  const end = pair.indexOf('=');
+  const name = end === -1 ? pair : pair.slice(0, end);
+  if (!name.includes('%')) return name;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
