@@ -46,6 +46,12 @@ export function stillGrants(now: Caller, held: Caller): boolean {
   );
 }
 
+/** A write of a request that some read models had not passed when it was answered. */
+export interface Unsettled {
+  position: string;
+  projections: readonly string[];
+}
+
 /** What a request brings beside its body. */
 export interface RequestContext {
   correlation_id: string;
@@ -58,4 +64,6 @@ export interface RequestContext {
   idempotency_seed: string | null;
   /** Headers that the answer will carry on both protocols (`Set-Cookie`, `X-Lumio-Read-Model`); set by operations and services. */
   response_headers?: Record<string, string>;
+  /** What its answer did not wait for any longer; the answer's repetition waits for it again. */
+  unsettled?: Unsettled[];
 }

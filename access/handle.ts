@@ -57,7 +57,7 @@ export interface Handled<State, Event> {
  */
 export async function handle<State, Command, Event extends DomainEvent>(
   request: { caller: Caller; context: RequestContext },
-  services: Pick<Services, 'events' | 'commit'>,
+  services: Pick<Services, 'events' | 'commit' | 'settle'>,
   handling: Handling<State, Command, Event>,
 ): Promise<Handled<State, Event>> {
   const { decider, stream, command } = handling;
@@ -69,8 +69,10 @@ export async function handle<State, Command, Event extends DomainEvent>(
       .map((event) => fromStored<Event>(event))
       .reduce((state, event) => decider.evolve(state, event), decider.initial);
     const earlier = seed === null ? [] : ofSeed(stored, seed, label);
-    if (earlier.length > 0)
+    if (earlier.length > 0) {
+      await services.settle(request.context, earlier[earlier.length - 1]!.position, handling.projections);
       return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
+    }
 
     const events = decider.decide(before, command);
     if (events.length === 0) return { state: before, events, replayed: false, result: null };
@@ -124,6 +126,15 @@ export async function load<State, Event extends DomainEvent>(
   if (stored.length === 0) return null;
   const state = stored.reduce((current, event) => decider.evolve(current, fromStored<Event>(event)), decider.initial);
   return { state, revision: stored[stored.length - 1]!.revision };
+}
+
+/** Whether an earlier call with the same idempotency seed has written to the stream: what it checked before writing need not hold any more. */
+export async function wroteBefore(
+  { idempotency_seed: seed }: Pick<RequestContext, 'idempotency_seed'>,
+  events: EventStore,
+  stream: string,
+): Promise<boolean> {
+  return seed !== null && ofSeed(await events.read(stream), seed, stream).length > 0;
 }
 
 /** An id for something new: derived from the idempotency seed and `label` when there is a seed, so that a retry names the same thing; else a UUIDv7. */

@@ -47,7 +47,9 @@ export interface Services {
   access: AccessChanges;
   /** Metadata for events appended on behalf of this caller. */
   metadata(caller: Caller, context: RequestContext): Metadata;
-  /** Appends and waits for `projections` (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when they lag. */
+  /** Waits until `projections` have passed `position` (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when they lag. */
+  settle(context: RequestContext, position: string, projections: readonly string[]): Promise<void>;
+  /** Appends and waits as {@link settle} does. */
   commit(
     request: { caller: Caller; context: RequestContext },
     writes: readonly StreamWrite[],

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import type { Caller, RequestContext } from '../access/caller';
+import type { Caller, RequestContext, Unsettled } from '../access/caller';
+import type { Services } from '../access/services';
 import { ApiError } from '../domain/errors';
 import type { Database } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
@@ -11,6 +12,8 @@ export interface StoredAnswer {
   status: number;
   headers: Record<string, string> | null;
   body: string | null;
+  /** What read models had not passed: a repetition waits for it. */
+  unsettled?: readonly Unsettled[];
 }
 
 export interface IdempotentCall {
@@ -44,6 +47,7 @@ export interface IdempotencyOptions {
   db: Database;
   log: Logger;
   holder: LockHolder;
+  settle: Services['settle'];
 }
 
 /** Longest time one request may hold its key when its process cannot show that it lives. */
@@ -61,7 +65,7 @@ interface Claim {
 }
 
 /** Answers are kept in `idempotency_keys`, shared by all nodes of one database. Design §5. */
-export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idempotency {
+export function createIdempotency({ db, log, holder, settle: settleWrites }: IdempotencyOptions): Idempotency {
   const sweep = setInterval(() => {
     db.query(`delete from idempotency_keys where created_at < now() - ${KEPT}`).catch((error: unknown) =>
       log.warn({ error }, 'expired idempotency keys could not be removed'),
@@ -136,6 +140,7 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
         failure.retry_after_seconds === undefined ? null : { 'retry-after': String(failure.retry_after_seconds) };
       answer = { status: failure.status, headers, body: JSON.stringify(restBody(failure)) };
     }
+    if (call.context.unsettled) answer = { ...answer, unsettled: call.context.unsettled };
     const sealed = seal(JSON.stringify(answer), key, id);
     try {
       await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [id, seed, sealed]);
@@ -144,6 +149,16 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
       throw error;
     }
     return answer;
+  }
+
+  /** Who repeats a call reads what it wrote, also when the first answer could not wait for that. */
+  async function replay(
+    { context }: IdempotentCall,
+    { unsettled = [], ...first }: StoredAnswer,
+  ): Promise<StoredAnswer> {
+    for (const { position, projections } of unsettled) await settleWrites(context, position, projections);
+    const { 'x-lumio-read-model': _then, ...headers } = first.headers ?? {};
+    return { ...first, headers: { ...headers, ...context.response_headers, 'idempotency-replayed': 'true' } };
   }
 
   return {
@@ -167,7 +182,7 @@ export function createIdempotency({ db, log, holder }: IdempotencyOptions): Idem
           });
         }
         const first = JSON.parse(open(claimed.answer, secret.subarray(0, 32), id)) as StoredAnswer;
-        return { ...first, headers: { ...first.headers, 'idempotency-replayed': 'true' } };
+        return await replay(call, first);
       } finally {
         if (working.get(id.toString('hex')) === own) working.delete(id.toString('hex'));
       }

@@ -104,7 +104,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
 
-  const idempotency = createIdempotency({ db: deps.services.db, log, holder: deps.holder });
+  const idempotency = createIdempotency({
+    db: deps.services.db,
+    log,
+    holder: deps.holder,
+    settle: deps.services.settle,
+  });
   const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
   const origin = originOf(settings);
   registerHealth(app, { ...deps.health, version: deps.version, origin });

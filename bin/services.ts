@@ -22,6 +22,11 @@ export interface ServiceParts {
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, read_models, features, tokens, access } = parts;
+  const settle: Services['settle'] = async (context, position, projections) => {
+    if (await read_models.passed(position, projections)) return;
+    (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
+    (context.unsettled ??= []).push({ position, projections });
+  };
   return {
     settings,
     db: engines.db,
@@ -39,10 +44,10 @@ export function createServices(parts: ServiceParts): Services {
         engines.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message: stringify(message) })),
     },
     metadata,
+    settle,
     async commit(request, writes, projections) {
       const result = await engines.events.append(writes, metadata(request.caller, request.context));
-      const current = await read_models.passed(result.position, projections);
-      if (!current) (request.context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
+      await settle(request.context, result.position, projections);
       return result;
     },
   };

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { type Answer, type ApiProcess, OWNER, startSampleApi } from './support/api-process';
 import { type TestDatabase, testDatabase } from './support/database';
+import { until } from './support/projections';
 
 let database: TestDatabase;
 let api: ApiProcess;
@@ -30,8 +31,18 @@ describe('Idempotency-Key', () => {
     expect(stranger.headers.get('idempotency-replayed')).toBeNull();
   });
   test('while the first runs a second is refused; of ten at once one works', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, () => create('k2', 'slow')));
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
+    const held = new pg.Client({ connectionString: database.url });
+    await held.connect();
+    await held.query('select pg_advisory_lock(4711)');
+    let refused = 0;
+    const answers = Array.from({ length: 10 }, async () => {
+      const { status } = await create('k2', 'behind a lock');
+      if (status === 409) refused += 1;
+      return status;
+    });
+    await until(() => refused === 9);
+    await held.end();
+    expect((await Promise.all(answers)).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
   });
   test('refusals are kept, our failures are not', async () => {
     const taken = await create('k3', 'taken');

@@ -4,7 +4,7 @@ import { anonymous } from '../../access/resolve';
 import type { Services } from '../../access/services';
 
 /** What is done to a system from its own machine works on. */
-export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'secrets' | 'relay'>;
+export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'secrets' | 'relay'>;
 
 /** The operator as events name who did it; `credential_id` tells by what. */
 export function asOperator(credential_id: string): { caller: Caller; context: RequestContext } {

@@ -17,6 +17,9 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const { db, events, secrets, relay, settings } = context;
   const read_models = createReadModels(context);
   let behind = false;
+  const settle: AdminServices['settle'] = async (_context, position, projections) => {
+    behind = !(await read_models.passed(position, projections)) || behind;
+  };
   return {
     db,
     events,
@@ -25,9 +28,10 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     settings,
     tokens: await createTokens({ db, secrets }),
     behind: () => behind,
+    settle,
     async commit(request, writes, projections) {
       const result = await events.append(writes, metadata(request.caller, request.context));
-      behind = !(await read_models.passed(result.position, projections)) || behind;
+      await settle(request.context, result.position, projections);
       return result;
     },
   };

@@ -54,4 +54,70 @@ describe('killed between an append and its answer', () => {
     const replayed = await rename(server.base_url);
     expect(replayed.body).toEqual(answer.body);
   });
+
+  const asOwner = () => new ApiClient(server.base_url, server.credentials.access_token);
+  /** The read model of keys stands still until it is released. */
+  async function holdReadModel(): Promise<() => Promise<void>> {
+    const blocker = new pg.Client({ connectionString: server.database!.url });
+    await blocker.connect();
+    await blocker.query("begin; select 1 from checkpoints where projection = 'api-keys' for update");
+    return () => blocker.end();
+  }
+  async function createKey(): Promise<{ id: string; key: string }> {
+    const made = await asOwner().send('POST', '/v1/api-keys', { label: 'Bot', permissions: ['events:read'] });
+    expect(made.status).toBe(201);
+    return made.body.data;
+  }
+
+  test('a deletion that was stored and never answered is answered as the first would have been, each time', async () => {
+    const { db } = server.database!;
+    const { id, key } = await createKey();
+    const remove = () =>
+      asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined, { 'idempotency-key': `remove-${id}` });
+    const revocations = () =>
+      db.query("select 1 from domain_events where type = 'api_key:revoked' and data->>'key_id' = $1", [id]);
+    const release = await holdReadModel();
+    const lost = remove().then(
+      () => 'answered',
+      () => 'cut',
+    );
+    await eventually(async () => ((await revocations()).length > 0 ? true : undefined), 'the append');
+    await server.kill();
+    expect(await lost).toBe('cut');
+    await release();
+    server = await server.restart();
+    const answer = await eventually(async () => {
+      const again = await remove();
+      return again.status === 409 ? undefined : again;
+    }, 'an answer');
+    expect([answer.status, answer.headers.get('idempotency-replayed')]).toEqual([204, null]);
+    for (let n = 0; n < 2; n += 1) {
+      const again = await remove();
+      expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([204, 'true']);
+    }
+    expect(await revocations()).toHaveLength(1);
+    expect((await new ApiClient(server.base_url, key).get('/v1/tokens/me')).status).toBe(401);
+    // Another request is no retry: the key is gone.
+    expect((await asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(404);
+  });
+
+  test('who repeats a call whose answer could not wait reads what it wrote', async () => {
+    const { id } = await createKey();
+    const rename = () =>
+      asOwner().send('PATCH', `/v1/api-keys/${id}`, { label: 'Seen' }, { 'idempotency-key': `rename-${id}` });
+    const lag = (answer: { headers: Headers }) => answer.headers.get('x-lumio-read-model');
+    const shown = async () =>
+      (await asOwner().get('/v1/api-keys')).body.data.find((one: { id: string }) => one.id === id).label;
+    const release = await holdReadModel();
+    const first = await rename();
+    expect([first.status, lag(first), await shown()]).toEqual([200, 'behind', 'Bot']);
+    const still = await rename();
+    expect([still.status, lag(still), still.headers.get('idempotency-replayed')]).toEqual([200, 'behind', 'true']);
+    await release();
+    const again = await eventually(async () => {
+      const answer = await rename();
+      return lag(answer) === null ? answer : undefined;
+    }, 'a read model that is not behind');
+    expect([again.body, await shown()]).toEqual([first.body, 'Seen']);
+  });
 });
