@@ -135,5 +135,6 @@ export function graphqlSample() {
 
 export const sampleState = (): RequestState => ({
   caller: { kind: 'anonymous', rate_limit: null } as unknown as Caller,
+  failure: null,
   context: { correlation_id: 'test', trace: null, ip: '::1', now: 0, idempotency_seed: null } as RequestContext,
 });

@@ -1,0 +1,272 @@
+import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType, isObjectType } from 'graphql';
+import type { GraphQLInputType, GraphQLOutputType, GraphQLSchema } from 'graphql';
+import { randomUUID } from 'node:crypto';
+import WebSocket from 'ws';
+import type { z } from 'zod';
+import type { Operation } from '../access/operation';
+import { shapeOf, unwrap } from '../api/schema-shape';
+import { OPERATIONS } from '../bin/areas';
+import { startServer, type TestServer } from './support/server';
+import { ApiClient, eventually } from './support/vendor-cloud';
+
+/**
+ * Every operation, on both protocols, called by those who belong to another account or to none, with the ids of an account that is not theirs: they
+ * learn nothing of it, change nothing in it, and nothing reaches its channel. New operations are walked as soon as they are in the list.
+ */
+interface Answer {
+  operation: string;
+  /** The operation was given the id of something that the caller does not own. */
+  aimed: boolean;
+  protocol: 'REST' | 'GraphQL';
+  caller: string;
+  status: number;
+  text: string;
+}
+
+const REFUSALS: ReadonlySet<unknown> = new Set(['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND']);
+
+/** What is wrong with an answer to a stranger; `owned` are texts that only the owner may see. */
+function faultsOf(answer: Answer, owned: readonly string[]): string[] {
+  const { operation, aimed, protocol, caller, status, text } = answer;
+  const at = `${operation} on ${protocol} by ${caller}`;
+  const faults = owned.filter((secret) => text.includes(secret)).map((secret) => `${at} shows ${secret}`);
+  if (status >= 500) faults.push(`${at} fails with ${status}`);
+  if (!aimed) return faults;
+  const body = text === '' ? {} : JSON.parse(text);
+  const code = protocol === 'REST' ? body.error : body.errors?.[0]?.extensions?.code;
+  if (!REFUSALS.has(code)) faults.push(`${at} is not refused: ${status} ${text.slice(0, 200)}`);
+  return faults;
+}
+
+describe('the judge of answers', () => {
+  const owned = ['0197f3a0-aaaa'];
+  const refusal = '{"error":"NOT_FOUND","message":"Event not found"}';
+  const good: Answer = {
+    operation: 'event',
+    aimed: true,
+    protocol: 'REST',
+    caller: 'x',
+    status: 404,
+    text: refusal,
+  };
+  const twin = '{"errors":[{"message":"Event not found","extensions":{"code":"NOT_FOUND"}}],"data":{"event":null}}';
+  test('lets refusals pass, and pages without anything of the owner', () => {
+    expect(faultsOf(good, owned)).toEqual([]);
+    expect(faultsOf({ ...good, protocol: 'GraphQL', status: 200, text: twin }, owned)).toEqual([]);
+    expect(faultsOf({ ...good, aimed: false, status: 200, text: '{"data":[]}' }, owned)).toEqual([]);
+  });
+  test.each<[string, Partial<Answer>]>([
+    ['something of the owner in a page', { aimed: false, status: 200, text: '{"data":[{"id":"0197f3a0-aaaa"}]}' }],
+    ['something of the owner in a refusal', { text: refusal.replace('Event', '0197f3a0-aaaa') }],
+    ['an effect without a body', { status: 204, text: '' }],
+    ['an effect', { status: 200, text: '{"data":{"success":true}}' }],
+    ['a validation that came before', { status: 400, text: '{"error":"VALIDATION_ERROR","message":"x"}' }],
+    ['a GraphQL field that was answered', { protocol: 'GraphQL', status: 200, text: '{"data":{"event":{}}}' }],
+    ['a failure of ours', { aimed: false, status: 503, text: '{"error":"DATABASE_ERROR","message":"x"}' }],
+  ])('sees %s', (_what, change) => {
+    expect(faultsOf({ ...good, ...change }, owned)).not.toEqual([]);
+  });
+});
+
+describe('every operation, called from another account', () => {
+  let server: TestServer;
+  let owner: ApiClient;
+  let schema: GraphQLSchema;
+  /** What the owner has, by the path that its id stands behind. */
+  let things: Record<string, string>;
+  let owned: string[];
+  let examples: Record<string, unknown>;
+  const heard: string[] = [];
+  let socket: WebSocket;
+
+  beforeAll(async () => {
+    server = await startServer();
+    const { credentials, base_url } = server;
+    owner = new ApiClient(base_url, credentials.access_token);
+    schema = buildSchema(await (await fetch(`${base_url}/v1/schema`)).text());
+    const secret = `secret-${randomUUID()}`;
+    const viewer = `viewer-${randomUUID()}`;
+    const emitted = await owner.send('POST', '/v1/events/emit', {
+      event_type: 'kick:follower',
+      raw: { secret, user_id: viewer },
+      external_id: secret,
+    });
+    const key = await owner.send('POST', '/v1/api-keys', { label: secret, permissions: ['events:read'] });
+    things = { '/v1/events': emitted.body.event.id, '/v1/api-keys': key.body.data.id };
+    owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
+    examples = {
+      account_id: credentials.account_id,
+      user_id: viewer,
+      event_type: 'kick:follower',
+      type: 'kick:follower',
+      types: ['kick:follower'],
+      platform: 'kick',
+      external_id: `stranger-${randomUUID()}`,
+      username: 'ada',
+      raw: { stranger: true },
+      label: 'stranger',
+      permissions: ['events:read'],
+      search: 'secret-',
+      from: '2020-01-01T00:00:00Z',
+      to: '2999-01-01T00:00:00Z',
+      created_at: '2026-01-01T00:00:00Z',
+      expires_at: null,
+      refresh_token: 'made up',
+      page: 1,
+      limit: 100,
+    };
+    socket = new WebSocket(`${server.ws_url}?token=${encodeURIComponent(credentials.access_token)}`);
+    socket.on('message', (data: Buffer) => heard.push(data.toString()));
+    await new Promise((open, fail) => socket.once('open', open).once('error', fail));
+    socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${credentials.account_id}` }));
+    await eventually(async () => heard.find((text) => text.includes('"subscribed"')), 'the subscription');
+  });
+  afterAll(async () => {
+    socket?.close();
+    await server?.dispose();
+  });
+
+  const example = (operation: Operation, member: string): unknown => {
+    const path = operation.rest?.path.split('/{')[0];
+    const value = member === 'id' && path !== undefined ? things[path] : examples[member];
+    if (value === undefined) throw new Error(`${operation.name}: there is no example of ${member} for the walk`);
+    return value;
+  };
+  const aims = (operation: Operation, members: readonly string[]) =>
+    members.some((member) => member === 'id' || (member === 'account_id' && operation.account === 'input'));
+  const membersOf = (operation: Operation, all: boolean): string[] =>
+    Object.entries(shapeOf(operation.input, 'input'))
+      .filter(([, one]) => all || !isOptional(one))
+      .map(([name]) => name);
+
+  async function send(caller: Record<string, string>, method: string, path: string, body?: unknown) {
+    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+    const response = await fetch(server.base_url + path, {
+      method,
+      headers: { ...caller, ...type },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, text: await response.text() };
+  }
+
+  async function overRest(operation: Operation, members: readonly string[], caller: Record<string, string>) {
+    const { method, path } = operation.rest!;
+    const input = new Map(members.map((member) => [member, example(operation, member)]));
+    const url = path.replace(/\{(\w+)\}/g, (_match, name: string) => {
+      const value = String(input.get(name));
+      input.delete(name);
+      return value;
+    });
+    if (method !== 'GET' && method !== 'DELETE') return send(caller, method, url, Object.fromEntries(input));
+    const query = new URLSearchParams([...input].map(([name, value]) => [name, String(value)]));
+    return send(caller, method, query.size > 0 ? `${url}?${query.toString()}` : url);
+  }
+
+  async function overGraphql(operation: Operation, members: readonly string[], caller: Record<string, string>) {
+    const root = operation.kind === 'query' ? schema.getQueryType()! : schema.getMutationType()!;
+    const field = root.getFields()[operation.name]!;
+    const value = (name: string, type: GraphQLInputType): unknown => {
+      const inner = getNullableType(type);
+      if (!isInputObjectType(inner)) return example(operation, snake(name));
+      const given = Object.values(inner.getFields()).filter((one) => members.includes(snake(one.name)));
+      return Object.fromEntries(given.map((one) => [one.name, value(one.name, one.type)]));
+    };
+    const given = field.args.filter(
+      ({ name, type }) => isInputObjectType(getNullableType(type)) || members.includes(snake(name)),
+    );
+    const kind = operation.kind === 'query' ? 'query' : 'mutation';
+    const declared = given.map(({ name, type }) => `$${name}: ${String(type)}`).join(', ');
+    const passed = given.map(({ name }) => `${name}: $${name}`).join(', ');
+    const query =
+      `${kind}${declared === '' ? '' : `(${declared})`} ` +
+      `{ ${operation.name}${passed === '' ? '' : `(${passed})`} ${selectionOf(field.type)} }`;
+    const variables = Object.fromEntries(given.map(({ name, type }) => [name, value(name, type)]));
+    return send(caller, 'POST', '/v1/gql', { query, variables });
+  }
+
+  test('learns nothing, changes nothing, and is heard by nobody there', async () => {
+    const { other, account_id } = server.credentials;
+    const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+    const { permissions } = (await new ApiClient(server.base_url, other.access_token).get('/v1/tokens/me')).body.data;
+    const made = await send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'all', permissions });
+    const callers: Record<string, Record<string, string>> = {
+      'another account': bearer(other.access_token),
+      'another account that names this one': { ...bearer(other.access_token), 'x-lumio-account': account_id },
+      "another account's key": bearer(JSON.parse(made.text).data.key),
+      nobody: {},
+    };
+    const snapshot = async () => [
+      (await owner.get('/v1/events?limit=100')).text,
+      (await owner.get('/v1/api-keys')).body.data.map((one: object) => ({ ...one, last_used_at: null })),
+      (await owner.gql('{ myPermissions }')).data,
+    ];
+    const before = await snapshot();
+    heard.length = 0;
+
+    const faults: string[] = [];
+    let answers = 0;
+    let aimed = 0;
+    // The session of the stranger goes on to the end.
+    const operations = [...OPERATIONS].sort(
+      (a, b) => Number(a.name === 'logoutSession') - Number(b.name === 'logoutSession'),
+    );
+    for (const [caller, headers] of Object.entries(callers)) {
+      for (const operation of operations) {
+        if (operation.name === 'logoutSession' && caller !== 'nobody') continue;
+        for (const members of [membersOf(operation, false), membersOf(operation, true)]) {
+          const asked: [Answer['protocol'], typeof overRest][] = [['GraphQL', overGraphql]];
+          if (operation.rest) asked.push(['REST', overRest]);
+          for (const [protocol, ask] of asked) {
+            const answer = await ask(operation, members, headers);
+            const facts = { operation: operation.name, aimed: aims(operation, members), protocol, caller, ...answer };
+            faults.push(...faultsOf(facts, owned));
+            // A refusal of the document would say nothing about the account.
+            if (/Unknown argument|Unknown type|Cannot query field|GRAPHQL|Rate limit/.test(answer.text)) {
+              faults.push(`${operation.name} was not asked: ${answer.text}`);
+            }
+            answers += 1;
+            aimed += Number(facts.aimed);
+          }
+        }
+      }
+      const alive = await send(headers, 'GET', '/v1/tokens/me');
+      expect([caller, alive.status]).toEqual([caller, caller === 'nobody' ? 401 : 200]);
+    }
+    expect(faults).toEqual([]);
+    expect(answers).toBeGreaterThan(OPERATIONS.length * 8);
+    expect(aimed).toBeGreaterThan(40);
+    expect(await snapshot()).toEqual(before);
+
+    // The owner's own event is heard after all that: nothing was on the way before it.
+    await owner.send('POST', '/v1/events/test', { event_type: 'walk:over' });
+    await eventually(async () => heard.find((text) => text.includes('walk:over')), "the owner's own event");
+    expect(heard.filter((text) => !text.includes('walk:over') && !text.includes('"pong"'))).toEqual([]);
+  });
+
+  test('the owner is answered by each of the operations that were aimed at what is theirs', async () => {
+    const headers = { authorization: `Bearer ${server.credentials.access_token}` };
+    const aimed = OPERATIONS.filter((one) => 'id' in shapeOf(one.input, 'input'));
+    expect(aimed.map(({ name }) => name)).toEqual(expect.arrayContaining(['event', 'deleteUserApiKey']));
+    // Deletions come last, since what they remove is asked for by the others.
+    for (const operation of aimed.sort((a, b) => Number(/^delete/.test(a.name)) - Number(/^delete/.test(b.name)))) {
+      const answer = await overGraphql(operation, membersOf(operation, true), headers);
+      expect([operation.name, answer.text]).toEqual([operation.name, expect.not.stringContaining('"errors"')]);
+    }
+  });
+});
+
+const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function isOptional(schema: z.ZodType): boolean {
+  const { optional, nullable } = unwrap(schema, 'input');
+  return optional || nullable;
+}
+
+/** Every field of a type, to the leaves. */
+function selectionOf(type: GraphQLOutputType): string {
+  const inner = getNamedType(type);
+  if (!isObjectType(inner) || isListType(inner)) return '';
+  return `{ ${Object.values(inner.getFields())
+    .map((field) => `${field.name} ${selectionOf(field.type)}`)
+    .join(' ')} }`;
+}
