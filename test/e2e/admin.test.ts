@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type TestDatabase, testDatabase } from '../support/database';
-import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
+import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { hmac } from '../support/webhooks';
 
@@ -319,5 +319,25 @@ test('beside a running server on its own database, and on the stopped one’s fo
     await restarted.stop();
   } finally {
     await server.dispose();
+  }
+});
+
+test('beside a server that is just starting', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-starting-'));
+  const env = { ...settingsOf(data_dir), LUMIO_ENV: 'production' };
+  const server = spawnLumio(['start'], env);
+  const ended = new Promise<number | null>((done) => server.once('close', done));
+  server.stdout.resume();
+  server.stderr.resume();
+  try {
+    await eventually(async () => (existsSync(join(data_dir, 'lumio.lock')) ? true : undefined), 'the start to begin');
+    const { code, stdout } = await runLumio(['admin', 'create-user', '--name', 'Ada'], env);
+    expect([code, JSON.parse(stdout)]).toEqual([0, { user_id: expect.any(String), created: true }]);
+    server.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  } finally {
+    if (server.exitCode === null && server.signalCode === null) server.kill('SIGKILL');
+    await ended;
+    rmSync(data_dir, { recursive: true, force: true });
   }
 });
