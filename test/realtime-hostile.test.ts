@@ -72,9 +72,9 @@ test('a flood of messages is answered in order, and leaves its neighbours quick'
   const flooder = await Client.open(node.url);
   const neighbour = await Client.open(node.url);
   for (let i = 0; i < 900; i += 1) flooder.send({ type: 'unsubscribe', channel: `c:${i}` });
-  const asked = Date.now();
   await neighbour.ask({ type: 'ping' }, 'pong');
-  expect(Date.now() - asked).toBeLessThan(5_000);
+  // The neighbour waited for nothing: most of the flood is still to be answered.
+  expect(flooder.messages.length).toBeLessThan(900);
   await flooder.until(() => flooder.messages.length >= 901, 'every answer');
   expect(flooder.messages.slice(1).map((message) => message.channel)).toEqual(
     Array.from({ length: 900 }, (_, i) => `c:${i}`),
