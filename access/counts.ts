@@ -3,7 +3,10 @@ import type { Metrics } from '../engines/metrics/port';
 import type { RateLimits, RateLimitState } from '../engines/rate-limits/port';
 import type { Bucket } from './rate-buckets';
 
-/** Counts units against buckets. A limiter that is away must not take the service with it: requests pass, and an alarm can watch the counter. */
+/**
+ * Counts units against buckets. A limiter that is away must not take the service with it: requests pass, and an alarm
+ * can watch the counter.
+ */
 export interface Counts {
   /** Null where the bucket has no limit, or the limiter does not answer. */
   take(bucket: Bucket, cost?: number, log_facts?: object): Promise<RateLimitState | null>;

@@ -11,8 +11,8 @@ interface Waiting {
 }
 
 /**
- * Tells keys that exist from made-up ones with one query for all that came within 50 ms: a flood of made-up keys costs the database the same
- * however large it is, and a real key from the same address still gets through.
+ * Tells keys that exist from made-up ones with one query for all that came within 50 ms: a flood of made-up keys costs
+ * the database the same however large it is, and a real key from the same address still gets through.
  */
 export class KeySieve {
   private waiting: Waiting[] = [];

@@ -10,9 +10,9 @@ const BYTES = { id: 120, entry: 500 } as const;
 
 export interface MemberPermissions {
   /**
-   * Permissions of a user's role on any account they belong to; null when they do not, or when the credential is bound to one account.
-   * Made-up accounts cost no query each: whose member the user is was asked within the last 0.9 s. Spec doc3 §4.1 "Permission(perm) on the
-   * account in the channel name".
+   * Permissions of a user's role on any account they belong to; null when they do not, or when the credential is bound
+   * to one account. Made-up accounts cost no query each: whose member the user is was asked within the last 0.9 s. Spec
+   * doc3 §4.1 "Permission(perm) on the account in the channel name".
    */
   permissionsOn(caller: Caller, account_id: string): Promise<ReadonlySet<string> | null>;
   forget(revocation: Partial<Revocation>): void;

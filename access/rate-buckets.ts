@@ -45,13 +45,18 @@ export const upgradeBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
   rate_limit,
 });
 
-/** What a caller's sockets ask for: each `subscribe` and `broadcast` costs a unit. Source: spec rulings, "sockets per caller". */
+/**
+ * What a caller's sockets ask for: each `subscribe` and `broadcast` costs a unit. Source: spec rulings, "sockets per
+ * caller".
+ */
 export const messageBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
   rate_bucket: `messages:${rate_bucket}`,
   rate_limit,
 });
 
-/** Credentials that do not count and upgrades that are refused: apart from the anonymous requests of the same network. */
+/**
+ * Credentials that do not count and upgrades that are refused: apart from the anonymous requests of the same network.
+ */
 export const failureBucket = (ip: string): Bucket => ({ rate_bucket: `failed:${networkOf(ip)}`, rate_limit: 120 });
 
 /** Preflights: as many as a logged-in user has requests, since browsers make them by themselves. */

@@ -29,8 +29,8 @@ export interface Credentials {
 }
 
 /**
- * `failure` says why a credential that was presented did not count: REST and GraphQL go on as Anonymous, counted with the failures
- * of its network and not with its anonymous requests; the upgrade answers 401.
+ * `failure` says why a credential that was presented did not count: REST and GraphQL go on as Anonymous, counted with
+ * the failures of its network and not with its anonymous requests; the upgrade answers 401.
  */
 export interface Resolution {
   caller: Caller;
@@ -39,9 +39,11 @@ export interface Resolution {
 
 export interface CallerResolver {
   /**
-   * A credential that was not right before holds a unit of its network's failures while it is looked at. Past their limit made-up ones are
-   * told apart without a look-up each, and right ones go on working. Source: spec doc1 §5.1–5.3, 5.9.
-   * @throws ApiError RATE_LIMIT_EXCEEDED for one that is not right, past the limit; else rejects only when the database cannot say
+   * A credential that was not right before holds a unit of its network's failures while it is looked at. Past their
+   * limit made-up ones are told apart without a look-up each, and right ones go on working. Source: spec doc1 §5.1–5.3,
+   * 5.9.
+   * @throws ApiError RATE_LIMIT_EXCEEDED for one that is not right, past the limit; else rejects only when the database
+   * cannot say
    */
   resolve(credentials: Credentials): Promise<Resolution>;
   /** What the credential of an open socket grants now, as the database has it; rejects when it cannot say. */
@@ -156,7 +158,10 @@ export function createCallerResolver(deps: {
     }
   }
 
-  /** The unit is held before the look-up, so that many at once cannot all be looked up; whoever answers a failure counts it. */
+  /**
+   * The unit is held before the look-up, so that many at once cannot all be looked up; whoever answers a failure counts
+   * it.
+   */
   async function lookFirst(presented: Presented, hash: string, credentials: Credentials): Promise<Looked> {
     const bucket = failureBucket(credentials.ip);
     const wait = await counts.wait(bucket);

@@ -85,14 +85,16 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
 }
 
 /**
- * Drops what can matter no more: revocations that every node has seen, and rows that no living token refers to. The revocation of a key that
- * its read model still has stays: the event that removes the key may be parked, and until it is applied this row alone keeps the key dead.
+ * Drops what can matter no more: revocations that every node has seen, and rows that no living token refers to. The
+ * revocation of a key that its read model still has stays: the event that removes the key may be parked, and until it
+ * is applied this row alone keeps the key dead.
  */
 async function sweep(db: Queryable): Promise<void> {
   await db.query(
     `delete from revocations r where recorded_at < clock_timestamp() - make_interval(secs => $1)
        and not exists (select 1 from api_keys k
-                       where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then r.credential_id::uuid end)`,
+                       where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                                         then r.credential_id::uuid end)`,
     [KEEP_SECONDS],
   );
   await db.query('delete from sessions where expires_at < now()');

@@ -70,7 +70,10 @@ export function createHttpHooks(options: HttpHookOptions): {
     }
   }
 
-  /** Answers without asking who it is: browsers send no credential with it. Counted apart, so that they do not use up anybody's requests. */
+  /**
+   * Answers without asking who it is: browsers send no credential with it. Counted apart, so that they do not use up
+   * anybody's requests.
+   */
   async function preflight(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     await limiter.count(preflightBucket(request.ip), 1, reply);
     void reply

@@ -168,8 +168,9 @@ export class Heartbeat {
   }
 
   /**
-   * Judges each socket of one credential by what the credential grants now. A socket that holds more than that ends, and its client comes
-   * back with what it has; the others go on as what the credential is now, and lose the channels that this no longer opens.
+   * Judges each socket of one credential by what the credential grants now. A socket that holds more than that ends,
+   * and its client comes back with what it has; the others go on as what the credential is now, and lose the channels
+   * that this no longer opens.
    */
   private async settle(group: readonly Session[]): Promise<void> {
     const looked = await this.deps.again(group[0]!.caller, Date.now());
@@ -179,7 +180,8 @@ export class Heartbeat {
       for (const session of group) this.end(session, code);
       return;
     }
-    // Sockets opened at one time share their caller: each distinct one is judged once, and each channel asked about once.
+    // Sockets opened at one time share their caller: each distinct one is judged once, and each channel asked about
+    // once.
     const successors = new Map<Caller, Caller | null>();
     const successor = (held: Caller): Caller | null => {
       let next = successors.get(held);

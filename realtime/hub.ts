@@ -253,7 +253,10 @@ export class Hub {
     this.giveWay(subscription, chunk.before, chunk.transient, chunk.count);
   }
 
-  /** Whether the chunk fits its session's queue, once channels that fill more of it have given way: a busy channel costs no quiet one. */
+  /**
+   * Whether the chunk fits its session's queue, once channels that fill more of it have given way: a busy channel costs
+   * no quiet one.
+   */
   private hasRoom({ session, channel }: Subscription, chunk: Chunk): boolean {
     while (!session.fits(chunk.count, chunk.bytes.length)) {
       const heavier = session.heavierThan(channel.name, chunk);
@@ -266,7 +269,10 @@ export class Hub {
     return true;
   }
 
-  /** A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped where that has them not or nobody reads. */
+  /**
+   * A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped where
+   * does not hold them or nobody reads.
+   */
   private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
     const { session, channel } = subscription;
     if (transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.drop(subscription, count);

@@ -27,8 +27,9 @@ export interface MessagesDeps {
 }
 
 /**
- * Works on what clients send: one message of a session at a time, in order, and at most 200 a second. What is beyond that waits here, no
- * more than was read of the socket at once, and the socket is read again when it is its turn. Source: spec doc3 §4.1, "Client messages".
+ * Works on what clients send: one message of a session at a time, in order, and at most 200 a second. What is beyond
+ * that waits here, no more than was read of the socket at once, and the socket is read again when it is its turn.
+ * Source: spec doc3 §4.1, "Client messages".
  */
 export class Messages {
   constructor(private readonly deps: MessagesDeps) {}
@@ -111,7 +112,10 @@ export class Messages {
     }
   }
 
-  /** Keeps later messages of the session waiting until `work` is done. It costs the caller a unit, and waits until there is one. */
+  /**
+   * Keeps later messages of the session waiting until `work` is done. It costs the caller a unit, and waits until there
+   * is one.
+   */
   private alone(session: Session, work: () => Promise<void>): void {
     session.working = true;
     this.paid(session)

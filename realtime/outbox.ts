@@ -8,7 +8,10 @@ export interface PageBounds {
   /** Of `data`; the row that passes it is the page's last, so that a row larger than the bound still comes. */
   bytes: number;
 }
-/** The first rows of `matching`, which has {@link COLUMNS}, by this column and within {@link PageBounds}; sizes are known without reading the rows. */
+/**
+ * The first rows of `matching`, which has {@link COLUMNS}, by this column and within {@link PageBounds}; sizes are
+ * known without reading the rows.
+ */
 const bounded = (matching: string, by: string, messages: string, bytes: string): string =>
   `select ${COLUMNS} from (
      select *, sum(octet_length(data)) over (order by ${by} rows between unbounded preceding and 1 preceding) as before

@@ -223,7 +223,10 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     if (stopping) session.close(CLOSE.restart, 'RESTART');
   }
 
-  /** Everything before the 101: the caller when it may come in. A refusal costs the network a unit, of a bucket that holds nothing else. */
+  /**
+   * Everything before the 101: the caller when it may come in. A refusal costs the network a unit, of a bucket that
+   * holds nothing else.
+   */
   async function check(req: IncomingMessage): Promise<Refusal | Caller> {
     if (stopping) return { ...RESOLVE_FAILED, message: 'The node is stopping' };
     const url = requestUrl(req);

@@ -86,7 +86,10 @@ export class Session {
     return this.queued + count <= LIMITS.queue_messages && this.queued_bytes + bytes <= LIMITS.queue_bytes;
   }
 
-  /** The channel that fills the most of the queue, when that is more than `channel` would with one more chunk; null when none does. */
+  /**
+   * The channel that fills the most of the queue, when that is more than `channel` would with one more chunk; null when
+   * none does.
+   */
   heavierThan(channel: string, { count, bytes }: Pick<Chunk, 'count' | 'bytes'>): string | null {
     const shares = new Map<string, number>();
     const add = (name: string, messages: number, size: number) =>
@@ -200,7 +203,10 @@ export class Session {
     this.send(errorText(code, channel));
   }
 
-  /** Takes back what waits for a channel: how many messages, the seq before the first of them, and whether some are not stored. */
+  /**
+   * Takes back what waits for a channel: how many messages, the seq before the first of them, and whether some are not
+   * stored.
+   */
   discard(channel: string): { count: number; before: number; transient: boolean } {
     const taken = { count: 0, before: -1, transient: false };
     if (this.queue === null) return taken;

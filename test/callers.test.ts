@@ -317,7 +317,8 @@ describe('API keys', () => {
     const { key, key_id } = await makeKey(bob, ['chat:read']);
     const old = "clock_timestamp() - interval '2 hours'";
     await t.db.query(
-      `insert into revocations (credential_id, user_id, recorded_at) values ($1, null, ${old}), ('session', null, ${old}), (null, $2, ${old})`,
+      `insert into revocations (credential_id, user_id, recorded_at)
+       values ($1, null, ${old}), ('session', null, ${old}), (null, $2, ${old})`,
       [key_id, bob],
     );
     const left = async () =>
@@ -506,7 +507,7 @@ describe('credentials that fail', () => {
     }
   });
 
-  test('and go on failing without a look-up, while right ones of the same network work, never seen before or not', async () => {
+  test('and go on failing without a look-up, while right ones of the same network work, new or known', async () => {
     const { key } = await makeKey(bob, ['chat:read']);
     const { access } = await openSession(services(), ada, account_id, Date.now());
     const known = await makeKey(bob, ['events:read']);

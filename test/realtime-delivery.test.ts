@@ -272,7 +272,7 @@ describe('slow readers', () => {
     expect(got(client)).toEqual(range(1, 2_000));
   });
 
-  test('a client that stops reading is dropped from the channel and reads the drop when it goes on; neighbours get all', async () => {
+  test('a client that stops reading is dropped from the channel and told when it reads on; neighbours get all', async () => {
     const healthy = await Client.open(node.url);
     await healthy.subscribe(EVENTS);
     const slow = await Client.open(node.url);

@@ -118,7 +118,7 @@ test('of Ping control frames that come too fast the last is answered', async () 
   client.end();
 });
 
-test('a caller whose bucket is empty is read on when it has a unit again: nothing is refused, and order stays', async () => {
+test('a caller whose bucket is empty waits for its next unit: nothing is refused, and order stays', async () => {
   const buckets: string[] = [];
   const own = await realtimeNode(t, {
     counts: {

@@ -401,7 +401,7 @@ describe('the end of a session', () => {
     ['before', ['events:read'], ['events:read', 'chat:read']],
     ['after', ['events:read', 'chat:read'], ['events:read']],
   ])(
-    'withdrawn permissions end the socket that holds them; one of the same credential that was opened %s without them stays',
+    'withdrawn permissions end the socket that holds them, not one of its credential opened %s without them',
     async (_when, first, second) => {
       const own = await realtimeNode(t);
       const holding = (permissions: readonly string[]) => caller({ permissions: new Set(permissions) });
