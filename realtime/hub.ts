@@ -270,8 +270,8 @@ export class Hub {
   }
 
   /**
-   * A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped where
-   * does not hold them or nobody reads.
+   * A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped when
+   * they are not stored or nobody reads.
    */
   private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
     const { session, channel } = subscription;
