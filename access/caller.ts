@@ -62,6 +62,8 @@ export interface RequestContext {
   now: number;
   /** Hash of caller, route and `Idempotency-Key`; event ids derive from it so that a retried command appends nothing twice. */
   idempotency_seed: string | null;
+  /** Tells when the caller has gone before the answer, for who waits on their behalf; absent where nobody can leave. Returns how to stop listening. */
+  onGone?: (listener: () => void) => () => void;
   /** Headers that the answer will carry on both protocols (`Set-Cookie`, `X-Lumio-Read-Model`); set by operations and services. */
   response_headers?: Record<string, string>;
   /** What its answer did not wait for any longer; the answer's repetition waits for it again. */

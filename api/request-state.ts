@@ -78,6 +78,24 @@ export function contextOf(request: FastifyRequest): RequestContext {
     ip: request.ip,
     now: Date.now(),
     idempotency_seed: null,
+    onGone: goneOf(request),
+  };
+}
+
+/** One listener on the connection, however many wait for this request's sake; none while nobody does. */
+function goneOf(request: FastifyRequest): NonNullable<RequestContext['onGone']> {
+  let listeners: Set<() => void> | undefined;
+  const tell = () => [...listeners!].forEach((listener) => listener());
+  return (listener) => {
+    const { socket } = request.raw;
+    const all = (listeners ??= new Set());
+    if (all.size === 0) socket.once('close', tell);
+    all.add(listener);
+    // The event has passed where the connection ended already.
+    if (socket.destroyed) listener();
+    return () => {
+      if (all.delete(listener) && all.size === 0) socket.off('close', tell);
+    };
   };
 }
 

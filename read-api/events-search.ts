@@ -1,11 +1,15 @@
+import type { RequestContext } from '../access/caller';
 import { EVENT_COLUMNS, type EventRow } from '../domain/events';
 import type { Database, Queryable } from '../engines/postgres/port';
 import { type EventQuery, type FoundEvents, pairConditions } from './events-pages';
+import { SearchTurns } from './search-turns';
 
 /** Milliseconds that one search may take, waiting for its turn included. */
 export const SEARCH_BUDGET_MS = 2000;
-/** Searches at a time in one process: they read much, and must leave connections and memory bandwidth to everything else. */
+/** Searches at a time in one process, one of each account: they read much, and must leave connections and memory bandwidth to everything else. */
 const CONCURRENT = 3;
+/** Searches that wait in one process; more are refused. */
+const LONGEST_QUEUE = 20;
 /** Events looked through by one statement: the budget is checked in between. */
 const WINDOW_EVENTS = 5000;
 const DAY_MS = 86_400_000;
@@ -23,34 +27,33 @@ interface Hits {
   partial: boolean;
 }
 
-let running = 0;
-const waiting: (() => void)[] = [];
+const turns = new SearchTurns(CONCURRENT, LONGEST_QUEUE);
 
 /**
  * One page of the events whose raw text holds `search`, whatever its case; `%`, `_` and backslash mean themselves.
- * Looks newest first, for at most `budget_ms`: what was found until then is answered with `partial: true`, and `total` is then a lower bound.
+ * Looks newest first, for at most `budget_ms`, the wait for a place included: what was found until then is answered with `partial: true`, and
+ * `total` is then a lower bound.
+ * @throws ApiError RATE_LIMIT_EXCEEDED when too many searches wait
  */
 export async function searchEvents(
   db: Database,
   filter: EventQuery,
   search: string,
   budget_ms = SEARCH_BUDGET_MS,
+  onGone?: RequestContext['onGone'],
 ): Promise<FoundEvents> {
   const deadline = Date.now() + budget_ms;
   const first = (filter.page - 1) * filter.limit;
   const hits: Hits = { total: 0, keys: [], partial: false };
-  // A search that ends hands its place on, so that a newcomer cannot take it from one that waits.
-  if (running >= CONCURRENT) await new Promise<void>((turn) => waiting.push(turn));
-  else running += 1;
-  try {
+  const look = async () => {
     await db.transaction((tx) => lookThrough(tx, filter, patterns(search), first + filter.limit, hits, deadline));
+    return true;
+  };
+  try {
+    if ((await turns.run(filter.account_id, budget_ms, onGone, look)) === null) hits.partial = true;
   } catch (error) {
     if ((error as { code?: string }).code !== QUERY_CANCELED) throw error;
     hits.partial = true;
-  } finally {
-    const next = waiting.shift();
-    if (next) next();
-    else running -= 1;
   }
   const keys = hits.keys.slice(first, first + filter.limit);
   const rows = keys.length === 0 ? [] : await eventsByKey(db, filter.account_id, keys);

@@ -5,7 +5,7 @@ import { ApiError } from '../domain/errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
 import { type EventQuery, eventsPage } from './events-pages';
-import { searchEvents } from './events-search';
+import { SEARCH_BUDGET_MS, searchEvents } from './events-search';
 
 const instant = (name: string) =>
   z
@@ -37,10 +37,13 @@ export const events = query({
   guard: [feature('feature:events'), permission('events:read')],
   input: EventFilterInput,
   output: EventRecord,
-  async run({ input, caller }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
+  async run({ input, caller, context }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
     const filter = eventQuery(input, caller.account_id);
     const search = input.search ?? '';
-    const found = search === '' ? await eventsPage(db, filter) : await searchEvents(db, filter, search);
+    const found =
+      search === ''
+        ? await eventsPage(db, filter)
+        : await searchEvents(db, filter, search, SEARCH_BUDGET_MS, context.onGone);
     return {
       items: found.rows.map(eventRecord),
       total: found.total,
