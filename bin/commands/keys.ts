@@ -1,7 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import type { Command } from 'commander';
+import type { Database } from '../../engines/postgres/port';
 import type { KeyUse } from '../../engines/secrets/rotation';
-import { exportSubjectKeys, importSubjectKeys, KeyExport, type Imported } from '../../engines/subject-keys/transfer';
+import { type KeyCounts, readLines } from '../../engines/subject-keys/export-lines';
+import { exportSubjectKeys, importSubjectKeys, type Imported } from '../../engines/subject-keys/transfer';
 import { runCommand, type Connect, type FullContext } from './context';
 import { progressBar } from './progress';
 
@@ -23,9 +25,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     )
     .action((file: string) =>
       runCommand(connect, async ({ db }) => {
-        const exported = await exportSubjectKeys(db);
-        writeFileSync(file, `${JSON.stringify(exported)}\n`, { mode: 0o600, flag: 'wx' });
-        process.stdout.write(`${file}: ${exported.keys.length} keys, ${exported.erasures.length} erasures\n`);
+        const { keys, erasures } = await writeKeyExport(db, file);
+        process.stdout.write(`${file}: ${keys} keys, ${erasures} erasures\n`);
       }),
     );
   group
@@ -34,7 +35,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .description('bring subject keys back after a restore; a key that was ever erased stays destroyed')
     .action((file: string) =>
       runCommand(connect, async (context) => {
-        const result = await importSubjectKeys(context, readKeyExport(file));
+        await checkKeyExport(file);
+        const result = await importSubjectKeys(context, keyLines(file));
         process.stdout.write(
           `${shown(file, result)}; read models show what they open after: lumio rebuild event-log\n`,
         );
@@ -106,18 +108,43 @@ function report(key_ids: readonly string[], uses: readonly KeyUse[]): { lines: s
   return { lines, only_first: used.every((id) => id === key_ids[0]) };
 }
 
-/** @throws Error in one line when the file is no key export */
-export function readKeyExport(file: string): KeyExport {
-  let content: unknown;
+/** What was written is on disk, or there is no file. */
+async function writeKeyExport(db: Database, file: string): Promise<KeyCounts> {
+  const handle = await open(file, 'wx', 0o600);
   try {
-    content = JSON.parse(readFileSync(file, 'utf8'));
+    const counts = await exportSubjectKeys(db, async (line) => void (await handle.appendFile(line)));
+    await handle.sync();
+    await handle.close();
+    return counts;
   } catch (error) {
-    throw new Error(`${file} cannot be read as a key export: ${(error as Error).message}`);
+    await handle.close();
+    await rm(file);
+    throw error;
   }
-  const parsed = KeyExport.safeParse(content);
-  if (!parsed.success) throw new Error(`${file} is not a key export of a form that this program knows`);
-  return parsed.data;
 }
+
+/** The lines of a key export, read when they are asked for. */
+export async function* keyLines(file: string): AsyncGenerator<string> {
+  const handle = await open(file);
+  try {
+    yield* handle.readLines();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Reads a key export whole, so that a broken one is refused before anything is done with it. @throws Error in one line */
+export async function checkKeyExport(file: string): Promise<void> {
+  try {
+    for await (const _line of readLines(keyLines(file)));
+  } catch (error) {
+    inFile(file)(error as Error);
+  }
+}
+
+const inFile = (file: string) => (error: Error) => {
+  throw new Error(`${file} cannot be read as a key export: ${error.message}`, { cause: error });
+};
 
 export const shown = (file: string, { imported, known, erased }: Imported): string =>
   `${file}: ${imported} keys imported, ${known} known already, ${erased} erased and left out`;

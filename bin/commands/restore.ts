@@ -12,7 +12,7 @@ import { createLog } from '../../engines/log/pino';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createSecretBox } from '../../engines/secrets/box';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
-import { applyNotedErasures, importSubjectKeys, type KeyExport } from '../../engines/subject-keys/transfer';
+import { applyNotedErasures, importSubjectKeys } from '../../engines/subject-keys/transfer';
 import { createArchiveReader } from '../../projections/archive-reader';
 import { ensureEventLogPartitions } from '../../projections/event-log';
 import { rebuild } from '../../projections/rebuild';
@@ -26,7 +26,7 @@ import { PROJECTIONS } from '../areas';
 import { readSettings } from '../read-settings';
 import { restoreLogs } from '../restored-logs';
 import { openPlace, place, PLACE_HELP, RECORD_CODEC } from './backup';
-import { readKeyExport, shown } from './keys';
+import { checkKeyExport, keyLines, shown } from './keys';
 import { progressBar } from './progress';
 
 /** `lumio restore PLACE`: into the configured, empty database. docs/operating/backup.md. */
@@ -50,7 +50,7 @@ export function register(program: Command): void {
 }
 
 async function restore(text: string, keys_file: string | undefined, unsigned: boolean): Promise<void> {
-  const keys = keys_file === undefined ? undefined : readKeyExport(keys_file);
+  if (keys_file !== undefined) await checkKeyExport(keys_file);
   const settings = readSettings();
   const { log } = createLog('warn', 'stderr');
   const bare = await openBareDatabase(settings, log);
@@ -99,7 +99,7 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
     } finally {
       await blobs.close();
     }
-    await finish(bare.url, keys_file, keys);
+    await finish(bare.url, keys_file);
   } finally {
     await bare.close();
   }
@@ -147,10 +147,11 @@ function enginesOn(url: string): Promise<Engines> {
 }
 
 /** Keys first, then the read models: without a person's key their records read as erased. */
-async function finish(url: string, keys_file: string | undefined, keys: KeyExport | undefined): Promise<void> {
+async function finish(url: string, keys_file: string | undefined): Promise<void> {
   const engines = await enginesOn(url);
   try {
-    if (keys) process.stdout.write(`${shown(keys_file!, await importSubjectKeys(engines, keys))}\n`);
+    if (keys_file !== undefined)
+      process.stdout.write(`${shown(keys_file, await importSubjectKeys(engines, keyLines(keys_file)))}\n`);
     else
       process.stderr.write(
         'lumio: no --keys given: personal data reads as erased until they are imported and read models rebuilt\n',
