@@ -22,7 +22,7 @@ describe('a stream that a newer build has written to', () => {
       /api_key:renamed: stored as version 7, this program knows versions up to/,
     ],
   ])(
-    '%s that this one does not know: 503 with Retry-After in both protocols, and the log names both',
+    '%s that this one does not know: 503, both protocols say when to try again, and the log names type and version',
     async (_, ...of) => {
       const [type, data, logged] = of;
       const key = { label: 'k', permissions: ['events:read'], expires_at: null };
@@ -36,7 +36,7 @@ describe('a stream that a newer build has written to', () => {
       expect(rename).toMatchObject({ status: 503, body: { error: 'INTERNAL_SERVER_ERROR' } });
       expect(rename.headers.get('retry-after')).toBe('5');
       const renamed = await api.gql(`mutation { updateUserApiKey(id: "${id}", label: "other") { id } }`);
-      expect(renamed.errors[0].extensions).toMatchObject({ code: 'INTERNAL_SERVER_ERROR' });
+      expect(renamed.errors[0].extensions).toMatchObject({ code: 'INTERNAL_SERVER_ERROR', retry_after_seconds: 5 });
       expect(server.output()).toMatch(logged);
     },
   );
