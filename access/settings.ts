@@ -105,7 +105,10 @@ export const SettingsSchema = z.strictObject({
   redis: z.strictObject({ url: z.string().optional() }).prefault({}),
   blobs: z
     .strictObject({
-      /** A folder, or `s3://KEY:SECRET@host:port/bucket?region=…&tls=false`; absent: `<data_dir>/blobs`. */
+      /**
+       * A folder, or `s3://KEY:SECRET@host:port/bucket?region=…&tls=false&create=true` (`create` makes a missing bucket);
+       * absent: `<data_dir>/blobs`.
+       */
       url: z
         .string()
         .refine(isBlobAddress, 'must be a folder, or s3://KEY:SECRET@host:port/bucket?region=…&tls=false')

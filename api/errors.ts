@@ -122,7 +122,7 @@ function plain(code: ErrorCode, message: string): Failure {
 }
 
 function codeOf(error: unknown): GenericCode {
-  if (!(error instanceof Error)) return 'INTERNAL_SERVER_ERROR';
+  if (!(error instanceof Error) || error instanceof EngineAway) return 'INTERNAL_SERVER_ERROR';
   const { code, severity, command, syscall } = error as Error & Record<string, unknown>;
   if (REDIS_NAMES.has(error.name) || command !== undefined) return 'REDIS_ERROR';
   // A connection may fail for want of our own descriptors, too.

@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { JSON_TYPE } from './rest';
 
 export interface HealthCheck {
-  /** As shown: `database`, `timeseries`, `cache`. */
+  /** As shown: `database`, `timeseries`, `cache`, `broker`, `event_store`, `blobs`. */
   name: string;
-  /** A throw counts as unhealthy. */
+  /** A throw counts as unhealthy, and so does no answer within 2 s; it is not called again before it has ended. */
   check(): Promise<{ status: 'healthy' | 'degraded' | 'unhealthy'; latency_ms: number }>;
 }
 
@@ -29,10 +29,11 @@ const FRESH_MS = 1000;
 /** `GET /v1/health` and the liveness probe `GET /v1`, both public and outside rate limits. Source: spec doc2 §2.16. */
 export function registerHealth(app: FastifyInstance, options: HealthOptions): void {
   const started = Date.now();
+  const checks = options.checks.map(oneAtATime);
   let latest: { at: number; entries: Promise<Entry[]> } | null = null;
   const entries = () => {
     if (latest === null || Date.now() - latest.at > FRESH_MS) {
-      latest = { at: Date.now(), entries: Promise.all(options.checks.map(runCheck)) };
+      latest = { at: Date.now(), entries: Promise.all(checks.map((check) => runCheck(check))) };
     }
     return latest.entries;
   };
@@ -61,6 +62,15 @@ export function registerHealth(app: FastifyInstance, options: HealthOptions): vo
 function overall(services: readonly Entry[]): Entry['status'] {
   if (services.every((service) => service.status === 'healthy')) return 'healthy';
   return services.every((service) => service.status === 'unhealthy') ? 'unhealthy' : 'degraded';
+}
+
+/** An engine that hangs must not collect one question for every probe. */
+function oneAtATime({ name, check }: HealthCheck): HealthCheck {
+  let running: ReturnType<HealthCheck['check']> | undefined;
+  return {
+    name,
+    check: () => (running ??= check().finally(() => (running = undefined))),
+  };
 }
 
 async function runCheck(check: HealthCheck): Promise<Entry> {

@@ -42,7 +42,9 @@ function delivery(vendor: string): Json {
       403: error('FORBIDDEN: verification is not configured'),
       413: error('BAD_REQUEST: the body is larger than 1 MiB'),
       429: error('RATE_LIMIT_EXCEEDED: too many refused deliveries from this address'),
-      503: error('DATABASE_ERROR: it could not be stored; deliver it again after `Retry-After`'),
+      503: error(
+        'DATABASE_ERROR, or INTERNAL_SERVER_ERROR where the broker is away: it could not be stored; deliver it again after `Retry-After`',
+      ),
     },
   };
 }

@@ -1,7 +1,6 @@
 import type { Settings } from '../access/settings';
 import { TOPICS } from '../domain/records';
 import { SERVICE } from '../domain/vendors';
-import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
 import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
@@ -36,7 +35,7 @@ import { createPostgresWakeups } from '../engines/wakeups/postgres';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import { EVENTS, UPCASTERS } from './areas';
 import { openEventStore } from './event-store';
-import { blobsAddress } from './blobs-address';
+import { openConfiguredBlobs } from './blobs-address';
 import { openBroker } from './broker';
 import { namingDatabase } from './database-url';
 import { masterKeyText } from './master-key';
@@ -158,7 +157,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const { relay, cache, rate_limits, presence } = opened(
     await openShared({ settings, installation: installation.id, log, metrics }),
   );
-  const blobs = opened(await openBlobs(blobsAddress(settings)));
+  const blobs = opened(await openConfiguredBlobs(settings));
   const leases = opened(createPostgresLeases({ db: log_db, log }));
   return {
     db,

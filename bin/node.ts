@@ -22,7 +22,7 @@ import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
 import { archiving } from './archiving';
 import { type Engines, openEngines } from './engines';
-import { cacheCheck, databaseCheck, timeseriesCheck } from './health';
+import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
 import { reportProcess } from './process-metrics';
 import { OPERATIONS, PROJECTIONS } from './areas';
 import { startRelays } from './relays';
@@ -193,7 +193,17 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
             metrics,
           })
         : [],
-      health: { checks: [databaseCheck(db), timeseriesCheck(db), cacheCheck(engines.cache)], websocket },
+      health: {
+        checks: [
+          databaseCheck(db),
+          timeseriesCheck(db),
+          cacheCheck(engines.cache),
+          brokerCheck(broker),
+          eventStoreCheck(events),
+          blobsCheck(engines.blobs),
+        ],
+        websocket,
+      },
       metrics,
       tracing,
       log,

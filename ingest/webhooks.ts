@@ -3,6 +3,7 @@ import type { ConnectionLookup } from '../access/connections';
 import type { Settings } from '../access/settings';
 import { ApiError } from '../domain/errors';
 import type { RecordEnvelope, Topic } from '../domain/records';
+import { EngineAway } from '../engines/away';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { RecordLog } from '../engines/records/port';
@@ -128,7 +129,8 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
       }
       // neither stored nor parked: the vendor keeps it and delivers again
       log.error({ vendor: vendor.vendor, err: error, ...request.log_facts }, 'webhook delivery could not be stored');
-      throw new ApiError('DATABASE_ERROR', 'webhook delivery could not be stored', {
+      const code = error instanceof EngineAway ? 'INTERNAL_SERVER_ERROR' : 'DATABASE_ERROR';
+      throw new ApiError(code, 'webhook delivery could not be stored', {
         status: 503,
         retry_after_seconds: RETRY_AFTER_SECONDS,
         cause: error,

@@ -44,7 +44,9 @@ test('S3 addresses: parts are read, mistakes are told without the secret', () =>
     region: 'eu-1',
     access_key_id: 'K/Y',
     secret_access_key: 'S+/',
+    create: false,
   });
+  expect(parseS3Url('s3://k:s@host/bucket?create=true').create).toBe(true);
   expect(parseS3Url('s3://k:s@host/bucket').endpoint).toBe('https://host');
   for (const bad of [
     's3://k:topsecret@host/',

@@ -15,7 +15,7 @@ import { SUBJECT_KEY_TABLES } from '../../engines/subject-keys/postgres';
 import { decodeSegment, encodeSegment } from '../../projections/archive-format';
 import { ARCHIVE_PREFIX } from '../../projections/archive-segments';
 import { HistoryGone, readStored } from '../../projections/rebuild-source';
-import { blobsAddress } from '../blobs-address';
+import { openConfiguredBlobs } from '../blobs-address';
 import { masterKeyText } from '../master-key';
 import { readSettings } from '../read-settings';
 import { VERSION } from '../version';
@@ -170,5 +170,5 @@ export const RECORD_CODEC: RecordCodec = { encode: encodeSegment, decode: decode
 
 /** The configured blob store, for commands that need no database. */
 export async function ownBlobs(): Promise<Blobs> {
-  return openBlobs(blobsAddress(readSettings()));
+  return openConfiguredBlobs(readSettings());
 }

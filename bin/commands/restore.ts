@@ -6,7 +6,6 @@ import { fatesOf, type Fates } from '../../engines/backup/log-fates';
 import type { Manifest } from '../../engines/backup/manifest';
 import { restoreBackup } from '../../engines/backup/restore';
 import { restoreBlobs } from '../../engines/backup/restore-blobs';
-import { openBlobs } from '../../engines/blobs/open';
 import type { Blobs } from '../../engines/blobs/port';
 import { createLog } from '../../engines/log/pino';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
@@ -17,7 +16,7 @@ import { createArchiveReader } from '../../projections/archive-reader';
 import { ensureEventLogPartitions } from '../../projections/event-log';
 import { rebuild } from '../../projections/rebuild';
 import { openBareDatabase } from '../bare-database';
-import { blobsAddress } from '../blobs-address';
+import { openConfiguredBlobs } from '../blobs-address';
 import { namingDatabase } from '../database-url';
 import { type Engines, openEngines } from '../engines';
 import { masterKeyText } from '../master-key';
@@ -56,7 +55,7 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
   const bare = await openBareDatabase(settings, log);
   try {
     const secrets = createSecretBox(parseMasterKeys(masterKeyText(settings)));
-    const blobs = await openBlobs(blobsAddress(settings));
+    const blobs = await openConfiguredBlobs(settings);
     try {
       const from = await openPlace(text, async () => blobs);
       const bar = progressBar('restore {bar} {percentage}% | {what}');

@@ -27,10 +27,12 @@ export interface S3Target {
   region: string;
   access_key_id: string;
   secret_access_key: string;
+  /** A bucket that is missing is made. */
+  create: boolean;
 }
 
 /**
- * Reads `s3://KEY:SECRET@host:port/bucket?region=…&tls=false` (key and secret URL-encoded).
+ * Reads `s3://KEY:SECRET@host:port/bucket?region=…&tls=false&create=true` (key and secret URL-encoded).
  * @throws Error that never shows the secret
  */
 export function parseS3Url(text: string): S3Target {
@@ -54,11 +56,12 @@ export function parseS3Url(text: string): S3Target {
     region: url.searchParams.get('region') ?? 'us-east-1',
     access_key_id: decodeURIComponent(url.username),
     secret_access_key: decodeURIComponent(url.password),
+    create: url.searchParams.get('create') === 'true',
   };
 }
 
 /**
- * Blobs in an S3-compatible bucket, which is made when missing. The content's hash is kept as object metadata and must be known before
+ * Blobs in an S3-compatible bucket, which is made only when the address asks for it: a mistyped name must not become an empty store. The content's hash is kept as object metadata and must be known before
  * the upload begins: what does not fit into 8 MiB of memory passes through a temporary file, and from there in parts. S3 shows an
  * object only when its upload has been completed.
  */
@@ -75,7 +78,7 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
     responseChecksumValidation: 'WHEN_REQUIRED',
   });
   try {
-    await ensureBucket(client, target.bucket);
+    await ensureBucket(client, target);
   } catch (error) {
     client.destroy();
     throw new Error(`the blob store at ${target.endpoint}/${target.bucket} cannot be used: ${describe(error)}`, {
@@ -161,11 +164,12 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
     },
   };
 
-  async function ensureBucket(s3: sdk.S3Client, name: string): Promise<void> {
+  async function ensureBucket(s3: sdk.S3Client, { bucket: name, create }: S3Target): Promise<void> {
     try {
       await s3.send(new sdk.HeadBucketCommand({ Bucket: name }));
     } catch (error) {
       if (!isMissing(error)) throw error;
+      if (!create) throw new Error('there is no such bucket; make it, or add create=true to the address');
       await s3.send(new sdk.CreateBucketCommand({ Bucket: name })).catch((failure: unknown) => {
         // Another node was faster.
         if (!/BucketAlready/.test((failure as Error).name)) throw failure;
@@ -211,4 +215,5 @@ function isMissing(error: unknown): boolean {
   return name === 'NoSuchKey' || name === 'NotFound' || name === 'NoSuchBucket' || $metadata?.httpStatusCode === 404;
 }
 
-const describe = (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+const describe = (error: unknown) =>
+  error instanceof Error ? `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}` : String(error);

@@ -1,6 +1,7 @@
+import { EngineAway } from '../away';
 import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
-import { KafkaClient, type KafkaConnection, typeOf } from './kafka-client';
+import { isPassing, KafkaClient, type KafkaConnection, typeOf } from './kafka-client';
 import { CONSUMER_TIMES, KafkaConsumer, type KafkaConsumerTimes } from './kafka-consumer';
 import { KafkaPublisher } from './kafka-publisher';
 import { KafkaReader, type Page } from './kafka-reader';
@@ -97,7 +98,11 @@ class KafkaBroker implements Broker {
     if (records.length === 0) return new Map();
     // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
     const publisher = this.opening.get(topic) ?? this.publishers.get(topic) ?? this.open(topic);
-    return publisher instanceof KafkaPublisher ? publisher.publish(records) : (await publisher).publish(records);
+    try {
+      await (publisher instanceof KafkaPublisher ? publisher.publish(records) : (await publisher).publish(records));
+    } catch (error) {
+      throw error instanceof EngineAway || !isPassing(error) ? error : new EngineAway('kafka', error);
+    }
   }
 
   consume(options: ConsumeOptions): Consumer {

@@ -141,6 +141,13 @@ describe('one server on its own PostgreSQL', () => {
     expect((await fetch(`${server.base_url}/v1/events`, { headers })).status).toBe(200);
   });
 
+  test('health covers every engine', async () => {
+    const { data } = (await (await fetch(`${server.base_url}/v1/health`)).json()) as { data: any };
+    const names = ['database', 'timeseries', 'cache', 'broker', 'event_store', 'blobs'];
+    const up = { status: 'healthy', latency_ms: expect.any(Number) };
+    expect(data.services).toEqual(Object.fromEntries(names.map((name) => [name, up])));
+  });
+
   test('a second start on its folder is refused, and the first goes on', async () => {
     const { code, stderr } = await runLumio(['start'], settingsOf(server.data_dir));
     expect(oneLine(stderr)).toContain(`another lumio (pid ${server.pid}) is running on ${server.data_dir}`);

@@ -1,11 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Type } from 'avsc';
 import { ConfigResourceTypes, Kafka as KafkaJs, logLevel } from 'kafkajs';
 import { kafkaAddresses } from '../../engines/broker/kafka-client';
 import type { RelayedDomainEvent } from '../../engines/records/port';
 import { DOMAIN_EVENT_V1 } from '../../engines/records/relayed';
 import { Client } from '../support/realtime';
-import { runLumio, startServer, type TestServer } from '../support/server';
+import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { type Kafka, startKafka } from './support/kafka';
 
@@ -159,6 +162,41 @@ describe('Lumio on Kafka', () => {
     );
     expect(error.message).toMatch(line);
     expect(error.message).not.toMatch(/\n\s+at /);
+  });
+
+  test('a paused Kafka: health says so, webhooks are asked for again and no database is blamed, a start waits for it', async () => {
+    const health = async () => (await api.get('/v1/health')).body.data;
+    expect(await health()).toMatchObject({ status: 'healthy', services: { broker: { status: 'healthy' } } });
+    const data_dir = mkdtempSync(join(tmpdir(), 'lumio-paused-'));
+    const starting: { output: string; child?: ReturnType<typeof spawnLumio> } = { output: '' };
+    process.kill(kafka.pid, 'SIGSTOP');
+    try {
+      const paused = await eventually(async () => {
+        const data = await health();
+        return data.services.broker.status === 'unhealthy' ? data : undefined;
+      }, 'the health to say so');
+      const up = { status: 'healthy' };
+      expect(paused).toMatchObject({ status: 'degraded', services: { database: up, event_store: up, blobs: up } });
+      const vendors = new VendorCloud(server.base_url, server.credentials);
+      const refused = await vendors.kickFollow(4712, 'while-paused');
+      expect(refused.status).toBe(503);
+      expect(JSON.parse(refused.text)).toMatchObject({ error: 'INTERNAL_SERVER_ERROR' });
+      starting.child = spawnLumio(['start'], { ...server.env, ...settingsOf(data_dir) });
+      starting.child.stdout.on('data', (chunk: Buffer) => (starting.output += chunk.toString()));
+      // Its turn with the paused brokers is over before it could have become ready.
+      for (let rounds = 0; rounds < 3; rounds += 1) {
+        expect((await vendors.kickFollow(4712, 'while-paused')).status).toBe(503);
+      }
+      expect(starting.output).toBe('');
+    } finally {
+      process.kill(kafka.pid, 'SIGCONT');
+    }
+    await eventually(async () => starting.output.includes('lumio ready at') || undefined, 'the start', 60_000);
+    await eventually(async () => (await health()).status === 'healthy' || undefined, 'the health');
+    const ended = new Promise((done) => starting.child!.once('exit', done));
+    starting.child!.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    rmSync(data_dir, { recursive: true, force: true });
   });
 
   test('a start on a topic with a limit is refused in one line, and one without it serves again', async () => {

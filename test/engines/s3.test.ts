@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createS3Blobs } from '../../engines/blobs/s3';
@@ -24,6 +25,22 @@ blobsContract('s3', async () => {
       await s3!.stop();
     },
   };
+});
+
+test('a bucket that is missing is refused in one line, and made only where the address says so', async () => {
+  const server = await startS3(PORT + 50);
+  try {
+    const asked = server.url('there');
+    await (await createS3Blobs(asked)).close();
+    await (await createS3Blobs(asked.replace('&create=true', ''))).close();
+    const mistyped = server.url('theer').replace('&create=true', '');
+    await expect(createS3Blobs(mistyped)).rejects.toThrow(
+      /\/theer cannot be used: there is no such bucket; make it, or add create=true to the address$/,
+    );
+    expect(existsSync(server.folder('theer'))).toBe(false);
+  } finally {
+    await server.stop();
+  }
 });
 
 test('a store that is not there is said in one line without the secret', async () => {

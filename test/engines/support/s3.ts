@@ -5,7 +5,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface S3Server {
-  /** Address of a bucket on it, as the settings take it. */
+  /** Address of a bucket on it, as the settings take it; made when missing. */
   url(bucket: string): string;
   /** Where a bucket's objects lie as files. */
   folder(bucket: string): string;
@@ -30,7 +30,7 @@ export async function startS3(port: number): Promise<S3Server> {
   }
   return {
     url: (bucket) =>
-      `s3://lumio:${encodeURIComponent('secret/of+test')}@127.0.0.1:${port}/${bucket}?region=us-east-1&tls=false`,
+      `s3://lumio:${encodeURIComponent('secret/of+test')}@127.0.0.1:${port}/${bucket}?region=us-east-1&tls=false&create=true`,
     folder: (bucket) => join(data, bucket),
     async stop() {
       server.kill('SIGKILL');
