@@ -70,9 +70,14 @@ export async function ensureDemoData(services: AdminServices): Promise<DemoData>
   });
 }
 
+/** What the starts before decided; null where there never was demo data. */
+export async function readDemoData({ db, secrets }: Pick<AdminServices, 'db' | 'secrets'>): Promise<DemoData | null> {
+  const [row] = await db.query(`select value from installation where name = 'demo'`);
+  return row ? (JSON.parse(secrets.open(row.value as string, DEMO_PLAN).toString()) as DemoData) : null;
+}
+
 async function plan(services: AdminServices): Promise<DemoData> {
-  const [row] = await services.db.query(`select value from installation where name = 'demo'`);
-  const data = row ? (JSON.parse(services.secrets.open(row.value, DEMO_PLAN).toString()) as DemoData) : newPlan();
+  const data = (await readDemoData(services)) ?? newPlan();
   const key = await load(services.events, apiKey, apiKeyStream(data.user_api_key.key_id));
   const system = await load(services.events, systemKey, systemKeyStream(data.system_key.key_id));
   // A demo key that someone revoked stays revoked; the next start shows another.

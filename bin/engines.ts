@@ -38,6 +38,7 @@ import { openEventStore } from './event-store';
 import { openConfiguredBlobs } from './blobs-address';
 import { openBroker } from './broker';
 import { namingDatabase } from './database-url';
+import { claimEnvironment, refuseOtherEnvironment } from './environment';
 import { masterKeyText } from './master-key';
 import { openSchemaIds } from './schema-ids';
 import { openShared } from './shared';
@@ -84,6 +85,8 @@ export interface OpenOptions {
   running_url?: string;
   /** Bounds the waits of a process that serves; a command may take as long as it needs. */
   serving?: boolean;
+  /** A process that serves takes a database of the other environment too. Default false. */
+  adopt?: boolean;
   /** The embedded database ended without being asked to. */
   onLost(reason: string): void;
 }
@@ -115,6 +118,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   };
   const tracing = opened(await openTracing(settings));
   const url = options.running_url ?? settings.database.url ?? (await embedded(options, closers)).url;
+  if (options.serving) await refuseOtherEnvironment(settings, url, options.adopt ?? false);
   await namingDatabase(settings, () => migrate(url));
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
@@ -130,6 +134,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const log_db = pool('log', 6, { query_timeout_ms });
   reportPools(metrics, [db, projector_db, log_db]);
 
+  if (options.serving && !options.adopt) await claimEnvironment(db, settings.env);
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));
   const installation = { id: facts.get('id') as string, epoch: facts.get('epoch') as string };
   const session = opened(new ProcessSession({ connectionString: url }, log));

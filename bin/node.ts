@@ -44,6 +44,8 @@ export interface LumioNode {
 export interface NodeOptions {
   settings: Settings;
   log: Logger;
+  /** The database may belong to the other environment. Default false. */
+  adopt?: boolean;
   /** Something that this process cannot go on without is gone; the process should end and be started again. */
   onFatal(reason: string): void;
 }
@@ -58,7 +60,14 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   const uptime = metrics.gauge(`${SERVICE}_uptime_seconds`, 'Seconds since this process started');
   metrics.beforeRender(() => uptime.set((Date.now() - started) / 1000));
 
-  const engines = await openEngines({ settings, log, metrics, serving: true, onLost: options.onFatal });
+  const engines = await openEngines({
+    settings,
+    log,
+    metrics,
+    serving: true,
+    adopt: options.adopt,
+    onLost: options.onFatal,
+  });
   const { db, relay, events, broker, records, wakeups, tracing } = engines;
   const stops: (() => unknown)[] = [() => engines.close()];
   const stop = once(async () => {

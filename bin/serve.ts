@@ -3,6 +3,8 @@ import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from './demo-data';
 import { keepDevCredentials } from './dev-credentials';
+import { removeDemoData } from './demo-removal';
+import { recordEnvironment } from './environment';
 import { startNode } from './node';
 import { readSettings } from './read-settings';
 
@@ -20,7 +22,7 @@ export interface Running {
 }
 
 /** Starts and prints the one line `lumio ready at …`. @throws Error in one clear line when it cannot start. */
-export async function serve(): Promise<Running> {
+export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promise<Running> {
   const settings = readSettings();
   const { log } = createLog(settings.log_level);
   const folder = holdDataFolder(settings.data_dir);
@@ -51,13 +53,17 @@ export async function serve(): Promise<Running> {
   process.once('SIGINT', () => stop(0, 'SIGINT'));
   process.once('SIGTERM', () => stop(0, 'SIGTERM'));
   try {
-    const node = await startNode({ settings, log, onFatal: (reason) => stop(1, reason) });
+    const node = await startNode({ settings, log, adopt, onFatal: (reason) => stop(1, reason) });
     stopAll = async () => {
       await node.stop();
       folder.release();
     };
     if (settings.metrics.port === undefined && !node.metrics_url.endsWith(`:${METRICS_PORT}/metrics`)) {
       log.warn({ metrics_url: node.metrics_url }, `port ${METRICS_PORT} is taken: metrics are served on another`);
+    }
+    if (adopt) {
+      if (settings.env === 'production') await removeDemoData({ ...node.services, ...node.engines }, settings.data_dir);
+      await recordEnvironment(node.engines.db, settings.env);
     }
     if (settings.env === 'development') {
       const demo = await ensureDemoData(node.services);

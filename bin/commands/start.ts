@@ -5,9 +5,13 @@ export function register(program: Command): void {
   program
     .command('start')
     .description('start Lumio; settings come from lumio.config.json and LUMIO_* (see README)')
-    .action(async () => {
+    .option(
+      '--adopt',
+      'take over a database of the other environment (LUMIO_ENV); production removes demo users and keys',
+    )
+    .action(async ({ adopt }: { adopt?: boolean }) => {
       const { serve } = await import('../serve.js');
-      const running = await serve();
+      const running = await serve({ adopt });
       process.exit(await running.ended);
     });
 }

@@ -99,7 +99,9 @@ class KafkaBroker implements Broker {
     // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
     const publisher = this.opening.get(topic) ?? this.publishers.get(topic) ?? this.open(topic);
     try {
-      await (publisher instanceof KafkaPublisher ? publisher.publish(records) : (await publisher).publish(records));
+      return await (publisher instanceof KafkaPublisher
+        ? publisher.publish(records)
+        : (await publisher).publish(records));
     } catch (error) {
       throw error instanceof EngineAway || !isPassing(error) ? error : new EngineAway('kafka', error);
     }

@@ -23,7 +23,7 @@ export interface MigrateOptions {
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
   const steps = options.steps ?? MIGRATIONS;
-  const guard = await connect(url);
+  const guard = await connectOnce(url, 'lumio migrate');
   try {
     await guard.query('select pg_advisory_lock($1)', [LOCKS.migrations]);
     await refuseNewer(guard, steps);
@@ -44,11 +44,16 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
   }
 }
 
-const session = (url: string) => ({ connectionString: url, application_name: 'lumio migrate', keepAlive: true });
+const session = (url: string, application_name = 'lumio migrate') => ({
+  connectionString: url,
+  application_name,
+  keepAlive: true,
+});
 
-async function connect(url: string): Promise<pg.Client> {
+/** One connection beside every pool. @throws DatabaseRefused */
+export async function connectOnce(url: string, application_name: string): Promise<pg.Client> {
   try {
-    const client = new pg.Client({ ...session(url), options: KEEPALIVE });
+    const client = new pg.Client({ ...session(url, application_name), options: KEEPALIVE });
     await client.connect();
     return client;
   } catch (error) {

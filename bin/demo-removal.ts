@@ -1,0 +1,108 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { announceChannel, announceShop } from '../access/connection-lookup';
+import { handle, load } from '../access/handle';
+import { eraseProfile } from '../access/profiles';
+import { apiKey, apiKeyStream } from '../domain/api-keys';
+import { connections, connectionsStream } from '../domain/connections';
+import type { Decider, DomainEvent } from '../domain/decider';
+import { DomainError } from '../domain/errors';
+import { release } from '../domain/reservations';
+import { systemKey, systemKeyStream } from '../domain/system-keys';
+import type { Platform } from '../domain/vendors';
+import type { Blobs } from '../engines/blobs/port';
+import { setAdminRole, setFeatures } from './admin';
+import { asOperator, nowText, type AdminServices } from './admin/operator';
+import { type DemoData, readDemoData } from './demo-data';
+
+type Needs = AdminServices & { blobs: Blobs };
+
+/**
+ * Takes from the demo users all that opens anything: their keys and the demo's system key are revoked, their sessions end, the admin role, the
+ * features, the connections and the names go, and so do the files with the secrets. Their streams stay, as history does. What was cut off
+ * is done by the next call. Returns whether there was demo data.
+ */
+export async function removeDemoData(services: Needs, data_dir: string): Promise<boolean> {
+  const data = await readDemoData(services);
+  for (const file of ['dev-credentials.json', 'dev-secrets.json']) rmSync(join(data_dir, file), { force: true });
+  if (data === null) return false;
+  await take(services, systemKey, systemKeyStream(data.system_key.key_id), {
+    type: 'system_key:revoke',
+    now: nowText(),
+  });
+  for (const key_id of await keysOf(services, data)) {
+    await take(services, apiKey, apiKeyStream(key_id), { type: 'api_key:revoke', now: nowText() });
+  }
+  for (const { user_id, account_id } of [data.owner, data.other]) {
+    await setAdminRole(services, user_id, 'super-admin', false);
+    await endSessions(services, user_id);
+    await setFeatures(services, account_id, await featuresToClear(services, account_id));
+    await eraseProfile(services, user_id);
+  }
+  await disconnect(services, data);
+  // Last: without it nobody knows any more what the demo made.
+  await services.db.query(`delete from installation where name = 'demo'`);
+  return true;
+}
+
+/** Every living key of the demo accounts, whoever made it, and the one that the plan names even where the read model is behind. */
+async function keysOf({ db }: Needs, { owner, other, user_api_key }: DemoData): Promise<Set<string>> {
+  const accounts = [owner.account_id, other.account_id];
+  const rows = await db.query<{ id: string }>('select id from api_keys where account_id = any($1)', [accounts]);
+  return new Set([user_api_key.key_id, ...rows.map(({ id }) => id)]);
+}
+
+async function endSessions({ db }: Needs, user_id: string): Promise<void> {
+  await db.query(
+    `with ended as (delete from sessions where user_id = $1 returning id),
+          tokens as (delete from ws_tokens where parent_id in (select id::text from ended))
+     insert into revocations (credential_id) select id::text from ended`,
+    [user_id],
+  );
+  await db.query('insert into revocations (user_id) values ($1)', [user_id]);
+}
+
+async function featuresToClear({ db }: Needs, account_id: string): Promise<Record<string, null>> {
+  const rows = await db.query<{ flag: string }>('select flag from account_feature_overrides where account_id = $1', [
+    account_id,
+  ]);
+  return Object.fromEntries(rows.map(({ flag }) => [flag, null]));
+}
+
+/** The demo's own channels and shop; what somebody connected in their place stays. */
+async function disconnect(services: Needs, { owner: { account_id }, channels, shop }: DemoData): Promise<void> {
+  const stream = connectionsStream(account_id);
+  const held = await load(services.events, connections, stream);
+  for (const [platform, channel] of Object.entries(channels) as [Platform, DemoData['channels'][Platform]][]) {
+    if (held?.state.channels.get(platform)?.connection_id !== channel.connection_id) continue;
+    const command = { type: 'connection:disconnect_channel', account_id, platform, now: nowText() } as const;
+    await take(services, connections, stream, command);
+    await announceChannel(services.relay, platform, channel.platform_channel_id);
+  }
+  const { shop_domain, connection_id } = shop;
+  if (held?.state.shops.get(shop_domain) === connection_id) {
+    await handle(asOperator('demo-data'), services, {
+      decider: connections,
+      stream,
+      command: { type: 'connection:disconnect_shop', account_id, shop_domain, now: nowText() },
+      projections: ['connections'],
+      reservations: () => [release('shop_domain', shop_domain, account_id)],
+    });
+  }
+  await services.db.query('delete from connection_secrets where connection_id = $1', [connection_id]);
+  await announceShop(services.relay, shop_domain);
+}
+
+/** Takes a step unless it was taken before. */
+async function take<S, C, E extends DomainEvent>(
+  services: Needs,
+  decider: Decider<S, C, E>,
+  stream: string,
+  command: C,
+): Promise<void> {
+  try {
+    await handle(asOperator('demo-data'), services, { decider, stream, command, projections: [] });
+  } catch (error) {
+    if (!(error instanceof DomainError) || !/^(?:KEY|CONNECTION)_NOT_FOUND$/.test(error.reason)) throw error;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Settings } from '../access/settings';
+import { connectOnce } from '../engines/postgres/migrate';
+import { asQueryable } from '../engines/postgres/pool';
+import type { Queryable } from '../engines/postgres/port';
+import { namingDatabase } from './database-url';
+import { SettingsError } from './settings';
+
+type Environment = Settings['env'];
+
+/**
+ * The environment that the database belongs to: as its first start wrote it down. Databases from before that: development where there is demo
+ * data, else production. Null when nothing was ever started on it.
+ */
+export async function environmentOf(db: Queryable): Promise<Environment | null> {
+  const [tables] = await db.query(`select to_regclass('public.installation') is not null as made`);
+  if (!tables!.made) return null;
+  const rows = await db.query<{ name: string; value: string }>(
+    `select name, value from installation where name in ('environment', 'demo')`,
+  );
+  const recorded = rows.find(({ name }) => name === 'environment');
+  if (recorded) return recorded.value === 'development' ? 'development' : 'production';
+  if (rows.length > 0) return 'development';
+  const [used] = await db.query('select exists (select from users) or exists (select from domain_events) as yes');
+  return used!.yes ? 'production' : null;
+}
+
+/**
+ * Looks before the start changes anything. @throws SettingsError in one line when the database belongs to the other environment; with `adopt`
+ * it changes hands instead, see {@link recordEnvironment}.
+ */
+export async function refuseOtherEnvironment(settings: Settings, url: string, adopt: boolean): Promise<void> {
+  const { env } = settings;
+  const client = await namingDatabase(settings, () => connectOnce(url, 'lumio start'));
+  try {
+    const found = await environmentOf(asQueryable(client));
+    if (found !== null && found !== env && !adopt) throw new SettingsError(REFUSALS[env]);
+  } finally {
+    await client.end();
+  }
+}
+
+const REFUSALS: Record<Environment, string> = {
+  development:
+    'LUMIO_ENV: is development, and the database is one of production, where development would leave demo users and a demo system key; set production, or start with --adopt once',
+  production:
+    'LUMIO_ENV: is production, and the database is one of development, with demo users and keys; use another database, or start with --adopt once, which removes them',
+};
+
+/** Writes down whose the database is; of starts that race for a new one, the first. @throws SettingsError for the others */
+export async function claimEnvironment(db: Queryable, env: Environment): Promise<void> {
+  const claimed = (await environmentOf(db)) ?? env;
+  await db.query(`insert into installation (name, value) values ('environment', $1) on conflict do nothing`, [claimed]);
+  if ((await environmentOf(db)) !== env) throw new SettingsError(REFUSALS[env]);
+}
+
+/** What `--adopt` ends with: the database belongs to this environment from now on. */
+export async function recordEnvironment(db: Queryable, env: Environment): Promise<void> {
+  await db.query(
+    `insert into installation (name, value) values ('environment', $1)
+     on conflict (name) do update set value = excluded.value`,
+    [env],
+  );
+}
