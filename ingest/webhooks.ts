@@ -3,7 +3,7 @@ import type { ConnectionLookup } from '../access/connections';
 import type { Settings } from '../access/settings';
 import { ApiError } from '../domain/errors';
 import type { RecordEnvelope, Topic } from '../domain/records';
-import { EngineAway } from '../engines/away';
+import { EngineAway } from '../engines/broker/port';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { RecordLog } from '../engines/records/port';

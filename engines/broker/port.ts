@@ -1,3 +1,6 @@
+/** What a publish is refused with when the brokers are away; whether it was stored is unknown. */
+export { EngineAway } from '../away';
+
 /** One record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both fit a double. */
 export interface BrokerRecord {
   topic: string;
