@@ -8,6 +8,8 @@ module.exports = {
   transformIgnorePatterns: ['/node_modules/(?!(jose|lru-cache)/)'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  setupFiles: ['<rootDir>/test/support/seed.cjs'],
+  reporters: ['default', '<rootDir>/test/support/minutes-reporter.cjs'],
   testTimeout: 180_000,
   maxWorkers: 2,
 };

@@ -1,0 +1,25 @@
+// Turns what .ci/run and its suites wrote down (a line of JSON each) into ci-minutes.json: minutes of each stage, and of each suite in it.
+// node scripts/ci/minutes.mjs LINES FILE
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+
+const [lines, file] = process.argv.slice(2);
+const entries = existsSync(lines) ? readFileSync(lines, 'utf8').trim().split('\n').filter(Boolean).map(JSON.parse) : [];
+const minutes = (seconds) => Math.round((seconds / 60) * 100) / 100;
+const stages = entries
+  .filter(({ suite }) => suite === undefined)
+  .map(({ stage, seconds, code }) => ({
+    stage,
+    minutes: minutes(seconds),
+    passed: code === 0,
+    suites: entries
+      .filter((one) => one.suite !== undefined && one.stage === stage)
+      .sort((a, b) => b.seconds - a.seconds)
+      .map(({ suite, seconds: took, tests, failed }) => ({ suite, minutes: minutes(took), tests, failed })),
+  }));
+const total = stages.reduce((sum, stage) => sum + stage.minutes, 0);
+const report = { at: new Date().toISOString(), cores: cpus().length, minutes: Math.round(total * 100) / 100, stages };
+writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+console.log(`=== ${report.minutes} minutes on ${report.cores} cores; by suite in ${file}`);
+for (const { stage, minutes: took, passed } of stages)
+  console.log(`${took.toFixed(1).padStart(5)} min  ${stage}${passed ? '' : '  FAILED'}`);

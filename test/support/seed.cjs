@@ -1,0 +1,3 @@
+// Property tests print the seed of a failure; LUMIO_TEST_SEED=<that> makes every run of theirs begin with it.
+const seed = process.env.LUMIO_TEST_SEED;
+if (seed !== undefined) require('fast-check').configureGlobal({ seed: Number(seed) });
