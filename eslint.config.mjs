@@ -1,4 +1,5 @@
 import js from '@eslint/js';
+import jest from 'eslint-plugin-jest';
 import tseslint from 'typescript-eslint';
 
 const NODE_GLOBALS = ['process', 'console', 'module', 'require', 'Buffer', 'URL', 'fetch', 'performance'].concat([
@@ -10,6 +11,18 @@ const NODE_GLOBALS = ['process', 'console', 'module', 'require', 'Buffer', 'URL'
   'AbortSignal',
   'WebSocket',
 ]);
+
+const EXPECTING = [
+  'expect',
+  'expect*',
+  'check*',
+  'verify*',
+  'until',
+  '**.until',
+  '**.next',
+  'eventually',
+  'fc.assert',
+].concat(['through', 'settled', 'given.**', 'works', 'serves', 'refuses', 'holds', 'assert*', 'refused*', 'flat']);
 
 export default tseslint.config(
   { ignores: ['dist/', 'coverage/', 'node_modules/', 'bench/node_modules/', '.lumio/'] },
@@ -30,6 +43,23 @@ export default tseslint.config(
   },
   // Rows and answers of a server are looked into member by member.
   { files: ['engines/postgres/port.ts', 'test/**'], rules: { '@typescript-eslint/no-explicit-any': 'off' } },
+  // An expectation that may not be reached is none.
+  {
+    files: ['test/**/*.ts'],
+    plugins: { jest },
+    rules: {
+      'jest/no-conditional-expect': 'error',
+      // Helpers that expect, or wait for what is expected and fail at a deadline.
+      'jest/expect-expect': ['error', { assertFunctionNames: EXPECTING }],
+      'jest/no-disabled-tests': 'error',
+      'jest/no-focused-tests': 'error',
+      'jest/no-standalone-expect': 'off',
+      'jest/no-identical-title': 'error',
+      'jest/valid-expect': 'error',
+      'jest/valid-expect-in-promise': 'error',
+      'jest/no-commented-out-tests': 'error',
+    },
+  },
   {
     files: ['**/*.mjs', '**/*.cjs'],
     languageOptions: { globals: Object.fromEntries(NODE_GLOBALS.map((name) => [name, 'readonly'])) },

@@ -69,9 +69,7 @@ test.each([
     for (let i = 0; i < 5; i += 1) answers.push(await api.gql(query, { variables }));
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(answers[0]!.json.errors[0].extensions.code).toBe(code);
-    expect(answers[0]!.json.errors[0].message).toEqual(
-      typeof message === 'string' ? message : expect.stringMatching(message),
-    );
+    expect(answers[0]!.json.errors[0].message).toMatch(message);
   },
 );
 

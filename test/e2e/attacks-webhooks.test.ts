@@ -128,8 +128,8 @@ describe.each(['kick', 'trovo', 'youtube', 'shopify'])('%s', (vendor) => {
     const kept = vendor !== 'youtube';
     for (const body of garbage) {
       const answer = await post(side, body, side.sign(body));
-      if (kept) expect(answer).toEqual({ status: 200, text: '{"success":true}' });
-      else refused(answer, 400, 'BAD_REQUEST');
+      expect(answer.status).toBe(kept ? 200 : 400);
+      expect(answer.text).toMatch(kept ? /^\{"success":true\}$/ : /"BAD_REQUEST"/);
     }
     const after = await traces();
     expect(after.events).toBe(before.events);
@@ -148,20 +148,15 @@ describe.each(['kick', 'trovo', 'youtube', 'shopify'])('%s', (vendor) => {
     const before = await traces();
     const body = side.body('"80"', 'nobodys-channel');
     const headers = side.sign(body);
-    if (vendor === 'shopify') {
-      // Its secret is the shop's own: without the shop there is nothing to verify with.
-      refused(
-        await post(side, body, { ...headers, 'x-shopify-shop-domain': 'nobodys.myshopify.com' }),
-        401,
-        'UNAUTHORIZED',
-      );
-    } else {
-      const unknown = await post(side, body, headers);
-      const known_body = side.body('"81"');
-      const known = await post(side, known_body, side.sign(known_body));
-      expect([unknown.status, unknown.text]).toEqual([200, known.text]);
-      before.events += 1;
-    }
+    // A shop's secret is its own: without the shop there is nothing to verify with.
+    const of_nobody = { ...headers, ...(vendor === 'shopify' && { 'x-shopify-shop-domain': 'nobodys.myshopify.com' }) };
+    const unknown = await post(side, body, of_nobody);
+    const known_body = side.body('"81"');
+    const known = await post(side, known_body, side.sign(known_body));
+    expect(known.status).toBe(200);
+    expect(unknown.status).toBe(vendor === 'shopify' ? 401 : 200);
+    expect(unknown.text).toContain(vendor === 'shopify' ? '"UNAUTHORIZED"' : known.text);
+    before.events += 1;
     expect(await traces()).toEqual(before);
   });
 
