@@ -1,8 +1,12 @@
+import { createRequire } from 'node:module';
 import type { Services } from '../../access/services';
 import { SettingsSchema } from '../../access/settings';
 import { prepare } from '../../api/invoke';
 import { parseJsonBody } from '../../api/json-body';
+import { ownPath, pageLinks } from '../../api/links';
+import { originForm } from '../../api/request-head';
 import { OPERATIONS } from '../../bin/areas';
+import { clientIp } from '../../bin/client-ip';
 import { parseInstant } from '../../domain/instants';
 import { createKickWebhook } from '../../ingest/kick';
 import { createShopifyWebhook } from '../../ingest/shopify';
@@ -10,6 +14,7 @@ import { hmacMatches, prefixedSignature } from '../../ingest/signatures';
 import { readTime } from '../../ingest/times';
 import { createTrovoWebhook } from '../../ingest/trovo';
 import { toDelivery, type WebhookVendor } from '../../ingest/webhook';
+import { createYoutubeWebhook } from '../../ingest/youtube';
 import { counted, filled } from './growth';
 
 type Shapes<T> = Readonly<Record<string, (bytes: number) => T>>;
@@ -21,6 +26,9 @@ export interface GrowthCase {
   make(bytes: number): unknown;
   run(input: unknown): unknown;
 }
+
+/** Fastify's own reader of query strings. */
+const readQuery = createRequire(require.resolve('fastify'))('fast-querystring').parse as (text: string) => unknown;
 
 const cases: GrowthCase[] = [];
 function feed<T>(parser: string, run: (input: T) => unknown, shapes: Shapes<T>): void {
@@ -142,6 +150,51 @@ const deliveriesOf = (vendor: WebhookVendor, shapes: Shapes<string>) =>
 deliveriesOf(createKickWebhook(settings), { ...JSON_SHAPES, ...DELIVERIES });
 deliveriesOf(createTrovoWebhook(settings), DELIVERIES);
 deliveriesOf(createShopifyWebhook(settings), DELIVERIES);
+
+/** Atom: of all formats at the door the one whose parser is not ours. */
+deliveriesOf(createYoutubeWebhook(settings), {
+  'open tags': (n) => filled('<a>', n),
+  'closing tags': (n) => filled('</a>', n),
+  'an attribute without an end': (n) => `<feed a="${filled('x', n)}/>`,
+  'less-than signs': (n) => `<feed>${filled('<', n)}`,
+  ampersands: (n) => `<feed>${filled('&', n)}</feed>`,
+  'open CDATA sections': (n) => `<feed>${filled('<![CDATA[', n)}</feed>`,
+  'open comments': (n) => `<feed>${filled('<!--', n)}</feed>`,
+});
+
+const clientOf = clientIp(['10.0.0.0/8']);
+feed<string>(
+  'an X-Forwarded-For header',
+  (text) => clientOf({ socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': text } } as never),
+  {
+    commas: (n) => filled(',', n),
+    blanks: (n) => filled(' ', n),
+    'addresses of proxies': (n) => filled('10.0.0.1, ', n),
+    'a long address': (n) => filled('1', n),
+  },
+);
+feed<string>(
+  'a target of a request',
+  (url) => [originForm({ url, headers: {} } as never), pageLinks(ownPath(url))(2)],
+  {
+    slashes: (n) => filled('/', n),
+    'a long host': (n) => `http://${filled('a', n)}`,
+    ampersands: (n) => `/?${filled('&', n)}`,
+    pairs: (n) => `/?${filled('a=1&', n)}`,
+    tokens: (n) => `/?${filled('token=1&', n)}`,
+    escapes: (n) => `/?${filled('%74oken=1&', n)}`,
+    'question marks': (n) => filled('/?', n),
+  },
+);
+feed<string>('a query string', (text) => readQuery(text), {
+  ampersands: (n) => filled('&', n),
+  'equals signs': (n) => filled('=', n),
+  'one name again and again': (n) => filled('a=1&', n),
+  'names of their own': (n) => counted(n, (i) => `a${i}=1`).replaceAll(',', '&'),
+  escapes: (n) => filled('%41', n),
+  'escapes without an end': (n) => filled('%', n),
+  pluses: (n) => filled('a=+&', n),
+});
 
 const SIGNED = Buffer.from('{}');
 feed<string>(
