@@ -97,7 +97,7 @@ export function createHttpHooks(options: HttpHookOptions): {
     return own ? given : { ...given, cookie: undefined };
   }
 
-  async function identify(request: FastifyRequest, reply: FastifyReply, count: boolean): Promise<void> {
+  async function identify(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { caller, failure } = await resolveCaller({
       headers: withoutForeignCookie(request),
       method: request.method,
@@ -106,7 +106,7 @@ export function createHttpHooks(options: HttpHookOptions): {
       ip: request.ip,
     });
     request.state = { caller, failure, context: contextOf(request) };
-    if (count) await limiter.count(caller, 1, reply);
+    await limiter.count(caller, 1, reply);
   }
 
   return {
@@ -138,12 +138,11 @@ export function createHttpHooks(options: HttpHookOptions): {
           preflight(request, reply).catch(done);
           return;
         }
-        const limit = request.routeOptions.config.limit;
-        if (limit === 'exempt') {
+        if (request.routeOptions.config.limit === 'exempt') {
           done();
           return;
         }
-        identify(request, reply, limit !== 'own').then(() => done(), done);
+        identify(request, reply).then(() => done(), done);
       });
       app.addHook('onResponse', (request, reply, done) => {
         const labels = {

@@ -34,8 +34,8 @@ declare module 'fastify' {
     span: Span | null;
   }
   interface FastifyContextConfig {
-    /** `exempt`: no caller is resolved and no limit counted; `own`: the handler counts for itself. Default: one unit. */
-    limit?: 'exempt' | 'own';
+    /** `exempt`: no caller is resolved and no limit counted. Default: one unit, before the body is read. */
+    limit?: 'exempt';
     /** Comes so often that a log line for each success would say nothing that the metrics do not; failures are logged. */
     routine?: true;
     /** What a 401 of this route asks for (`WWW-Authenticate`). Default: a bearer token. */
