@@ -24,8 +24,10 @@ function goInstall(module, version, program, name) {
 function aptInstall(name) {
   run('apt-get', ['update', '-q']);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-  run('apt-get', ['install', '-y', '-q', '--no-install-recommends', name], { env });
+  run('apt-get', ['install', '-y', '-q', '--no-upgrade', '--no-install-recommends', name], { env });
 }
+
+const OF_THE_SYSTEM = 'of this Debian';
 
 /** How each engine is installed; `present` says whether the wanted version is there. */
 const ENGINES = {
@@ -40,12 +42,12 @@ const ENGINES = {
     },
   },
   redis: {
-    version: 'of this Debian',
+    version: OF_THE_SYSTEM,
     present: () => answer('redis-server', ['--version']) !== undefined,
     install: () => aptInstall('redis-server'),
   },
   'postgresql-15': {
-    version: 'of this Debian',
+    version: OF_THE_SYSTEM,
     present: () => existsSync('/usr/lib/postgresql/15/bin/initdb'),
     install: () => aptInstall('postgresql-15'),
   },
@@ -93,7 +95,9 @@ export function installEngines(names = Object.keys(ENGINES)) {
   for (const name of names) {
     const engine = ENGINES[name];
     const stamp = join(folder, `${name}.version`);
-    const known = existsSync(stamp) && readFileSync(stamp, 'utf8') === engine.version;
+    // What the system has is taken as it is: nothing of it is upgraded, and no rights are needed.
+    const known =
+      engine.version === OF_THE_SYSTEM || (existsSync(stamp) && readFileSync(stamp, 'utf8') === engine.version);
     if (!known || !engine.present()) {
       console.error(`lumio: installing ${name} ${engine.version} into ${folder} …`);
       try {
