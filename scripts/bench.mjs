@@ -1,7 +1,7 @@
 // npm run bench [track] [--smoke]: installs the peers, compiles, and runs each track in a process of its own beside the engine's core.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, readdirSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build, install, root } from './prepare.mjs';
 
@@ -20,15 +20,30 @@ await build();
 
 // The engine keeps to core 0 (bench/harness.ts); what loads it stays off that core.
 const beside = cpus().length > 1 ? ['taskset', '-c', `1-${cpus().length - 1}`] : [];
+const ran = join(mkdtempSync(join(tmpdir(), 'lumio-bench-')), 'ran');
 let failed = 0;
 for (const track of asked.length > 0 ? asked : all) {
+  const started = Date.now();
   const command = [...beside, process.execPath, join(root, 'dist/bench/main.js'), track, ...(smoke ? ['--smoke'] : [])];
   const { status } = spawnSync(command[0], command.slice(1), {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, NODE_ENV: 'production' },
+    env: { ...process.env, NODE_ENV: 'production', BENCH_RAN: ran },
   });
   if (status !== 0) failed += 1;
+  const seconds = Math.round((Date.now() - started) / 1000);
+  console.log(`${track}: ${seconds} s`);
+  const { CI_MINUTES_FILE: minutes, CI_STAGE: stage } = process.env;
+  const line = { stage, suite: `bench/${track}`, seconds, tests: 1, failed: status === 0 ? 0 : 1 };
+  if (minutes) appendFileSync(minutes, `${JSON.stringify(line)}\n`);
+}
+// Every track, by name: one that is gone, or that ended without a figure, must not go unseen.
+const TRACKS = ['append', 'consume', 'end-to-end', 'graphql', 'project', 'rest', 'start', 'webhook'];
+const done = existsSync(ran) ? readFileSync(ran, 'utf8').split('\n') : [];
+const missing = (asked.length > 0 ? asked : [...new Set([...TRACKS, ...all])]).filter((track) => !done.includes(track));
+if (missing.length > 0) {
+  console.error(`bench: no figures of ${missing.join(', ')}`);
+  failed += missing.length;
 }
 process.exit(failed > 0 ? 1 : 0);
 

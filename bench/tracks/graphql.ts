@@ -58,15 +58,16 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       );
       const result = await compare({
         name: kind === 'one' ? 'one object (requests a second)' : 'list of 25 with nesting (requests a second)',
-        contenders: servers.map(({ name }, index): Contender => ({
+        contenders: servers.map(({ name, program }, index): Contender => ({
           name,
+          cpu: program.cpu,
           run: (duration) => closedLoop(CONNECTIONS, duration, sends[index]!),
         })),
         subject: 'lumio',
         floors: { apollo: kind === 'one' ? 1.2 : 2.5 },
         rounds,
         ms,
-        engineCpu: () => servers.reduce((sum, { program }) => sum + program.cpu(), 0),
+        engineCpu: () => 0,
         cpu_of: 'engine',
       });
       results.push(result);

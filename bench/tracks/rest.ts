@@ -11,7 +11,7 @@ import {
   type TrackOptions,
 } from '../harness';
 import { HttpLoad, requestBytes } from '../http-load';
-import { people, startLumio, startPeer } from '../system';
+import { people, type Program, startLumio, startPeer } from '../system';
 import { projected } from './webhook';
 
 const CONNECTIONS = 32;
@@ -60,18 +60,19 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
           if (data.length !== rows) throw new Error(`${path}: ${data.length} rows`);
         }
       };
-      const contender = (name: string, load: HttpLoad, requests: readonly Buffer[]): Contender => ({
+      const contender = (name: string, load: HttpLoad, requests: readonly Buffer[], { cpu }: Program): Contender => ({
         name,
+        cpu,
         run: (duration) => closedLoop(CONNECTIONS, duration, () => get(load, requests)),
       });
       const result = await compare({
         name: `GET ${path} (requests a second)`,
-        contenders: [contender('lumio', loads[0], ours), contender('fastify + pg', loads[1], theirs)],
+        contenders: [contender('lumio', loads[0], ours, lumio), contender('fastify + pg', loads[1], theirs, other)],
         subject: 'lumio',
         floors: { 'fastify + pg': 0.8 },
         rounds,
         ms,
-        engineCpu: () => postgres.engineCpu() + lumio.cpu() + other.cpu(),
+        engineCpu: postgres.engineCpu,
         cpu_of: 'engine',
       });
       results.push(result);

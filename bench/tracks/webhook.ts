@@ -15,7 +15,7 @@ import {
   type TrackOptions,
 } from '../harness';
 import { HttpLoad, requestBytes } from '../http-load';
-import { database, type Lumio, startLumio, startPeer } from '../system';
+import { database, type Lumio, type Program, startLumio, startPeer } from '../system';
 
 const PATH = '/v1/webhooks/trovo';
 const WRITERS = 64;
@@ -52,20 +52,25 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
     const { status, body } = await load.request(delivery(trovo_secret, platform_channel_id, id));
     if (status !== 200 || body.toString() !== '{"success":true}') throw new Error(`${status}: ${body.toString()}`);
   };
-  const contender = (name: string, load: HttpLoad): Contender => ({
+  const contender = (name: string, load: HttpLoad, { cpu }: Program, settle?: () => Promise<void>): Contender => ({
     name,
+    cpu,
+    settle,
     run: (ms) => closedLoop(WRITERS, ms, () => post(load, v7())),
   });
   try {
     const [rounds, ms] = options.smoke ? [1, 500] : [5, 4000];
     const result = await compare({
       name: `${WRITERS} connections, one signed delivery each at a time (deliveries a second)`,
-      contenders: [contender('lumio', loads[0]), contender('fastify + insert', loads[1])],
+      contenders: [
+        contender('lumio', loads[0], lumio, () => projected(lumio)),
+        contender('fastify + insert', loads[1], other),
+      ],
       subject: 'lumio',
       floors: { 'fastify + insert': 1 },
       rounds,
       ms,
-      engineCpu: () => postgres.engineCpu() + lumio.cpu() + other.cpu(),
+      engineCpu: postgres.engineCpu,
       cpu_of: 'engine',
     });
     const ceiling = result.measured[0]!.median;
