@@ -62,6 +62,9 @@ describe('roles in processes of their own', () => {
   async function listen(node: TestServer, with_token = token): Promise<Client> {
     const socket = await Client.open(node.ws_url, null, { headers: { authorization: `Bearer ${with_token}` } });
     sockets.push(socket);
+    // A client that says nothing for 30 s is closed; on a busy machine the tests below last longer.
+    const alive = setInterval(() => socket.close_code === null && socket.send({ type: 'ping' }), 10_000);
+    socket.ws.once('close', () => clearInterval(alive));
     expect((await socket.subscribe(channel)).type).toBe('subscribed');
     return socket;
   }
