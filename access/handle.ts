@@ -28,8 +28,8 @@ export interface Handling<State, Command, Event extends DomainEvent> {
   decider: Decider<State, Command, Event>;
   stream: string;
   command: Command;
-  /** Read models that the caller will look at next. */
-  projections: readonly string[];
+  /** What must hold of the state before the command is decided; throws what the caller is told. A command that was stored before is past it. */
+  given?(state: State): void;
   /** Tells several commands of one request on one stream apart; each then has event ids of its own. */
   step?: string;
   /** Values that these events take or give back, in the same atomic append. */
@@ -70,10 +70,11 @@ export async function handle<State, Command, Event extends DomainEvent>(
       .reduce((state, event) => decider.evolve(state, event), decider.initial);
     const earlier = seed === null ? [] : ofSeed(stored, seed, label);
     if (earlier.length > 0) {
-      await services.settle(request.context, earlier[earlier.length - 1]!.position, handling.projections);
+      await services.settle(request.context, earlier[earlier.length - 1]!.position, typesOf(earlier));
       return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
     }
 
+    handling.given?.(before);
     const events = decider.decide(before, command);
     if (events.length === 0) return { state: before, events, replayed: false, result: null };
     const state = events.reduce((current, event) => decider.evolve(current, event), before);
@@ -85,7 +86,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
     }
     writes.push(...((await handling.also?.(events, state)) ?? []));
     try {
-      const result = await services.commit(request, writes, handling.projections);
+      const result = await services.commit(request, writes);
       const kept = seed === null ? [] : await keptInstead(services.events, result, writes[0]!, seed, label);
       if (kept.length === 0) return { state, events, replayed: false, result };
       const first = kept.map((event) => fromStored<Event>(event));
@@ -98,6 +99,8 @@ export async function handle<State, Command, Event extends DomainEvent>(
     }
   }
 }
+
+const typesOf = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
 /**
  * What is stored under these event ids when it is not what was decided here: an append whose ids are known answers with the first result,
@@ -126,15 +129,6 @@ export async function load<State, Event extends DomainEvent>(
   if (stored.length === 0) return null;
   const state = stored.reduce((current, event) => decider.evolve(current, fromStored<Event>(event)), decider.initial);
   return { state, revision: stored[stored.length - 1]!.revision };
-}
-
-/** Whether an earlier call with the same idempotency seed has written to the stream: what it checked before writing need not hold any more. */
-export async function wroteBefore(
-  { idempotency_seed: seed }: Pick<RequestContext, 'idempotency_seed'>,
-  events: EventStore,
-  stream: string,
-): Promise<boolean> {
-  return seed !== null && ofSeed(await events.read(stream), seed, stream).length > 0;
 }
 
 /** An id for something new: derived from the idempotency seed and `label` when there is a seed, so that a retry names the same thing; else a UUIDv7. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Act } from './act';
 import type { Caller, RequestContext } from './caller';
 import type { Admitted, Guards } from './guards';
 import type { Services } from './services';
@@ -64,6 +65,15 @@ export interface GraphqlShape {
   renamed?: Readonly<Record<string, string>>;
 }
 
+/** What an operation is run for. */
+export interface OperationRequest<Input, Who> {
+  input: Input;
+  caller: Who;
+  context: RequestContext;
+  /** Decides a command on behalf of the caller. */
+  act: Act;
+}
+
 export interface OperationSpec<I extends z.ZodType, O extends z.ZodType> {
   /** The GraphQL field. */
   name: string;
@@ -82,7 +92,7 @@ export interface OperationSpec<I extends z.ZodType, O extends z.ZodType> {
   input: I;
   /** Serialisation, OpenAPI response and GraphQL type come from it; for a collection the schema of one item. Name types by `.meta({ id: 'UserApiKey' })`. */
   output: O;
-  run(request: { input: z.output<I>; caller: Caller; context: RequestContext }, services: Services): Promise<unknown>;
+  run(request: OperationRequest<z.output<I>, Caller>, services: Services): Promise<unknown>;
 }
 
 export interface Operation extends OperationSpec<z.ZodType, z.ZodType> {
@@ -97,10 +107,7 @@ type Declared<I extends z.ZodType, O extends z.ZodType, G extends Guards> = Omit
   'run' | 'guard'
 > & {
   guard: G;
-  run(
-    request: { input: z.output<I>; caller: Admitted<G>; context: RequestContext },
-    services: Services,
-  ): Promise<Result<O>>;
+  run(request: OperationRequest<z.output<I>, Admitted<G>>, services: Services): Promise<Result<O>>;
 };
 
 /** Declares an operation that changes something: a GraphQL mutation and its REST twin. */

@@ -47,12 +47,11 @@ export interface Services {
   access: AccessChanges;
   /** Metadata for events appended on behalf of this caller. */
   metadata(caller: Caller, context: RequestContext): Metadata;
-  /** Waits until `projections` have passed `position` (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when they lag. */
-  settle(context: RequestContext, position: string, projections: readonly string[]): Promise<void>;
+  /**
+   * Waits until every read model that reads these event types has passed `position` (read your own writes); sets the
+   * response's `X-Lumio-Read-Model: behind` when one lags.
+   */
+  settle(context: RequestContext, position: string, types: readonly string[]): Promise<void>;
   /** Appends and waits as {@link settle} does. */
-  commit(
-    request: { caller: Caller; context: RequestContext },
-    writes: readonly StreamWrite[],
-    projections: readonly string[],
-  ): Promise<AppendResult>;
+  commit(request: { caller: Caller; context: RequestContext }, writes: readonly StreamWrite[]): Promise<AppendResult>;
 }

@@ -1,3 +1,4 @@
+import { actFor } from '../access/act';
 import type { Caller, RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
@@ -24,6 +25,9 @@ export function prepare(operation: Operation, services: Services): Prepared {
       const pending = authorise(gate, caller, services.features);
       return pending ? pending.then(() => reader.validate(input())) : reader.validate(input());
     },
-    run: (input, caller, context) => operation.run({ input, caller, context }, services),
+    run: (input, caller, context) => {
+      const request = { caller, context };
+      return operation.run({ input, ...request, act: actFor(request, services) }, services);
+    },
   };
 }

@@ -42,3 +42,17 @@ export const PROJECTIONS: readonly Projection[] = exported<Projection>(
   'projections',
   has('name', 'version', 'tables', 'from', 'apply'),
 );
+
+const READERS = new Map(
+  [...EVENTS.keys()].map((type) => [
+    type,
+    PROJECTIONS.filter(({ from }) => from.kind === 'domain_events' && from.types.includes(type)).map(
+      ({ name }) => name,
+    ),
+  ]),
+);
+
+/** The read models that events of these types change. */
+export const readersOf = (types: readonly string[]): string[] => [
+  ...new Set(types.flatMap((type) => READERS.get(type) ?? [])),
+];

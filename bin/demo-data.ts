@@ -139,23 +139,21 @@ async function makeKeys(services: AdminServices, { owner, user_api_key, system_k
     label: 'Demo',
     now: nowText(),
   });
-  await take(
-    services,
-    apiKey,
-    apiKeyStream(user_api_key.key_id),
-    { type: 'api_key:create', ...of(user_api_key), ...owner, permissions: [...ACCOUNT_PERMISSIONS], expires_at: null },
-    ['api-keys'],
-  );
+  await take(services, apiKey, apiKeyStream(user_api_key.key_id), {
+    type: 'api_key:create',
+    ...of(user_api_key),
+    ...owner,
+    permissions: [...ACCOUNT_PERMISSIONS],
+    expires_at: null,
+  });
   const resources = new Set(
     [...ACCOUNT_PERMISSIONS, ...ADMIN_PERMISSIONS].map((name) => `${name.slice(0, name.indexOf(':'))}:*`),
   );
-  await take(
-    services,
-    systemKey,
-    systemKeyStream(system_key.key_id),
-    { type: 'system_key:create', ...of(system_key), permissions: [...resources] },
-    ['system-keys'],
-  );
+  await take(services, systemKey, systemKeyStream(system_key.key_id), {
+    type: 'system_key:create',
+    ...of(system_key),
+    permissions: [...resources],
+  });
 }
 
 /** Makes a key unless it was made before. */
@@ -164,10 +162,9 @@ async function take<S, C, E extends DomainEvent>(
   decider: Decider<S, C, E>,
   stream: string,
   command: C,
-  projections: readonly string[],
 ): Promise<void> {
   try {
-    await handle(asOperator('demo-data'), services, { decider, stream, command, projections });
+    await handle(asOperator('demo-data'), services, { decider, stream, command });
   } catch (error) {
     if (!(error instanceof DomainError) || error.reason !== 'KEY_EXISTS') throw error;
   }

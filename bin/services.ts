@@ -4,7 +4,8 @@ import type { FeatureFlags, ReadModels, Services } from '../access/services';
 import type { Settings } from '../access/settings';
 import type { Tokens } from '../access/tokens';
 import { stringify } from '../domain/json';
-import type { Metadata } from '../engines/event-store/port';
+import type { Metadata, StreamWrite } from '../engines/event-store/port';
+import { readersOf } from './areas';
 import type { Engines } from './engines';
 
 /** Relay topic of what is pushed and never stored. */
@@ -19,10 +20,15 @@ export interface ServiceParts {
   access: AccessChanges;
 }
 
+/** The event types that these writes append. */
+export const typesOf = (writes: readonly StreamWrite[]): string[] =>
+  writes.flatMap(({ events }) => events.map(({ type }) => type));
+
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, read_models, features, tokens, access } = parts;
-  const settle: Services['settle'] = async (context, position, projections) => {
+  const settle: Services['settle'] = async (context, position, types) => {
+    const projections = readersOf(types);
     if (await read_models.passed(position, projections)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
     (context.unsettled ??= []).push({ position, projections });
@@ -45,9 +51,9 @@ export function createServices(parts: ServiceParts): Services {
     },
     metadata,
     settle,
-    async commit(request, writes, projections) {
+    async commit(request, writes) {
       const result = await engines.events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, result.position, projections);
+      await settle(request.context, result.position, typesOf(writes));
       return result;
     },
   };

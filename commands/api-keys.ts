@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { UserApiKey, userApiKeys } from '../access/api-keys';
-import type { Caller } from '../access/caller';
 import { feature, firstParty, permission } from '../access/guards';
-import { handle, load, newId, wroteBefore } from '../access/handle';
+import { newId } from '../access/handle';
 import { generateKey } from '../access/keys';
 import { command, del, patch, post } from '../access/operation';
-import type { Services } from '../access/services';
-import { apiKey, apiKeyStream } from '../domain/api-keys';
+import { apiKey, type ApiKey, apiKeyStream } from '../domain/api-keys';
 import { ApiError } from '../domain/errors';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
@@ -63,7 +61,7 @@ export const createUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:create')],
   input: CreateUserApiKeyInput,
   output: CreateUserApiKeyResult,
-  async run({ input, caller, context }, services) {
+  async run({ input, caller, context, act }) {
     const { account_id, user_id } = caller;
     for (const name of input.permissions) {
       if (!isAccountPermission(name)) throw new ApiError('VALIDATION_ERROR', `Invalid permission: ${name}`);
@@ -78,22 +76,17 @@ export const createUserApiKey = command({
 
     const key_id = newId(context, 'api-key');
     const made = generateKey('user_api_key');
-    const { events } = await handle({ caller, context }, services, {
-      decider: apiKey,
-      stream: apiKeyStream(key_id),
-      command: {
-        type: 'api_key:create',
-        key_id,
-        account_id,
-        user_id,
-        key_hash: made.hash,
-        key_prefix: made.prefix,
-        label: input.label,
-        permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)),
-        expires_at,
-        now: new Date(context.now).toISOString(),
-      },
-      projections: ['api-keys'],
+    const { events } = await act(apiKey, apiKeyStream(key_id), {
+      type: 'api_key:create',
+      key_id,
+      account_id,
+      user_id,
+      key_hash: made.hash,
+      key_prefix: made.prefix,
+      label: input.label,
+      permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)),
+      expires_at,
+      now: new Date(context.now).toISOString(),
     });
     const created = events.find((event) => event.type === 'api_key:created');
     // A retry of a call whose answer was lost finds a key that nobody has seen: only its hash was kept.
@@ -128,14 +121,11 @@ export const updateUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:edit')],
   input: z.object({ id: z.uuid(), label }),
   output: UserApiKey,
-  async run({ input, caller, context }, services) {
-    const row = await requireOwn(services, caller, input.id);
-    await handle({ caller, context }, services, {
-      decider: apiKey,
-      stream: apiKeyStream(input.id),
-      command: { type: 'api_key:rename', label: input.label, now: new Date(context.now).toISOString() },
-      projections: ['api-keys'],
-    });
+  async run({ input, caller, context, act }, services) {
+    const [row] = await userApiKeys(services.db, caller, input.id);
+    if (!row) throw new ApiError('NOT_FOUND', 'API key not found');
+    const rename = { type: 'api_key:rename', label: input.label, now: new Date(context.now).toISOString() } as const;
+    await act(apiKey, apiKeyStream(input.id), rename, { given: own(caller) });
     return { ...row, label: input.label };
   },
 });
@@ -149,16 +139,9 @@ export const deleteUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:delete')],
   input: z.object({ id: z.uuid() }),
   output: DeleteTokenResult,
-  async run({ input, caller, context }, services) {
-    const stream = apiKeyStream(input.id);
-    // A retry of a call whose answer was lost finds the key as that call has left it.
-    if (!(await wroteBefore(context, services.events, stream))) await requireOwn(services, caller, input.id);
-    await handle({ caller, context }, services, {
-      decider: apiKey,
-      stream,
-      command: { type: 'api_key:revoke', now: new Date(context.now).toISOString() },
-      projections: ['api-keys'],
-    });
+  async run({ input, caller, context, act }, services) {
+    const revoke = { type: 'api_key:revoke', now: new Date(context.now).toISOString() } as const;
+    await act(apiKey, apiKeyStream(input.id), revoke, { given: own(caller) });
     // Written here as well as by the projector, so that a revoked key is dead even while its read model lags.
     await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
     await services.access.announce({ credential_id: input.id });
@@ -167,9 +150,7 @@ export const deleteUserApiKey = command({
 });
 
 /** The caller's own key of the active account; anything else, revoked keys included, is not there. */
-async function requireOwn(services: Pick<Services, 'db' | 'events'>, caller: Caller, id: string): Promise<UserApiKey> {
-  const [row] = await userApiKeys(services.db, caller, id);
-  const stored = row && (await load(services.events, apiKey, apiKeyStream(id)));
-  if (!row || stored?.state.status !== 'active') throw new ApiError('NOT_FOUND', 'API key not found');
-  return row;
-}
+const own = (caller: { account_id: string; user_id: string }) => (key: ApiKey) => {
+  const theirs = key.account_id === caller.account_id && key.user_id === caller.user_id;
+  if (key.status !== 'active' || !theirs) throw new ApiError('NOT_FOUND', 'API key not found');
+};

@@ -68,7 +68,12 @@ describe('the event log', () => {
     expect(messages[0]!.data).toContain(`"raw":${BIG},`);
     expect(messages[0]!.data).toContain(`"payload":${BIG}}`);
     const shown = (await event.run(
-      { input: { id: given.id }, caller: { account_id: given.account_id } as never, context: {} as never },
+      {
+        input: { id: given.id },
+        caller: { account_id: given.account_id } as never,
+        context: {} as never,
+        act: undefined as never,
+      },
       { db: t.db } as never,
     )) as Record<string, unknown>;
     const { payload, raw, ...data } = JSON.parse(messages[0]!.data) as Record<string, unknown>;

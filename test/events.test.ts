@@ -156,7 +156,11 @@ describe('pages of the event log', () => {
     const [mine, other] = [v4(), v4()];
     const given = record(mine, { raw: '{"user_id":"p"}' });
     await store([given]);
-    const as = (account_id: string | null) => ({ caller: { account_id } as never, context: {} as never });
+    const as = (account_id: string | null) => ({
+      caller: { account_id } as never,
+      context: {} as never,
+      act: undefined as never,
+    });
     const services = { db: t.db } as never;
     for (const input of [{}, { types: [given.type] }, { user_id: 'p' }, { search: 'user' }, { platform: 'kick' }]) {
       expect(await events.run({ input, ...as(mine) }, services)).toMatchObject({ total: 1, items: [{ id: given.id }] });
@@ -252,7 +256,7 @@ describe('input of the list', () => {
 
   test('a range that ends before it begins is refused', async () => {
     const input = { from: '2026-03-02', to: '2026-03-01' };
-    const request = { input, caller: { account_id: v4() } as never, context: {} as never };
+    const request = { input, caller: { account_id: v4() } as never, context: {} as never, act: undefined as never };
     await expect(events.run(request, { db: t.db } as never)).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
   });
 

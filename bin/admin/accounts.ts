@@ -32,7 +32,6 @@ export async function createAccount(
         role_ids: DEFAULT_ROLES.map(() => v7()),
         now: nowText(),
       },
-      projections: ['accounts'],
     });
     return { account_id, created: true };
   } catch (error) {
@@ -62,7 +61,6 @@ export async function setFeatures(
     decider: account,
     stream: accountStream(account_id),
     command: { type: 'account:set_feature_overrides', overrides, now: nowText() },
-    projections: ['accounts'],
   });
   return Object.fromEntries([...state.overrides].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -92,6 +90,5 @@ export async function setMembership(
         : there
           ? { type: 'account:change_member_role', user_id, role_id, now }
           : { type: 'account:add_member', membership_id: v7(), user_id, role_id, now },
-    projections: ['accounts'],
   });
 }

@@ -31,7 +31,6 @@ export async function connectChannel(
       decider: connections,
       stream: connectionsStream(account_id),
       command: { type: 'connection:connect_channel', ...channel, connection_id, now: nowText() },
-      projections: ['connections'],
     });
     await announceChannel(services.relay, platform, channel.platform_channel_id);
     return { connection_id: state.channels.get(platform)!.connection_id, created: events.length > 0 };
@@ -73,7 +72,6 @@ export async function connectShop(
       decider: connections,
       stream: connectionsStream(account_id),
       command: { type: 'connection:connect_shop', account_id, connection_id, shop_domain, now: nowText() },
-      projections: ['connections'],
       reservations: () => [reserve('shop_domain', shop_domain, account_id)],
     });
     await announceShop(services.relay, shop_domain);

@@ -2,7 +2,8 @@ import { createTokens, type Tokens } from '../../access/tokens';
 import type { Settings } from '../../access/settings';
 import { createReadModels } from '../../projections/read-models';
 import type { FullContext } from '../commands/context';
-import { metadata } from '../services';
+import { readersOf } from '../areas';
+import { metadata, typesOf } from '../services';
 import type { AdminServices } from './operator';
 
 export interface AdminContext extends AdminServices {
@@ -17,8 +18,8 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const { db, events, secrets, relay, settings } = context;
   const read_models = createReadModels(context);
   let behind = false;
-  const settle: AdminServices['settle'] = async (_context, position, projections) => {
-    behind = !(await read_models.passed(position, projections)) || behind;
+  const settle: AdminServices['settle'] = async (_context, position, types) => {
+    behind = !(await read_models.passed(position, readersOf(types))) || behind;
   };
   return {
     db,
@@ -29,9 +30,9 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     tokens: await createTokens({ db, secrets }),
     behind: () => behind,
     settle,
-    async commit(request, writes, projections) {
+    async commit(request, writes) {
       const result = await events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, result.position, projections);
+      await settle(request.context, result.position, typesOf(writes));
       return result;
     },
   };

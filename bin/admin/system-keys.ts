@@ -31,7 +31,6 @@ export async function createSystemKey(
       permissions: [...permissions],
       now: nowText(),
     },
-    projections: ['system-keys'],
   });
   return { key_id, key, key_prefix: prefix };
 }
@@ -43,7 +42,6 @@ export async function revokeSystemKey(services: AdminServices, key_id: string): 
       decider: systemKey,
       stream: systemKeyStream(key_id),
       command: { type: 'system_key:revoke', now: nowText() },
-      projections: ['system-keys'],
     });
   } catch (error) {
     if (!(error instanceof DomainError && error.reason === 'KEY_NOT_FOUND')) throw error;

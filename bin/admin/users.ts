@@ -51,7 +51,6 @@ export async function createUser(
       decider: user,
       stream: userStream(user_id),
       command,
-      projections: ['users'],
       reservations,
     });
   try {
@@ -89,7 +88,6 @@ export async function setAdminRole(
     decider: user,
     stream: userStream(user_id),
     command: { type: held ? 'user:assign_admin_role' : 'user:remove_admin_role', role, now: nowText() },
-    projections: ['users'],
   });
   return [...state.admin_roles].sort();
 }
