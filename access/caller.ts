@@ -49,7 +49,8 @@ export function stillGrants(now: Caller, held: Caller): boolean {
 /** A write of a request that some read models had not passed when it was answered. */
 export interface Unsettled {
   position: string;
-  projections: readonly string[];
+  /** The event types that it appended. */
+  types: readonly string[];
 }
 
 /** What a request brings beside its body. */

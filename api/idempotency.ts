@@ -156,7 +156,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
     { context }: IdempotentCall,
     { unsettled = [], ...first }: StoredAnswer,
   ): Promise<StoredAnswer> {
-    for (const { position, projections } of unsettled) await settleWrites(context, position, projections);
+    for (const { position, types } of unsettled) await settleWrites(context, position, types);
     const { 'x-lumio-read-model': _then, ...headers } = first.headers ?? {};
     return { ...first, headers: { ...headers, ...context.response_headers, 'idempotency-replayed': 'true' } };
   }

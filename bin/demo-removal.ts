@@ -85,7 +85,6 @@ async function disconnect(services: Needs, { owner: { account_id }, channels, sh
       decider: connections,
       stream,
       command: { type: 'connection:disconnect_shop', account_id, shop_domain, now: nowText() },
-      projections: ['connections'],
       reservations: () => [release('shop_domain', shop_domain, account_id)],
     });
   }
@@ -101,7 +100,7 @@ async function take<S, C, E extends DomainEvent>(
   command: C,
 ): Promise<void> {
   try {
-    await handle(asOperator('demo-data'), services, { decider, stream, command, projections: [] });
+    await handle(asOperator('demo-data'), services, { decider, stream, command });
   } catch (error) {
     if (!(error instanceof DomainError) || !/^(?:KEY|CONNECTION)_NOT_FOUND$/.test(error.reason)) throw error;
   }

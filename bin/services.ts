@@ -28,10 +28,9 @@ export const typesOf = (writes: readonly StreamWrite[]): string[] =>
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, read_models, features, tokens, access } = parts;
   const settle: Services['settle'] = async (context, position, types) => {
-    const projections = readersOf(types);
-    if (await read_models.passed(position, projections)) return;
+    if (await read_models.passed(position, readersOf(types))) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
-    (context.unsettled ??= []).push({ position, projections });
+    (context.unsettled ??= []).push({ position, types });
   };
   return {
     settings,

@@ -88,7 +88,9 @@ function byCounters(filter: EventQuery): Built {
     ), per_day as materialized (
       select day, sum(count) as n, sum(sum(count)) over (order by day desc) as upto from matching group by day
     ), lies as materialized (
-      select *, first_day::timestamp at time zone 'UTC' as lo, (last_day + 1)::timestamp at time zone 'UTC' as hi
+      -- Behind the last page there is no day: the window must be empty, and least() skips nulls.
+      select *, first_day::timestamp at time zone 'UTC' as lo,
+             coalesce((last_day + 1)::timestamp at time zone 'UTC', '-infinity') as hi
       from (
         select coalesce(sum(n), 0)::bigint as total,
                coalesce(max(day) filter (where upto >= ${offset} + ${limit}), min(day)) as first_day,

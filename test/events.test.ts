@@ -152,6 +152,17 @@ describe('pages of the event log', () => {
     }
   });
 
+  test('behind the last page nothing is shown, whatever the range', async () => {
+    const account_id = v4();
+    const hours = (n: number) => new Date(START + n * HOUR).toISOString();
+    await store(Array.from({ length: 28 }, (_, n) => record(account_id, { occurred_at: hours(n) })));
+    const to = parseInstant(hours(28))!;
+    for (const range of [{ to }, { from: parseInstant(hours(0))!, to }, {}]) {
+      const page = await eventsPage(t.db, all(account_id, { page: 3, limit: 25, ...range }));
+      expect({ rows: page.rows, total: page.total }).toEqual({ rows: [], total: 28 });
+    }
+  });
+
   test('a tenant sees its own events only, by list and by id', async () => {
     const [mine, other] = [v4(), v4()];
     const given = record(mine, { raw: '{"user_id":"p"}' });
