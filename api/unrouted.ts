@@ -33,6 +33,11 @@ export function answerUnrouted(app: FastifyInstance): Unrouted {
     void reply.header('allow', [...methods, 'OPTIONS'].sort().join(', '));
     throw new ApiError('BAD_REQUEST', 'Method not allowed', { status: 405 });
   };
+  // Before its body is looked at: what has no route has no content type either.
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    if (request.is404) refuse(request, reply);
+    done();
+  });
   app.setNotFoundHandler(refuse);
   return {
     finish() {
