@@ -46,6 +46,8 @@ export interface NodeOptions {
   log: Logger;
   /** The database may belong to the other environment. Default false. */
   adopt?: boolean;
+  /** Runs when everything but the front door is up: what it changes is changed before anybody can ask. */
+  beforeListening?(parts: Services & Engines): Promise<void>;
   /** Something that this process cannot go on without is gone; the process should end and be started again. */
   onFatal(reason: string): void;
 }
@@ -221,6 +223,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     });
     stops.push(() => api.close());
     if (realtime) stops.push(stopRealtime);
+    await options.beforeListening?.({ ...services, ...engines });
     const base_url = await api.listen();
     return {
       base_url,

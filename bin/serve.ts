@@ -1,9 +1,11 @@
+import type { Services } from '../access/services';
 import { METRICS_PORT, type Settings } from '../access/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from './demo-data';
 import { keepDevCredentials } from './dev-credentials';
 import { removeDemoData } from './demo-removal';
+import type { Engines } from './engines';
 import { recordEnvironment } from './environment';
 import { startNode } from './node';
 import { readSettings } from './read-settings';
@@ -53,17 +55,24 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
   process.once('SIGINT', () => stop(0, 'SIGINT'));
   process.once('SIGTERM', () => stop(0, 'SIGTERM'));
   try {
-    const node = await startNode({ settings, log, adopt, onFatal: (reason) => stop(1, reason) });
+    const takeOver = async (parts: Services & Engines) => {
+      if (settings.env === 'production') await removeDemoData(parts, settings.data_dir);
+      await recordEnvironment(parts.db, settings.env);
+    };
+    const node = await startNode({
+      settings,
+      log,
+      adopt,
+      // Before the port is open: a demo key must not work for even one request.
+      beforeListening: adopt ? takeOver : undefined,
+      onFatal: (reason) => stop(1, reason),
+    });
     stopAll = async () => {
       await node.stop();
       folder.release();
     };
     if (settings.metrics.port === undefined && !node.metrics_url.endsWith(`:${METRICS_PORT}/metrics`)) {
       log.warn({ metrics_url: node.metrics_url }, `port ${METRICS_PORT} is taken: metrics are served on another`);
-    }
-    if (adopt) {
-      if (settings.env === 'production') await removeDemoData({ ...node.services, ...node.engines }, settings.data_dir);
-      await recordEnvironment(node.engines.db, settings.env);
     }
     if (settings.env === 'development') {
       const demo = await ensureDemoData(node.services);
