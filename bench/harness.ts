@@ -181,6 +181,19 @@ export async function closedLoop(
   return done;
 }
 
+/**
+ * The highest rate that a closed loop reaches, units a second: twice as many are under way at each step, until that gains
+ * less than a twentieth.
+ */
+export async function saturation(first: number, ms: number, unit: () => Promise<void>): Promise<number> {
+  let best = 0;
+  for (let under_way = first; ; under_way *= 2) {
+    const rate = ((await closedLoop(under_way, ms, unit)) * 1000) / ms;
+    if (rate < best * 1.05) return Math.max(rate, best);
+    best = rate;
+  }
+}
+
 /** Works through a list, `parallel` at a time. */
 export async function forEach<T>(
   list: readonly T[],

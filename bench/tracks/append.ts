@@ -60,9 +60,11 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   const store = await createPostgresEventStore({ pool, wakeups: createLocalWakeups() });
   const raw = await rawTable(await at('raw'));
   const messages = await messageDb(await at('message_db'), admin);
-  const emmett = peer<{ getPostgreSQLEventStore(url: string): EmmettStore }>(
-    '@event-driven-io/emmett-postgresql',
-  ).getPostgreSQLEventStore(await at('emmett'));
+  const emmett_url = await at('emmett');
+  const emmett_pool = openPool({ connectionString: emmett_url, max: 64 });
+  const emmett = peer<Emmett>('@event-driven-io/emmett-postgresql').getPostgreSQLEventStore(emmett_url, {
+    connectionOptions: { pool: emmett_pool },
+  });
   await emmett.schema.migrate();
 
   const [rounds, ms] = options.smoke ? [1, 300] : [5, 3000];
@@ -104,9 +106,13 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
 
   await store.close();
   await emmett.close();
-  for (const open of [pool, raw, messages]) await open.end();
+  for (const open of [pool, raw, messages, emmett_pool]) await open.end();
   await admin.end();
   return report('append', results, { latencies, durability: 'fsync=on, synchronous_commit=on for all' }, options);
+}
+
+interface Emmett {
+  getPostgreSQLEventStore(url: string, options: { connectionOptions: { pool: pg.Pool } }): EmmettStore;
 }
 
 /** Connections that end after their pool did are of no interest. */

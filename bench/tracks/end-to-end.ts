@@ -12,6 +12,7 @@ import {
   ROOT,
   rounded,
   onPostgres,
+  saturation,
   type TrackOptions,
 } from '../harness';
 import { HttpLoad } from '../http-load';
@@ -19,7 +20,7 @@ import { type Lumio, spawnOnSystemCore, startLumio } from '../system';
 import { subscribers } from '../ws-load';
 import { delivery, projected } from './webhook';
 
-/** How many deliveries are under way while the ceiling is looked for: more would only wait in queues. */
+/** How many deliveries are under way when the ceiling begins to be looked for. */
 const UNDER_WAY = 16;
 
 /**
@@ -63,9 +64,13 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   try {
     const ms = options.smoke ? 1000 : 8000;
     await closedLoop(UNDER_WAY, 500, () => fly([]));
+    let flown = 0;
     const from = lumio.cpu() + postgres.engineCpu();
-    const ceiling = (await closedLoop(UNDER_WAY, ms, () => fly([]))) / (ms / 1000);
-    const cpu_us = (lumio.cpu() + postgres.engineCpu() - from) / (ceiling * (ms / 1000) * sockets);
+    const ceiling = await saturation(UNDER_WAY, ms, async () => {
+      await fly([]);
+      flown += 1;
+    });
+    const cpu_us = (lumio.cpu() + postgres.engineCpu() - from) / (flown * sockets);
     const rows = [];
     for (const share of [0.25, 0.5, 0.75])
       rows.push(await atRate(lumio, ceiling * share, ms, `${share} of the ceiling`, fly));

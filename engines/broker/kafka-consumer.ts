@@ -3,7 +3,6 @@ import type { Logger } from '../log/port';
 import type { Counter } from '../metrics/port';
 import { KafkaBuffer } from './kafka-buffer';
 import { type KafkaClient, RETRY, within } from './kafka-client';
-import type { FetchLimits } from './kafka-fetcher';
 import { KafkaTail } from './kafka-tail';
 import { type ConsumeOptions, type Consumer, OffsetOutOfRange } from './port';
 
@@ -16,6 +15,8 @@ export interface KafkaConsumerTimes {
   stall_ms: number;
   /** Longest pause between two starts. */
   backoff_ms: number;
+  /** How long the leader of a partition may wait for a first record. */
+  fetch_wait_ms: number;
 }
 
 export const CONSUMER_TIMES: KafkaConsumerTimes = {
@@ -23,6 +24,7 @@ export const CONSUMER_TIMES: KafkaConsumerTimes = {
   rebalance_ms: 10_000,
   stall_ms: 20_000,
   backoff_ms: 5_000,
+  fetch_wait_ms: 500,
 };
 
 export interface KafkaConsumerDeps {
@@ -32,7 +34,7 @@ export interface KafkaConsumerDeps {
   restarts: Counter | undefined;
 }
 
-const LIMITS: FetchLimits = { wait_ms: 500, max_bytes: 8 * 1024 * 1024, partition_bytes: 1024 * 1024 };
+const LIMITS = { max_bytes: 8 * 1024 * 1024, partition_bytes: 1024 * 1024 };
 /** kafkajs, which fetches nothing here, looks so often whether a heartbeat is due; also how long a stop may take. */
 const MEMBER_TURN_MS = 500;
 /** Longest wait for room in the buffer until it is looked at again. */
@@ -204,7 +206,7 @@ export class KafkaConsumer implements Consumer {
     const tail: KafkaTail = new KafkaTail({
       client: this.deps.client,
       topic: this.options.topic,
-      limits: LIMITS,
+      limits: { ...LIMITS, wait_ms: this.deps.times.fetch_wait_ms },
       log: this.deps.log,
       onAnswer: () => void (this.answered_at = performance.now()),
       onRecords: (partition, records, next) => {
