@@ -195,6 +195,36 @@ describe('record log', () => {
     await next;
   });
 
+  test('an append that fails lets nobody past those before it', async () => {
+    const subject_keys = keys();
+    let open!: () => void;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const uneven = {
+      ...subject_keys,
+      forWriting: async (subjects: readonly string[]) => {
+        if (subjects.includes('kick:refused')) throw new Error('the key store is away');
+        await gate;
+        return subject_keys.forWriting(subjects);
+      },
+    } as typeof subject_keys;
+    const log = createRecordLog({ broker, subject_keys: uneven });
+    const mine = randomUUID();
+    const published: string[] = [];
+    const append = async (external_id: string, subject: string | null) => {
+      await log.append('chat-events', [envelope({ account_id: mine, external_id, subject })]);
+      published.push(external_id);
+    };
+    const first = append('1', 'kick:55');
+    await expect(append('2', 'kick:refused')).rejects.toThrow('the key store is away');
+    const third = append('3', null);
+    // Another account's append goes all the way meanwhile: what was free to go has gone.
+    await log.append('chat-events', [envelope()]);
+    expect(published).toEqual([]);
+    open();
+    await Promise.all([first, third]);
+    expect(published).toEqual(['1', '3']);
+  });
+
   test('what does not decode comes apart: broken values, and a raw moved to another record', async () => {
     const log = createRecordLog({ broker, subject_keys: keys() });
     const [mine, theirs] = [envelope({ subject: 'kick:1' }), envelope()];

@@ -86,8 +86,8 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
 
 /** Appends of one account go to the broker in the order of their calls, however long each waits for a person's key. */
 class Turns {
-  /** By topic and account: the last append that has not gone to the broker yet. */
-  private readonly last = new Map<string, Promise<void>>();
+  /** By topic and account: settles when the last append and all before it have gone to the broker or failed. */
+  private readonly last = new Map<string, Promise<unknown>>();
 
   async take(
     topic: string,
@@ -97,8 +97,12 @@ class Turns {
     const lines = new Set(records.map(({ account_id }) => `${topic} ${account_id}`));
     const before = [...lines].flatMap((line) => this.last.get(line) ?? []);
     let gone!: () => void;
-    const turn = new Promise<void>((resolve) => (gone = resolve));
+    // Also when this one fails: who comes next must not go before those that wait still.
+    const turn = Promise.all([...before, new Promise<void>((resolve) => (gone = resolve))]);
     for (const line of lines) this.last.set(line, turn);
+    void turn.then(() => {
+      for (const line of lines) if (this.last.get(line) === turn) this.last.delete(line);
+    });
     let published: Promise<Ends>;
     try {
       const publish = await prepare();
@@ -107,7 +111,6 @@ class Turns {
       published = publish();
     } finally {
       gone();
-      for (const line of lines) if (this.last.get(line) === turn) this.last.delete(line);
     }
     return published;
   }
