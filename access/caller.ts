@@ -46,12 +46,10 @@ export function stillGrants(now: Caller, held: Caller): boolean {
   );
 }
 
-/** A write of a request that some read models had not passed when it was answered. */
-export interface Unsettled {
-  position: string;
-  /** The event types that it appended. */
-  types: readonly string[];
-}
+/** What a request wrote, as read models are waited for: events of these types up to a position, or records of a topic. As JSON it stays whole. */
+export type Written =
+  | { position: string; types: readonly string[] }
+  | { topic: string; ends: readonly (readonly [partition: number, end: number])[]; projections: readonly string[] };
 
 /** What a request brings beside its body. */
 export interface RequestContext {
@@ -68,5 +66,5 @@ export interface RequestContext {
   /** Headers that the answer will carry on both protocols (`Set-Cookie`, `X-Lumio-Read-Model`); set by operations and services. */
   response_headers?: Record<string, string>;
   /** What its answer did not wait for any longer; the answer's repetition waits for it again. */
-  unsettled?: Unsettled[];
+  unsettled?: Written[];
 }

@@ -70,7 +70,8 @@ export async function handle<State, Command, Event extends DomainEvent>(
       .reduce((state, event) => decider.evolve(state, event), decider.initial);
     const earlier = seed === null ? [] : ofSeed(stored, seed, label);
     if (earlier.length > 0) {
-      await services.settle(request.context, earlier[earlier.length - 1]!.position, typesOf(earlier));
+      const { position } = earlier[earlier.length - 1]!;
+      await services.settle(request.context, { position, types: typesOf(earlier) });
       return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
     }
 

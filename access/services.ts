@@ -5,7 +5,7 @@ import type { RecordLog } from '../engines/records/port';
 import type { Relay } from '../engines/relay/port';
 import type { SecretBox } from '../engines/secrets/port';
 import type { Cache } from '../engines/cache/port';
-import type { Caller, RequestContext } from './caller';
+import type { Caller, RequestContext, Written } from './caller';
 import type { AccessChanges } from './changes';
 import type { Settings } from './settings';
 import type { Tokens } from './tokens';
@@ -48,10 +48,10 @@ export interface Services {
   /** Metadata for events appended on behalf of this caller. */
   metadata(caller: Caller, context: RequestContext): Metadata;
   /**
-   * Waits until every read model that reads these event types has passed `position` (read your own writes); sets the
-   * response's `X-Lumio-Read-Model: behind` when one lags.
+   * Waits until every read model that reads these event types, or that is named for these records, has what was
+   * written (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when one lags.
    */
-  settle(context: RequestContext, position: string, types: readonly string[]): Promise<void>;
+  settle(context: RequestContext, written: Written): Promise<void>;
   /** Appends and waits as {@link settle} does. */
   commit(request: { caller: Caller; context: RequestContext }, writes: readonly StreamWrite[]): Promise<AppendResult>;
 }

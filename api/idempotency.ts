@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import type { Caller, RequestContext, Unsettled } from '../access/caller';
+import type { Caller, RequestContext, Written } from '../access/caller';
 import type { Services } from '../access/services';
 import { ApiError } from '../domain/errors';
 import type { Database } from '../engines/postgres/port';
@@ -13,7 +13,7 @@ export interface StoredAnswer {
   headers: Record<string, string> | null;
   body: string | null;
   /** What read models had not passed: a repetition waits for it. */
-  unsettled?: readonly Unsettled[];
+  unsettled?: readonly Written[];
 }
 
 export interface IdempotentCall {
@@ -156,7 +156,10 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
     { context }: IdempotentCall,
     { unsettled = [], ...first }: StoredAnswer,
   ): Promise<StoredAnswer> {
-    for (const { position, types } of unsettled) await settleWrites(context, position, types);
+    for (const written of unsettled) {
+      // An answer that an earlier build kept says it in another form; it is repeated without a wait.
+      if ('topic' in written || 'types' in written) await settleWrites(context, written);
+    }
     const { 'x-lumio-read-model': _then, ...headers } = first.headers ?? {};
     return { ...first, headers: { ...headers, ...context.response_headers, 'idempotency-replayed': 'true' } };
   }

@@ -1,5 +1,5 @@
 import type { AccessChanges } from '../access/changes';
-import type { Caller, RequestContext } from '../access/caller';
+import type { Caller, RequestContext, Written } from '../access/caller';
 import type { FeatureFlags, ReadModels, Services } from '../access/services';
 import type { Settings } from '../access/settings';
 import type { Tokens } from '../access/tokens';
@@ -24,13 +24,19 @@ export interface ServiceParts {
 export const typesOf = (writes: readonly StreamWrite[]): string[] =>
   writes.flatMap(({ events }) => events.map(({ type }) => type));
 
+/** Waits, within the bound, until the read models have what was written; false when one is behind. */
+export const shown = (read_models: ReadModels, written: Written): Promise<boolean> =>
+  'topic' in written
+    ? read_models.applied(written.topic, new Map(written.ends), written.projections)
+    : read_models.passed(written.position, readersOf(written.types));
+
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, read_models, features, tokens, access } = parts;
-  const settle: Services['settle'] = async (context, position, types) => {
-    if (await read_models.passed(position, readersOf(types))) return;
+  const settle: Services['settle'] = async (context, written) => {
+    if (await shown(read_models, written)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
-    (context.unsettled ??= []).push({ position, types });
+    (context.unsettled ??= []).push(written);
   };
   return {
     settings,
@@ -52,7 +58,7 @@ export function createServices(parts: ServiceParts): Services {
     settle,
     async commit(request, writes) {
       const result = await engines.events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, result.position, typesOf(writes));
+      await settle(request.context, { position: result.position, types: typesOf(writes) });
       return result;
     },
   };

@@ -79,7 +79,11 @@ export const emitEvent = command({
         trace: context.trace,
       },
     ]);
-    await services.read_models.applied(TOPICS.platform_events, ends, ['event-log']);
+    await services.settle(context, {
+      topic: TOPICS.platform_events,
+      ends: [...ends],
+      projections: ['event-log'],
+    });
     // Not there within the bound: it is durable and will come, so the answer shows what it will be.
     return { success: true, event: eventRecord((await stored(services, row)) ?? row) };
   },

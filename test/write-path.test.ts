@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { v4 } from 'uuid';
-import type { Caller, RequestContext } from '../access/caller';
+import type { Caller, RequestContext, Written } from '../access/caller';
 import { toFailure } from '../api/errors';
 import { handle, newId, type Handling } from '../access/handle';
 import type { Services } from '../access/services';
@@ -92,7 +92,7 @@ describe('handle', () => {
   let pool: pg.Pool;
   let events: EventStore;
   let services: Pick<Services, 'events' | 'commit' | 'settle'>;
-  const settled: [position: string, projections: readonly string[]][] = [];
+  const settled: Written[] = [];
   let lose_answer = false;
   beforeAll(async () => {
     t = await testDatabase(2);
@@ -105,7 +105,7 @@ describe('handle', () => {
         if (lose_answer) throw new Error('the process died here');
         return result;
       },
-      settle: async (_context, position, projections) => void settled.push([position, projections]),
+      settle: async (_context, written) => void settled.push(written),
     };
   });
   afterAll(async () => {
@@ -177,7 +177,7 @@ describe('handle', () => {
     const stored = await events.read('shelf-3');
     expect(stored).toHaveLength(2);
     // Who asks again looks at the read models next, like the one who asked first.
-    expect(settled).toEqual([[stored[0]!.position, ['shelf:opened']]]);
+    expect(settled).toEqual([{ position: stored[0]!.position, types: ['shelf:opened'] }]);
     await run('shelf-3', { type: 'fill', by: 'me' }, 'seed-3', { step: 'fill' });
     expect(await events.read('shelf-3')).toHaveLength(3);
   });

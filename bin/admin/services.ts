@@ -2,8 +2,7 @@ import { createTokens, type Tokens } from '../../access/tokens';
 import type { Settings } from '../../access/settings';
 import { createReadModels } from '../../projections/read-models';
 import type { FullContext } from '../commands/context';
-import { readersOf } from '../areas';
-import { metadata, typesOf } from '../services';
+import { metadata, shown, typesOf } from '../services';
 import type { AdminServices } from './operator';
 
 export interface AdminContext extends AdminServices {
@@ -18,8 +17,8 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const { db, events, secrets, relay, settings } = context;
   const read_models = createReadModels(context);
   let behind = false;
-  const settle: AdminServices['settle'] = async (_context, position, types) => {
-    behind = !(await read_models.passed(position, readersOf(types))) || behind;
+  const settle: AdminServices['settle'] = async (_context, written) => {
+    behind = !(await shown(read_models, written)) || behind;
   };
   return {
     db,
@@ -32,7 +31,7 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     settle,
     async commit(request, writes) {
       const result = await events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, result.position, typesOf(writes));
+      await settle(request.context, { position: result.position, types: typesOf(writes) });
       return result;
     },
   };

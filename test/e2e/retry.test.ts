@@ -56,13 +56,15 @@ describe('killed between an append and its answer', () => {
   });
 
   const asOwner = () => new ApiClient(server.base_url, server.credentials.access_token);
-  /** The read model of keys stands still until it is released. */
-  async function holdReadModel(): Promise<() => Promise<void>> {
+  /** The read model stands still until it is released. */
+  async function holdReadModel(projection = 'api-keys'): Promise<() => Promise<void>> {
     const blocker = new pg.Client({ connectionString: server.database!.url });
     await blocker.connect();
-    await blocker.query("begin; select 1 from checkpoints where projection = 'api-keys' for update");
+    await blocker.query('begin');
+    await blocker.query('select 1 from checkpoints where projection = $1 for update', [projection]);
     return () => blocker.end();
   }
+  const lag = (answer: { headers: Headers }) => answer.headers.get('x-lumio-read-model');
   async function createKey(): Promise<{ id: string; key: string }> {
     const made = await asOwner().send('POST', '/v1/api-keys', { label: 'Bot', permissions: ['events:read'] });
     expect(made.status).toBe(201);
@@ -105,7 +107,6 @@ describe('killed between an append and its answer', () => {
     const { id } = await createKey();
     const rename = () =>
       asOwner().send('PATCH', `/v1/api-keys/${id}`, { label: 'Seen' }, { 'idempotency-key': `rename-${id}` });
-    const lag = (answer: { headers: Headers }) => answer.headers.get('x-lumio-read-model');
     const shown = async () =>
       (await asOwner().get('/v1/api-keys')).body.data.find((one: { id: string }) => one.id === id).label;
     const release = await holdReadModel();
@@ -119,5 +120,28 @@ describe('killed between an append and its answer', () => {
       return lag(answer) === null ? answer : undefined;
     }, 'a read model that is not behind');
     expect([again.body, await shown()]).toEqual([first.body, 'Seen']);
+  });
+
+  test('who repeats an emit whose answer could not wait reads the event, and says so on both protocols', async () => {
+    const emit = () =>
+      asOwner().send('POST', '/v1/events/emit', { event_type: 'test:late' }, { 'idempotency-key': 'emit-late' });
+    const logged = async () => (await asOwner().get('/v1/events?types=test:late')).body.data.length;
+    // The log of events has its checkpoints once it has seen a record.
+    expect((await asOwner().send('POST', '/v1/events/emit', { event_type: 'test:first' })).status).toBe(200);
+    const release = await holdReadModel('event-log');
+    const first = await emit();
+    expect([first.status, lag(first), await logged()]).toEqual([200, 'behind', 0]);
+    const by_graphql = await asOwner().send('POST', '/v1/gql', {
+      query: 'mutation { emitEvent(input: { eventType: "test:other" }) { success } }',
+    });
+    expect([by_graphql.body.data, lag(by_graphql)]).toEqual([{ emitEvent: { success: true } }, 'behind']);
+    const still = await emit();
+    expect([lag(still), still.headers.get('idempotency-replayed')]).toEqual(['behind', 'true']);
+    await release();
+    const again = await eventually(async () => {
+      const answer = await emit();
+      return lag(answer) === null ? answer : undefined;
+    }, 'a read model that is not behind');
+    expect([again.body, again.headers.get('idempotency-replayed'), await logged()]).toEqual([first.body, 'true', 1]);
   });
 });
