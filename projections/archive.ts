@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { Blobs } from '../engines/blobs/port';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
-import { type HeldLock, LOCKS, LockTaken } from '../engines/locks/port';
+import { type HeldLock, LockLost, LOCKS, LockTaken } from '../engines/locks/port';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
@@ -66,6 +66,7 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
   ]);
 
   async function archivePartition(
+    lock: HeldLock,
     topic: string,
     partition: number,
     earliest: number,
@@ -82,7 +83,7 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
     let held: BrokerRecord[] = [];
     let bytes = 0;
     const flush = async (to: number) => {
-      const segment = await store(topic, partition, from, to, held);
+      const segment = await store(lock, topic, partition, from, to, held);
       archived.segments += 1;
       archived.records += segment.records;
       from = to;
@@ -118,6 +119,7 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
   }
 
   async function store(
+    lock: HeldLock,
     topic: string,
     partition: number,
     from: number,
@@ -149,7 +151,11 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
       Buffer.from(`${JSON.stringify({ format: 1, ...segment }, null, 2)}\n`),
       'application/json',
     );
-    await insertSegment(db, segment);
+    // Who has lost the lock may stand beside another archiver, which has begun segments of its own from the same places.
+    await db.transaction(async (tx) => {
+      if (!(await lock.stillHeld(tx))) throw new LockLost(lock.signal.reason);
+      await insertSegment(tx, segment);
+    });
     log.info({ topic, partition, from, to, size_bytes }, 'archived a segment');
     return segment;
   }
@@ -206,11 +212,18 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
         for (const topic of deps.topics) {
           for (const [partition, { earliest, next }] of await broker.bounds(topic)) {
             lock.signal.throwIfAborted();
-            const { segments, records, young, waiting } = await archivePartition(topic, partition, earliest, next);
+            const { segments, records, young, waiting } = await archivePartition(
+              lock,
+              topic,
+              partition,
+              earliest,
+              next,
+            );
             total.segments += segments;
             total.records += records;
             total.young += young;
             total.waiting += waiting;
+            lock.signal.throwIfAborted();
             const [why, stay] = await trim(topic, partition, earliest);
             if (stay > 0) kept.set(why, (kept.get(why) ?? 0) + stay);
           }

@@ -5,6 +5,7 @@ import { TOPICS, type RecordEnvelope } from '../../domain/records';
 import { createFileBlobs } from '../../engines/blobs/files';
 import type { Blobs } from '../../engines/blobs/port';
 import type { BrokerRecord } from '../../engines/broker/port';
+import { LockLost, LOCKS } from '../../engines/locks/port';
 import { createArchiver, TRIM_OFF, type ArchiverDeps } from '../../projections/archive';
 import { adoptSegments } from '../../projections/archive-adoption';
 import { decodeSegment } from '../../projections/archive-format';
@@ -247,6 +248,27 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
       expect(await listed()).toEqual(expect.arrayContaining(before));
       for (const [partition, { next }] of await on.broker.bounds(TOPIC)) await on.broker.trim(TOPIC, partition, next);
       expect(await all()).toHaveLength(200);
+    });
+
+    test('who loses the archiver’s lock between two lines lists no segment after it, not even of the same partition', async () => {
+      await publish(200);
+      const holders = `select pid from pg_locks where locktype = 'advisory' and objid = ${LOCKS.archiver}
+        and database = (select oid from pg_database where datname = current_database())`;
+      let manifests = 0;
+      let cut = 0;
+      const put: Blobs['put'] = async (key, ...rest) => {
+        const stored = await blobs.put(key, ...rest);
+        if (key.endsWith('.json') && ++manifests === 2) {
+          cut = (await t.db.query(`select pg_terminate_backend(pid, 10000) from (${holders}) of_lock`)).length;
+        }
+        return stored;
+      };
+      const cutting = Object.assign(Object.create(blobs) as Blobs, { put });
+      const lost = archiver({ blobs: cutting, segment_records: 5, trim: false }).run();
+      await expect(lost).rejects.toThrow(LockLost);
+      const listed = () => t.db.query('select partition, from_offset from archive_segments');
+      expect([cut, manifests, (await listed()).length]).toEqual([1, 2, 1]);
+      expect((await archiver({ trim: false }).run()).records).toBe(195);
     });
 
     test('only what is old enough goes, and only full segments unless they wait too long', async () => {
