@@ -1,6 +1,6 @@
 // Real engines for test:engines, from package registries alone, at fixed versions, into a folder outside the checkout. What is there is kept.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../prepare.mjs';
@@ -13,12 +13,32 @@ const answer = (program, args) => {
   return status === 0 ? `${stdout}${stderr}` : undefined;
 };
 
-function goInstall(module, version, program, name) {
-  const target = join(folder, name);
-  run('go', ['install', `${module}@v${version}`], { env: { ...process.env, GOBIN: target }, cwd: folder });
-  const built = module.split('/').at(-1);
-  if (built !== program) renameSync(join(target, built), join(target, program));
+/** Installs into a folder beside, which takes its place when it is complete: a crash in the middle leaves nothing that looks whole. */
+function replaced(name, install) {
+  const [fresh, target] = [join(folder, `${name}.new`), join(folder, name)];
+  rmSync(fresh, { recursive: true, force: true });
+  mkdirSync(fresh, { recursive: true });
+  install(fresh);
+  rmSync(target, { recursive: true, force: true });
+  renameSync(fresh, target);
 }
+
+/** A program written in Go; it tells the versions of its modules itself, so that no note beside it can be wrong or missing. */
+function goProgram(name, version, module, install) {
+  const program = join(folder, name, name);
+  return {
+    version,
+    present: () => existsSync(program) && readFileSync(program).includes(`\t${module}\tv${version}\t`),
+    install: () => replaced(name, (target) => install(target, join(target, name))),
+  };
+}
+
+/** The same, as its makers publish it: `path` is its package within the module. */
+const goInstalled = (name, version, module, path) =>
+  goProgram(name, version, module, (target, program) => {
+    run('go', ['install', `${module}/${path}@v${version}`], { env: { ...process.env, GOBIN: target }, cwd: folder });
+    renameSync(join(target, path.split('/').at(-1)), program);
+  });
 
 /** A Debian package, without the server that it would start. */
 function aptInstall(name) {
@@ -27,6 +47,7 @@ function aptInstall(name) {
   run('apt-get', ['install', '-y', '-q', '--no-upgrade', '--no-install-recommends', name], { env });
 }
 
+// Taken as the system has it: nothing of it is upgraded, and no rights are needed.
 const OF_THE_SYSTEM = 'of this Debian';
 
 /** How each engine is installed; `present` says whether the wanted version is there. */
@@ -34,12 +55,12 @@ const ENGINES = {
   kafka: {
     version: '4.1.0',
     present: () => existsSync(join(folder, 'kafka/libs/kafka_2.13-4.1.0.jar')),
-    install() {
-      rmSync(join(folder, 'kafka'), { recursive: true, force: true });
-      const pom = join(root, 'test/engines/support/pom.xml');
-      const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
-      run('mvn', ['-q', '-B', '-f', pom, goal, `-DoutputDirectory=${join(folder, 'kafka/libs')}`]);
-    },
+    install: () =>
+      replaced('kafka', (target) => {
+        const pom = join(root, 'test/engines/support/pom.xml');
+        const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
+        run('mvn', ['-q', '-B', '-f', pom, goal, `-DoutputDirectory=${join(target, 'libs')}`]);
+      }),
   },
   redis: {
     version: OF_THE_SYSTEM,
@@ -51,38 +72,22 @@ const ENGINES = {
     present: () => existsSync('/usr/lib/postgresql/15/bin/initdb'),
     install: () => aptInstall('postgresql-15'),
   },
-  versitygw: {
-    version: '1.8.0',
-    present: () => existsSync(join(folder, 'versitygw/versitygw')),
-    install: () => goInstall('github.com/versity/versitygw/cmd/versitygw', '1.8.0', 'versitygw', 'versitygw'),
-  },
-  'schema-registry': {
-    version: 'franz-go srfake 1.8.0',
-    present: () => existsSync(join(folder, 'schema-registry/schema-registry')),
-    install() {
-      const target = join(folder, 'schema-registry/schema-registry');
-      run('go', ['build', '-o', target, '.'], { cwd: join(root, 'test/engines/support/schema-registry') });
-    },
-  },
+  versitygw: goInstalled('versitygw', '1.8.0', 'github.com/versity/versitygw', 'cmd/versitygw'),
+  // Built here, from the fake registry of franz-go, whose version it has.
+  'schema-registry': goProgram('schema-registry', '1.8.0', 'github.com/twmb/franz-go/pkg/sr', (_target, program) =>
+    run('go', ['build', '-o', program, '.'], { cwd: join(root, 'test/engines/support/schema-registry') }),
+  ),
   fastavro: {
     version: '1.12.1',
     present: () => existsSync(join(folder, 'fastavro/fastavro-1.12.1.dist-info')),
-    install() {
-      rmSync(join(folder, 'fastavro'), { recursive: true, force: true });
-      const options = ['--quiet', '--disable-pip-version-check', '--target', join(folder, 'fastavro')];
-      run('python3', ['-m', 'pip', 'install', ...options, 'fastavro==1.12.1']);
-    },
+    install: () =>
+      replaced('fastavro', (target) => {
+        const options = ['--quiet', '--disable-pip-version-check', '--target', target];
+        run('python3', ['-m', 'pip', 'install', ...options, 'fastavro==1.12.1']);
+      }),
   },
-  caddy: {
-    version: '2.10.2',
-    present: () => existsSync(join(folder, 'caddy/caddy')),
-    install: () => goInstall('github.com/caddyserver/caddy/v2/cmd/caddy', '2.10.2', 'caddy', 'caddy'),
-  },
-  toxiproxy: {
-    version: '2.5.0',
-    present: () => existsSync(join(folder, 'toxiproxy/toxiproxy')),
-    install: () => goInstall('github.com/Shopify/toxiproxy/v2/cmd/server', '2.5.0', 'toxiproxy', 'toxiproxy'),
-  },
+  caddy: goInstalled('caddy', '2.10.2', 'github.com/caddyserver/caddy/v2', 'cmd/caddy'),
+  toxiproxy: goInstalled('toxiproxy', '2.5.0', 'github.com/Shopify/toxiproxy/v2', 'cmd/server'),
 };
 
 /**
@@ -94,18 +99,13 @@ export function installEngines(names = Object.keys(ENGINES)) {
   const versions = {};
   for (const name of names) {
     const engine = ENGINES[name];
-    const stamp = join(folder, `${name}.version`);
-    // What the system has is taken as it is: nothing of it is upgraded, and no rights are needed.
-    const known =
-      engine.version === OF_THE_SYSTEM || (existsSync(stamp) && readFileSync(stamp, 'utf8') === engine.version);
-    if (!known || !engine.present()) {
+    if (!engine.present()) {
       console.error(`lumio: installing ${name} ${engine.version} into ${folder} …`);
       try {
         engine.install();
       } catch (error) {
         throw new Error(`${name} ${engine.version} could not be installed: ${error.message}`, { cause: error });
       }
-      writeFileSync(stamp, engine.version);
     }
     versions[name] = engine.version;
   }
