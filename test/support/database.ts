@@ -34,9 +34,30 @@ async function createDatabase(options: string, size: number): Promise<TestDataba
     adminClient: () => adminClient(name),
     async drop() {
       await db.close();
+      await closed(name);
       await asAdmin(`drop database ${name} with (force)`);
     },
   };
+}
+
+/** How long connections may take to end that were told to: what is open then has been left open, and is cut off. */
+const CLOSING_MS = 5_000;
+
+/**
+ * Waits until nobody is connected: a pool is ended before its connections are, and one that is cut off meanwhile fails
+ * the file after its last test.
+ */
+async function closed(database: string): Promise<void> {
+  const admin = await adminClient('lumio');
+  try {
+    for (const until = Date.now() + CLOSING_MS; Date.now() < until;) {
+      const { rows } = await admin.query('select 1 from pg_stat_activity where datname = $1', [database]);
+      if (rows.length === 0) return;
+      await new Promise((resume) => setTimeout(resume, 20));
+    }
+  } finally {
+    await admin.end();
+  }
 }
 
 /** The administrator's connection string, turned into that of the ordinary role to this database. */
