@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { checkHead } from './request-head';
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -12,7 +13,8 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set(['connection', 'upgrade',
  */
 export function serveUpgrades(server: Server, websocket: UpgradeHandler | undefined): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    if (websocket && offers(request, 'websocket')) websocket(request, socket, head);
+    // A head that is refused is refused for an upgrade too, by the answer that an ordinary request gets.
+    if (websocket && offers(request, 'websocket') && checkHead(request) === null) websocket(request, socket, head);
     else serveWithoutUpgrade(server, request, socket, head);
   });
 }

@@ -226,6 +226,11 @@ describe('a caller with every right and bad input', () => {
     const hostless = await raw('GET /v1/health HTTP/1.1\r\n\r\n');
     expect(hostless).toMatch(/^HTTP\/1.1 400 /);
     expect(hostless).toContain('{"error":"BAD_REQUEST","message":"The Host header is missing"}');
+    const upgrade =
+      'connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
+    const two_hosts = await raw(`GET /v1/ws HTTP/1.1\r\nhost: x\r\nhost: y\r\n${upgrade}\r\n`);
+    expect(two_hosts).toMatch(/^HTTP\/1.1 400 /);
+    expect(two_hosts).toContain('{"error":"BAD_REQUEST","message":"More than one Host header"}');
     expect((await get('/v1/health')).status).toBe(200);
   });
 
