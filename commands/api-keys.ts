@@ -141,9 +141,15 @@ export const deleteUserApiKey = command({
   output: DeleteTokenResult,
   async run({ input, caller, context, act }, services) {
     const revoke = { type: 'api_key:revoke', now: new Date(context.now).toISOString() } as const;
-    await act(apiKey, apiKeyStream(input.id), revoke, { given: own(caller) });
-    // Written here as well as by the projector, so that a revoked key is dead even while its read model lags.
-    await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
+    await act(apiKey, apiKeyStream(input.id), revoke, {
+      given: own(caller),
+      // Written before the append, and not by the projector alone: no crash leaves a removed key alive while its read
+      // model lags. A key whose append failed is dead too, as its owner wanted; it is listed until the call is repeated.
+      async also() {
+        await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
+        return [];
+      },
+    });
     await services.access.announce({ credential_id: input.id });
     return { success: true };
   },

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { LOCKS } from '../../engines/locks/port';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
@@ -101,6 +102,75 @@ describe('killed between an append and its answer', () => {
     expect((await new ApiClient(server.base_url, key).get('/v1/tokens/me')).status).toBe(401);
     // Another request is no retry: the key is gone.
     expect((await asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(404);
+  });
+
+  const alive = async (key: string) => (await new ApiClient(server.base_url, key).get('/v1/tokens/me')).status;
+  async function killedIn(call: () => Promise<unknown>, reached: () => Promise<boolean>): Promise<void> {
+    const lost = call().then(
+      () => 'answered',
+      () => 'cut',
+    );
+    await eventually(async () => ((await reached()) ? true : undefined), 'the place to be killed at');
+    await server.kill();
+    expect(await lost).toBe('cut');
+  }
+
+  test('a key whose removal is stored and parked is dead, although nobody repeats the call that was killed', async () => {
+    const { db } = server.database!;
+    const { id, key } = await createKey();
+    expect(await alive(key)).toBe(200);
+    const events = () =>
+      db.query("select 1 from domain_events where type = 'api_key:revoked' and data->>'key_id' = $1", [id]);
+    await db.query(`
+      create function keep() returns trigger language plpgsql as $$ begin raise exception 'kept'; end $$;
+      create trigger keep before delete on api_keys for each row execute function keep();
+    `);
+    const release = await holdReadModel();
+    await killedIn(
+      () => asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined),
+      async () => (await events()).length > 0,
+    );
+    await release();
+    server = await server.restart();
+    await eventually(
+      async () =>
+        (await db.query("select 1 from dead_letters where status = 'parked'")).length > 0 ? true : undefined,
+      'the parked removal',
+    );
+    expect([(await db.query('select 1 from api_keys where id = $1', [id])).length, await alive(key)]).toEqual([1, 401]);
+    expect((await asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(404);
+    await db.query('drop trigger keep on api_keys');
+  });
+
+  test('a key whose removal was killed before it was stored is dead, listed, and removed by the next call', async () => {
+    const { db, url } = server.database!;
+    const { id, key } = await createKey();
+    const listed = async () =>
+      (await asOwner().get('/v1/api-keys')).body.data.filter((one: { id: string }) => one.id === id).length;
+    const blocker = new pg.Client({ connectionString: url });
+    await blocker.connect();
+    await blocker.query('select pg_advisory_lock($1)', [LOCKS.event_order]);
+    await killedIn(
+      () => asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined),
+      async () => (await db.query('select 1 from revocations where credential_id = $1', [id])).length > 0,
+    );
+    // The database would go on with a statement whose client is gone.
+    await db.query(
+      "select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and not granted and objid = $1",
+      [LOCKS.event_order],
+    );
+    await blocker.end();
+    server = await server.restart();
+    expect([await alive(key), await listed()]).toEqual([401, 1]);
+    expect((await asOwner().send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(204);
+    await eventually(async () => ((await listed()) === 0 ? true : undefined), 'the removal');
+  });
+
+  test('nobody ends a key that is not theirs by failing to remove it', async () => {
+    const { id, key } = await createKey();
+    const other = new ApiClient(server.base_url, server.credentials.other.access_token);
+    expect((await other.send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(404);
+    expect(await alive(key)).toBe(200);
   });
 
   test('who repeats a call whose answer could not wait reads what it wrote', async () => {
