@@ -221,7 +221,10 @@ export function createCallerResolver(deps: {
 }
 
 /** Which of the presented credentials counts. A header with a recognised prefix is final. Source: spec doc1 §5.1 rules 3–4, §5.2. */
-function choose(credentials: Credentials): { presented: Presented | null; failure: Resolution['failure'] } {
+export function choose(credentials: Pick<Credentials, 'authorization' | 'query_token' | 'on_upgrade'>): {
+  presented: Presented | null;
+  failure: Resolution['failure'];
+} {
   const { authorization, query_token, on_upgrade } = credentials;
   const token = authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
   const kind = token === undefined ? null : tokenKind(token);

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { choose } from '../../access/resolve';
 import type { Services } from '../../access/services';
 import { SettingsSchema } from '../../access/settings';
 import { prepare } from '../../api/invoke';
@@ -15,6 +16,7 @@ import { readTime } from '../../ingest/times';
 import { createTrovoWebhook } from '../../ingest/trovo';
 import { toDelivery, type WebhookVendor } from '../../ingest/webhook';
 import { createYoutubeWebhook } from '../../ingest/youtube';
+import { parseClientMessage } from '../../realtime/protocol';
 import { counted, filled } from './growth';
 
 type Shapes<T> = Readonly<Record<string, (bytes: number) => T>>;
@@ -173,6 +175,29 @@ feed<string>(
     'a long address': (n) => filled('1', n),
   },
 );
+feed<string>(
+  'an Authorization header',
+  (authorization) => choose({ authorization, query_token: undefined, on_upgrade: false }),
+  {
+    blanks: (n) => `Bearer${filled(' ', n)}`,
+    'blanks, and no token': (n) => `Bearer ${filled(' ', n)}\t`,
+    'blanks behind the token': (n) => `Bearer a${filled(' ', n)}x`,
+    'a long token': (n) => `Bearer lm_usr_${filled('a', n)}`,
+    'a long token, and a second': (n) => `Bearer ${filled('a', n)} b`,
+    'tokens one by one': (n) => `Bearer ${filled('a ', n)}`,
+    schemes: (n) => filled('Bearer ', n),
+    'a long JWT': (n) => `Bearer lm_eyJ${filled('a.', n)}`,
+  },
+);
+feed('a client message of a socket', parseClientMessage, {
+  quotes: JSON_SHAPES.quotes!,
+  'empty texts': JSON_SHAPES['empty texts']!,
+  backslashes: JSON_SHAPES.backslashes!,
+  members: JSON_SHAPES.members!,
+  'a long channel': (n) => `{"type":"subscribe","channel":"${filled('events:', n)}"}`,
+  'a long since': (n) => `{"type":"subscribe","channel":"a","since":"${filled('1-', n)}"}`,
+  'a long payload': (n) => `{"type":"broadcast","channel":"a","payload":"${filled('{', n)}"}`,
+});
 feed<string>(
   'a target of a request',
   (url) => [originForm({ url, headers: {} } as never), pageLinks(ownPath(url))(2)],
