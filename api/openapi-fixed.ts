@@ -108,7 +108,10 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
       ],
       responses: {
         101: { description: 'Upgraded; the server begins with `welcome`.' },
-        401: sent('The credential that was presented fails.', upgradeRefusal(['TOKEN_EXPIRED', 'UNAUTHORIZED'])),
+        401: {
+          ...sent('The credential that was presented fails.', upgradeRefusal(['TOKEN_EXPIRED', 'UNAUTHORIZED'])),
+          headers: { 'WWW-Authenticate': { description: 'Why the credential did not count.', schema: text } },
+        },
         403: sent('The page that asks is of another origin.', upgradeRefusal(['FORBIDDEN'])),
         426: sent('BAD_REQUEST: not a WebSocket upgrade', { $ref: '#/components/schemas/Error' }),
         429: sent('Too many upgrades.', upgradeRefusal(['RATE_LIMIT_EXCEEDED'])),

@@ -38,7 +38,10 @@ function delivery(vendor: string): Json {
         },
       },
       400: error('BAD_REQUEST: a header that the vendor always sends is missing or out of form'),
-      401: error('UNAUTHORIZED: no valid signature'),
+      401: {
+        ...error('UNAUTHORIZED: no valid signature'),
+        headers: { 'WWW-Authenticate': { description: 'What is asked for.', schema: { const: 'Signature' } } },
+      },
       403: error('FORBIDDEN: verification is not configured'),
       413: error('BAD_REQUEST: the body is larger than 1 MiB'),
       429: error('RATE_LIMIT_EXCEEDED: too many refused deliveries from this address'),

@@ -124,6 +124,14 @@ describe('development', () => {
     const { responses } = document.paths['/v1/api-keys'].post;
     expect(Object.keys(responses['401'].headers)).toEqual(['WWW-Authenticate']);
     expect(Object.keys(responses['201'].headers)).toEqual(['Location']);
+    for (const [path, method] of [
+      ['/v1/webhooks/kick', 'post'],
+      ['/v1/ws', 'get'],
+    ] as const)
+      expect([path, Object.keys(document.paths[path][method].responses['401'].headers ?? {})]).toEqual([
+        path,
+        ['WWW-Authenticate'],
+      ]);
   });
 
   const shownMember = (path: string, method: string, member: string): unknown => {
