@@ -1,11 +1,13 @@
 // npm run test:engines: the adapters against the real engines. Arguments go to jest (a part of a file's path runs that file alone).
-// Fails when a test fails, when an engine cannot be installed, and when anything was skipped.
+// Fails when a test fails, when an engine cannot be installed, when anything was skipped, and when a file or
+// folder was left behind.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { folder, installEngines } from './engines/install.mjs';
 import { build, install, root } from './prepare.mjs';
+import { JEST_CACHE, openRunFolder } from './run-folder.mjs';
 
 install({ dev: true });
 const versions = installEngines();
@@ -15,7 +17,9 @@ const run = mkdtempSync(join(tmpdir(), 'lumio-engines-'));
 const report = join(run, 'report.json');
 const jest = join(root, 'node_modules/jest/bin/jest.js');
 // Native clients of the engines keep handles of their own; a run that is over must end.
+const temporary = openRunFolder();
 const args = [
+  JEST_CACHE,
   '--config',
   'jest.engines.config.cjs',
   '--forceExit',
@@ -27,7 +31,7 @@ const { status } = spawnSync(process.execPath, [jest, ...args], {
   cwd: root,
   // jest's own report comes on stderr; --json would print the same once more.
   stdio: ['inherit', 'ignore', 'inherit'],
-  env: { ...process.env, LUMIO_ENGINES_DIR: folder, LUMIO_ENGINES_RUN: run },
+  env: { ...temporary.env, LUMIO_ENGINES_DIR: folder, LUMIO_ENGINES_RUN: run },
 });
 let failed = status !== 0;
 try {
@@ -44,5 +48,6 @@ try {
   console.error(`lumio: jest left no report (${error.message})`);
   failed = true;
 }
-rmSync(run, { recursive: true, force: true });
+rmSync(run, { recursive: true, force: true, maxRetries: 5 });
+if (!temporary.close()) failed = true;
 process.exit(failed ? 1 : 0);

@@ -76,6 +76,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   let stopping = false;
   const exited = new Promise<void>((done) => {
     server.once('exit', (code, signal) => {
+      // One beside the data folder is of use only while the server runs.
+      if (socket_dir !== cluster) rmSync(socket_dir, { recursive: true, force: true });
       if (!stopping) options.onExit?.(`PostgreSQL ended (${signal ?? `code ${code}`}): ${tail()}`);
       done();
     });

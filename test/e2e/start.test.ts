@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -236,15 +236,20 @@ describe('anywhere, and as anyone', () => {
     chmodSync(closed, 0o700);
     const data_dir = join(closed, 'a-folder-with-quite-a-long-name-'.repeat(4), 'and another, with spaces ü');
     mkdirSync(data_dir, { recursive: true });
+    const sockets = () => readdirSync(tmpdir()).filter((name) => /^lumio-[0-9a-f]{16}$/.test(name));
+    const before = sockets();
     const server = await startServer({ embedded: true, data_dir });
     try {
       const health = (await (await fetch(`${server.base_url}/v1/health`)).json()) as { data: { status: string } };
       expect(health.data.status).toBe('healthy');
       const env = settingsOf(data_dir);
       expect(await runLumio(['dead-letters', 'list'], env)).toEqual({ code: 0, stdout: '', stderr: '' });
+      // Such a path is too long for a socket, which lies elsewhere, as long as it is of use.
+      expect(sockets()).toHaveLength(before.length + 1);
     } finally {
       await server.dispose();
     }
+    expect(sockets()).toEqual(before);
   });
 
   test('an ordinary user', async () => {

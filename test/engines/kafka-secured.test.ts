@@ -1,7 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import type { SASLOptions } from 'kafkajs';
 import { createKafkaBroker } from '../../engines/broker/kafka';
 import type { Broker } from '../../engines/broker/port';
@@ -11,6 +9,7 @@ import { runLumio, startServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { privateAuthority } from './support/certificates';
 import { type Kafka, startKafka } from './support/kafka';
+import { engineFolder } from './support/process';
 
 const REFUSED = /^LUMIO_BROKER__TLS_CERT, LUMIO_BROKER__TLS_KEY: kafka at .* cannot be used: /;
 
@@ -207,7 +206,7 @@ async function serves(env: Record<string, string>): Promise<void> {
 async function refuses(database: TestDatabase, given: Record<string, string | undefined>, line: RegExp): Promise<void> {
   const env = Object.entries({
     ...given,
-    LUMIO_DATA_DIR: mkdtempSync(join(tmpdir(), 'lumio-secured-')),
+    LUMIO_DATA_DIR: engineFolder('secured'),
     LUMIO_PORT: '0',
     LUMIO_METRICS__PORT: '0',
     LUMIO_LOG_LEVEL: 'error',

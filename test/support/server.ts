@@ -92,7 +92,14 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     }),
     ...options.env,
   };
-  return launch(data_dir, database, env, options);
+  try {
+    return await launch(data_dir, database, env, options);
+  } catch (error) {
+    // Nobody gets a server to dispose of.
+    await database?.drop();
+    if (!options.data_dir) rmSync(data_dir, { recursive: true, force: true });
+    throw error;
+  }
 }
 
 /** Settings of a server on any free ports, with its data in this folder. */

@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Engine, freePort, program, startEngine } from './process';
+import { type Engine, engineFolder, freePort, program, startEngine } from './process';
 
 const CADDYFILE = join(__dirname, '../../../deploy/Caddyfile');
 
@@ -10,7 +9,7 @@ export type Nodes = Record<'ingest' | 'api' | 'realtime', readonly number[]>;
 
 /** A real Caddy under `deploy/Caddyfile`, in which only names that docker compose knows, and the policy that would choose by chance, are replaced. */
 export async function startCaddy(nodes: Nodes): Promise<Engine> {
-  const folder = mkdtempSync(join(tmpdir(), 'lumio-caddy-'));
+  const folder = engineFolder('caddy');
   const port = await freePort();
   let places = 0;
   const here = readFileSync(CADDYFILE, 'utf8')
@@ -22,7 +21,7 @@ export async function startCaddy(nodes: Nodes): Promise<Engine> {
     .replace(':8080 {', `http://127.0.0.1:${port} {\n\tbind 127.0.0.1`);
   if (places !== 3) throw new Error(`deploy/Caddyfile: ${places} upstreams, 3 are expected`);
   writeFileSync(join(folder, 'Caddyfile'), here);
-  const engine = await startEngine({
+  return startEngine({
     url: `http://127.0.0.1:${port}`,
     port,
     command: program('caddy', 'caddy'),
@@ -30,14 +29,4 @@ export async function startCaddy(nodes: Nodes): Promise<Engine> {
     env: { XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
     log: join(folder, 'log'),
   });
-  return {
-    ...engine,
-    get pid() {
-      return engine.pid;
-    },
-    async stop() {
-      await engine.stop();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { engineFolder } from './process';
 
 export interface PrivateAuthority {
   /** Its own certificate: PEM, and the file that holds it. */
@@ -15,7 +15,7 @@ export interface PrivateAuthority {
 
 /** A certificate authority that nobody else trusts, with one server certificate and clients' as asked for; valid for two days. */
 export function privateAuthority(): PrivateAuthority {
-  const folder = mkdtempSync(join(tmpdir(), 'lumio-authority-'));
+  const folder = engineFolder('authority');
   const at = (name: string) => join(folder, name);
   const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Engine, freePort, program, startEngine } from './process';
+import { type Engine, engineFolder, freePort, program, startEngine } from './process';
 
 export interface KafkaOptions {
   port?: number;
@@ -50,7 +49,7 @@ export async function startKafka(options: KafkaOptions & { nodes?: number } = {}
     const heap_mb = options.nodes === undefined ? 512 : 384;
     places.push({ id, port, controller: await freePort(), internal: await freePort(), heap_mb });
   }
-  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), 'lumio-kafka-'));
+  const data_dir = options.data_dir ?? engineFolder('kafka');
   const id_bytes = crypto.getRandomValues(new Uint8Array(16));
   // Its text must not begin with a dash: the storage tool would take it for an option.
   id_bytes[0]! &= 0x7f;

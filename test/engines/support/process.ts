@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Where scripts/engines/install.mjs puts the engines. */
@@ -41,9 +41,22 @@ export interface EngineCommand {
 }
 
 const started = new Set<ChildProcess>();
+const folders = new Set<string>();
 process.once('exit', () => {
   for (const child of started) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
+
+/**
+ * A folder for what an engine keeps and prints. It outlives the engine, which may be started again on it, and goes with the run: its script removes
+ * the run's own folder; without one, the end of this process does.
+ */
+export function engineFolder(name: string): string {
+  const run = process.env.LUMIO_ENGINES_RUN;
+  const folder = mkdtempSync(join(run ?? tmpdir(), `lumio-${name}-`));
+  if (!run) folders.add(folder);
+  return folder;
+}
 
 /** Starts a program and waits until it listens on its port. */
 export async function startEngine(command: EngineCommand): Promise<Engine> {

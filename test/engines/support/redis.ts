@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Redis from 'ioredis';
-import { freePort, startEngine } from './process';
+import { engineFolder, freePort, startEngine } from './process';
 import type { ProxyLink } from './toxiproxy';
 
 export interface RedisServer {
@@ -23,7 +21,7 @@ export interface RedisServer {
 /** A real redis-server on loopback, without persistence. */
 export async function startRedis(): Promise<RedisServer> {
   const port = await freePort();
-  const folder = mkdtempSync(join(tmpdir(), 'lumio-redis-'));
+  const folder = engineFolder('redis');
   const url = `redis://127.0.0.1:${port}`;
   const engine = await startEngine({
     url,
@@ -45,10 +43,7 @@ export async function startRedis(): Promise<RedisServer> {
     resume: () => void process.kill(engine.pid, 'SIGCONT'),
     kill: () => engine.kill(),
     start: () => engine.restart(),
-    async stop() {
-      await engine.kill();
-      rmSync(folder, { recursive: true, force: true });
-    },
+    stop: () => engine.kill(),
   };
 }
 

@@ -1,7 +1,5 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Engine, freePort, program, startEngine } from './process';
+import { type Engine, engineFolder, freePort, program, startEngine } from './process';
 
 /** A schema registry in memory, of franz-go's making: ids and subjects as Confluent's, without its compatibility rules. It forgets all when it ends. */
 export async function startSchemaRegistry(): Promise<Engine> {
@@ -11,6 +9,6 @@ export async function startSchemaRegistry(): Promise<Engine> {
     port,
     command: program('schema-registry', 'schema-registry'),
     args: [`127.0.0.1:${port}`],
-    log: join(mkdtempSync(join(tmpdir(), 'lumio-registry-')), 'output.log'),
+    log: join(engineFolder('registry'), 'output.log'),
   });
 }

@@ -1,7 +1,5 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Engine, freePort, program, startEngine } from './process';
+import { type Engine, engineFolder, freePort, program, startEngine } from './process';
 
 export interface Toxiproxy extends Engine {
   /** A link from a free (or the given) port to a port of an engine. */
@@ -26,7 +24,7 @@ export interface ProxyLink {
 /** The fault proxy on loopback. */
 export async function startToxiproxy(port?: number): Promise<Toxiproxy> {
   const at = port ?? (await freePort());
-  const log = join(mkdtempSync(join(tmpdir(), 'lumio-toxiproxy-')), 'output.log');
+  const log = join(engineFolder('toxiproxy'), 'output.log');
   const engine = await startEngine({
     url: `http://127.0.0.1:${at}`,
     port: at,
