@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { v7 as uuid } from 'uuid';
 import { LOGS_OF_RECORD, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createBackup } from '../engines/backup/backup';
@@ -88,7 +89,7 @@ const common = () => ({
   secrets,
   version: '1',
 });
-const backup = (prefix = '') => createBackup({ ...common(), prefix });
+const backup = (prefix = '', into = target) => createBackup({ ...common(), prefix, target: into });
 
 /** A fresh database filled from the backup, with its engines. */
 async function restored(prefix = '') {
@@ -223,7 +224,9 @@ test('no subject key is in it; an erased person stays erased, even when an older
   const { keys } = JSON.parse(old_keys[1]!) as { keys: { wrapped_key: string }[] };
   expect(keys).toHaveLength(10);
   // Nothing clear about anybody, anywhere in the backup.
+  const looked: string[] = [];
   for await (const { key } of target.list('')) {
+    looked.push(key);
     const chunks: Buffer[] = [];
     for await (const chunk of (await target.get(key))!) chunks.push(chunk as Buffer);
     const bytes = Buffer.concat(chunks);
@@ -231,6 +234,7 @@ test('no subject key is in it; an erased person stays erased, even when an older
     expect([key, content.includes('canary')]).toEqual([key, false]);
     for (const { wrapped_key } of keys) expect(content.includes(wrapped_key)).toBe(false);
   }
+  expect(looked).toContain('tables/broker_records.copy.gz');
   // Erased after both were taken: only the note beside the database knows.
   const subject_keys = createSubjectKeys({ db: t.db, master_keys });
   const { key_id } = (await subject_keys.forWriting([person(3)])).get(person(3))!;
@@ -272,7 +276,15 @@ test('damage is found: a changed file, a lost file, an unfinished backup; a rest
   await backup('one/');
   await expect(backup('one/')).rejects.toThrow(/a backup lies there already/);
   expect((await verifyBackup({ from: target, prefix: 'one/' })).problems).toEqual([]);
-  await expect(verifyBackup({ from: target, prefix: '' })).rejects.toThrow(/no finished backup/);
+  const cut_short: typeof target = Object.create(target);
+  let puts = 0;
+  cut_short.put = async (...given) => {
+    if ((puts += 1) > 5) throw new Error('the disk is full');
+    return target.put(...given);
+  };
+  await expect(backup('half/', cut_short)).rejects.toThrow('the disk is full');
+  expect(puts).toBeGreaterThan(5);
+  await expect(verifyBackup({ from: target, prefix: 'half/' })).rejects.toThrow(/no finished backup/);
   const path = join(folder, 'backup/one/tables/broker_records.copy.gz~blob');
   const bytes = readFileSync(path);
   const damaged = Buffer.from(bytes);
@@ -283,7 +295,10 @@ test('damage is found: a changed file, a lost file, an unfinished backup; a rest
   ]);
   const fresh = await emptyDatabase();
   opened.push({ close: () => fresh.drop() });
-  await expect(restoreBackup({ url: fresh.url, from: target, prefix: 'one/', secrets })).rejects.toThrow();
+  const half = restoreBackup({ url: fresh.url, from: target, prefix: 'half/', secrets });
+  await expect(half).rejects.toThrow(/no finished backup/);
+  const damaged_one = restoreBackup({ url: fresh.url, from: target, prefix: 'one/', secrets });
+  await expect(damaged_one).rejects.toThrow(/broker_records/);
   expect(await count(fresh.db, 'broker_topics')).toBe(0);
   rmSync(path);
   expect((await verifyBackup({ from: target, prefix: 'one/' })).problems).toEqual([
@@ -332,6 +347,24 @@ async function forge(
   await target.put(`${prefix}manifest.json`, Buffer.from(text || kept));
 }
 
+type Place = readonly (string | number)[];
+
+/** The places of all values in a JSON document that hold no others. */
+function leavesOf(value: unknown, at: Place = []): Place[] {
+  if (typeof value !== 'object' || value === null) return [at];
+  const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
+  return entries.flatMap(([name, inner]) => leavesOf(inner, [...at, name]));
+}
+
+/** Puts another value of the same kind at a place. */
+function change(document: unknown, place: Place): void {
+  const [inner, last] = [place.slice(0, -1), place.at(-1)!];
+  const holder = inner.reduce((value, name) => (value as Record<string, unknown>)[name], document);
+  const values = holder as Record<string, unknown>;
+  const value = values[last];
+  values[last] = typeof value === 'number' ? value + 1 : typeof value === 'boolean' ? !value : `${String(value)}x`;
+}
+
 describe('a manifest that somebody changed', () => {
   const into = async (prefix: string, more: { unsigned?: boolean; secrets?: typeof secrets } = {}) => {
     const fresh = await emptyDatabase();
@@ -359,6 +392,17 @@ describe('a manifest that somebody changed', () => {
       const { problems } = await verifyBackup({ from: target, prefix: `forged-${n}/`, secrets });
       expect(problems).toContainEqual(expect.stringMatching(/^signature: manifest\.json is not what was backed up/));
     }
+    const places = leavesOf(JSON.parse((await buffer('manifest.json')).toString()));
+    expect(places.length).toBeGreaterThan(100);
+    const any_change = fc.asyncProperty(fc.constantFrom(...places), fc.nat(), async (place, n) => {
+      await forge(`any-${n}/`, (manifest) => change(manifest, place));
+      const found = await verifyBackup({ from: target, prefix: `any-${n}/`, secrets }).then(
+        ({ problems }) => problems,
+        (error: Error) => [error.message],
+      );
+      expect(found).not.toEqual([]);
+    });
+    await fc.assert(any_change, { numRuns: 40 });
     const key = (n: number) => Buffer.alloc(32, n).toString('base64');
     const rotated = createSecretBox(parseMasterKeys(`new:${key(9)},test:${key(7)}`));
     await (

@@ -38,6 +38,10 @@ test('this build starts and serves on a schema with steps it does not know, and 
     }
     expect((await api.get('/v1/api-keys')).body.data).toContainEqual(expect.objectContaining({ label: 'Kept' }));
     await again.stop();
+    // What the newer build has made is still there, in the read model that was rebuilt too.
+    const { db } = server.database!;
+    expect(await db.query('select * from of_a_newer_build')).toHaveLength(1);
+    expect(await db.query('select of_a_newer_build from api_keys')).not.toEqual([]);
 
     await migrate(url, { steps: [...MIGRATIONS, ADDED, BREAKING] });
     for (const command of ['start', 'migrate']) {
