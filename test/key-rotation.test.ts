@@ -1,5 +1,6 @@
 import { createTokens } from '../access/tokens';
 import { SHOP_SECRET } from '../access/connection-lookup';
+import { identityHash } from '../access/identities';
 import { SEALED_PLACES } from '../bin/sealed-places';
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
@@ -17,11 +18,13 @@ const SUBJECTS = Array.from({ length: 1200 }, (_, n) => `kick:${n}`);
 describe('rotating the master keys', () => {
   let t: TestDatabase;
   let before: Map<string, { key_id: string; key: Buffer }>;
+  let identity: string;
   beforeEach(async () => {
     t = await testDatabase(6);
     before = await createSubjectKeys({ db: t.db, master_keys: OLD }).forWriting(SUBJECTS);
     const old = createSecretBox(OLD);
     await createTokens({ db: t.db, secrets: old });
+    identity = await identityHash({ db: t.db, secrets: old }, 'twitch', '42');
     await t.db.query('insert into connection_secrets (connection_id, sealed) values (gen_random_uuid(), $1)', [
       old.seal('shop', SHOP_SECRET),
     ]);
@@ -35,13 +38,19 @@ describe('rotating the master keys', () => {
     for (const { key_id, what, count } of await keyUses(t.db, SEALED_PLACES)) (found[key_id] ??= {})[what] = count;
     return found;
   };
-  const EVERYTHING = { 'subject keys': 1200, 'subject hash keys': 1, 'token signing keys': 1, 'shop secrets': 1 };
+  const EVERYTHING = {
+    'subject keys': 1200,
+    'subject hash keys': 1,
+    'token signing keys': 1,
+    'shop secrets': 1,
+    'login identity keys': 1,
+  };
 
   test('everything is under the first key afterwards, and opens without the old one; again it finds nothing to do', async () => {
     expect(await uses()).toEqual({ old: EVERYTHING });
     const seen: number[] = [];
     expect(await rotate({ onProgress: (done, total) => seen.push(done / total) })).toEqual({
-      rewrapped: 1203,
+      rewrapped: 1204,
       unreadable: [],
     });
     expect(seen[seen.length - 1]).toBe(1);
@@ -51,6 +60,7 @@ describe('rotating the master keys', () => {
     await createTokens({ db: t.db, secrets: createSecretBox(NEW) });
     const [shop] = await t.db.query<{ sealed: string }>('select sealed from connection_secrets');
     expect(createSecretBox(NEW).open(shop!.sealed, SHOP_SECRET).toString()).toBe('shop');
+    expect(await identityHash({ db: t.db, secrets: createSecretBox(NEW) }, 'twitch', '42')).toBe(identity);
     expect(await rotate()).toEqual({ rewrapped: 0, unreadable: [] });
   });
 
@@ -61,7 +71,7 @@ describe('rotating the master keys', () => {
     };
     await expect(rotate({ onProgress: until(300) })).rejects.toBe(cut);
     expect(await uses()).toMatchObject({ new: { 'subject keys': 300 }, old: { 'subject keys': 900 } });
-    expect((await rotate()).rewrapped).toBe(903);
+    expect((await rotate()).rewrapped).toBe(904);
     expect(await uses()).toEqual({ new: EVERYTHING });
     expect(await createSubjectKeys({ db: t.db, master_keys: NEW }).forWriting(SUBJECTS)).toEqual(before);
   });
@@ -92,7 +102,7 @@ describe('rotating the master keys', () => {
       [foreign, damaged],
     );
     const { rewrapped, unreadable } = await rotate();
-    expect(rewrapped).toBe(1203);
+    expect(rewrapped).toBe(1204);
     expect(unreadable).toEqual([
       {
         what: 'shop secrets',
