@@ -12,10 +12,26 @@ module.exports = {
     },
     {
       name: 'kernel-knows-no-room',
-      comment: 'the kernel is what every room is written with: it imports zod and nothing of ours',
+      comment: 'the kernel is what every room is written with: it imports zod, and ports as types alone',
       severity: 'error',
       from: { path: '^kernel/' },
-      to: { pathNot: ['^kernel/', 'node_modules/zod/'] },
+      to: { pathNot: ['^kernel/', 'node_modules/zod/', '^engines/[^/]+/port\\.ts$'] },
+    },
+    {
+      name: 'kernel-imports-ports-as-types',
+      severity: 'error',
+      from: { path: '^kernel/' },
+      to: { path: '^engines/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'maintenance-imports-inward',
+      comment: 'maintenance works on logs and read models: domain, access, ports, and the machinery of projections',
+      severity: 'error',
+      from: { path: '^maintenance/' },
+      to: {
+        path: '^(api|bin|bench|test|migrations|vendors|engines|commands|projections|read-api|ingest|realtime)/',
+        pathNot: ['^projections/runtime/', '^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
+      },
     },
     ...ROOMS.map((room) => ({
       name: `${room}-imports-inward`,
@@ -23,7 +39,7 @@ module.exports = {
       severity: 'error',
       from: { path: `^${room}/` },
       to: {
-        path: '^(api|bin|bench|test|migrations|vendors|engines|commands|projections|read-api|ingest|realtime)/',
+        path: '^(api|bin|bench|test|migrations|maintenance|vendors|engines|commands|projections|read-api|ingest|realtime)/',
         pathNot: [`^${room}/`, '^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
       },
     })),
@@ -32,7 +48,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^access/' },
       to: {
-        path: '^(api|bin|bench|test|migrations|commands|projections|read-api|ingest|realtime|engines|vendors)/',
+        path: '^(api|bin|bench|test|migrations|maintenance|commands|projections|read-api|ingest|realtime|engines|vendors)/',
         pathNot: ['^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
       },
     },
@@ -40,13 +56,13 @@ module.exports = {
       name: 'engines-know-no-room',
       severity: 'error',
       from: { path: '^engines/' },
-      to: { path: '^(access|api|bin|bench|test|commands|projections|read-api|ingest|realtime)/' },
+      to: { path: '^(access|api|bin|bench|test|maintenance|commands|projections|read-api|ingest|realtime)/' },
     },
     {
       name: 'migrations-know-nothing',
       severity: 'error',
       from: { path: '^migrations/' },
-      to: { path: '^(access|api|bin|bench|test|commands|projections|read-api|ingest|realtime|engines)/' },
+      to: { path: '^(access|api|bin|bench|test|maintenance|commands|projections|read-api|ingest|realtime|engines)/' },
     },
     {
       name: 'product-needs-no-tests',

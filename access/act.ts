@@ -1,4 +1,4 @@
-import type { Decider, DomainEvent } from '../domain/decider';
+import type { Decider, DomainEvent } from '../kernel/decider';
 import type { Caller, RequestContext } from './caller';
 import { handle, type Handled, type Handling } from './handle';
 import type { Services } from './services';

@@ -1,5 +1,5 @@
 import { v5, v7 } from 'uuid';
-import type { Decider, DomainEvent } from '../domain/decider';
+import type { Decider, DomainEvent } from '../kernel/decider';
 import type { JsonObject } from '../kernel/json';
 import {
   decideTogether,

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import type { Caller } from './caller';
 import type { Counts } from './counts';
 import { KeySieve } from './key-sieve';

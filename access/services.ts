@@ -7,7 +7,7 @@ import type { SecretBox } from '../engines/secrets/port';
 import type { Cache } from '../engines/cache/port';
 import type { Caller, RequestContext, Written } from './caller';
 import type { AccessChanges } from './changes';
-import type { Settings } from './settings';
+import type { Settings } from '../kernel/settings';
 import type { Tokens } from './tokens';
 
 /** Waits until read models have caught up; bounded, and tells whether they had. */

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
 
 const unsupported = (message: string) => new ApiError('BAD_REQUEST', message, { status: 415 });

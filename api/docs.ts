@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { printSchema, type GraphQLSchema } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { JSON_TYPE } from './rest';
 
 export interface DocsOptions {

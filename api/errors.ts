@@ -1,4 +1,4 @@
-import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../domain/errors';
+import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../kernel/errors';
 import { UnreadableEvent } from '../kernel/upcasters';
 import { RevisionConflict } from '../engines/event-store/port';
 import { EngineAway } from '../engines/away';

@@ -2,7 +2,7 @@ import type { Caller } from '../access/caller';
 import type { Guard } from '../access/guards';
 import type { Operation } from '../access/operation';
 import type { FeatureFlags } from '../access/services';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 
 /** The texts that both protocols answer refusals with. Source: spec rulings, "guard messages". */
 export const GUARD_MESSAGES = {

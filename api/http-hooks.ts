@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { preflightBucket } from '../access/rate-buckets';
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Tracing } from '../engines/tracing/port';

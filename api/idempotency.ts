@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { Caller, RequestContext, Written } from '../access/caller';
 import type { Services } from '../access/services';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import type { Database } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
 import { restBody, toFailure } from './errors';

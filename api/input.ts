@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../access/operation';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { shapeOf, unwrap } from './schema-shape';
 
 type Members = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { isKeptExactly, isReservedMember, jsonRefusals, MAX_JSON_DEPTH } from './json-rules';
 
 /** Largest body. Source: design §10. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 
 /** Deepest nesting of arrays and objects in a body, and in an argument of a GraphQL document. */
 export const MAX_JSON_DEPTH = 64;

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { METRICS_PORT } from '../access/settings';
+import { METRICS_PORT } from '../kernel/settings';
 
 export interface MetricsListener {
   url: string;

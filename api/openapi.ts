@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Operation, RestRoute } from '../access/operation';
-import { ERROR_STATUS, type ErrorCode } from '../domain/errors';
+import { ERROR_STATUS, type ErrorCode } from '../kernel/errors';
 import { shapeOf, unwrap } from './schema-shape';
 import { GENERIC_MESSAGES } from './errors';
 import { FIXED_PATHS } from './openapi-fixed';

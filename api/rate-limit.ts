@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Counts } from '../access/counts';
 import type { Bucket } from '../access/rate-buckets';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { logFacts } from './request-state';
 
 export const RATE_LIMIT_MESSAGE = 'Rate limit exceeded';

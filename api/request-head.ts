@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i;
 

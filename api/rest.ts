@@ -3,7 +3,7 @@ import type { RequestContext } from '../access/caller';
 import type { Operation, Page, RestRoute } from '../access/operation';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Prepared } from './invoke';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { ownPath, pageLinks } from './links';
 import { stateOf } from './request-state';
 import { shapeOf } from './schema-shape';

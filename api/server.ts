@@ -4,8 +4,8 @@ import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/prom
 import { createCounts } from '../access/counts';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
-import type { Settings } from '../access/settings';
-import { ApiError } from '../domain/errors';
+import type { Settings } from '../kernel/settings';
+import { ApiError } from '../kernel/errors';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';

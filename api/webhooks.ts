@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { toFailure } from './errors';
 import { MAX_BODY_BYTES } from './json-body';
 import type { Limiter } from './rate-limit';

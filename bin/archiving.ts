@@ -1,8 +1,8 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { TOPICS } from '../domain/records';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
-import { createArchiver } from '../projections/archive';
+import { createArchiver } from '../maintenance/archive';
 import type { Engines } from './engines';
 import { PROJECTIONS } from './areas';
 import type { Chore } from './worker';

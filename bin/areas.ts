@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Operation } from '../access/operation';
 import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
-import type { Projection } from '../projections/projection';
+import type { Projection } from '../kernel/projection';
 
 /** The first level of a room is the product: one file an area. */
 const AREA = /^[a-z][a-z-]*\.(js|ts)$/;

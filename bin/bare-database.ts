@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import type { Logger } from '../engines/log/port';
 import { startEmbeddedPostgres } from '../engines/postgres/embedded';
 import { holdDataFolder } from './data-folder';

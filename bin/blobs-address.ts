@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
 import { SettingsError } from './settings';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { SERVICE } from '../domain/vendors';
 import type { Broker } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
@@ -37,7 +37,7 @@ export async function openKafka({
 }: Pick<BrokerDeps, 'settings' | 'log' | 'metrics'>): Promise<Broker> {
   const { url, replication } = settings.broker;
   // Loaded when it is used: the embedded engines must not pay for it.
-  const { kafkaAddresses, refusalOf } = await import('../engines/broker/kafka-client.js');
+  const { kafkaAddresses, refusalOf } = await import('../engines/broker/kafka/client.js');
   try {
     kafkaAddresses(url);
   } catch {
@@ -46,7 +46,7 @@ export async function openKafka({
     );
   }
   const connection = kafkaConnection(settings.broker);
-  const { createKafkaBroker } = await import('../engines/broker/kafka.js');
+  const { createKafkaBroker } = await import('../engines/broker/kafka/broker.js');
   try {
     return await createKafkaBroker({
       url,

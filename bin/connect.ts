@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { runningUrl } from '../engines/postgres/embedded';
-import { createArchiveReader } from '../projections/archive-reader';
+import { createArchiveReader } from '../maintenance/archive-reader';
 import type { FullContext } from './commands/context';
 import { DataFolderBusy, holdDataFolder } from './data-folder';
 import { openEngines } from './engines';

@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { DatabaseRefused } from '../engines/postgres/errors';
 import { SettingsError } from './settings';
 

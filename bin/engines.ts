@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { TOPICS } from '../domain/records';
 import { SERVICE } from '../domain/vendors';
 import type { Blobs } from '../engines/blobs/port';

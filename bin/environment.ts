@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { connectOnce } from '../engines/postgres/migrate';
 import { asQueryable } from '../engines/postgres/pool';
 import type { Queryable } from '../engines/postgres/port';

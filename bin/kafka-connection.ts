@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { SASLOptions } from 'kafkajs';
-import type { Settings } from '../access/settings';
-import type { KafkaConnection } from '../engines/broker/kafka-client';
+import type { Settings } from '../kernel/settings';
+import type { KafkaConnection } from '../engines/broker/kafka/client';
 import { environmentName, SettingsError } from './settings';
 
 type BrokerSettings = Settings['broker'];

@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { LOGS_OF_RECORD } from '../domain/records';
 import type { OutsideEngines } from '../engines/backup/log-fates';
 import type { Logger } from '../engines/log/port';

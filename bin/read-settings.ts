@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { developmentSecrets } from './dev-credentials';
 import { loadSettings } from './settings';
 

@@ -1,9 +1,9 @@
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { createRelayCodec } from '../engines/records/relayed';
-import { deadLetterRelay } from '../projections/dead-letter-relay';
-import { domainEventRelay } from '../projections/domain-event-relay';
-import { createTopicRelays } from '../projections/topic-relay';
+import { deadLetterRelay } from '../projections/runtime/dead-letter-relay';
+import { domainEventRelay } from '../projections/runtime/domain-event-relay';
+import { createTopicRelays } from '../projections/runtime/topic-relay';
 import { UPCASTERS } from './areas';
 import type { Engines } from './engines';
 

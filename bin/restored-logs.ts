@@ -7,9 +7,9 @@ import type { Blobs } from '../engines/blobs/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import type { Logger } from '../engines/log/port';
-import { createArchiveReader } from '../projections/archive-reader';
-import { adoptSegments } from '../projections/archive-adoption';
-import { readStored } from '../projections/rebuild-source';
+import { createArchiveReader } from '../maintenance/archive-reader';
+import { adoptSegments } from '../maintenance/archive-adoption';
+import { readStored } from '../projections/runtime/rebuild-source';
 import type { Engines } from './engines';
 
 /** Topics in the tables that a restore brought back, once they lie in another broker. */

@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { deadLettersOf, TOPICS } from '../domain/records';
 import type { Logger } from '../engines/log/port';
 import { DEAD_LETTER_ID, DOMAIN_EVENT_ID, RELAYED_SCHEMAS } from '../engines/records/relayed';

@@ -1,5 +1,5 @@
 import type { Services } from '../access/services';
-import { METRICS_PORT, type Settings } from '../access/settings';
+import { METRICS_PORT, type Settings } from '../kernel/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from './demo-data';

@@ -1,7 +1,7 @@
 import type { AccessChanges } from '../access/changes';
 import type { Caller, RequestContext, Written } from '../access/caller';
 import type { FeatureFlags, ReadModels, Services } from '../access/services';
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import type { Tokens } from '../access/tokens';
 import { stringify } from '../domain/json';
 import type { Metadata, StreamWrite } from '../engines/event-store/port';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
-import { METRICS_PORT, type Settings, SettingsSchema } from '../access/settings';
+import { METRICS_PORT, type Settings, SettingsSchema } from '../kernel/settings';
 import { clientIp } from './client-ip';
 
 /** The settings are wrong; the message is the one line that the person who starts Lumio reads. */

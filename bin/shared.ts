@@ -1,4 +1,4 @@
-import type { Settings } from '../access/settings';
+import type { Settings } from '../kernel/settings';
 import { createLocalCache } from '../engines/cache/local';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';

@@ -3,9 +3,9 @@ import type { Leases } from '../engines/leases/port';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
-import { createDeadLetters } from '../ingest/parked';
+import { createDeadLetters } from '../ingest/runtime/parked';
 import { ensureEventLogPartitions } from '../projections/event-log';
-import { trimBodies } from '../projections/repeats';
+import { trimBodies } from '../projections/runtime/repeats';
 import { ensureStreamSamplePartitions } from '../projections/stream-samples';
 
 /** A piece of upkeep that one process of all does, at its start and then regularly. It must bear being done twice. */

@@ -5,7 +5,7 @@ import { newId } from '../access/handle';
 import { generateKey } from '../access/keys';
 import { command, del, patch, post } from '../access/operation';
 import { apiKey, type ApiKey, apiKeyStream } from '../domain/api-keys';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { firstParty, publicAccess } from '../access/guards';
 import { command, post } from '../access/operation';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });

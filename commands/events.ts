@@ -4,7 +4,7 @@ import type { RequestContext } from '../access/caller';
 import { feature, permission, systemKeyOnly } from '../access/guards';
 import { command, post } from '../access/operation';
 import type { Services } from '../access/services';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';

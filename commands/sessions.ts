@@ -2,7 +2,7 @@ import { v7 } from 'uuid';
 import type { Caller } from '../access/caller';
 import type { Services } from '../access/services';
 import { hashJti, type SignedToken } from '../access/tokens';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 
 /**
  * Sessions are rows, not events: they are keyed by the hash of the refresh token's `jti`, rotate with every refresh, and end 30 days after the

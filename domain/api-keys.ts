@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
-import type { Decider } from './decider';
-import { DomainError } from './errors';
+import type { Decider } from '../kernel/decider';
+import { DomainError } from '../kernel/errors';
 import { unreachable } from './unreachable';
 
 /**

@@ -1,10 +1,10 @@
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { TOPICS } from '../domain/records';
-import type { Settings } from '../access/settings';
-import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './signatures';
-import { eventTime } from './times';
-import * as webhook from './webhook';
-import type { Delivery, DraftRecord, Identity, Outcome, WebhookRequest, WebhookVendor } from './webhook';
+import type { Settings } from '../kernel/settings';
+import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './runtime/signatures';
+import { eventTime } from './runtime/times';
+import * as webhook from './runtime/webhook';
+import type { Delivery, DraftRecord, Identity, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
 
 /**
  * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts only where no RSA signature

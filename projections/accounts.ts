@@ -1,6 +1,6 @@
 import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { sql } from '../kernel/sql';
-import { all, handled, last } from './handlers';
+import { all, handled, last } from './runtime/handlers';
 
 interface Membership {
   account_id: string;

@@ -1,7 +1,7 @@
 import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { API_KEY_EVENTS } from '../domain/api-keys';
 import { sql } from '../kernel/sql';
-import { all, handled, pick } from './handlers';
+import { all, handled, pick } from './runtime/handlers';
 
 /** Personal keys. A revoked one leaves no row, and neither do the keys of a member who was removed. Source: spec doc1 §5.4. */
 export const apiKeys = handled({

@@ -1,6 +1,6 @@
 import { CONNECTION_EVENTS } from '../domain/connections';
 import { sql } from '../kernel/sql';
-import { all, handled, last } from './handlers';
+import { all, handled, last } from './runtime/handlers';
 
 /** Channels and shops that accounts are connected to; ingest finds the account of a delivery here. */
 export const connections = handled({

@@ -3,8 +3,8 @@ import { eventUserId } from '../domain/event-users';
 import { type SameRaw, TOPICS } from '../domain/records';
 import { jsonArray, type Queryable, textArray } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
-import { type ApplyMode, type ChannelMessage, projection, topic } from './projection';
-import { withoutRepeats } from './repeats';
+import { type ApplyMode, type ChannelMessage, projection, topic } from '../kernel/projection';
+import { withoutRepeats } from './runtime/repeats';
 
 // In the order of the arrays and without a copy of them: functions in a select list give their rows one by one, those of a `from` are stored first.
 const INCOMING = `

@@ -2,7 +2,7 @@ import { TOPICS } from '../domain/records';
 import { readStreamSample } from '../domain/samples';
 import type { Database, Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
-import { projection, topic } from './projection';
+import { projection, topic } from '../kernel/projection';
 
 /** The minute-by-minute figures of broadcasts. A sample that comes again is the same row; the later of two for one instant counts. */
 export const streamSamples = projection({

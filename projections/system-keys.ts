@@ -1,6 +1,6 @@
 import { SYSTEM_KEY_EVENTS } from '../domain/system-keys';
 import { sql } from '../kernel/sql';
-import { all, handled } from './handlers';
+import { all, handled } from './runtime/handlers';
 
 /** Keys of the service itself that were made in the admin panel. */
 export const systemKeys = handled({

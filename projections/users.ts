@@ -1,6 +1,6 @@
 import { USER_EVENTS } from '../domain/users';
 import { sql } from '../kernel/sql';
-import { all, handled, ignored } from './handlers';
+import { all, handled, ignored } from './runtime/handlers';
 
 const ofUser = ({ user_id }: { user_id: string }) => ({ user_id });
 

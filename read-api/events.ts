@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { feature, permission } from '../access/guards';
 import { get, list, type Page, query } from '../access/operation';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
 import { type EventQuery, eventsPage } from './events-pages';

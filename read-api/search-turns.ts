@@ -1,5 +1,5 @@
 import type { RequestContext } from '../access/caller';
-import { ApiError } from '../domain/errors';
+import { ApiError } from '../kernel/errors';
 
 interface Waiter {
   account_id: string;

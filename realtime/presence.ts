@@ -3,7 +3,7 @@ import type { Logger } from '../engines/log/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Presence } from '../engines/presence/port';
 import type { Relay } from '../engines/relay/port';
-import type { Hub, Subscription } from './hub';
+import type { Hub, Subscription } from './runtime/hub';
 
 export interface PresenceDeps {
   hub: Pick<Hub, 'transient'>;

@@ -14,6 +14,7 @@ const ROOMS = [
   'engines',
   'ingest',
   'kernel',
+  'maintenance',
   'migrations',
   'projections',
   'read-api',

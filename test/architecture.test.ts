@@ -8,7 +8,7 @@ const root = join(__dirname, '..');
 /** dependency-cruiser is only an ES module, which jest cannot load: it runs in a process of its own. */
 function check(base: string): { modules: number; violations: string[] } {
   const script = `import { checkArchitecture } from ${JSON.stringify(join(root, 'scripts/architecture.mjs'))};
-    const rooms = ['kernel', 'domain', 'access', 'engines', 'commands', 'projections', 'read-api', 'ingest', 'realtime', 'api', 'bin', 'migrations'];
+    const rooms = ['kernel', 'domain', 'maintenance', 'access', 'engines', 'commands', 'projections', 'read-api', 'ingest', 'realtime', 'api', 'bin', 'migrations'];
     console.log(JSON.stringify(await checkArchitecture(process.cwd(), rooms)));`;
   const output = execFileSync(process.execPath, ['--input-type=module', '-e', script, 'check'], {
     cwd: base,
@@ -29,6 +29,7 @@ test('a planted violation is found', () => {
     for (const room of [
       'kernel',
       'domain',
+      'maintenance',
       'access',
       'engines',
       'commands',

@@ -27,10 +27,10 @@ import {
   importSubjectKeys,
   noteErasures,
 } from '../engines/subject-keys/transfer';
-import { decodeSegment, encodeSegment } from '../projections/archive-format';
+import { decodeSegment, encodeSegment } from '../maintenance/archive-format';
 import { eventLog } from '../projections/event-log';
-import type { Projection } from '../projections/projection';
-import { rebuild } from '../projections/rebuild';
+import type { Projection } from '../kernel/projection';
+import { rebuild } from '../projections/runtime/rebuild';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
 import {
   ACCOUNTS,

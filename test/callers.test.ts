@@ -8,7 +8,7 @@ import { failureBucket, networkOf } from '../access/rate-buckets';
 import { createCallerResolver, type CallerResolver, type Credentials, type Resolution } from '../access/resolve';
 import { createRevocationTail, type Revocation } from '../access/revocations';
 import { createTokens, type Tokens } from '../access/tokens';
-import { SettingsSchema } from '../access/settings';
+import { SettingsSchema } from '../kernel/settings';
 import { endSession, mintWsToken, openSession, refreshSession } from '../commands/sessions';
 import { seededRoles } from '../domain/accounts';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { ROLES, SettingsSchema } from '../access/settings';
+import { ROLES, SettingsSchema } from '../kernel/settings';
 import { environmentName, loadSettings } from '../bin/settings';
 import { runLumio } from './support/server';
 

@@ -2,10 +2,10 @@ import { Command } from 'commander';
 import { v7 as uuid } from 'uuid';
 import { register } from '../bin/commands/dead-letters';
 import { TOPICS } from '../domain/records';
-import { listDeadLetters } from '../projections/dead-letters';
-import { isInfrastructure } from '../projections/failures';
-import type { EventProjection, RecordProjection } from '../projections/projection';
-import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/settle';
+import { listDeadLetters } from '../projections/runtime/dead-letters';
+import { isInfrastructure } from '../projections/runtime/failures';
+import type { EventProjection, RecordProjection } from '../kernel/projection';
+import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/settle';
 import { type TestDatabase, testDatabase } from './support/database';
 import { silentLog } from './support/log';
 import {

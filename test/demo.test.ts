@@ -1,6 +1,6 @@
 import { createDeliveries } from '../bin/demo-deliveries';
 import { createStory, seeded, type Beat } from '../bin/demo-story';
-import { webhookRoutes } from '../ingest/webhooks';
+import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { silentLog } from './support/log';
 import * as support from './support/webhooks';
 

@@ -2,12 +2,12 @@ import { v7 as uuid } from 'uuid';
 import { ERASED_RAW, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
-import { createDeadLetters } from '../ingest/parked';
-import { eraseSubject, type ErasureDeps } from '../projections/erasure';
+import { createDeadLetters } from '../ingest/runtime/parked';
+import { eraseSubject, type ErasureDeps } from '../maintenance/erasure';
 import { eventLog } from '../projections/event-log';
-import { eventLogEraser } from '../projections/event-log-erasure';
-import { rebuild } from '../projections/rebuild';
-import { withRebuildLock } from '../projections/rebuild-lock';
+import { eventLogEraser } from '../maintenance/event-log-erasure';
+import { rebuild } from '../projections/runtime/rebuild';
+import { withRebuildLock } from '../projections/runtime/rebuild-lock';
 import { type TestDatabase, testDatabase } from './support/database';
 import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EngineAway } from '../engines/away';
 import { restBody, toFailure } from '../api/errors';
-import { ApiError, ERROR_STATUS } from '../domain/errors';
+import { ApiError, ERROR_STATUS } from '../kernel/errors';
 
 const root = join(__dirname, '..');
 const documented = readFileSync(join(root, 'docs/errors.md'), 'utf8');

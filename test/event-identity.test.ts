@@ -4,9 +4,9 @@ import { migrate } from '../engines/postgres/migrate';
 import type { LoggedRecord } from '../engines/records/port';
 import { MIGRATIONS } from '../migrations';
 import { eventLog } from '../projections/event-log';
-import { rebuild } from '../projections/rebuild';
-import { replayTopic } from '../projections/replay';
-import { trimBodies } from '../projections/repeats';
+import { rebuild } from '../projections/runtime/rebuild';
+import { replayTopic } from '../maintenance/replay';
+import { trimBodies } from '../projections/runtime/repeats';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
 import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
 

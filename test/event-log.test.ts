@@ -3,7 +3,7 @@ import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { ensureEventLogPartitions, eventLog } from '../projections/event-log';
-import { cloneTables } from '../projections/shadow';
+import { cloneTables } from '../projections/runtime/shadow';
 import { event } from '../read-api/events';
 import { testDatabase, type TestDatabase } from './support/database';
 

@@ -4,7 +4,10 @@ import { LOCK_PAIRS, LockLost, LOCKS, LockTaken } from '../engines/locks/port';
 import { type TestDatabase, testDatabase } from './support/database';
 import { until } from './support/projections';
 
-const ROOMS = 'access api bin commands domain engines ingest migrations projections read-api realtime'.split(' ');
+const ROOMS =
+  'access api bin commands domain engines ingest kernel maintenance migrations projections read-api realtime'.split(
+    ' ',
+  );
 const root = join(__dirname, '..');
 const files = ROOMS.flatMap((room) =>
   readdirSync(join(root, room), { recursive: true, encoding: 'utf8' })

@@ -4,9 +4,9 @@ import { createPostgresEventStore } from '../engines/event-store/postgres';
 import { migrate } from '../engines/postgres/migrate';
 import { createLocalWakeups } from '../engines/wakeups/local';
 import { MIGRATIONS } from '../migrations';
-import type { ChannelMessage } from '../projections/projection';
-import { tailOutbox, trimOutbox, writeOutbox } from '../projections/outbox';
-import { createOutboxLock } from '../projections/outbox-lock';
+import type { ChannelMessage } from '../kernel/projection';
+import { tailOutbox, trimOutbox, writeOutbox } from '../projections/runtime/outbox';
+import { createOutboxLock } from '../projections/runtime/outbox-lock';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
 import { seeded, until } from './support/projections';
 

@@ -6,8 +6,8 @@ import type { StoredEvent } from '../engines/event-store/port';
 import type { Queryable } from '../engines/postgres/port';
 import { event, events } from '../kernel/event';
 import { sql } from '../kernel/sql';
-import { all, type DeclaredProjection, handled, last } from '../projections/handlers';
-import type { EventProjection, Projection } from '../projections/projection';
+import { all, type DeclaredProjection, handled, last } from '../projections/runtime/handlers';
+import type { EventProjection, Projection } from '../kernel/projection';
 import { arbitraryData } from './support/arbitrary-event';
 import { type TestDatabase, testDatabase } from './support/database';
 

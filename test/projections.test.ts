@@ -4,18 +4,18 @@ import { v7 as uuid } from 'uuid';
 import { TOPICS } from '../domain/records';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import type { Database, Queryable, Row, Statement } from '../engines/postgres/port';
-import { commitBatch } from '../projections/batch';
+import { commitBatch } from '../projections/runtime/batch';
 import {
   CheckpointLost,
   EngineMismatch,
   moveCheckpoints,
   openCheckpoints,
   readCheckpoints,
-} from '../projections/checkpoints';
-import type { Item } from '../projections/dead-letters';
-import { tailOutbox } from '../projections/outbox';
-import type { ChannelMessage, EventProjection, RecordProjection } from '../projections/projection';
-import { createReadModels } from '../projections/read-models';
+} from '../projections/runtime/checkpoints';
+import type { Item } from '../projections/runtime/dead-letters';
+import { tailOutbox } from '../projections/runtime/outbox';
+import type { ChannelMessage, EventProjection, RecordProjection } from '../kernel/projection';
+import { createReadModels } from '../projections/runtime/read-models';
 import { type TestDatabase, testDatabase } from './support/database';
 import {
   ACCOUNTS,

@@ -1,7 +1,7 @@
 import { textArray } from '../engines/postgres/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
-import { Outbox, type PageBounds } from '../realtime/outbox';
-import { Tail, type TailDeps } from '../realtime/tail';
+import { Outbox, type PageBounds } from '../realtime/runtime/outbox';
+import { Tail, type TailDeps } from '../realtime/runtime/tail';
 import { until } from './contracts/event-store';
 import { testDatabase, type TestDatabase } from './support/database';
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { PROJECTIONS } from '../bin/areas';
 import { TOPICS } from '../domain/records';
-import { listDeadLetters } from '../projections/dead-letters';
-import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/rebuild';
+import { listDeadLetters } from '../projections/runtime/dead-letters';
+import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/runtime/rebuild';
 import { LockLost } from '../engines/locks/port';
-import { keepRebuildsAway } from '../projections/rebuild-lock';
+import { keepRebuildsAway } from '../projections/runtime/rebuild-lock';
 import { type TestDatabase, testDatabase } from './support/database';
 import {
   ACCOUNTS,

@@ -1,7 +1,7 @@
 import { Type, type Schema } from 'avsc';
 import { randomUUID } from 'node:crypto';
 import { openSchemaIds } from '../bin/schema-ids';
-import { SettingsSchema } from '../access/settings';
+import { SettingsSchema } from '../kernel/settings';
 import type { RecordEnvelope } from '../domain/records';
 import type { Broker, BrokerRecord, NewRecord } from '../engines/broker/port';
 import { createRecordLog } from '../engines/records/log';

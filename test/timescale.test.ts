@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { v7 as uuid } from 'uuid';
 import { streamSamples as migration } from '../migrations/0013-stream-samples';
 import { streamSamples } from '../projections/stream-samples';
-import { rebuild } from '../projections/rebuild';
+import { rebuild } from '../projections/runtime/rebuild';
 import { TOPICS } from '../domain/records';
 import { type TestDatabase, testDatabase } from './support/database';
 import { engines, type Engines, record, runtimeOf, until } from './support/projections';

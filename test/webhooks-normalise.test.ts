@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { normaliseKick } from '../ingest/kick';
 import { normaliseShopDomain, normaliseShopify } from '../ingest/shopify';
 import { normaliseTrovo } from '../ingest/trovo';
-import { toDelivery, type DraftRecord, type Outcome } from '../ingest/webhook';
+import { toDelivery, type DraftRecord, type Outcome } from '../ingest/runtime/webhook';
 import { normaliseYoutube } from '../ingest/youtube';
 import { fixture, fixturesOf } from './support/webhooks';
 

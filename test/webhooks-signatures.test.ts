@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hmacMatches, prefixedSignature, publicKeys, secretList } from '../ingest/signatures';
-import { webhookRoutes, type WebhookDeps } from '../ingest/webhooks';
+import { hmacMatches, prefixedSignature, publicKeys, secretList } from '../ingest/runtime/signatures';
+import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { silentLog } from './support/log';
 import * as support from './support/webhooks';
 

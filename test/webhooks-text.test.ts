@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { decodeText, readJson, storableJson } from '../ingest/text';
-import { eventTime, parseTime, readTime } from '../ingest/times';
+import { decodeText, readJson, storableJson } from '../ingest/runtime/text';
+import { eventTime, parseTime, readTime } from '../ingest/runtime/times';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 

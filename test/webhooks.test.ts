@@ -1,5 +1,5 @@
-import { createDeadLetters, type DeadLetters } from '../ingest/parked';
-import { retryDeadLetter, webhookRoutes, type WebhookDeps } from '../ingest/webhooks';
+import { createDeadLetters, type DeadLetters } from '../ingest/runtime/parked';
+import { retryDeadLetter, webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { testDatabase, type TestDatabase } from './support/database';
 import { keptLog } from './support/log';
 import * as support from './support/webhooks';

@@ -1,6 +1,6 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type ExecutionResult, type GraphQLFormattedError } from 'graphql';
-import { ApiError } from '../../domain/errors';
+import { ApiError } from '../../kernel/errors';
 import { stringify } from '../../domain/json';
 import type { Logger } from '../../engines/log/port';
 import { toFailure, type Failure } from '../errors';

@@ -11,7 +11,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
-import { ApiError } from '../../domain/errors';
+import { ApiError } from '../../kernel/errors';
 import { createDocumentCache } from './document-cache';
 import { inspect } from './inspect';
 import { measure, type GraphqlLimits, type MeasuredOperation } from './limits';

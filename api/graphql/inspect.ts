@@ -1,5 +1,5 @@
 import { BREAK, Kind, visit, type ASTNode, type DocumentNode } from 'graphql';
-import type { ApiError } from '../../domain/errors';
+import type { ApiError } from '../../kernel/errors';
 import { isKeptExactly, isReservedMember, jsonRefusals, MAX_JSON_DEPTH } from '../json-rules';
 import { keepPlace } from './places';
 

@@ -1,4 +1,4 @@
-import { ApiError } from '../../domain/errors';
+import { ApiError } from '../../kernel/errors';
 import type { Place } from './places';
 
 /** One reason why a document was refused, as it is shown. */

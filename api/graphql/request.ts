@@ -1,4 +1,4 @@
-import { ApiError } from '../../domain/errors';
+import { ApiError } from '../../kernel/errors';
 
 /** The body of a request, read. */
 export interface GraphqlRequest {

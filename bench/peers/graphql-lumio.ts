@@ -10,7 +10,7 @@ import { readSettings } from '../../bin/read-settings';
 import { createServices } from '../../bin/services';
 import { createLog } from '../../engines/log/pino';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
-import { createReadModels } from '../../projections/read-models';
+import { createReadModels } from '../../projections/runtime/read-models';
 import { SAMPLE_OPERATIONS } from './graphql-sample';
 
 /** Lumio's front door with everything it does for a request, over the sample operations instead of the product's. */

@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Kafka, logLevel } from 'kafkajs';
-import { createKafkaBroker } from '../../engines/broker/kafka';
-import { kafkaAddresses } from '../../engines/broker/kafka-client';
+import { createKafkaBroker } from '../../engines/broker/kafka/broker';
+import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import type { Broker } from '../../engines/broker/port';
 import { type Kafka as KafkaNode, startKafka } from '../../test/engines/support/kafka';
 import {

@@ -16,10 +16,10 @@ import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import { eventLog } from '../../projections/event-log';
-import { writeOutbox } from '../../projections/outbox';
-import { rebuild } from '../../projections/rebuild';
-import { createProjectionRuntime } from '../../projections/runtime';
-import { cloneTables } from '../../projections/shadow';
+import { writeOutbox } from '../../projections/runtime/outbox';
+import { rebuild } from '../../projections/runtime/rebuild';
+import { createProjectionRuntime } from '../../projections/runtime/runtime';
+import { cloneTables } from '../../projections/runtime/shadow';
 import { appendHistory, ask } from '../history';
 import {
   type BenchPostgres,

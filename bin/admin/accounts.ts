@@ -1,7 +1,7 @@
 import { v7 } from 'uuid';
 import { handle, load } from '../../access/handle';
 import { account, accountStream, type Account } from '../../domain/accounts';
-import { DomainError } from '../../domain/errors';
+import { DomainError } from '../../kernel/errors';
 import { DEFAULT_ROLES } from '../../domain/permissions';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 import { requireUser } from './users';

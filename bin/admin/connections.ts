@@ -1,7 +1,7 @@
 import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connection-lookup';
 import { handle, load, newId } from '../../access/handle';
 import { connections, connectionsStream, normaliseShopDomain } from '../../domain/connections';
-import { DomainError } from '../../domain/errors';
+import { DomainError } from '../../kernel/errors';
 import { reserve, Taken } from '../../domain/reservations';
 import type { Platform } from '../../domain/vendors';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';

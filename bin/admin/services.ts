@@ -1,6 +1,6 @@
 import { createTokens, type Tokens } from '../../access/tokens';
-import type { Settings } from '../../access/settings';
-import { createReadModels } from '../../projections/read-models';
+import type { Settings } from '../../kernel/settings';
+import { createReadModels } from '../../projections/runtime/read-models';
 import type { FullContext } from '../commands/context';
 import { metadata, shown, typesOf } from '../services';
 import type { AdminServices } from './operator';

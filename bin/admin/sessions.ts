@@ -1,4 +1,4 @@
-import type { Settings } from '../../access/settings';
+import type { Settings } from '../../kernel/settings';
 import type { Tokens } from '../../access/tokens';
 import { openSession, type SessionTokens } from '../../commands/sessions';
 import { requireAccount } from './accounts';

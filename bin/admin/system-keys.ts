@@ -1,7 +1,7 @@
 import { v7 } from 'uuid';
 import { handle } from '../../access/handle';
 import { generateKey } from '../../access/keys';
-import { DomainError } from '../../domain/errors';
+import { DomainError } from '../../kernel/errors';
 import { systemKey, systemKeyStream } from '../../domain/system-keys';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 

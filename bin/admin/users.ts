@@ -2,7 +2,7 @@ import { v7 } from 'uuid';
 import { handle, load, newId } from '../../access/handle';
 import { identityHash } from '../../access/identities';
 import { writeProfile } from '../../access/profiles';
-import { DomainError } from '../../domain/errors';
+import { DomainError } from '../../kernel/errors';
 import { reservation, reservationStream, reserve, Taken } from '../../domain/reservations';
 import { LOGIN_IDENTITY, user, userStream, type LoginProvider, type User } from '../../domain/users';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Archived, TRIM_OFF } from '../../projections/archive';
+import { type Archived, TRIM_OFF } from '../../maintenance/archive';
 import { archiverOf } from '../archiving';
 import { runCommand, type Connect, type FullContext } from './context';
 import { progressBar } from './progress';

@@ -1,4 +1,4 @@
-import type { Settings } from '../../access/settings';
+import type { Settings } from '../../kernel/settings';
 import type { Blobs } from '../../engines/blobs/port';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
@@ -11,8 +11,8 @@ import type { Relay } from '../../engines/relay/port';
 import type { SecretBox } from '../../engines/secrets/port';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 import type { Wakeups } from '../../engines/wakeups/port';
-import type { Projection } from '../../projections/projection';
-import type { ReadArchived } from '../../projections/rebuild';
+import type { Projection } from '../../kernel/projection';
+import type { ReadArchived } from '../../projections/runtime/rebuild';
 
 /** What a command on projections works with: the engines of the configuration, connected. */
 export interface CliContext {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { findDeadLetter, listDeadLetters, type DeadLetter } from '../../projections/dead-letters';
-import { dropDeadLetter, retryDeadLetter, type Settled } from '../../projections/settle';
+import { findDeadLetter, listDeadLetters, type DeadLetter } from '../../projections/runtime/dead-letters';
+import { dropDeadLetter, retryDeadLetter, type Settled } from '../../projections/runtime/settle';
 import { runCommand, type CliContext, type Connect } from './context';
 
 const id = (text: string): number => {

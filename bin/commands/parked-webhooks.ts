@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { createConnectionLookup } from '../../access/connection-lookup';
 import { isVendor, type Vendor } from '../../domain/vendors';
-import { createDeadLetters } from '../../ingest/parked';
-import { retryDeadLetter } from '../../ingest/webhooks';
+import { createDeadLetters } from '../../ingest/runtime/parked';
+import { retryDeadLetter } from '../../ingest/runtime/webhooks';
 import { type Connect, type FullContext, runCommand } from './context';
 
 const vendor = (text: string): Vendor => {

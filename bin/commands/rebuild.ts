@@ -1,6 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError, type Command } from 'commander';
-import { rebuild } from '../../projections/rebuild';
+import { rebuild } from '../../projections/runtime/rebuild';
 import { runCommand, type Connect } from './context';
 
 const positive = (text: string): number => {

@@ -6,7 +6,7 @@ import { parseInstant } from '../../domain/instants';
 import { RawJson, stringify } from '../../domain/json';
 import { TOPICS } from '../../domain/records';
 import type { StoredEvent } from '../../engines/event-store/port';
-import { type Place, replayEvents, type ReplayedRecord, replayTopic } from '../../projections/replay';
+import { type Place, replayEvents, type ReplayedRecord, replayTopic } from '../../maintenance/replay';
 import { runCommand, type Connect, type FullContext } from './context';
 import { progressBar } from './progress';
 

@@ -8,12 +8,12 @@ import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import type { Database } from '../../engines/postgres/port';
 import type { RelayedDeadLetter, RelayedDomainEvent } from '../../engines/records/port';
 import { createRelayCodec, RELAYED_SCHEMAS } from '../../engines/records/relayed';
-import { deadLetterRelay } from '../../projections/dead-letter-relay';
-import { listDeadLetters } from '../../projections/dead-letters';
-import { domainEventRelay } from '../../projections/domain-event-relay';
-import type { RecordProjection } from '../../projections/projection';
-import { dropDeadLetter, retryDeadLetter } from '../../projections/settle';
-import { createTopicRelays } from '../../projections/topic-relay';
+import { deadLetterRelay } from '../../projections/runtime/dead-letter-relay';
+import { listDeadLetters } from '../../projections/runtime/dead-letters';
+import { domainEventRelay } from '../../projections/runtime/domain-event-relay';
+import type { RecordProjection } from '../../kernel/projection';
+import { dropDeadLetter, retryDeadLetter } from '../../projections/runtime/settle';
+import { createTopicRelays } from '../../projections/runtime/topic-relay';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { silentLog } from '../support/log';
 import {

@@ -1,6 +1,6 @@
 import { type Admin, Kafka as KafkaJs, logLevel } from 'kafkajs';
-import { createKafkaBroker } from '../../engines/broker/kafka';
-import { kafkaAddresses } from '../../engines/broker/kafka-client';
+import { createKafkaBroker } from '../../engines/broker/kafka/broker';
+import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import type { Broker, Offsets } from '../../engines/broker/port';
 import { until } from '../contracts/broker';
 import { dose } from '../faults/support/dose';

@@ -1,5 +1,5 @@
 import { TOPICS } from '../../domain/records';
-import { createKafkaBroker } from '../../engines/broker/kafka';
+import { createKafkaBroker } from '../../engines/broker/kafka/broker';
 import { createRecordLog } from '../../engines/records/log';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Type, type Schema } from 'avsc';
 import { Kafka as KafkaJs, logLevel } from 'kafkajs';
-import { kafkaAddresses } from '../../engines/broker/kafka-client';
+import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { SASLOptions } from 'kafkajs';
-import { createKafkaBroker } from '../../engines/broker/kafka';
+import { createKafkaBroker } from '../../engines/broker/kafka/broker';
 import type { Broker } from '../../engines/broker/port';
 import { until } from '../contracts/broker';
 import { type TestDatabase, testDatabase } from '../support/database';

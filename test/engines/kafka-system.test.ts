@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Type } from 'avsc';
 import { ConfigResourceTypes, Kafka as KafkaJs, logLevel } from 'kafkajs';
-import { kafkaAddresses } from '../../engines/broker/kafka-client';
+import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import type { RelayedDomainEvent } from '../../engines/records/port';
 import { DOMAIN_EVENT_V1 } from '../../engines/records/relayed';
 import { Client } from '../support/realtime';

@@ -1,4 +1,4 @@
-import { createKafkaBroker } from '../../engines/broker/kafka';
+import { createKafkaBroker } from '../../engines/broker/kafka/broker';
 import type { Broker, Consumer, Offsets } from '../../engines/broker/port';
 import type { Metrics } from '../../engines/metrics/port';
 import { until } from '../contracts/broker';

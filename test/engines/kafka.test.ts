@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CompressionTypes, Kafka as KafkaJs, logLevel } from 'kafkajs';
-import { createKafkaBroker, type KafkaBrokerOptions } from '../../engines/broker/kafka';
-import { kafkaAddresses } from '../../engines/broker/kafka-client';
+import { createKafkaBroker, type KafkaBrokerOptions } from '../../engines/broker/kafka/broker';
+import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import { partitionOf } from '../../engines/broker/partitioner';
 import { type Broker, type BrokerRecord, type Offsets, OffsetOutOfRange } from '../../engines/broker/port';
 import { brokerContract, until } from '../contracts/broker';

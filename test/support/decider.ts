@@ -1,5 +1,5 @@
-import { fold, type Decider, type DomainEvent } from '../../domain/decider';
-import { DomainError } from '../../domain/errors';
+import { fold, type Decider, type DomainEvent } from '../../kernel/decider';
+import { DomainError } from '../../kernel/errors';
 
 interface Outcome<Event> {
   then(...events: Event[]): void;

@@ -6,7 +6,7 @@ import type { Services } from '../../access/services';
 import { buildGraphqlSchema } from '../../api/graphql/schema';
 import { prepare } from '../../api/invoke';
 import type { RequestState } from '../../api/request-state';
-import { ApiError } from '../../domain/errors';
+import { ApiError } from '../../kernel/errors';
 
 /** Every kind of input and output that operations have, on operations that tell what reached them. */
 const Mood = z.enum(['very_good', 'bad']).meta({ id: 'Mood' });

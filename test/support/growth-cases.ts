@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { choose } from '../../access/resolve';
 import type { Services } from '../../access/services';
-import { SettingsSchema } from '../../access/settings';
+import { SettingsSchema } from '../../kernel/settings';
 import { prepare } from '../../api/invoke';
 import { parseJsonBody } from '../../api/json-body';
 import { ownPath, pageLinks } from '../../api/links';
@@ -11,12 +11,12 @@ import { clientIp } from '../../bin/client-ip';
 import { parseInstant } from '../../domain/instants';
 import { createKickWebhook } from '../../ingest/kick';
 import { createShopifyWebhook } from '../../ingest/shopify';
-import { hmacMatches, prefixedSignature } from '../../ingest/signatures';
-import { readTime } from '../../ingest/times';
+import { hmacMatches, prefixedSignature } from '../../ingest/runtime/signatures';
+import { readTime } from '../../ingest/runtime/times';
 import { createTrovoWebhook } from '../../ingest/trovo';
-import { toDelivery, type WebhookVendor } from '../../ingest/webhook';
+import { toDelivery, type WebhookVendor } from '../../ingest/runtime/webhook';
 import { createYoutubeWebhook } from '../../ingest/youtube';
-import { parseClientMessage } from '../../realtime/protocol';
+import { parseClientMessage } from '../../realtime/runtime/protocol';
 import { counted, filled } from './growth';
 
 type Shapes<T> = Readonly<Record<string, (bytes: number) => T>>;

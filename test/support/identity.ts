@@ -2,7 +2,7 @@ import { v7 } from 'uuid';
 import type { JsonObject } from '../../kernel/json';
 import type { StoredEvent } from '../../engines/event-store/port';
 import type { Database } from '../../engines/postgres/port';
-import type { EventProjection } from '../../projections/projection';
+import type { EventProjection } from '../../kernel/projection';
 
 /** The same id for the same number. */
 export const uuid = (n: number): string => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`;

@@ -23,8 +23,8 @@ import {
   type ChannelMessage,
   type RecordProjection,
   type EventProjection,
-} from '../../projections/projection';
-import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime';
+} from '../../kernel/projection';
+import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime/runtime';
 import { silentLog } from './log';
 
 /** Metrics that keep nothing. */

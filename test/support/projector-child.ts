@@ -1,5 +1,5 @@
 import { PostgresDatabase } from '../../engines/postgres/pool';
-import { rebuild } from '../../projections/rebuild';
+import { rebuild } from '../../projections/runtime/rebuild';
 import { engines, eventTally, runtimeOf, tally } from './projections';
 
 /**

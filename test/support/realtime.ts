@@ -8,7 +8,7 @@ import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import type { Relay } from '../../engines/relay/port';
 import { createLocalRelay } from '../../engines/relay/local';
 import { LocalWakeups } from '../../engines/wakeups/local';
-import { createRealtime, type Realtime, type RealtimeDeps } from '../../realtime/service';
+import { createRealtime, type Realtime, type RealtimeDeps } from '../../realtime/runtime/service';
 import type { TestDatabase } from './database';
 import { silentLog } from './log';
 

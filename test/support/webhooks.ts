@@ -5,7 +5,7 @@ import type { ConnectionLookup } from '../../access/connections';
 import type { RecordEnvelope } from '../../domain/records';
 import type { Metrics } from '../../engines/metrics/port';
 import type { RecordLog } from '../../engines/records/port';
-import type { WebhookAnswer, WebhookRequest, WebhookRoute } from '../../ingest/webhook';
+import type { WebhookAnswer, WebhookRequest, WebhookRoute } from '../../ingest/runtime/webhook';
 
 const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { TOPICS } from '../../../domain/records';
-import { createKafkaBroker } from '../../../engines/broker/kafka';
+import { createKafkaBroker } from '../../../engines/broker/kafka/broker';
 import type { Broker } from '../../../engines/broker/port';
 import { createRecordLog } from '../../../engines/records/log';
 import type { TestDatabase } from '../../support/database';

@@ -1,5 +1,5 @@
 import type { Broker } from '../../../engines/broker/port';
-import { createKafkaBroker } from '../../../engines/broker/kafka';
+import { createKafkaBroker } from '../../../engines/broker/kafka/broker';
 import type { EventStore } from '../../../engines/event-store/port';
 import { TOPICS } from '../../../domain/records';
 

@@ -1,0 +1,221 @@
+import { connect as connectTcp, isIP } from 'node:net';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
+import { type Admin, Kafka, type KafkaConfig, logLevel, type SASLOptions } from 'kafkajs';
+import type { Logger } from '../../log/port';
+import './kafkajs-mended';
+import { type Bounds, InvalidRecord, OffsetOutOfRange } from '../port';
+
+export interface KafkaConnection {
+  /** `kafka://h1:9092,h2:9092`: any of them; the others are found through them. */
+  url: string;
+  /** TLS to the brokers; an object adds a certificate authority or a client certificate. */
+  tls?: boolean | ConnectionOptions;
+  sasl?: SASLOptions;
+  /** How the brokers name us in their logs and quotas. Default `lumio`. */
+  client_id?: string;
+}
+
+export const CONNECTION_TIMEOUT_MS = 3_000;
+export const REQUEST_TIMEOUT_MS = 10_000;
+/** kafkajs' own tries within one call; beyond them the connection is thrown away and the call is made anew. */
+export const RETRY = { retries: 2, initialRetryTime: 50, maxRetryTime: 1_000, factor: 0.2, multiplier: 2 } as const;
+
+/** There is no such topic; {@link KafkaClient.partitions}. */
+export class NoSuchTopic extends Error {
+  constructor(topic: string) {
+    super(`there is no topic ${topic}`);
+    this.name = 'NoSuchTopic';
+  }
+}
+
+/**
+ * Addresses of `kafka://h1:9092,h2:9092`; a port that is left out is 9092.
+ * @throws Error with one line for anything else
+ */
+export function kafkaAddresses(url: string): string[] {
+  const hosts = /^kafka:\/\/([^/?#@]+)\/?$/.exec(url)?.[1]?.split(',') ?? [];
+  const addresses = hosts.map((host) => (/:\d+$/.test(host) ? host : `${host}:9092`));
+  const valid = addresses.every((address) => /^(\[[0-9a-f:]+\]|[\w.-]+):\d{1,5}$/i.test(address));
+  if (addresses.length === 0 || !valid) throw new Error('must be kafka://host:port, several hosts joined by commas');
+  return addresses;
+}
+
+const PERMANENT =
+  /AUTHORIZATION_FAILED|UNSUPPORTED_VERSION|TOO_LARGE|INVALID_(RECORD|TOPIC|CONFIG|PARTITIONS|REPLICATION|REQUIRED)|POLICY_VIOLATION/;
+
+/** Codes of Node's TLS for a certificate that is not trusted, or not for this host: no later try changes that. */
+const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|ERR_TLS_/;
+
+/** What the brokers say of a certificate of ours that is missing, unknown to them or not good enough. */
+const OURS_REFUSED = /ALERT_(?:\w+_)?(?:CERTIFICATE|CERT|UNKNOWN_CA)/;
+
+/** What of our own settings the brokers, or we, refused; undefined for everything else. */
+export function refusalOf(error: unknown): 'login' | 'certificate' | 'client certificate' | undefined {
+  for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 6; at = at.cause, depth += 1) {
+    if (at.name === 'KafkaJSSASLAuthenticationError') return 'login';
+    if (OURS_REFUSED.test(at.code ?? '')) return 'client certificate';
+    if (UNTRUSTED.test(at.code ?? '')) return 'certificate';
+  }
+  return undefined;
+}
+
+/** True when the same request may succeed later on another connection. What it did until then is unknown. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof NoSuchTopic || error instanceof OffsetOutOfRange || error instanceof InvalidRecord) return false;
+  if (refusalOf(error)) return false;
+  for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 5; at = at.cause, depth += 1) {
+    if (PERMANENT.test(at.type ?? '') || at.name === 'KafkaJSNotImplemented') return false;
+    if (at.errors?.some((one) => !isPassing(one))) return false;
+  }
+  return true;
+}
+
+/** kafkajs' name of a protocol error, wherever in the chain of causes it is. */
+export function typeOf(error: unknown): string | undefined {
+  for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 5; at = at.cause, depth += 1) {
+    if (at.type) return at.type;
+    const inner = at.errors?.map(typeOf).find(Boolean);
+    if (inner) return inner;
+  }
+  return undefined;
+}
+
+interface KafkaFailure extends Error {
+  type?: string;
+  code?: string;
+  cause?: KafkaFailure;
+  errors?: KafkaFailure[];
+}
+
+/** Rejects when `work` has no outcome after `ms`; the work goes on, its late outcome is nobody's. */
+export async function within<T>(work: Promise<T>, ms: number, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what}: no answer within ${ms} ms`)), ms);
+  });
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export const sleep = (ms: number) => new Promise<void>((resume) => setTimeout(resume, ms));
+
+/** The cluster's address book and administration; every other part of the adapter gets its connections from here. */
+export class KafkaClient {
+  readonly kafka: Kafka;
+  readonly config: KafkaConfig & { brokers: string[]; clientId: string; ssl: ConnectionOptions | undefined };
+  private admin: Promise<Admin> | undefined;
+  private readonly topics = new Map<string, number>();
+  private closed = false;
+
+  constructor(
+    connection: KafkaConnection,
+    private readonly log: Logger | undefined,
+  ) {
+    const { tls } = connection;
+    this.config = {
+      brokers: kafkaAddresses(connection.url),
+      clientId: connection.client_id ?? 'lumio',
+      ssl: tls === true ? {} : tls === false ? undefined : tls,
+      ...(connection.sasl && { sasl: connection.sasl }),
+      connectionTimeout: CONNECTION_TIMEOUT_MS,
+      authenticationTimeout: REQUEST_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      retry: RETRY,
+      // Small requests wait for nobody: Nagle's algorithm would hold them back behind an unacknowledged one.
+      socketFactory: ({ host, port, ssl, onConnect }) => {
+        const socket = ssl
+          ? connectTls({ host, port, ...(isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
+          : connectTcp({ host, port }, onConnect);
+        // While a broker is away kafkajs lets go of its last socket once more with every try, which leaves a listener each time.
+        return socket.setMaxListeners(0).setNoDelay(true).setKeepAlive(true, 10_000);
+      },
+      logLevel: logLevel.WARN,
+      // What kafkajs calls an error is mostly a try that is made again; what matters is logged where it is handled.
+      logCreator:
+        () =>
+        ({ level, namespace, log: { message, error } }) => {
+          if (level === logLevel.ERROR)
+            this.log?.debug({ part: namespace, err: error as unknown }, `kafka: ${message}`);
+        },
+    };
+    this.kafka = new Kafka(this.config);
+  }
+
+  /** Identity of the cluster. */
+  async clusterId(timeout_ms: number): Promise<string> {
+    const { clusterId } = await this.ask('describing the cluster', (admin) => admin.describeCluster(), timeout_ms);
+    return clusterId;
+  }
+
+  /** Number of partitions, looked up once: it decides where a key lies. @throws NoSuchTopic */
+  async partitions(topic: string): Promise<number> {
+    const known = this.topics.get(topic);
+    if (known !== undefined) return known;
+    const { topics } = await this.ask(`looking up ${topic}`, async (admin) => {
+      try {
+        return await admin.fetchTopicMetadata({ topics: [topic] });
+      } catch (error) {
+        const unknown = /UNKNOWN_TOPIC|INVALID_TOPIC/.test(typeOf(error) ?? '');
+        throw unknown ? new NoSuchTopic(topic) : error;
+      }
+    });
+    const count = topics[0]!.partitions.length;
+    this.topics.set(topic, count);
+    return count;
+  }
+
+  /** @throws NoSuchTopic */
+  async bounds(topic: string): Promise<Map<number, Bounds>> {
+    await this.partitions(topic);
+    const offsets = await this.ask(`offsets of ${topic}`, (admin) => admin.fetchTopicOffsets(topic));
+    const bounds = offsets.map(
+      ({ partition, low, high }) => [partition, { earliest: Number(low), next: Number(high) }] as const,
+    );
+    return new Map(bounds.sort(([a], [b]) => a - b));
+  }
+
+  /** One administrative request, tried again on a new connection until `timeout_ms` has passed. */
+  async ask<T>(what: string, request: (admin: Admin) => Promise<T>, timeout_ms = 15_000): Promise<T> {
+    const give_up_at = Date.now() + timeout_ms;
+    for (let pause_ms = 50; ; pause_ms = Math.min(pause_ms * 2, 1_000)) {
+      const admin = (this.admin ??= this.open());
+      try {
+        const left_ms = Math.max(1_000, Math.min(REQUEST_TIMEOUT_MS, give_up_at - Date.now()));
+        return await within(
+          admin.then((connected) => request(connected)),
+          left_ms,
+          `kafka, ${what}`,
+        );
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        this.discard(admin);
+        if (this.closed || Date.now() + pause_ms > give_up_at) throw error;
+        await sleep(pause_ms * (0.75 + Math.random() / 2));
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    const { admin } = this;
+    this.admin = undefined;
+    await admin?.then((connected) => connected.disconnect()).catch(() => undefined);
+  }
+
+  private async open(): Promise<Admin> {
+    const admin = this.kafka.admin({ retry: RETRY });
+    await admin.connect();
+    return admin;
+  }
+
+  private discard(admin: Promise<Admin>): void {
+    if (this.admin === admin) this.admin = undefined;
+    admin
+      .then((connected) => connected.disconnect())
+      .catch((error: Error) => this.log?.debug({ err: error }, 'kafka: an administrative connection ended badly'));
+  }
+}

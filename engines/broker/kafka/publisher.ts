@@ -1,0 +1,191 @@
+import { CompressionTypes, type Message, type Producer, type RecordMetadata } from 'kafkajs';
+import type { Logger } from '../../log/port';
+import { EngineAway } from '../../away';
+import { isPassing, type KafkaClient, RETRY, sleep, within } from './client';
+import { partitionOf } from '../partitioner';
+import type { Ends, NewRecord } from '../port';
+import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
+
+/** Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its records go. */
+const MAX_SEND_BYTES = 2 * 1024 * 1024;
+const MAX_SEND_RECORDS = 4096;
+/** Share of the time for one try: a silent connection must leave time for another one. */
+const TRY_SHARE = 0.6;
+/** Rough size of a record beside its key, headers and value. */
+const RECORD_OVERHEAD = 32;
+
+export interface PublisherOptions {
+  client: KafkaClient;
+  topic: string;
+  partitions: number;
+  /** Milliseconds within which a group is tried; then its publishes reject. */
+  timeout_ms: number;
+  log: Logger | undefined;
+  onReplaced(): void;
+}
+
+interface Sized extends Message {
+  partition: number;
+  bytes: number;
+}
+
+/**
+ * Publishes of one process to one topic: a group of them leaves in one send.
+ *
+ * After any failed send the producer is thrown away and the records are sent by a new one. kafkajs takes back its sequence number when a send
+ * fails; when the brokers had stored it after all, the next records would pass for a repetition: acknowledged, never written. A new producer
+ * has a new identity, so the worst that can happen is a record stored twice, which is deduplicated behind the log.
+ */
+export class KafkaPublisher {
+  private readonly queue: PublishQueue<Sized>;
+  private producer: Promise<Producer> | undefined;
+
+  constructor(private readonly options: PublisherOptions) {
+    this.queue = new PublishQueue({
+      topic: options.topic,
+      max_items: MAX_SEND_RECORDS,
+      max_bytes: MAX_SEND_BYTES,
+      send: (group) => this.sendGroup(group),
+    });
+  }
+
+  /** @throws InvalidRecord before anything is sent */
+  publish(records: readonly NewRecord[]): Promise<Ends> {
+    const { topic, partitions } = this.options;
+    const messages = records.map((record) => encode(record, topic, partitions));
+    const bytes = messages.reduce((sum, message) => sum + message.bytes, 0);
+    return this.queue.add(messages, bytes);
+  }
+
+  /** Waits for what was taken, then disconnects. */
+  async close(): Promise<void> {
+    await this.queue.idle();
+    const { producer } = this;
+    this.producer = undefined;
+    await producer?.then((connected) => connected.disconnect()).catch(() => undefined);
+  }
+
+  private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Ends | Error)[]> {
+    const sent = await this.deliver(group);
+    if (!(sent instanceof Error)) return sent;
+    if (isPassing(sent)) throw new EngineAway('kafka', sent);
+    if (group.length === 1) throw sent;
+    // One of them is refused for what it is: the others must not fail with it.
+    const outcomes: (Ends | Error)[] = [];
+    for (const publish of group) {
+      const alone = await this.deliver([publish]);
+      outcomes.push(alone instanceof Error ? alone : alone[0]!);
+    }
+    return outcomes;
+  }
+
+  /** Where each publish lies, or why all failed. A publish that is larger than one send leaves in several, in order. */
+  private async deliver(group: readonly Publish<Sized>[]): Promise<Ends[] | Error> {
+    const give_up_at = Date.now() + this.options.timeout_ms;
+    const all = group.length === 1 ? group[0]!.items : group.flatMap(({ items }) => items);
+    /** Of each message the offset after it. */
+    const ends: number[] = [];
+    try {
+      for (let from = 0; from < all.length;) {
+        let to = from;
+        for (let bytes = 0; to < all.length && to - from < MAX_SEND_RECORDS; to += 1) {
+          bytes += all[to]!.bytes;
+          if (to > from && bytes > MAX_SEND_BYTES) break;
+        }
+        const messages = from === 0 && to === all.length ? all : all.slice(from, to);
+        const next = await this.send(messages, give_up_at);
+        for (const { partition } of messages) ends.push(next(partition));
+        from = to;
+      }
+      let at = 0;
+      return group.map(({ items }) => new Map(items.map(({ partition }) => [partition, ends[at++]!])));
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  /** Answers how to count: with each call the offset after the partition's next message. */
+  private async send(messages: readonly Sized[], give_up_at: number): Promise<(partition: number) => number> {
+    const { topic, timeout_ms, log } = this.options;
+    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 500)) {
+      const producer = (this.producer ??= this.open());
+      const sending = producer.then((connected) =>
+        connected.send({
+          topic,
+          messages: messages as Sized[],
+          acks: -1,
+          timeout: timeout_ms,
+          compression: CompressionTypes.None,
+        }),
+      );
+      try {
+        const try_ms = Math.max(500, Math.min(timeout_ms * TRY_SHARE, give_up_at - Date.now()));
+        return await this.counter(await within(sending, try_ms, `kafka, sending to ${topic}`));
+      } catch (error) {
+        this.discard(producer, sending);
+        log?.warn(
+          { err: error as unknown, topic, records: messages.length },
+          'a send failed, its producer is replaced',
+        );
+        if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;
+        await sleep(pause_ms * (0.5 + Math.random()));
+      }
+    }
+  }
+
+  /** A broker that knew the batch already does not say where it lies: then the partition's end is named, which is behind it. */
+  private async counter(sent: readonly RecordMetadata[]): Promise<(partition: number) => number> {
+    const { client, topic } = this.options;
+    const said = new Map(sent.map(({ partition, baseOffset = '-1' }) => [partition, Number(baseOffset)]));
+    const bounds = [...said.values()].some((base) => base < 0) ? await client.bounds(topic) : undefined;
+    return (partition) => {
+      const base = said.get(partition) ?? -1;
+      if (base < 0) return bounds?.get(partition)?.next ?? 0;
+      said.set(partition, base + 1);
+      return base + 1;
+    };
+  }
+
+  private async open(): Promise<Producer> {
+    const { client } = this.options;
+    const producer = client.kafka.producer({
+      idempotent: true,
+      maxInFlightRequests: 1,
+      allowAutoTopicCreation: false,
+      retry: RETRY,
+      createPartitioner:
+        () =>
+        ({ message }) =>
+          message.partition!,
+    });
+    try {
+      await producer.connect();
+    } catch (error) {
+      producer.disconnect().catch(() => undefined);
+      throw error;
+    }
+    return producer;
+  }
+
+  private discard(producer: Promise<Producer>, sending: Promise<unknown>): void {
+    if (this.producer === producer) {
+      this.producer = undefined;
+      this.options.onReplaced();
+    }
+    const disconnect = () =>
+      void producer
+        .then((connected) => connected.disconnect())
+        .catch((error: Error) => this.options.log?.debug({ err: error }, 'kafka: a producer ended badly'));
+    disconnect();
+    // A send that was left behind connects again for its own retries: closed once more when it has ended.
+    sending.then(disconnect, disconnect);
+  }
+}
+
+function encode(record: NewRecord, topic: string, partitions: number): Sized {
+  assertStorable(topic, record);
+  const { key, value, headers } = record;
+  let bytes = RECORD_OVERHEAD + Buffer.byteLength(key) + value.length;
+  for (const name in headers) bytes += name.length + headers[name]!.length;
+  return { key, value, partition: partitionOf(key, partitions), bytes, ...(headers && { headers: { ...headers } }) };
+}

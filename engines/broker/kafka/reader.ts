@@ -1,0 +1,72 @@
+import { createErrorFromCode } from 'kafkajs/src/protocol/error';
+import { isPassing, type KafkaClient, REQUEST_TIMEOUT_MS, sleep, typeOf, within } from './client';
+import { type FetchLimits, KafkaFetcher, NOBODY } from './fetcher';
+import { decodeRecords } from './records';
+import { type BrokerRecord, OffsetOutOfRange } from '../port';
+
+const PAGE_BYTES = 4 * 1024 * 1024;
+const LIMITS: FetchLimits = { wait_ms: 100, max_bytes: PAGE_BYTES, partition_bytes: PAGE_BYTES };
+/** How long a page is tried before the reader gives up. */
+const PAGE_TIMEOUT_MS = 30_000;
+
+export interface Page {
+  records: BrokerRecord[];
+  /** Offset after the page: beyond its last record, or beyond what is no record (markers of a transaction). */
+  next: number;
+}
+
+/**
+ * Reads ranges of a partition straight from its leader. kafkajs offers reading to members of a group only; a group made for one read would
+ * wait for its first rebalance (3 s by default), need rights on group names that nobody knows beforehand, and stay behind.
+ */
+export class KafkaReader {
+  private fetcher: KafkaFetcher | undefined;
+  private closed = false;
+
+  constructor(private readonly client: KafkaClient) {}
+
+  /** @throws OffsetOutOfRange when `from` is not in the log */
+  async page(topic: string, partition: number, from: number): Promise<Page> {
+    const give_up_at = Date.now() + PAGE_TIMEOUT_MS;
+    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1_000)) {
+      const fetcher = (this.fetcher ??= new KafkaFetcher(this.client));
+      try {
+        const page = await within(
+          fetch(fetcher, topic, partition, from),
+          REQUEST_TIMEOUT_MS,
+          `reading ${topic}/${partition}`,
+        );
+        if (page.next > from) return page;
+        if (Date.now() > give_up_at) throw new Error(`${topic}/${partition}: nothing comes at offset ${from}`);
+      } catch (error) {
+        if (typeOf(error) === 'OFFSET_OUT_OF_RANGE') {
+          const bounds = (await this.client.bounds(topic)).get(partition)!;
+          // A leader that has just taken over may not know its end yet.
+          if (from < bounds.earliest || from > bounds.next) throw new OffsetOutOfRange(topic, partition, from, bounds);
+        } else if (!isPassing(error)) throw error;
+        this.discard(fetcher);
+        if (this.closed || Date.now() + pause_ms > give_up_at) throw error;
+      }
+      await sleep(pause_ms);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.fetcher?.close().catch(() => undefined);
+  }
+
+  private discard(fetcher: KafkaFetcher): void {
+    if (this.fetcher === fetcher) this.fetcher = undefined;
+    fetcher.close().catch(() => undefined);
+  }
+}
+
+async function fetch(fetcher: KafkaFetcher, topic: string, partition: number, from: number): Promise<Page> {
+  const [leader] = (await fetcher.leaders(topic, [partition])).keys();
+  if (leader === undefined || leader === NOBODY) throw new Error(`${topic}/${partition} has no leader`);
+  const [fetched] = await fetcher.fetch(leader, topic, [[partition, from]], LIMITS);
+  if (!fetched) return { records: [], next: from };
+  if (fetched.error !== 0) throw createErrorFromCode(fetched.error);
+  return decodeRecords(topic, from, fetched);
+}

@@ -1,0 +1,168 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Broker } from '../engines/broker/port';
+import type { Database, Queryable } from '../engines/postgres/port';
+import type { LoggedRecord, RecordLog } from '../engines/records/port';
+import { RebuildRunning, keepRebuildsAway } from '../projections/runtime/rebuild-lock';
+import { readStored, type ReadArchived } from '../projections/runtime/rebuild-source';
+
+/** What a read model does when a person is erased. Its rows must be afterwards what a rebuild makes of the erased records. */
+export interface Eraser {
+  projection: string;
+  topic: string;
+  /** Makes the rows of these records what a rebuild would make of them now. Returns how many rows changed. */
+  erase(tx: Queryable, record_ids: readonly string[]): Promise<number>;
+  /** Data of the channel messages that these records led to, as it is without the person; by record id. Called after `erase`. */
+  messages(tx: Queryable, record_ids: readonly string[]): Promise<Map<string, string>>;
+}
+
+export interface ErasureDeps {
+  db: Database;
+  broker: Broker;
+  records: Pick<RecordLog, 'decode'>;
+  readArchived?: ReadArchived;
+  erasers: readonly Eraser[];
+  /** Destroys the subject's keys, durably; after it their records read as erased. Returns how many keys. */
+  destroyKeys(subject: string): Promise<number>;
+  /** Longest time for which another node may still use a destroyed key, and some. Default 6 s. */
+  settle_ms?: number;
+  /** Longest wait for projections to pass what was written meanwhile, and for rebuilds that run. Default 10 minutes. */
+  patience_ms?: number;
+  onProgress?: (progress: { done: number; total: number }) => void;
+}
+
+export interface Erased {
+  keys: number;
+  /** Records of the log that are about the person. */
+  records: number;
+  rows: number;
+  messages: number;
+}
+
+type Places = Map<number, number>;
+const IDS_PER_TRANSACTION = 1000;
+
+/**
+ * Erases a person: destroys their keys, which makes every copy of their records unreadable, then makes the live rows and the stored
+ * messages what a rebuild would now make of them. Nodes that still hold a key in memory, and batches that were decoded before, are
+ * waited for, and what they wrote is looked through again. Run twice it does the same. Design §5.
+ * @throws Error when projections do not get past what was written meanwhile, or a rebuild does not end; it must then be run again
+ */
+export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<Erased> {
+  const topics = [...new Set(deps.erasers.map(({ topic }) => topic))];
+  const before = new Map<string, Places>();
+  for (const topic of topics) before.set(topic, await appliedUpTo(deps, topic));
+  const erased: Erased = { keys: await deps.destroyKeys(subject), records: 0, rows: 0, messages: 0 };
+  const ids = new Set<string>();
+
+  for (const topic of topics) await sweep(topic, () => 0);
+  await pause(deps.settle_ms ?? 6000);
+  for (const topic of topics) {
+    await untilApplied(deps, topic);
+    await sweep(topic, (partition) => before.get(topic)!.get(partition) ?? 0);
+  }
+  erased.records = ids.size;
+  return erased;
+
+  async function sweep(topic: string, from: (partition: number) => number): Promise<void> {
+    for await (const found of recordsOf(deps, subject, topic, from)) {
+      for (const { id } of found) ids.add(id);
+      for (const eraser of deps.erasers.filter((one) => one.topic === topic)) {
+        const { rows, messages } = await apply(deps, eraser, found);
+        erased.rows += rows;
+        erased.messages += messages;
+      }
+    }
+  }
+}
+
+/** Records about the subject, a bounded number at a time. */
+async function* recordsOf(
+  deps: ErasureDeps,
+  subject: string,
+  topic: string,
+  from: (partition: number) => number,
+): AsyncGenerator<LoggedRecord[]> {
+  const bounds = await deps.broker.bounds(topic);
+  const total = [...bounds].reduce((sum, [partition, { next }]) => sum + next - from(partition), 0);
+  // The envelope holds the subject in clear: most records need no decoding to be passed over.
+  const needle = Buffer.from(subject);
+  let done = 0;
+  for (const [partition, { next }] of bounds) {
+    for await (const stored of readStored(deps, topic, partition, from(partition), next)) {
+      const likely = stored.filter(({ value }) => value.includes(needle));
+      const { records } = await deps.records.decode(likely);
+      const theirs = records.filter((record) => record.subject === subject);
+      for (let at = 0; at < theirs.length; at += IDS_PER_TRANSACTION) yield theirs.slice(at, at + IDS_PER_TRANSACTION);
+      done += stored.length;
+      deps.onProgress?.({ done, total });
+    }
+  }
+}
+
+async function apply(deps: ErasureDeps, eraser: Eraser, found: readonly LoggedRecord[]) {
+  const ids = found.map(({ id }) => id);
+  const deadline = Date.now() + (deps.patience_ms ?? 600_000);
+  for (;;) {
+    try {
+      return await deps.db.transaction(async (tx) => {
+        await keepRebuildsAway(tx, eraser.projection);
+        const rows = await eraser.erase(tx, ids);
+        const messages = await eraser.messages(tx, ids);
+        // A message keeps its place in its channel: a hole would look like loss to every client.
+        const changed = await tx.query(
+          `update outbox o set data = m.data from unnest($1::text[], $2::text[]) m (record_id, data)
+           where left(o.data, 7) = '{"id":"' and substr(o.data, 8, 36) = m.record_id and o.data <> m.data returning 1 as one`,
+          [[...messages.keys()], [...messages.values()]],
+        );
+        // What went wrong with a record may quote it.
+        await tx.query(
+          `update dead_letters d set error = '[erased]' from unnest($2::integer[], $3::text[]) r (partition, position)
+           where d.source = $1 and d.partition = r.partition and d.position = r.position`,
+          [eraser.topic, found.map(({ partition }) => partition), found.map(({ offset }) => String(offset))],
+        );
+        return { rows, messages: changed.length };
+      });
+    } catch (error) {
+      if (!(error instanceof RebuildRunning) || Date.now() > deadline) throw error;
+      await pause(500);
+    }
+  }
+}
+
+/** Per partition the slowest checkpoint of the topic's projections. */
+async function appliedUpTo(deps: ErasureDeps, topic: string): Promise<Places> {
+  const places: Places = new Map();
+  for (const [partition] of await deps.broker.bounds(topic)) {
+    const rows = await deps.db.query<{ position: string }>(
+      'select position from checkpoints where source = $1 and partition = $2 and engine = $3 and projection = any($4)',
+      [topic, partition, deps.broker.id, deps.erasers.map(({ projection }) => projection)],
+    );
+    places.set(partition, rows.length === 0 ? 0 : Math.min(...rows.map(({ position }) => Number(position))));
+  }
+  return places;
+}
+
+/**
+ * Waits until no batch can be in hand that was decoded while the key was known: every projection is past the end as it is now.
+ * Where nobody drives the projections nothing is in hand, and what waits in the log is read without the key.
+ */
+async function untilApplied(deps: ErasureDeps, topic: string): Promise<void> {
+  const ends = await deps.broker.bounds(topic);
+  const deadline = Date.now() + (deps.patience_ms ?? 600_000);
+  let moved_at = Date.now();
+  let last = '';
+  for (;;) {
+    const places = await appliedUpTo(deps, topic);
+    if ([...ends].every(([partition, { next }]) => (places.get(partition) ?? 0) >= next)) return;
+    const now = JSON.stringify([...places]);
+    if (now !== last) moved_at = Date.now();
+    last = now;
+    // A batch is cut off by the server after 30 s without a statement: who stood still that long holds none.
+    if (Date.now() - moved_at > STANDSTILL_MS) return;
+    if (Date.now() > deadline)
+      throw new Error(`${topic}: the read models are far behind; run the erasure again when they have caught up`);
+    await pause(200);
+  }
+}
+
+const STANDSTILL_MS = 35_000;

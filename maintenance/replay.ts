@@ -1,0 +1,158 @@
+import type { Broker } from '../engines/broker/port';
+import type { EventStore, StoredEvent } from '../engines/event-store/port';
+import type { Queryable } from '../engines/postgres/port';
+import type { LoggedRecord, RecordLog } from '../engines/records/port';
+import { describe } from '../projections/runtime/failures';
+import { readStored, type ReadArchived } from '../projections/runtime/rebuild-source';
+
+/** Where a replay begins or ends: an offset or revision, or a time (RFC 3339 UTC with microseconds). */
+export type Place = { number: number } | { time: string };
+
+export interface ReplayRange {
+  /** Inclusive; absent: the beginning. */
+  from?: Place;
+  /** Exclusive; absent: the end as it is now. */
+  to?: Place;
+}
+
+export interface ReplayDeps {
+  db: Queryable;
+  broker: Broker;
+  records: Pick<RecordLog, 'decode'>;
+  events: EventStore;
+  readArchived?: ReadArchived;
+}
+
+export interface TopicReplay extends ReplayRange {
+  topic: string;
+  /** Only this partition. */
+  partition?: number;
+  account_id?: string;
+  types?: readonly string[];
+  /** Also deliveries that came again and had no effect. */
+  duplicates?: boolean;
+  onProgress?: (progress: { done: number; total: number }) => void;
+}
+
+/** A record of a replay; one that cannot be decoded has only its place and why. */
+export type ReplayedRecord =
+  | (LoggedRecord & { appended_at: string })
+  | { topic: string; partition: number; offset: number; appended_at: string; error: string };
+
+/**
+ * Records of a topic, archive and log, partition after partition, each in its order. Erased persons read as erased. A record whose
+ * external id counted for another record is left out unless `duplicates`, and so is one that the ledger did not let through for its bytes.
+ * @throws HistoryGone when records at its beginning are nowhere
+ */
+export async function* replayTopic(deps: ReplayDeps, replay: TopicReplay): AsyncGenerator<ReplayedRecord[]> {
+  const { topic, from, to, partition: only, account_id, types } = replay;
+  const first = from && 'number' in from ? from.number : 0;
+  const ranges = [...(await deps.broker.bounds(topic))]
+    .filter(([partition]) => only === undefined || partition === only)
+    .map(([partition, { next }]) => ({
+      partition,
+      first,
+      end: to && 'number' in to ? Math.min(to.number, next) : next,
+    }));
+  if (only !== undefined && ranges.length === 0) throw new Error(`there is no partition ${only} of ${topic}`);
+  const total = ranges.reduce((sum, { end }) => sum + Math.max(0, end - first), 0);
+  const since = from && 'time' in from ? from.time : undefined;
+  const until = to && 'time' in to ? to.time : undefined;
+  let done = 0;
+  for (const { partition, end } of ranges) {
+    for await (const stored of readStored(deps, topic, partition, first, end)) {
+      const wanted = stored.filter(({ appended_at }) => within(appended_at, since, until));
+      const times = new Map(wanted.map(({ offset, appended_at }) => [offset, appended_at]));
+      const { records, undecodable } = await deps.records.decode(wanted);
+      const matching = records.filter(
+        (record) =>
+          (!account_id || record.account_id === account_id) && (!types?.length || types.includes(record.type)),
+      );
+      const losers = replay.duplicates ? new Set<string>() : await duplicatesAmong(deps.db, topic, matching);
+      const rows: ReplayedRecord[] = matching
+        .filter(({ id }) => !losers.has(id))
+        .map((record) => ({ ...record, appended_at: times.get(record.offset)! }));
+      for (const { record, error } of undecodable) {
+        rows.push({ topic, partition, offset: record.offset, appended_at: record.appended_at, error: describe(error) });
+      }
+      if (undecodable.length > 0) rows.sort((a, b) => a.offset - b.offset);
+      if (rows.length > 0) yield rows;
+      done += stored.length;
+      replay.onProgress?.({ done, total });
+    }
+  }
+}
+
+/** Domain events: of one stream, by revision, or of all (`stream` absent), in commit order. */
+export async function* replayEvents(
+  { events }: Pick<ReplayDeps, 'events'>,
+  { stream, types, from, to }: ReplayRange & { stream?: string; types?: readonly string[] },
+): AsyncGenerator<StoredEvent[]> {
+  const since = from && 'time' in from ? from.time : undefined;
+  const until = to && 'time' in to ? to.time : undefined;
+  const wanted = (event: StoredEvent) =>
+    within(event.recorded_at, since, until) && (!types?.length || types.includes(event.type)) && inNumbers(event);
+  const inNumbers = ({ revision, position }: StoredEvent) => {
+    const at = stream === undefined ? Number(position) : revision;
+    return (!from || !('number' in from) || at >= from.number) && (!to || !('number' in to) || at < to.number);
+  };
+  if (stream !== undefined) {
+    const found = await events.read(stream);
+    if (found.length === 0) throw new Error(`there is no topic and no stream ${stream}`);
+    yield found.filter(wanted);
+    return;
+  }
+  for await (const batch of events.readAll(null, types?.length ? { types } : {})) {
+    const found = batch.events.filter(wanted);
+    if (found.length > 0) yield found;
+  }
+}
+
+/** Times of the engines have different numbers of digits: compared as instants, then as digits. */
+function within(time: string, since: string | undefined, until: string | undefined): boolean {
+  return (
+    (since === undefined || compareTimes(time, since) >= 0) && (until === undefined || compareTimes(time, until) < 0)
+  );
+}
+
+function compareTimes(a: string, b: string): number {
+  const [left, right] = [digits(a), digits(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** `2026-01-02T03:04:05.6Z` as text that sorts. */
+const digits = (time: string) => {
+  const [seconds, fraction = ''] = time.replace(/Z$/, '').split('.');
+  return `${seconds}.${fraction.padEnd(9, '0')}`;
+};
+
+/**
+ * Records whose external id counted for another record, and those without a signed id whom the event log went past without a name in the
+ * ledger. What no projector has seen yet counts as new, and what is parked may count one day.
+ */
+async function duplicatesAmong(db: Queryable, topic: string, records: readonly LoggedRecord[]): Promise<Set<string>> {
+  const named = records.filter(({ external_id }) => external_id !== null && external_id !== '');
+  if (named.length === 0) return new Set();
+  const rows = await db.query<{ id: string }>(
+    `select r.id from unnest($1::uuid[], $2::uuid[], $3::text[], $5::boolean[], $6::integer[], $7::bigint[])
+       r (id, account_id, external_id, unsigned, partition, "offset")
+     left join ingested_ids l on l.account_id = r.account_id and l.topic = $4 and l.external_id = r.external_id
+     where l.record_id <> r.id
+       or (l.record_id is null and r.unsigned
+         and exists (select from checkpoints c where c.projection = $8 and c.source = $4
+           and c.partition = r.partition and nullif(c.position, '')::bigint > r."offset")
+         and not exists (select from dead_letters d where d.projection = $8 and d.source = $4
+           and d.partition = r.partition and d.position = r."offset"::text))`,
+    [
+      named.map(({ id }) => id),
+      named.map((record) => record.account_id),
+      named.map(({ external_id }) => external_id),
+      topic,
+      named.map(({ same_raw, former_id }) => same_raw !== undefined || former_id !== undefined),
+      named.map(({ partition }) => partition),
+      named.map(({ offset }) => offset),
+      'event-log',
+    ],
+  );
+  return new Set(rows.map(({ id }) => id));
+}

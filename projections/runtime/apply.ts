@@ -1,0 +1,131 @@
+import { assertReadable } from '../../kernel/upcasters';
+import type { Queryable } from '../../engines/postgres/port';
+import { isEventProjection, isRecordProjection } from './checkpoints';
+import { park, waitingStreams, type Item, type Parked } from './dead-letters';
+import { describe, isInfrastructure } from './failures';
+import type { ApplyMode, ChannelMessage, Projection } from '../../kernel/projection';
+
+export interface Applied {
+  messages: ChannelMessage[];
+  parked: Parked[];
+}
+
+/** Thrown by the plain way when data failed: the transaction is lost, the careful way finds which record it was. */
+export class DataFailure extends Error {
+  constructor(override readonly cause: unknown) {
+    super(describe(cause));
+    this.name = 'DataFailure';
+  }
+}
+
+/** One call of the projection. */
+async function call(p: Projection, items: readonly Item[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
+  if (items.length === 0) return [];
+  if (isRecordProjection(p)) {
+    return p.apply(
+      items.flatMap((item) => (item.kind === 'record' ? [item.record] : [])),
+      tx,
+      mode,
+    );
+  }
+  const events = items.flatMap((item) => (item.kind === 'event' ? [item.event] : []));
+  events.forEach(assertReadable);
+  return p.apply(events, tx, mode);
+}
+
+const streamOf = (item: Item): string | null => (item.kind === 'event' ? item.event.stream : null);
+
+/** Events whose stream waits are parked behind it; the others go on. */
+function split(items: readonly Item[], waiting: ReadonlySet<string>): { free: Item[]; blocked: Parked[] } {
+  const free: Item[] = [];
+  const blocked: Parked[] = [];
+  for (const item of items) {
+    const stream = streamOf(item);
+    if (stream !== null && waiting.has(stream)) {
+      blocked.push({ item, reason: 'blocked', error: `an earlier event of ${stream} is parked` });
+    } else {
+      free.push(item);
+    }
+  }
+  return { free, blocked };
+}
+
+async function waitingOf(p: Projection, items: readonly Item[], tx: Queryable): Promise<Set<string>> {
+  if (!isEventProjection(p) || items.length === 0) return new Set();
+  return waitingStreams(tx, p, [...new Set(items.map((item) => streamOf(item)!))]);
+}
+
+/**
+ * Applies a batch in the caller's transaction without savepoints: the fast way, for batches without poison.
+ * @throws DataFailure when a record is to blame (the caller undoes all and calls {@link applyCarefully}); anything else is ours
+ */
+export async function applyPlainly(
+  p: Projection,
+  items: readonly Item[],
+  undecodable: readonly Parked[],
+  tx: Queryable,
+  mode: ApplyMode,
+): Promise<Applied> {
+  const { free, blocked } = split(items, await waitingOf(p, items, tx));
+  let messages: ChannelMessage[];
+  try {
+    messages = await call(p, free, tx, mode);
+  } catch (error) {
+    throw isInfrastructure(error) ? error : new DataFailure(error);
+  }
+  const parked = [...undecodable, ...blocked];
+  await park(tx, p, parked);
+  return { messages, parked };
+}
+
+/**
+ * The same, under savepoints: bisects down to the records that cannot be applied and parks exactly these (and the later
+ * events of their streams) beside the effects of all the others, which keep their order.
+ * `waiting` are streams known to wait; absent, the dead letters tell.
+ */
+export async function applyCarefully(
+  p: Projection,
+  items: readonly Item[],
+  undecodable: readonly Parked[],
+  tx: Queryable,
+  mode: ApplyMode,
+  known_waiting?: ReadonlySet<string>,
+): Promise<Applied> {
+  const waiting = new Set(known_waiting ?? (await waitingOf(p, items, tx)));
+  const messages: ChannelMessage[] = [];
+  const parked: Parked[] = [...undecodable];
+
+  const bisect = async (part: readonly Item[]): Promise<void> => {
+    const { free, blocked } = split(part, waiting);
+    if (free.length === 0) {
+      parked.push(...blocked);
+      return;
+    }
+    await tx.query('savepoint part');
+    let made: ChannelMessage[];
+    try {
+      made = await call(p, free, tx, mode);
+    } catch (error) {
+      if (isInfrastructure(error)) throw error;
+      await tx.query('rollback to savepoint part; release savepoint part');
+      if (free.length > 1) {
+        const middle = free.length >> 1;
+        await bisect(free.slice(0, middle));
+        await bisect(free.slice(middle));
+      } else {
+        const stream = streamOf(free[0]!);
+        if (stream !== null) waiting.add(stream);
+        parked.push({ item: free[0]!, reason: 'poison', error: describe(error) });
+      }
+      parked.push(...blocked);
+      return;
+    }
+    await tx.query('release savepoint part');
+    messages.push(...made);
+    parked.push(...blocked);
+  };
+
+  await bisect(items);
+  await park(tx, p, parked);
+  return { messages, parked };
+}

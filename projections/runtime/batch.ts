@@ -1,0 +1,57 @@
+import type { Database, Queryable } from '../../engines/postgres/port';
+import { applyCarefully, applyPlainly, DataFailure, type Applied } from './apply';
+import { moveCheckpoints, type Move } from './checkpoints';
+import type { Item, Parked } from './dead-letters';
+import { isContention } from './failures';
+import { outboxStatement } from './outbox';
+import type { Projection } from '../../kernel/projection';
+
+export interface Batch {
+  items: Item[];
+  /** Records that could not be decoded. */
+  undecodable: Parked[];
+  moves: Move[];
+  /** See {@link outboxStatement}. */
+  trace?: string | null;
+}
+
+/** Times that a batch is tried again at once after a deadlock or a serialization failure. */
+const CONTENTION_RETRIES = 3;
+
+/**
+ * The one transaction of design §7: fence and move the checkpoint, apply, park what is poison, write the outbox, commit.
+ * Effects are therefore exactly once: whatever dies in between undoes all of it.
+ * @throws CheckpointLost when another worker moved the checkpoint; database errors as they come
+ */
+export async function commitBatch(
+  db: Database,
+  p: Projection,
+  engine: string,
+  batch: Batch,
+  idle_ms?: number,
+): Promise<Applied> {
+  const attempt = (apply: (tx: Queryable) => Promise<Applied>) =>
+    db.transaction(
+      async (tx) => {
+        // Sent together: the fence's statement runs first, and one that holds nothing back leaves nothing behind.
+        const [moved, applied] = await Promise.allSettled([
+          moveCheckpoints(tx, p, engine, batch.moves, idle_ms),
+          apply(tx),
+        ]);
+        if (moved.status === 'rejected') throw moved.reason;
+        if (applied.status === 'rejected') throw applied.reason;
+        return applied.value;
+      },
+      ({ messages }) => outboxStatement(messages, batch.trace),
+    );
+  const mode = { rebuilding: false };
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await attempt((tx) => applyPlainly(p, batch.items, batch.undecodable, tx, mode));
+    } catch (error) {
+      if (error instanceof DataFailure) break;
+      if (!isContention(error) || tries >= CONTENTION_RETRIES) throw error;
+    }
+  }
+  return attempt((tx) => applyCarefully(p, batch.items, batch.undecodable, tx, mode));
+}

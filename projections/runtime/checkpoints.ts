@@ -1,0 +1,149 @@
+import type { Queryable } from '../../engines/postgres/port';
+import type { EventProjection, Projection, RecordProjection } from '../../kernel/projection';
+
+/** Source name of every domain-event projection; its only partition is 0. */
+export const DOMAIN_EVENTS = 'domain-events';
+/** Position before the first event. */
+export const BEGINNING = '';
+
+export interface Checkpoint {
+  partition: number;
+  engine: string;
+  version: number;
+  /** Next offset to read, or the position of the last event seen. */
+  position: string;
+}
+
+export interface Move {
+  partition: number;
+  from: string;
+  to: string;
+}
+
+/** The compare-and-set found another position: someone else drives this projection. The transaction must be undone. */
+export class CheckpointLost extends Error {
+  constructor(projection: string, moves: readonly Move[]) {
+    const places = moves.map((move) => `partition ${move.partition} at ${move.from || 'the beginning'}`).join(', ');
+    super(`projection ${projection}: the checkpoint was moved by another worker (${places})`);
+    this.name = 'CheckpointLost';
+  }
+}
+
+/**
+ * The checkpoint belongs to another log; its positions mean nothing here. The checkpoint must not be deleted: beside it lies the ledger of what
+ * was taken before, without which old deliveries have effects again.
+ */
+export class EngineMismatch extends Error {
+  constructor(projection: string, source: string, stored: string, current: string) {
+    super(
+      `projection ${projection}: its checkpoint on ${source} belongs to engine ${stored}, this is ${current}; ` +
+        `connect the engine it was built from, or move to this one by lumio backup and lumio restore into a new database`,
+    );
+    this.name = 'EngineMismatch';
+  }
+}
+
+/** The stored rows were made by another version of the projection. */
+export class RebuildNeeded extends Error {
+  constructor(projection: string, why: string) {
+    super(`projection ${projection}: ${why}; run: lumio rebuild ${projection}`);
+    this.name = 'RebuildNeeded';
+  }
+}
+
+export const isRecordProjection = (p: Projection): p is RecordProjection => p.from.kind === 'topic';
+export const isEventProjection = (p: Projection): p is EventProjection => p.from.kind === 'domain_events';
+
+/** What a checkpoint belongs to: a projection, or a relay. */
+export type Reader = Pick<Projection, 'name' | 'version' | 'from'>;
+
+/** What checkpoints and dead letters call the projection's source. */
+export const sourceOf = (p: Pick<Reader, 'from'>): string => (p.from.kind === 'topic' ? p.from.topic : DOMAIN_EVENTS);
+
+/** Checkpoints of the projection on its source, by partition. */
+export async function readCheckpoints(db: Queryable, p: Reader): Promise<Map<number, Checkpoint>> {
+  const rows = await db.query<Checkpoint>(
+    'select partition, engine, version, position from checkpoints where projection = $1 and source = $2',
+    [p.name, sourceOf(p)],
+    'checkpoints_read',
+  );
+  return new Map(rows.map((row) => [row.partition, row]));
+}
+
+/** Holds the projection still until the transaction ends: its next batch waits at its fence. */
+export async function lockCheckpoints(tx: Queryable, p: Reader): Promise<Map<number, Checkpoint>> {
+  const rows = await tx.query<Checkpoint>(
+    `select partition, engine, version, position from checkpoints
+     where projection = $1 and source = $2 order by partition for update`,
+    [p.name, sourceOf(p)],
+  );
+  return new Map(rows.map((row) => [row.partition, row]));
+}
+
+/** @throws EngineMismatch when any of them belongs to another engine */
+export function checkEngine(p: Reader, checkpoints: Iterable<Checkpoint>, engine: string): void {
+  for (const checkpoint of checkpoints) {
+    if (checkpoint.engine !== engine) throw new EngineMismatch(p.name, sourceOf(p), checkpoint.engine, engine);
+  }
+}
+
+/**
+ * Positions to read on from, made (at `first`) where missing.
+ * @throws EngineMismatch, RebuildNeeded
+ */
+export async function openCheckpoints(
+  db: Queryable,
+  p: Reader,
+  engine: string,
+  partitions: readonly number[],
+  first: string,
+): Promise<Map<number, string>> {
+  await db.query(
+    `insert into checkpoints (projection, source, partition, engine, version, position)
+     select $1, $2, partition, $4, $5, $6 from unnest($3::integer[]) as partition
+     on conflict do nothing`,
+    [p.name, sourceOf(p), partitions, engine, p.version, first],
+  );
+  const checkpoints = await readCheckpoints(db, p);
+  checkEngine(p, checkpoints.values(), engine);
+  for (const { version } of checkpoints.values()) {
+    if (version !== p.version) {
+      throw new RebuildNeeded(p.name, `its rows are of version ${version}, this program makes version ${p.version}`);
+    }
+  }
+  return new Map(partitions.map((partition) => [partition, checkpoints.get(partition)!.position]));
+}
+
+/**
+ * Moves checkpoints by compare-and-set in the caller's transaction. The runtime sends it first: the row lock then fences
+ * a second worker before it did any work, and it is undone with everything else. A worker that hangs in the transaction is
+ * cut off by the server after `idle_ms` without a statement: the row must not stay locked by a process that does nothing.
+ * @throws CheckpointLost when any of them was not where the batch began
+ */
+export async function moveCheckpoints(
+  tx: Queryable,
+  p: Reader,
+  engine: string,
+  moves: readonly Move[],
+  idle_ms = 30_000,
+): Promise<void> {
+  const moved = await tx.query(
+    `update checkpoints c set position = m.next, updated_at = clock_timestamp()
+     from unnest($4::integer[], $5::text[], $6::text[]) as m (partition, expected, next)
+     where c.projection = $1 and c.source = $2 and c.engine = $3 and c.version = $7
+       and c.partition = m.partition and c.position = m.expected
+     returning set_config('idle_in_transaction_session_timeout', $8, true)`,
+    [
+      p.name,
+      sourceOf(p),
+      engine,
+      moves.map((move) => move.partition),
+      moves.map((move) => move.from),
+      moves.map((move) => move.to),
+      p.version,
+      String(idle_ms),
+    ],
+    'checkpoints_move',
+  );
+  if (moved.length !== moves.length) throw new CheckpointLost(p.name, moves);
+}

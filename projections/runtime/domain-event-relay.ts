@@ -1,0 +1,68 @@
+import { TOPICS } from '../../domain/records';
+import type { Upcasters } from '../../kernel/upcasters';
+import type { EventStore, StoredEvent } from '../../engines/event-store/port';
+import type { Database } from '../../engines/postgres/port';
+import type { RelayCodec, RelayedDomainEvent } from '../../engines/records/port';
+import { BEGINNING, moveCheckpoints, openCheckpoints, readCheckpoints } from './checkpoints';
+import { domainEvents } from '../../kernel/projection';
+import type { RelaySource } from './topic-relay';
+
+export interface DomainEventRelayDeps {
+  db: Database;
+  /** As the events are stored: personal members leave sealed. */
+  stored_events: EventStore;
+  upcasters: Upcasters;
+  /** Id of the broker that is relayed to. */
+  broker_id: string;
+  codec: RelayCodec;
+}
+
+/**
+ * Every domain event, in commit order, keyed by its stream. How far is kept as a checkpoint that names both the event store and the log:
+ * another log is filled from the first event on.
+ */
+export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
+  const { db, stored_events: events, codec, upcasters } = deps;
+  const place = { name: `relay to ${deps.broker_id}`, version: 1, from: domainEvents([]) };
+  let position = BEGINNING;
+  /** An end of the event store that is not passed yet, and when it was seen. */
+  let mark: { head: string; seen_at: number } | undefined;
+  const passed = (at: string, head: string) => at !== BEGINNING && events.compare(at, head) >= 0;
+
+  return {
+    name: 'domain-events',
+    wakeup: 'events',
+    async open() {
+      position = (await openCheckpoints(db, place, events.id, [0], BEGINNING)).get(0)!;
+    },
+    async *waiting() {
+      for await (const batch of events.readAll(position === BEGINNING ? null : position)) {
+        const move = { partition: 0, from: position, to: batch.position };
+        yield {
+          topic: TOPICS.domain_events,
+          records: batch.events.map((event) => ({
+            key: event.stream,
+            value: codec.domainEvent(relayedEvent(event, upcasters)),
+          })),
+          settle: (tx) => moveCheckpoints(tx, place, events.id, [move]),
+        };
+        position = batch.position;
+      }
+    },
+    async lag() {
+      const at = (await readCheckpoints(db, place)).get(0)?.position ?? BEGINNING;
+      if (mark && passed(at, mark.head)) mark = undefined;
+      const head = await events.head();
+      if (head === null || passed(at, head)) return { behind: 0, seconds: 0 };
+      mark ??= { head, seen_at: performance.now() };
+      return { behind: 1, seconds: (performance.now() - mark.seen_at) / 1000 };
+    },
+  };
+}
+
+/** An event as outside consumers read it: brought to the newest version, or as it was stored when this program cannot read it. */
+export function relayedEvent(event: StoredEvent, upcasters: Upcasters): RelayedDomainEvent {
+  const { id, stream, revision, type, metadata, recorded_at } = event;
+  const { version, data } = upcasters.unmarked(upcasters.read(event));
+  return { id, stream, revision, type, version, data: JSON.stringify(data), metadata, recorded_at };
+}

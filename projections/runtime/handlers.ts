@@ -1,0 +1,145 @@
+import { columnsOf } from '../../kernel/columns';
+import {
+  catalogue,
+  type AnyEventSet,
+  type EventCatalogue,
+  type EventDeclaration,
+  type EventOf,
+  type EventSet,
+} from '../../kernel/event';
+import { Sql, withQuery } from '../../kernel/sql';
+import type { StoredEvent } from '../../engines/event-store/port';
+import type { Queryable } from '../../engines/postgres/port';
+import type { ApplyMode, ChannelMessage, EventProjection } from '../../kernel/projection';
+import { recordRevocations, type Revocation } from './revocations';
+
+type Types<Sets extends readonly AnyEventSet[]> = EventOf<Sets[number]>['type'];
+type EventNamed<Sets extends readonly AnyEventSet[], Type> = Extract<EventOf<Sets[number]>, { type: Type }>;
+
+/** How a handler takes several neighbouring events of its type that touch one row. */
+export type Handler =
+  /** One statement as long as no stream repeats: the next event of a stream begins another. */
+  | Sql
+  | {
+      take: 'each' | 'last' | 'all';
+      key: readonly string[];
+      statements: readonly Sql[];
+    };
+
+/** A new statement begins where these members repeat. */
+export const each = (key: readonly string[], ...statements: Sql[]): Handler => ({ take: 'each', key, statements });
+/** Of the events with the same values of these members only the last one counts. */
+export const last = (key: readonly string[], ...statements: Sql[]): Handler => ({ take: 'last', key, statements });
+/** The statement gives the same rows however often a row occurs: it inserts what is not there, deletes, or aggregates. */
+export const all = (...statements: Sql[]): Handler => ({ take: 'all', key: [], statements });
+
+/** Nothing that these tables hold follows from the event. */
+export const ignored: Handler = all();
+
+export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
+  /** Also the file's name. */
+  name: string;
+  version: number;
+  tables: readonly string[];
+  /** What it reads: whole areas, or {@link pick}ed types of one. */
+  events: Sets;
+  /** One handler for each type. Its statement selects from `e`: the events' members as columns of their declared types. */
+  on: { readonly [Type in Types<Sets>]: Handler };
+  /** What is pushed on channels, in the projection's transaction; never in a rebuild. */
+  messages?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => readonly ChannelMessage[] };
+  /** What no longer holds on any node; never in a rebuild. */
+  revokes?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => Revocation };
+}
+
+/** A few types of an area, for a projection that needs no others. */
+export function pick<
+  Declared extends Readonly<Record<string, EventDeclaration>>,
+  const Type extends keyof Declared & string,
+>(set: EventSet<Declared>, ...types: readonly Type[]): EventSet<Pick<Declared, Type>> {
+  const declared = Object.fromEntries(types.map((type) => [type, set.declared[type]])) as Pick<Declared, Type>;
+  return { declared, types };
+}
+
+/** A projection that knows the declarations of what it reads. */
+export interface DeclaredProjection extends EventProjection {
+  declared: EventCatalogue;
+}
+
+interface Compiled {
+  take: 'each' | 'last' | 'all';
+  keyOf(event: StoredEvent): string;
+  statements: readonly string[];
+}
+
+/**
+ * A projection of domain events by a handler for each type. Neighbouring events of one type are one statement, so that the order between
+ * types is kept; a handler says how it takes several events of one row. Design §7.
+ */
+export function handled<const Sets extends readonly AnyEventSet[]>(spec: HandledProjection<Sets>): DeclaredProjection {
+  const { name, version, tables } = spec;
+  const declared = catalogue(spec.events);
+  const handlers = new Map<string, Compiled>();
+  for (const [type, declaration] of declared) {
+    handlers.set(type, compile(declaration, (spec.on as Readonly<Record<string, Handler>>)[type]!));
+  }
+  const messages = (spec.messages ?? {}) as Effects<readonly ChannelMessage[]>;
+  const revokes = (spec.revokes ?? {}) as Effects<Revocation>;
+
+  return {
+    name,
+    version,
+    tables,
+    declared,
+    from: { kind: 'domain_events', types: [...declared.keys()] },
+    async apply(batch, tx, mode: ApplyMode) {
+      for (const part of partsOf(batch, handlers)) await run(part, handlers.get(part[0]!.type)!, tx);
+      if (mode.rebuilding) return [];
+      await recordRevocations(tx, mode, effectsOf(batch, revokes));
+      return effectsOf(batch, messages).flat();
+    },
+  };
+}
+
+type Effects<T> = Readonly<Record<string, ((event: unknown) => T) | undefined>>;
+
+const effectsOf = <T>(batch: readonly StoredEvent[], effects: Effects<T>): T[] =>
+  batch.flatMap(({ type, data }) => {
+    const effect = effects[type];
+    return effect === undefined ? [] : [effect({ ...data, type })];
+  });
+
+function compile(declaration: EventDeclaration, handler: Handler): Compiled {
+  const recordset = `select * from jsonb_to_recordset($1::jsonb) as e (${columnsOf(declaration)})`;
+  const text = (statement: Sql) => withQuery('e', recordset, statement);
+  if (handler instanceof Sql) return { take: 'each', keyOf: ({ stream }) => stream, statements: [text(handler)] };
+  const { take, key, statements } = handler;
+  return {
+    take,
+    keyOf: ({ data }) => JSON.stringify(key.map((member) => data[member])),
+    statements: statements.map(text),
+  };
+}
+
+/** Runs of neighbours that one round of statements may take at once, in order. */
+function* partsOf(batch: readonly StoredEvent[], handlers: ReadonlyMap<string, Compiled>): Generator<StoredEvent[]> {
+  let part: StoredEvent[] = [];
+  let keys = new Set<string>();
+  for (const event of batch) {
+    const { take, keyOf } = handlers.get(event.type)!;
+    const key = take === 'each' ? keyOf(event) : '';
+    if (part.length > 0 && (part[0]!.type !== event.type || (take === 'each' && keys.has(key)))) {
+      yield part;
+      part = [];
+      keys = new Set();
+    }
+    part.push(event);
+    keys.add(key);
+  }
+  if (part.length > 0) yield part;
+}
+
+async function run(part: readonly StoredEvent[], { take, keyOf, statements }: Compiled, tx: Queryable): Promise<void> {
+  const taken = take === 'last' ? [...new Map(part.map((event) => [keyOf(event), event])).values()] : part;
+  const rows = JSON.stringify(taken.map(({ data }) => data));
+  for (const statement of statements) await tx.query(statement, [rows]);
+}

@@ -1,0 +1,100 @@
+import type { ReadModels } from '../../access/services';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Queryable } from '../../engines/postgres/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import { BEGINNING, DOMAIN_EVENTS } from './checkpoints';
+import { Progress } from './progress';
+
+/** Sent after the commit of a domain-event projection, for waiting readers in other processes. */
+export const CHECKPOINT_WAKEUP = 'checkpoints';
+
+/** How long an operation waits for the read models of its callers. Design §5. */
+export const WAIT_MS = 2000;
+/** First and longest pause between looks at the checkpoints, when nothing in this process tells. */
+const FIRST_LOOK_MS = 15;
+const LONGEST_LOOK_MS = 100;
+
+export interface ReadModelDeps {
+  db: Queryable;
+  events: Pick<EventStore, 'compare'>;
+  wakeups: Wakeups;
+  /** Of the runtime in this process; absent in a process that drives no projection. */
+  progress?: Progress;
+  /** Default {@link WAIT_MS}. */
+  wait_ms?: number;
+}
+
+/** One place that a wait is for. */
+interface Goal {
+  projection: string;
+  partition: number;
+  reached(position: string): boolean;
+}
+
+/**
+ * Waits until read models have passed a write. The process that drives the projection signals in memory; elsewhere the
+ * checkpoints are read, woken by {@link CHECKPOINT_WAKEUP}. Bounded: it answers false, it never throws for being late.
+ */
+export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): void } {
+  const { db, events, wakeups, wait_ms = WAIT_MS } = deps;
+  const progress = deps.progress ?? new Progress();
+  const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
+
+  async function reach(source: string, goals: readonly Goal[]): Promise<boolean> {
+    const deadline = performance.now() + wait_ms;
+    let open = goals;
+    let pause = FIRST_LOOK_MS;
+    let look_at = 0;
+    for (;;) {
+      open = open.filter((goal) => {
+        const position = progress.at(goal.projection, goal.partition);
+        return position === undefined || !goal.reached(position);
+      });
+      if (open.length === 0) return true;
+      const now = performance.now();
+      const driven_here = open.every((goal) => progress.at(goal.projection, goal.partition) !== undefined);
+      if (look_at === 0 && driven_here) look_at = now + LONGEST_LOOK_MS;
+      if (now >= look_at) {
+        const rows = await db.query(
+          'select projection, partition, position from checkpoints where source = $1 and projection = any($2)',
+          [source, [...new Set(open.map((goal) => goal.projection))]],
+          'checkpoints_reached',
+        );
+        const stored = new Map(rows.map((row) => [`${row.projection}/${row.partition}`, row.position as string]));
+        open = open.filter((goal) => {
+          const position = stored.get(`${goal.projection}/${goal.partition}`);
+          return position === undefined || !goal.reached(position);
+        });
+        if (open.length === 0) return true;
+        look_at = performance.now() + pause;
+        pause = Math.min(pause * 2, LONGEST_LOOK_MS);
+      }
+      const left = deadline - performance.now();
+      if (left <= 0) return false;
+      const woken_from = performance.now();
+      const until = Math.min(left, Math.max(1, look_at - woken_from));
+      await progress.next(until);
+      // A signal from another process carries no position: look at once, not at the end of the pause.
+      if (!driven_here && performance.now() - woken_from < until - 1) look_at = 0;
+    }
+  }
+
+  return {
+    passed(position, projections) {
+      const reached = (at: string) => at !== BEGINNING && events.compare(at, position) >= 0;
+      return reach(
+        DOMAIN_EVENTS,
+        projections.map((projection) => ({ projection, partition: 0, reached })),
+      );
+    },
+    applied(topic, ends, projections) {
+      const goals: Goal[] = [];
+      for (const [partition, end] of ends) {
+        const reached = (at: string) => Number(at) >= end;
+        for (const projection of projections) goals.push({ projection, partition, reached });
+      }
+      return reach(topic, goals);
+    },
+    close: off,
+  };
+}

@@ -1,0 +1,158 @@
+import { OffsetOutOfRange, type Broker, type BrokerRecord } from '../../engines/broker/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { RecordLog } from '../../engines/records/port';
+import { BEGINNING, isEventProjection, isRecordProjection } from './checkpoints';
+import type { Item, Parked } from './dead-letters';
+import { decodeStored } from './decode';
+import type { Projection } from '../../kernel/projection';
+
+/** Records that an archiver moved out of a topic: from `from` (inclusive) up to `to` (exclusive), in batches. */
+export type ReadArchived = (
+  topic: string,
+  partition: number,
+  from: number,
+  to: number,
+) => AsyncIterable<BrokerRecord[]>;
+
+export interface SourceDeps {
+  broker: Broker;
+  records: Pick<RecordLog, 'decode'>;
+  events: EventStore;
+  /** Reads what the topic no longer holds; absent, a rebuild over trimmed history is refused. */
+  readArchived?: ReadArchived;
+}
+
+/** The earliest records are gone: a rebuild or replay would silently lose them. */
+export class HistoryGone extends Error {
+  constructor(topic: string, partition: number, earliest: number) {
+    super(
+      `${topic}/${partition} begins at ${earliest}: records before it are gone from the topic, and no archive holds all of them`,
+    );
+    this.name = 'HistoryGone';
+  }
+}
+
+export interface Page {
+  items: Item[];
+  undecodable: Parked[];
+  /** How many were read. */
+  read: number;
+  /** Position after the page. */
+  next: string;
+}
+
+/** One projection's source, read from its beginning. */
+export interface RebuildSource {
+  engine: string;
+  /** Per partition how far to replay: the live checkpoint, or where a projection without one would begin. @throws HistoryGone */
+  goal(live: Map<number, string>): Promise<Map<number, string>>;
+  /** Records up to the goal; null when they cannot be counted. */
+  count(goal: Map<number, string>): number | null;
+  /** From `after` (undefined: the beginning) up to `to`. */
+  read(partition: number, after: string | undefined, to: string, batch: number): AsyncGenerator<Page, void>;
+}
+
+/**
+ * Records of one partition from `from` to `to` (exclusive): the archive first, then the topic, also when the archiver trims meanwhile.
+ * @throws HistoryGone
+ */
+export async function* readStored(
+  { broker, readArchived }: Pick<SourceDeps, 'broker' | 'readArchived'>,
+  topic: string,
+  partition: number,
+  from: number,
+  to: number,
+): AsyncGenerator<BrokerRecord[]> {
+  let at = from;
+  while (at < to) {
+    const earliest = (await broker.bounds(topic)).get(partition)?.earliest ?? 0;
+    if (at < earliest) {
+      if (!readArchived) throw new HistoryGone(topic, partition, earliest);
+      const end = Math.min(to, earliest);
+      yield* readArchived(topic, partition, at, end);
+      at = end;
+      continue;
+    }
+    try {
+      for await (const some of broker.read(topic, partition, at, to)) {
+        yield some;
+        at = some[some.length - 1]!.offset + 1;
+      }
+      return;
+    } catch (error) {
+      // Trimmed since the bounds were read: the archive has it by now.
+      if (!(error instanceof OffsetOutOfRange) || !readArchived || at >= error.bounds.earliest) throw error;
+    }
+  }
+}
+
+function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps): RebuildSource {
+  if (!isRecordProjection(p)) throw new Error(`projection ${p.name} does not read a topic`);
+  const { topic } = p.from;
+
+  return {
+    engine: broker.id,
+    async goal(live) {
+      const bounds = await broker.bounds(topic);
+      const goal = new Map<number, string>();
+      for (const [partition, { earliest, next }] of bounds) {
+        if (earliest > 0 && !readArchived) throw new HistoryGone(topic, partition, earliest);
+        // Without a checkpoint the live side will begin at 0, or cannot begin at all when 0 is gone: then all of it is ours.
+        // One that stands before the topic's beginning reads on from the archive: the ledger does not know yet what lies beyond it.
+        goal.set(partition, live.get(partition) ?? String(earliest > 0 ? next : 0));
+      }
+      return goal;
+    },
+    count: (goal) => [...goal.values()].reduce((sum, to) => sum + Number(to), 0),
+    async *read(partition, after, to, batch) {
+      let held: BrokerRecord[] = [];
+      const page = async (taken: BrokerRecord[]): Promise<Page> => {
+        return {
+          ...(await decodeStored(records, taken)),
+          read: taken.length,
+          next: String(taken.at(-1)!.offset + 1),
+        };
+      };
+      for await (const some of readStored({ broker, readArchived }, topic, partition, Number(after ?? 0), Number(to))) {
+        held = held.length === 0 ? some : held.concat(some);
+        while (held.length >= batch) {
+          const full = held.slice(0, batch);
+          held = held.slice(batch);
+          yield await page(full);
+        }
+      }
+      if (held.length > 0) yield await page(held);
+    },
+  };
+}
+
+function fromEvents(p: Projection, { events }: SourceDeps): RebuildSource {
+  if (!isEventProjection(p)) throw new Error(`projection ${p.name} does not read domain events`);
+  const { types } = p.from;
+  return {
+    engine: events.id,
+    goal: async (live) => new Map([[0, live.get(0) ?? BEGINNING]]),
+    count: () => null,
+    async *read(_partition, after, to, batch) {
+      if (to === BEGINNING) return;
+      let held: Item[] = [];
+      const page = (items: Item[], next: string): Page => ({ items, undecodable: [], read: items.length, next });
+      for await (const { events: some, position } of events.readAll(
+        after === undefined || after === BEGINNING ? null : after,
+        { types },
+      )) {
+        for (const event of some) {
+          if (events.compare(event.position, to) <= 0) held.push({ kind: 'event', event });
+          if (held.length >= batch) {
+            yield page(held, event.position);
+            held = [];
+          }
+        }
+        if (events.compare(position, to) >= 0) break;
+      }
+      if (held.length > 0) yield page(held, to);
+    },
+  };
+}
+
+export const REBUILD_SOURCES = { topic: fromTopic, domain_events: fromEvents };

@@ -1,0 +1,431 @@
+import type { Broker, Bounds } from '../../engines/broker/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Logger } from '../../engines/log/port';
+import type { Database } from '../../engines/postgres/port';
+import type { RecordLog } from '../../engines/records/port';
+import { batchOrigin, NO_TRACING, type Span, type Tracing } from '../../engines/tracing/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import { commitBatch, type Batch } from './batch';
+import {
+  BEGINNING,
+  CheckpointLost,
+  checkEngine,
+  EngineMismatch,
+  isEventProjection,
+  openCheckpoints,
+  readCheckpoints,
+  RebuildNeeded,
+} from './checkpoints';
+import type { Item } from './dead-letters';
+import { archivedBatches } from './catch-up';
+import { DecodeAhead, decodeStored } from './decode';
+import { describe } from './failures';
+import { OUTBOX_WAKEUP } from './outbox';
+import type { Progress } from './progress';
+import type { Projection } from '../../kernel/projection';
+import { CHECKPOINT_WAKEUP } from './read-models';
+import { HistoryGone, type ReadArchived } from './rebuild-source';
+import type { RunnerMetrics } from './metrics';
+
+export interface RunnerDeps {
+  db: Database;
+  broker: Broker;
+  records: Pick<RecordLog, 'decode'>;
+  events: EventStore;
+  wakeups: Wakeups;
+  log: Logger;
+  metrics: RunnerMetrics;
+  /** Default: off. */
+  tracing?: Tracing;
+  progress: Progress;
+  /** Reads what the topics no longer hold. Absent: a checkpoint before the beginning of its topic waits for a rebuild. */
+  readArchived?: ReadArchived;
+  onFatal?: (error: Error) => void;
+  batch_records: number;
+  batch_events: number;
+  /** Longest pause between restarts. */
+  backoff_ms: number;
+  /** Behind and without progress for so long it is started again. */
+  stall_ms: number;
+}
+
+/** `standby`: another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is of another engine. */
+export const RUNNER_STATES = [
+  'starting',
+  'running',
+  'backoff',
+  'standby',
+  'needs_rebuild',
+  'refused',
+  'stopped',
+] as const;
+export type RunnerState = (typeof RUNNER_STATES)[number];
+
+/** The consumer did nothing although there was work. */
+class Stalled extends Error {
+  constructor(projection: string, ms: number) {
+    super(`projection ${projection}: no progress for ${ms} ms although it is behind`);
+    this.name = 'Stalled';
+  }
+}
+
+/** What a runner drives at one time: a broker consumer or an event subscription. */
+interface Drive {
+  readonly done: Promise<void>;
+  stop(): Promise<void>;
+}
+
+const FIRST_BACKOFF_MS = 50;
+/** How often a standby looks whether the driving process still moves. */
+const STANDBY_LOOK_MS = 500;
+const REBUILD_LOOK_MS = 1000;
+/** A checkpoint over other event types alone is written at most this often. */
+const IDLE_MOVE_MS = 1000;
+/** How long a consumer may take to let go before it is left behind (its writes are fenced). */
+const LET_GO_MS = 5000;
+
+/**
+ * Drives one projection for ever: opens its checkpoints, consumes, and after any failure starts anew from the stored
+ * checkpoint with growing pauses. Nothing is ever skipped. One door: {@link Runner.stop}.
+ */
+export class Runner {
+  state: RunnerState = 'starting';
+  /** Behind by this many records (events: 0 or 1, positions cannot be counted) and seconds, as last observed. */
+  lag = { behind: 0, seconds: 0 };
+  private readonly ended: Promise<void>;
+  private stopping = false;
+  private wakeStop: () => void = () => undefined;
+  private readonly stopped: Promise<void>;
+  private interrupt: (error: Error) => void = () => undefined;
+  private generation = 0;
+  private failures = 0;
+  private progressed_at = performance.now();
+  private behind_since: number | null = null;
+  private applied_at: string | null = null;
+
+  constructor(
+    readonly projection: Projection,
+    private readonly deps: RunnerDeps,
+  ) {
+    this.stopped = new Promise((resolve) => (this.wakeStop = resolve));
+    this.ended = this.loop();
+  }
+
+  /** Takes nothing new, lets the batch in hand end; resolves when it has. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.wakeStop();
+    await this.ended;
+  }
+
+  private async loop(): Promise<void> {
+    const { name } = this.projection;
+    while (!this.stopping) {
+      try {
+        await this.drive();
+      } catch (error) {
+        await this.recover(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+    this.state = 'stopped';
+    this.deps.log.debug({ projection: name }, 'projection stopped');
+  }
+
+  private async recover(error: Error): Promise<void> {
+    const { log, metrics, onFatal, backoff_ms } = this.deps;
+    const { name } = this.projection;
+    metrics.restarts.inc(1, { projection: name, reason: error.name });
+    if (error instanceof EngineMismatch) {
+      this.state = 'refused';
+      log.error({ projection: name, err: error.message }, 'projection refuses to run');
+      onFatal?.(error);
+      await this.stopped;
+      return;
+    }
+    if (error instanceof RebuildNeeded) {
+      if (this.state !== 'needs_rebuild') log.error({ projection: name }, error.message);
+      this.state = 'needs_rebuild';
+      await this.pause(REBUILD_LOOK_MS);
+      return;
+    }
+    if (error instanceof CheckpointLost && isEventProjection(this.projection)) {
+      this.state = 'standby';
+      this.deps.progress.forget(name);
+      log.info({ projection: name }, 'another process drives this projection; standing by');
+      await this.standBy();
+      return;
+    }
+    this.state = 'backoff';
+    const longest = Math.min(backoff_ms, FIRST_BACKOFF_MS * 2 ** this.failures);
+    this.failures += 1;
+    log.warn({ projection: name, err: describe(error), failures: this.failures }, 'projection starts again');
+    await this.pause(longest * (0.5 + Math.random() / 2));
+  }
+
+  /** Waits until the driving process has stood still for one look although there were events. */
+  private async standBy(): Promise<void> {
+    const { db, events } = this.deps;
+    let before: string | undefined;
+    while (!this.stopping) {
+      await this.pause(STANDBY_LOOK_MS * (1 + Math.random() / 2));
+      try {
+        const position = (await readCheckpoints(db, this.projection)).get(0)?.position ?? BEGINNING;
+        const head = await events.head();
+        const behind = head !== null && (position === BEGINNING || events.compare(head, position) > 0);
+        // Events of other types leave the checkpoint up to IDLE_MOVE_MS behind: only a longer stand is a dead driver.
+        if (behind && position === before) return;
+        before = behind ? position : undefined;
+        if (behind) await this.pause(IDLE_MOVE_MS);
+      } catch (error) {
+        this.deps.log.warn({ projection: this.projection.name, err: describe(error) }, 'standby could not look');
+      }
+    }
+  }
+
+  private async pause(ms: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([new Promise((resolve) => (timer = setTimeout(resolve, ms))), this.stopped]);
+    clearTimeout(timer);
+  }
+
+  /** One life of the consumer: until it is stopped (resolves) or fails (throws). */
+  private async drive(): Promise<void> {
+    const generation = (this.generation += 1);
+    this.progressed_at = performance.now();
+    this.behind_since = null;
+    const interrupted = new Promise<never>((_, reject) => (this.interrupt = reject));
+    interrupted.catch(() => undefined); // without a race it is nobody's failure
+    const drive = isEventProjection(this.projection)
+      ? await this.subscribe(generation, interrupted)
+      : await this.consume(generation, interrupted);
+    this.state = 'running';
+    try {
+      await Promise.race([drive.done, interrupted, this.stopped]);
+    } finally {
+      // The consumer's own failure is thrown already; a stop that fails or hangs is left behind, fenced by the checkpoint.
+      drive.done.catch(() => undefined);
+      if (!this.stopping) this.generation += 1;
+      const letGo = drive.stop().catch((error: unknown) => {
+        this.deps.log.warn({ projection: this.projection.name, err: describe(error) }, 'consumer did not stop cleanly');
+      });
+      let timer: NodeJS.Timeout | undefined;
+      await Promise.race([letGo, new Promise((resolve) => (timer = setTimeout(resolve, LET_GO_MS)))]);
+      clearTimeout(timer);
+      this.interrupt(new Error(`projection ${this.projection.name}: the batch in hand was left behind`));
+    }
+    if (!this.stopping) throw new Error(`projection ${this.projection.name}: its consumer ended by itself`);
+  }
+
+  private async consume(generation: number, interrupted: Promise<never>): Promise<Drive> {
+    const { broker, db, records, batch_records } = this.deps;
+    const p = this.projection;
+    const topic = p.from.kind === 'topic' ? p.from.topic : '';
+    const bounds = await broker.bounds(topic);
+    const stored = await readCheckpoints(db, p);
+    checkEngine(p, stored.values(), broker.id);
+    for (const [partition, { earliest }] of bounds) {
+      const behind = earliest > Number(stored.get(partition)?.position ?? 0);
+      // All of the past would be applied live, and announced: a rebuild does it better.
+      if (behind && !(stored.has(partition) && this.deps.readArchived)) throw this.gone(topic, partition, earliest);
+    }
+    // Versions are checked before the group is joined: a projection that needs a rebuild must hold no partition.
+    const positions = await openCheckpoints(db, p, broker.id, [...bounds.keys()], '0');
+    for (const [partition, { earliest }] of bounds) {
+      const at = Number(positions.get(partition));
+      if (at < earliest) await this.catchUp(generation, interrupted, topic, partition, at, earliest);
+    }
+    const ahead = new DecodeAhead(records);
+    return broker.consume({
+      topic,
+      group: `lumio-projection-${p.name}`,
+      max_records: batch_records,
+      start: async (partitions) => {
+        const positions = await openCheckpoints(db, p, broker.id, partitions, '0');
+        return new Map([...positions].map(([partition, position]) => [partition, Number(position)]));
+      },
+      onAhead: (stored) => ahead.begin(stored),
+      onBatch: async (batch) => {
+        const decoded = await ahead.decoded(batch.records);
+        const work = this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
+          ...decoded,
+          moves: [...batch.progress].map(([partition, { from, to }]) => ({
+            partition,
+            from: String(from),
+            to: String(to),
+          })),
+        });
+        // A batch that hangs must not keep the consumer, and with it the partitions, for ever.
+        await Promise.race([work, interrupted]);
+      },
+    });
+  }
+
+  /** Applies what left the topic before this checkpoint had it: a restored database may be older than the archive. */
+  private async catchUp(
+    generation: number,
+    interrupted: Promise<never>,
+    topic: string,
+    partition: number,
+    from: number,
+    to: number,
+  ): Promise<void> {
+    const { broker, records, batch_records, log, readArchived } = this.deps;
+    const { name } = this.projection;
+    log.warn({ projection: name, topic, partition, from, to }, 'reading on from the archive: the topic begins later');
+    try {
+      for await (const batch of archivedBatches(readArchived!, topic, partition, from, to, batch_records)) {
+        if (this.stopping) return;
+        const decoded = await decodeStored(records, batch.records);
+        const work = this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
+          ...decoded,
+          moves: [batch.move],
+        });
+        await Promise.race([work, interrupted]);
+      }
+    } catch (error) {
+      throw error instanceof HistoryGone ? this.gone(topic, partition, to) : error;
+    }
+  }
+
+  private gone(topic: string, partition: number, earliest: number): RebuildNeeded {
+    const why = `records of ${topic}/${partition} before ${earliest} are no longer in the topic`;
+    return new RebuildNeeded(this.projection.name, why);
+  }
+
+  private async subscribe(generation: number, interrupted: Promise<never>): Promise<Drive> {
+    const { events, db, batch_events } = this.deps;
+    const p = this.projection;
+    const types = p.from.kind === 'domain_events' ? p.from.types : [];
+    let stored = (await openCheckpoints(db, p, events.id, [0], BEGINNING)).get(0)!;
+    let moved_at = 0;
+    let idle: NodeJS.Timeout | undefined;
+    let seen = stored;
+    // Batches and idle moves take turns: both compare against `stored`.
+    let turn: Promise<void> = Promise.resolve();
+    const inTurn = (work: () => Promise<void>) => (turn = turn.then(work));
+
+    const move = async (to: string, items: Item[], at: string | null) => {
+      const work = this.commit(generation, events.id, at, {
+        items,
+        undecodable: [],
+        moves: [{ partition: 0, from: stored, to }],
+      });
+      await Promise.race([work, interrupted]);
+      stored = to;
+      moved_at = performance.now();
+    };
+    const moveIdle = () => {
+      idle = undefined;
+      void inTurn(async () => {
+        if (seen !== stored && !this.stopping && generation === this.generation) await move(seen, [], null);
+      }).catch((error: unknown) => this.interrupt(error instanceof Error ? error : new Error(String(error))));
+    };
+
+    const subscription = events.subscribe(
+      { after: stored === BEGINNING ? null : stored, types, batch_size: batch_events },
+      (batch) =>
+        inTurn(async () => {
+          seen = batch.position;
+          const items = batch.events.map((event): Item => ({ kind: 'event', event }));
+          if (items.length > 0 || performance.now() - moved_at > IDLE_MOVE_MS) {
+            if (seen !== stored) await move(seen, items, batch.events.at(-1)?.recorded_at ?? null);
+            return;
+          }
+          // Everything up to here was seen: readers in this process need not wait for the stored checkpoint.
+          this.advanced(generation, [{ partition: 0, to: seen }], null);
+          idle ??= setTimeout(moveIdle, IDLE_MOVE_MS);
+        }),
+    );
+    return {
+      done: subscription.done,
+      stop: async () => {
+        clearTimeout(idle);
+        await subscription.stop();
+        clearTimeout(idle);
+      },
+    };
+  }
+
+  private async commit(generation: number, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
+    const { db, metrics, wakeups, log } = this.deps;
+    const p = this.projection;
+    if (generation !== this.generation) throw new CheckpointLost(p.name, batch.moves);
+    const label = { projection: p.name };
+    const started = performance.now();
+    const span = this.trace(batch);
+    const { messages, parked } = await commitBatch(db, p, engine, batch, this.deps.stall_ms).catch((error: unknown) => {
+      span?.end(error);
+      throw error;
+    });
+    span?.set({ 'lumio.messages': messages.length, 'lumio.parked': parked.length });
+    span?.end();
+    metrics.apply_seconds.observe((performance.now() - started) / 1000, label);
+    metrics.batch_records.observe(batch.items.length, label);
+    metrics.records.inc(batch.items.length, label);
+    if (messages.length > 0) wakeups.notify(OUTBOX_WAKEUP);
+    if (isEventProjection(p)) wakeups.notify(CHECKPOINT_WAKEUP);
+    if (parked.length > 0) {
+      metrics.parked.inc(parked.length, label);
+      // Why is in the dead letters alone: a data error quotes the data.
+      log.error({ ...label, parked: parked.length, reason: parked[0]!.reason }, 'records parked as dead letters');
+    }
+    this.advanced(generation, batch.moves, appended_at);
+  }
+
+  /** One span a batch; its messages belong to it when the whole batch is of one trace. */
+  private trace(batch: Batch): Span | undefined {
+    const { tracing = NO_TRACING } = this.deps;
+    if (!tracing.on || batch.items.length === 0) return undefined;
+    const origin = batchOrigin(batch.items.map(traceOf));
+    const span = tracing.start(`project ${this.projection.name}`, {
+      kind: 'consumer',
+      ...origin,
+      attributes: { 'messaging.batch.message_count': batch.items.length },
+    });
+    batch.trace = origin.links ? null : span.traceparent;
+    return span;
+  }
+
+  private advanced(generation: number, moves: readonly { partition: number; to: string }[], at: string | null): void {
+    if (generation !== this.generation) return;
+    this.progressed_at = performance.now();
+    this.failures = 0;
+    this.state = 'running';
+    if (at !== null) this.applied_at = at;
+    for (const { partition, to } of moves) this.deps.progress.advance(this.projection.name, partition, to);
+  }
+
+  /** Looks at the lag; starts the consumer again when it is behind and stood still for `stall_ms`. */
+  async observe(): Promise<void> {
+    const { db, broker, events, stall_ms } = this.deps;
+    const p = this.projection;
+    const stored = await readCheckpoints(db, p);
+    let behind = 0;
+    if (p.from.kind === 'topic') {
+      const bounds: Map<number, Bounds> = await broker.bounds(p.from.topic);
+      for (const [partition, { next }] of bounds)
+        behind += Math.max(0, next - Number(stored.get(partition)?.position ?? 0));
+    } else {
+      const head = await events.head();
+      const at = this.deps.progress.at(p.name, 0) ?? stored.get(0)?.position ?? BEGINNING;
+      behind = head !== null && (at === BEGINNING || events.compare(head, at) > 0) ? 1 : 0;
+    }
+    const now = performance.now();
+    if (behind === 0) this.behind_since = null;
+    else this.behind_since ??= now;
+    const worked = this.behind_since !== null && this.progressed_at > this.behind_since && this.applied_at !== null;
+    const seconds =
+      this.behind_since === null
+        ? 0
+        : worked
+          ? (Date.now() - Date.parse(this.applied_at!)) / 1000
+          : (now - this.behind_since) / 1000;
+    this.lag = { behind, seconds: Math.max(0, seconds) };
+    if (this.state !== 'running' || this.behind_since === null) return;
+    const still_ms = now - Math.max(this.behind_since, this.progressed_at);
+    if (still_ms >= stall_ms) this.interrupt(new Stalled(p.name, Math.round(still_ms)));
+  }
+}
+
+const traceOf = (item: Item): string | null | undefined =>
+  item.kind === 'record' ? item.record.trace : item.kind === 'event' ? item.event.metadata.traceparent : null;

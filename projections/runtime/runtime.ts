@@ -1,0 +1,178 @@
+import type { ReadModels } from '../../access/services';
+import type { Broker } from '../../engines/broker/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Logger } from '../../engines/log/port';
+import type { Metrics } from '../../engines/metrics/port';
+import type { Database } from '../../engines/postgres/port';
+import type { RecordLog } from '../../engines/records/port';
+import type { Tracing } from '../../engines/tracing/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import { checkEngine, readCheckpoints } from './checkpoints';
+import { countParked } from './dead-letters';
+import { describe } from './failures';
+import { runnerMetrics } from './metrics';
+import { trimOutbox } from './outbox';
+import { createOutboxLock } from './outbox-lock';
+import { Progress } from './progress';
+import type { Projection } from '../../kernel/projection';
+import { createReadModels } from './read-models';
+import type { ReadArchived } from './rebuild-source';
+import { Runner, RUNNER_STATES, type RunnerState } from './runner';
+
+export interface ProjectionRuntimeDeps {
+  db: Database;
+  broker: Broker;
+  records: Pick<RecordLog, 'decode'>;
+  events: EventStore;
+  wakeups: Wakeups;
+  log: Logger;
+  metrics: Metrics;
+  /** Default: off. */
+  tracing?: Tracing;
+  projections: readonly Projection[];
+  /** See {@link RunnerDeps}. */
+  readArchived?: ReadArchived;
+  /** Told of what no restart can mend: a checkpoint of another engine. */
+  onFatal?: (error: Error) => void;
+  /** How long channel messages stay for reconnecting clients. Default 11 minutes: the default resume window and a margin. */
+  keep_outbox_ms?: number;
+  /** Most records per transaction. Default 1000. */
+  batch_records?: number;
+  /** Most domain events per transaction. Default 500. */
+  batch_events?: number;
+  /** A projection that is behind and stood still this long is started again. Default 30 s (faults row 9). */
+  stall_ms?: number;
+  /** How often lag is looked at. Default 5 s. */
+  observe_ms?: number;
+  /** Longest pause between restarts. Default 10 s. */
+  backoff_ms?: number;
+  /** Longest time that `stop()` waits for batches in hand. Default 8 s. */
+  drain_ms?: number;
+}
+
+export interface ProjectionLag {
+  projection: string;
+  state: RunnerState;
+  /** Records not applied; domain events: 1 when behind. */
+  behind: number;
+  seconds: number;
+}
+
+export interface ProjectionRuntime {
+  /** Checks that every checkpoint belongs to these engines, then drives. @throws EngineMismatch */
+  start(): Promise<void>;
+  /** Drains: takes nothing new, lets batches in hand end, at most `drain_ms`. What is cut off is undone and comes again. */
+  stop(): Promise<void>;
+  readonly read_models: ReadModels;
+  lag(): ProjectionLag[];
+}
+
+type State = 'NEW' | 'STARTING' | 'RUNNING' | 'DRAINING' | 'STOPPED';
+const MOVES: Record<State, readonly State[]> = {
+  NEW: ['STARTING', 'STOPPED'],
+  STARTING: ['RUNNING', 'STOPPED'],
+  RUNNING: ['DRAINING'],
+  DRAINING: ['STOPPED'],
+  STOPPED: [],
+};
+const TRIM_EVERY_MS = 30_000;
+const OUTBOX_LOCK_LOOK_MS = 1_000;
+
+/**
+ * Drives every projection of this process. NEW → STARTING → RUNNING → DRAINING → STOPPED; timers exist only in RUNNING.
+ * Each projection has a runner of its own: one that fails, waits or needs a rebuild holds up no other. Design §7.
+ */
+export function createProjectionRuntime(deps: ProjectionRuntimeDeps): ProjectionRuntime {
+  const { db, broker, events, log, projections } = deps;
+  const { stall_ms = 30_000, observe_ms = 5_000, drain_ms = 8_000, keep_outbox_ms = 660_000 } = deps;
+  const metrics = runnerMetrics(deps.metrics);
+  const progress = new Progress();
+  const read_models = createReadModels({ db, events, wakeups: deps.wakeups, progress });
+  const timers: NodeJS.Timeout[] = [];
+  let runners: Runner[] = [];
+  let state: State = 'NEW';
+  const enter = (to: State) => {
+    if (!MOVES[state].includes(to)) throw new Error(`projection runtime: no way from ${state} to ${to}`);
+    state = to;
+  };
+
+  /** Runs `work` every `ms` while RUNNING, never twice at once; a failure is logged and tried again at the next turn. */
+  const every = (ms: number, what: string, work: () => Promise<void>) => {
+    let busy = false;
+    const timer = setInterval(() => {
+      if (busy) return;
+      busy = true;
+      work()
+        .catch((error: unknown) => log.warn({ err: describe(error) }, `${what} failed; it is tried again`))
+        .finally(() => (busy = false));
+    }, ms);
+    timer.unref();
+    timers.push(timer);
+  };
+
+  async function observe(): Promise<void> {
+    for (const runner of runners) {
+      if (state !== 'RUNNING') return;
+      await runner.observe();
+      const label = { projection: runner.projection.name };
+      metrics.lag_records.set(runner.lag.behind, label);
+      metrics.lag_seconds.set(runner.lag.seconds, label);
+      for (const one of RUNNER_STATES) metrics.state.set(one === runner.state ? 1 : 0, { ...label, state: one });
+    }
+    const parked = await countParked(db);
+    for (const { name } of projections) metrics.dead_letters.set(parked.get(name) ?? 0, { projection: name });
+  }
+
+  return {
+    read_models,
+    async start() {
+      const names = projections.map(({ name }) => name);
+      const twice = names.find((name, index) => names.indexOf(name) !== index);
+      if (twice !== undefined) throw new Error(`two projections are named ${twice}`);
+      enter('STARTING');
+      try {
+        for (const p of projections) {
+          const engine = p.from.kind === 'topic' ? broker.id : events.id;
+          checkEngine(p, (await readCheckpoints(db, p)).values(), engine);
+        }
+      } catch (error) {
+        enter('STOPPED');
+        read_models.close();
+        throw error;
+      }
+      enter('RUNNING');
+      const { batch_records = 1000, batch_events = 500, backoff_ms = 10_000 } = deps;
+      runners = projections.map(
+        (p) => new Runner(p, { ...deps, metrics, progress, batch_records, batch_events, backoff_ms, stall_ms }),
+      );
+      every(observe_ms, 'looking at projection lag', observe);
+      const ownOutboxLock = createOutboxLock(db);
+      every(OUTBOX_LOCK_LOOK_MS, 'bringing the outbox to its own lock', async () => {
+        await ownOutboxLock();
+      });
+      every(TRIM_EVERY_MS, 'trimming the outbox', async () => {
+        await trimOutbox(db, keep_outbox_ms);
+      });
+    },
+    async stop() {
+      if (state === 'STOPPED') return;
+      if (state !== 'RUNNING') {
+        enter('STOPPED');
+        read_models.close();
+        return;
+      }
+      enter('DRAINING');
+      for (const timer of timers) clearInterval(timer);
+      let limit: NodeJS.Timeout | undefined;
+      const late = new Promise<'late'>((resolve) => (limit = setTimeout(() => resolve('late'), drain_ms)));
+      const drained = Promise.all(runners.map((runner) => runner.stop()));
+      if ((await Promise.race([drained, late])) === 'late') {
+        log.warn({ drain_ms }, 'projections did not drain in time; what is cut off is undone and comes again');
+      }
+      clearTimeout(limit);
+      read_models.close();
+      enter('STOPPED');
+    },
+    lag: () => runners.map(({ projection, state: now, lag }) => ({ projection: projection.name, state: now, ...lag })),
+  };
+}

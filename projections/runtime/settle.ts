@@ -1,0 +1,144 @@
+import type { StoredEvent } from '../../engines/event-store/port';
+import type { BrokerRecord } from '../../engines/broker/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
+import type { RecordLog } from '../../engines/records/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import { applyCarefully } from './apply';
+import { lockCheckpoints } from './checkpoints';
+import { placeOf, type DeadLetter, type Item, type Parked } from './dead-letters';
+import { describe } from './failures';
+import { OUTBOX_WAKEUP, writeOutbox } from './outbox';
+import type { ChannelMessage, Projection } from '../../kernel/projection';
+import { keepRebuildsAway } from './rebuild-lock';
+
+export interface SettleDeps {
+  db: Database;
+  records: Pick<RecordLog, 'decode'>;
+  projections: readonly Projection[];
+  /** Woken after messages were written; a short-lived process may leave it out: realtime then finds them by its poll. */
+  wakeups?: Wakeups;
+  /** Makes events readable that were kept as they are stored: a later program reads a letter that this one cannot. */
+  readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
+}
+
+export interface Settled {
+  /** Letters applied now. */
+  retried: number;
+  dropped: number;
+  /** Letters that still wait: the one that failed again, and what is blocked behind it. */
+  waiting: number;
+  /** Why the first of them failed, when one did. */
+  error: string | null;
+}
+
+/** The letter cannot be settled: unknown, settled before, or of a projection that this program does not have. */
+export class NotSettled extends Error {
+  override readonly name = 'NotSettled';
+}
+
+/**
+ * Applies a parked record, or a parked event and then what waits behind it in its stream, in order, up to the first failure.
+ * Exactly once: effects, channel messages and the letters' state change in one transaction, with the live side held at its fence.
+ * @throws NotSettled, RebuildRunning
+ */
+export function retryDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
+  return settle(deps, id, 'retry');
+}
+
+/** Gives a parked record or event up for good; the stream that waited behind it goes on. @throws NotSettled, RebuildRunning */
+export function dropDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
+  return settle(deps, id, 'drop');
+}
+
+async function settle(deps: SettleDeps, id: number, how: 'retry' | 'drop'): Promise<Settled> {
+  const { settled, messages } = await deps.db.transaction(async (tx) => {
+    const letter = await lockLetter(tx, id);
+    const p = deps.projections.find(({ name }) => name === letter.projection);
+    if (!p)
+      throw new NotSettled(`dead letter ${id} is of projection ${letter.projection}, which this program does not have`);
+    await keepRebuildsAway(tx, p.name);
+    // From here to the commit no live batch runs: none can park one more event behind a stream that is being freed.
+    await lockCheckpoints(tx, p);
+    if ((await lockLetter(tx, id)).status !== 'parked') throw new NotSettled(`dead letter ${id} was settled meanwhile`);
+
+    let dropped = 0;
+    if (how === 'drop') {
+      await tx.query(`update dead_letters set status = 'dropped', settled_at = clock_timestamp() where id = $1`, [id]);
+      dropped = 1;
+    }
+    const letters = await lettersToApply(tx, letter, how);
+    const applied = await applyLetters(deps, tx, p, letters);
+    await writeOutbox(tx, applied.messages);
+    return { settled: { ...applied.settled, dropped }, messages: applied.messages.length };
+  });
+  if (messages > 0) deps.wakeups?.notify(OUTBOX_WAKEUP);
+  return settled;
+}
+
+async function lockLetter(tx: Queryable, id: number): Promise<DeadLetter> {
+  const [letter] = await tx.query<DeadLetter>('select * from dead_letters where id = $1', [id]);
+  if (!letter) throw new NotSettled(`there is no dead letter ${id}`);
+  if (letter.status !== 'parked') throw new NotSettled(`dead letter ${id} is ${letter.status} already`);
+  return letter;
+}
+
+/** A record alone; of a stream everything that waits, unless the drop left an earlier failure at its head. */
+async function lettersToApply(tx: Queryable, letter: DeadLetter, how: 'retry' | 'drop'): Promise<DeadLetter[]> {
+  if (letter.stream === null) return how === 'retry' ? [letter] : [];
+  const waiting = await tx.query<DeadLetter>(
+    `select * from dead_letters where projection = $1 and stream = $2 and status = 'parked' order by revision`,
+    [letter.projection, letter.stream],
+  );
+  return how === 'drop' && waiting[0]?.reason !== 'blocked' ? [] : waiting;
+}
+
+async function applyLetters(
+  deps: SettleDeps,
+  tx: Queryable,
+  p: Projection,
+  letters: readonly DeadLetter[],
+): Promise<{ settled: Omit<Settled, 'dropped'>; messages: ChannelMessage[] }> {
+  const { items, undecodable } = await itemsOf(deps, letters);
+  const { messages, parked } = await applyCarefully(p, items, undecodable, tx, { rebuilding: false }, new Set());
+  const left = new Set(parked.map(({ item }) => key(placeOf(item))));
+  const done = letters.filter((letter) => !left.has(key(letter))).map(({ id }) => id);
+  await tx.query(
+    `update dead_letters set status = 'retried', settled_at = clock_timestamp(), attempts = attempts + 1 where id = any($1::bigint[])`,
+    [done],
+  );
+  const failed = parked.find(({ reason }) => reason !== 'blocked');
+  return { settled: { retried: done.length, waiting: parked.length, error: failed?.error ?? null }, messages };
+}
+
+const key = ({ partition, position }: { partition: number; position: string }) => `${partition}/${position}`;
+
+async function itemsOf(
+  deps: SettleDeps,
+  letters: readonly DeadLetter[],
+): Promise<{ items: Item[]; undecodable: Parked[] }> {
+  const items: Item[] = [];
+  const undecodable: Parked[] = [];
+  for (const letter of letters) {
+    if (letter.event !== null) {
+      // A restore into another event store moves the letter, not what it holds.
+      const event = { ...(JSON.parse(letter.event) as StoredEvent), position: letter.position };
+      for (const readable of await deps.readStored([event])) items.push({ kind: 'event', event: readable });
+      continue;
+    }
+    const stored: BrokerRecord = {
+      topic: letter.source,
+      partition: letter.partition,
+      offset: Number(letter.position),
+      key: letter.record_key ?? '',
+      value: letter.record ?? Buffer.alloc(0),
+      headers: JSON.parse(letter.headers ?? '{}') as Record<string, string>,
+      appended_at: letter.appended_at ?? letter.first_failed_at,
+    };
+    const decoded = await deps.records.decode([stored]);
+    for (const record of decoded.records) items.push({ kind: 'record', record, stored });
+    for (const { error } of decoded.undecodable) {
+      undecodable.push({ item: { kind: 'undecodable', stored }, reason: 'undecodable', error: describe(error) });
+    }
+  }
+  return { items, undecodable };
+}

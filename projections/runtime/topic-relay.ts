@@ -1,0 +1,194 @@
+import type { Broker, NewRecord } from '../../engines/broker/port';
+import { type Lease, LeaseLost, type Leases } from '../../engines/leases/port';
+import type { Logger } from '../../engines/log/port';
+import type { Metrics } from '../../engines/metrics/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import { describe } from './failures';
+
+/** Records on their way into a topic for outside consumers. */
+export interface Waiting {
+  topic: string;
+  records: readonly NewRecord[];
+  /** Remembers them as relayed, in the caller's transaction. */
+  settle(tx: Queryable): Promise<void>;
+}
+
+/** `behind` counts what waits; where that cannot be counted it is 1. `seconds` is how long the oldest of it has waited. */
+export interface RelayLag {
+  behind: number;
+  seconds: number;
+}
+
+/** What is relayed, and the memory of how far. */
+export interface RelaySource {
+  readonly name: string;
+  /** Wake-up that tells of news. Without one, and when one is lost, looking regularly finds them. */
+  readonly wakeup?: string;
+  /** Called before the first look, and again after every failure: reads what is remembered. */
+  open(): Promise<void>;
+  /** All that waits now, in the order in which it must lie in its topic. The next one is asked for when the last one was settled. */
+  waiting(): AsyncIterable<Waiting>;
+  lag(): Promise<RelayLag>;
+}
+
+export interface TopicRelaysDeps {
+  db: Database;
+  broker: Broker;
+  leases: Leases;
+  wakeups: Wakeups;
+  log: Logger;
+  metrics: Metrics;
+  sources: readonly RelaySource[];
+  /** Longest time between two looks. Default 1 s. */
+  poll_ms?: number;
+  /** How often lag is looked at. Default 5 s. */
+  observe_ms?: number;
+}
+
+/** Bounds of one publish. */
+const MAX_BYTES = 1024 * 1024;
+const MAX_RECORDS = 500;
+const FIRST_BACKOFF_MS = 100;
+const LONGEST_BACKOFF_MS = 10_000;
+
+/**
+ * Relays each source into its topics, one process of all under a lease. At least once: records are remembered as relayed after the log has
+ * taken them, and a holder that lost its lease remembers nothing. What comes again is the same record, to its id. Design §6, §7.
+ */
+export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void> } {
+  const { db, broker, leases, wakeups, log, poll_ms = 1000, observe_ms = 5000 } = deps;
+  const labels = ['relay'];
+  const lag_records = deps.metrics.gauge(
+    'lumio_topic_relay_lag_records',
+    'What waits to be relayed (domain events: 1 when behind)',
+    labels,
+  );
+  const lag_seconds = deps.metrics.gauge(
+    'lumio_topic_relay_lag_seconds',
+    'How long the oldest of it has waited',
+    labels,
+  );
+  const relayed = deps.metrics.counter('lumio_topic_relay_records_total', 'Records relayed by this process', labels);
+  const failed = deps.metrics.counter(
+    'lumio_topic_relay_failures_total',
+    'Times that a relay failed and began anew',
+    labels,
+  );
+
+  async function pass(source: RelaySource, lease: Lease): Promise<void> {
+    for await (const { topic, records, settle } of source.waiting()) {
+      for (const group of groups(records)) await broker.publish(topic, group);
+      await db.transaction(async (tx) => {
+        await lease.fence(tx);
+        await settle(tx);
+      });
+      relayed.inc(records.length, { relay: source.name });
+      if (lease.signal.aborted) return;
+    }
+  }
+
+  async function relay(source: RelaySource, lease: Lease): Promise<void> {
+    const { signal } = lease;
+    const news = new News(source.wakeup === undefined ? undefined : (wake) => wakeups.on(source.wakeup!, wake));
+    signal.addEventListener('abort', news.wake, { once: true });
+    let failures = 0;
+    try {
+      while (!signal.aborted) {
+        try {
+          await source.open();
+          while (!signal.aborted) {
+            news.expect();
+            await pass(source, lease);
+            failures = 0;
+            if (!signal.aborted) await news.within(poll_ms);
+          }
+        } catch (error) {
+          if (error instanceof LeaseLost || signal.aborted) return;
+          failures += 1;
+          failed.inc(1, { relay: source.name });
+          log.warn({ relay: source.name, err: describe(error), failures }, 'a relay failed; it begins anew');
+          news.expect();
+          await news.within(Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures) * (0.5 + Math.random() / 2));
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', news.wake);
+      news.end();
+    }
+  }
+
+  const campaigns = deps.sources.map((source) =>
+    leases.campaign(`relay:${source.name}`, (lease) => relay(source, lease)),
+  );
+  let looking = false;
+  const observe = async () => {
+    if (looking) return;
+    looking = true;
+    try {
+      for (const source of deps.sources) {
+        const { behind, seconds } = await source.lag();
+        lag_records.set(behind, { relay: source.name });
+        lag_seconds.set(seconds, { relay: source.name });
+      }
+    } catch (error) {
+      log.warn({ err: describe(error) }, 'looking at the lag of relays failed; it is tried again');
+    } finally {
+      looking = false;
+    }
+  };
+  const timer = setInterval(() => void observe(), observe_ms);
+  timer.unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(campaigns.map((campaign) => campaign.stop()));
+    },
+  };
+}
+
+function* groups(records: readonly NewRecord[]): Generator<readonly NewRecord[]> {
+  for (let from = 0; from < records.length;) {
+    let to = from;
+    for (let bytes = 0; to < records.length && to - from < MAX_RECORDS; to += 1) {
+      bytes += records[to]!.value.length;
+      if (to > from && bytes > MAX_BYTES) break;
+    }
+    yield records.slice(from, to);
+    from = to;
+  }
+}
+
+/** News that came since they were expected, or within a time. */
+class News {
+  private readonly off: (() => void) | undefined;
+  private come = false;
+  private resume: () => void = () => undefined;
+
+  constructor(listen: ((wake: () => void) => () => void) | undefined) {
+    this.off = listen?.(this.wake);
+  }
+
+  readonly wake = (): void => {
+    this.come = true;
+    this.resume();
+  };
+
+  expect(): void {
+    this.come = false;
+  }
+
+  async within(ms: number): Promise<void> {
+    if (this.come) return;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.resume = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+    clearTimeout(timer);
+  }
+
+  end(): void {
+    this.off?.();
+  }
+}

@@ -1,0 +1,193 @@
+import type { Logger } from '../../engines/log/port';
+import type { StoredMessage } from './envelopes';
+import { storedMessageText } from './envelopes';
+import { textFrame } from './frames';
+import type { Gates } from './gates';
+import type { Channel, Hub, Subscription } from './hub';
+import { messageId, parseMessageId } from './ids';
+import { LIMITS } from './limits';
+import type { RealtimeMetrics } from './metrics';
+import { within, type Outbox, type PageBounds } from './outbox';
+import { subscribedText, unsubscribedText } from './protocol';
+import type { Session } from './session';
+
+const PAGE: PageBounds = { messages: 128, bytes: 256 * 1024 };
+/** How long a client that was on a node ahead of this one waits until this one has come as far. */
+const CATCH_UP_MS = 10_000;
+
+export interface SubscriptionDeps {
+  hub: Hub;
+  gates: Gates;
+  outbox: Outbox;
+  /** Settles when the tail has its starting point: a head read before it could fall into the gap between. */
+  tail: { readonly ready: Promise<void> };
+  resume_window_ms: number;
+  /** Told of every subscription that was answered with `subscribed`. */
+  onJoined?: (subscription: Subscription) => void;
+  log: Logger;
+  metrics: RealtimeMetrics;
+}
+
+interface Frame {
+  seq: number;
+  bytes: Buffer;
+}
+
+/** Subscribing, resuming and leaving. A replay never reads past what this node's tail has delivered, so it joins the live stream without a seam. */
+export class Subscriptions {
+  constructor(private readonly deps: SubscriptionDeps) {}
+
+  /** Answers `subscribed` or an error; with `since`, what was missed follows. */
+  async subscribe(session: Session, name: string, since: string | null): Promise<void> {
+    const existing = session.subscriptions.find((subscription) => subscription.channel.name === name);
+    if (existing) {
+      const place = messageId(existing.channel.epoch, this.deps.hub.place(existing));
+      session.send(subscribedText(name, place, since === null ? null : false));
+      return;
+    }
+    try {
+      const verdict = await this.deps.gates.mayRead(session.caller, name);
+      if (!session.open) return;
+      if (verdict !== 'ok') return session.error(verdict, name);
+      if (session.subscriptions.length >= LIMITS.subscriptions) return session.error('SUBSCRIBE_FAILED', name);
+      await this.attach(session, name, since);
+    } catch (error) {
+      this.deps.log.error({ err: error, channel: name, session: session.id }, 'a subscription could not be registered');
+      session.error('SUBSCRIBE_FAILED', name);
+    }
+  }
+
+  unsubscribe(session: Session, name: string): void {
+    const subscription = session.subscriptions.find((candidate) => candidate.channel.name === name);
+    if (subscription) this.deps.hub.leave(subscription);
+    session.send(unsubscribedText(name));
+  }
+
+  /** Takes a live subscription whose queue was full on to its history; called by the hub. */
+  fallBack(subscription: Subscription): void {
+    void this.replay(subscription);
+  }
+
+  /** A channel whose place is known. Everybody who comes meanwhile waits for the one read. */
+  private async open(name: string): Promise<Channel> {
+    const { hub, outbox, tail } = this.deps;
+    const channel = hub.channel(name);
+    if (channel.seq >= 0) return channel;
+    channel.opening ??= within(tail.ready)
+      .then(() => outbox.head(name))
+      .then(
+        (head) => {
+          channel.opening = null;
+          hub.opened(channel, head);
+        },
+        (error: unknown) => {
+          channel.opening = null;
+          hub.forget(channel, 'SUBSCRIBE_FAILED');
+          throw error;
+        },
+      );
+    await channel.opening;
+    // A hole found while opening has already forgotten this channel object: begin again with a new one.
+    return channel.gone ? this.open(name) : channel;
+  }
+
+  private async attach(session: Session, name: string, since: string | null): Promise<void> {
+    const { hub, metrics } = this.deps;
+    const channel = await this.open(name);
+    let from = channel.seq;
+    let recovered: boolean | null = null;
+    let first: readonly Frame[] | null = null;
+    if (since !== null) {
+      const asked = parseMessageId(channel.epoch, since);
+      first = asked === null ? null : await this.recoverable(channel, asked);
+      recovered = first !== null;
+      metrics.resumed.inc(1, { recovered: String(recovered) });
+      if (recovered) from = asked!;
+    }
+    if (!session.open) return;
+    if (channel.gone) return this.attach(session, name, since);
+    if (!recovered) from = channel.seq;
+    const subscription: Subscription = { session, channel, state: 'replaying', seq: from, fell_back: false };
+    channel.subscriptions.add(subscription);
+    channel.changed();
+    session.subscriptions.push(subscription);
+    // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
+    session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
+    if (from === channel.seq) hub.join(subscription);
+    else void this.replay(subscription, first ?? []);
+    this.deps.onJoined?.(subscription);
+  }
+
+  /** The first page after `seq`, empty when nothing was missed; null when not everything after it can still be sent. */
+  private async recoverable(channel: Channel, seq: number): Promise<readonly Frame[] | null> {
+    if (seq === channel.seq) return [];
+    if (seq > channel.seq) {
+      // Made up, or seen on a node that is ahead of this one: the database knows, and then this node will get there.
+      return seq <= (await this.deps.outbox.head(channel.name)) && (await this.reached(channel, seq)) ? [] : null;
+    }
+    const next = await this.page(channel, seq);
+    return next[0]?.seq === seq + 1 ? next : null;
+  }
+
+  private async reached(channel: Channel, seq: number): Promise<boolean> {
+    const deadline = Date.now() + CATCH_UP_MS;
+    while (channel.seq < seq && !channel.gone && Date.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    return channel.seq >= seq;
+  }
+
+  /** Sends the history after `subscription.seq`, a page whenever the socket has taken the one before, and joins at the end. */
+  private async replay(subscription: Subscription, first: readonly Frame[] = []): Promise<void> {
+    const { session, channel } = subscription;
+    const { hub, log } = this.deps;
+    try {
+      if (first.length > 0) this.sendPage(subscription, first);
+      for (;;) {
+        await session.writable();
+        if (subscription.state === 'ended' || !session.open) return;
+        if (subscription.seq >= channel.seq) return hub.join(subscription);
+        const page = await this.page(channel, subscription.seq);
+        if (subscription.state !== 'replaying' || !session.open) return;
+        if (page[0]?.seq !== subscription.seq + 1) return hub.drop(subscription); // trimmed away meanwhile
+        this.sendPage(subscription, page);
+      }
+    } catch (error) {
+      log.warn({ err: error, channel: channel.name, session: session.id }, 'a replay broke off');
+      if (subscription.state !== 'ended') hub.drop(subscription);
+    }
+  }
+
+  private sendPage(subscription: Subscription, page: readonly Frame[]): void {
+    const { session, channel } = subscription;
+    const frames: Buffer[] = [];
+    const before = subscription.seq;
+    for (const frame of page) {
+      // Not past the tail of this node: from there on the live stream brings it. And never past a hole.
+      if (frame.seq > channel.seq || frame.seq !== subscription.seq + 1) break;
+      frames.push(frame.bytes);
+      subscription.seq = frame.seq;
+    }
+    const bytes = frames.length === 1 ? frames[0]! : Buffer.concat(frames);
+    session.enqueue({ bytes, count: frames.length, channel: channel.name, before, transient: false });
+    this.deps.metrics.sent += frames.length;
+    session.pump();
+  }
+
+  /** The next messages after `seq`: from memory where they are, else from the outbox. */
+  private async page(channel: Channel, seq: number): Promise<readonly Frame[]> {
+    const kept = channel.history.after(seq, PAGE.messages, PAGE.bytes);
+    const oldest = Date.now() - this.deps.resume_window_ms;
+    if (kept && kept.length > 0 && kept[0]!.created_at > oldest) return kept;
+    const rows = await this.deps.outbox.page(channel.name, seq, PAGE);
+    return rows.map((row) => framed(channel, row));
+  }
+}
+
+/** Rows of a page that several clients asked for at once are framed once. */
+const frames = new WeakMap<StoredMessage, Frame>();
+
+function framed(channel: Channel, row: StoredMessage): Frame {
+  let frame = frames.get(row);
+  if (!frame) frames.set(row, (frame = { seq: row.seq, bytes: textFrame(storedMessageText(channel.epoch, row)) }));
+  return frame;
+}
