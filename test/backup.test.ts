@@ -392,7 +392,8 @@ describe('a manifest that somebody changed', () => {
       const { problems } = await verifyBackup({ from: target, prefix: `forged-${n}/`, secrets });
       expect(problems).toContainEqual(expect.stringMatching(/^signature: manifest\.json is not what was backed up/));
     }
-    const places = leavesOf(JSON.parse((await buffer('manifest.json')).toString()));
+    const { mac: _kept, ...signed } = JSON.parse((await buffer('manifest.json')).toString()) as { mac: string };
+    const places = leavesOf(signed);
     expect(places.length).toBeGreaterThan(100);
     const any_change = fc.asyncProperty(fc.constantFrom(...places), fc.nat(), async (place, n) => {
       await forge(`any-${n}/`, (manifest) => change(manifest, place));
