@@ -19,12 +19,12 @@ function milliseconds(text: string): number {
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 }
-const ROUNDS = 12;
+const ROUNDS = 20;
 /** What takes less than this is not told from the noise of the machine. */
-const NOISE_MS = 1.5;
+const NOISE_MS = 2;
 
 /**
- * Four times a size must cost less than eight times as much: linear is 4, quadratic is 16. The best of twelve rounds in
+ * Four times a size must cost less than eight times as much: linear is 4, quadratic is 16. The best of twenty rounds in
  * turn; the small one is the mean of four in a row, so that both fill memory equally and collecting it costs both the same.
  */
 function expectLinear(shape: (size: number) => string, small: number): void {
