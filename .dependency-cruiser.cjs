@@ -1,5 +1,10 @@
 /** Imports go inward only: docs/architecture.md, "Rooms". */
-const ROOMS = ['commands', 'projections', 'read-api', 'ingest', 'realtime'];
+const PRODUCT = ['commands', 'projections', 'read-api', 'ingest', 'realtime', 'reactors'];
+/** What puts the rooms together, drives them from outside or measures them; no room imports it. */
+const OUTER = ['api', 'bin', 'cli', 'demo', 'clients', 'web', 'bench', 'test'];
+const PORTS = ['^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'];
+
+const below = (...rooms) => `^(${rooms.flat().join('|')})/`;
 
 module.exports = {
   forbidden: [
@@ -29,18 +34,18 @@ module.exports = {
       severity: 'error',
       from: { path: '^maintenance/' },
       to: {
-        path: '^(api|bin|bench|test|migrations|vendors|engines|commands|projections|read-api|ingest|realtime)/',
-        pathNot: ['^projections/runtime/', '^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
+        path: below(OUTER, PRODUCT, 'migrations', 'vendors', 'engines'),
+        pathNot: ['^projections/runtime/', ...PORTS],
       },
     },
-    ...ROOMS.map((room) => ({
+    ...PRODUCT.map((room) => ({
       name: `${room}-imports-inward`,
       comment: 'a room imports domain, access, ports and packages; what it needs of another room is passed in',
       severity: 'error',
       from: { path: `^${room}/` },
       to: {
-        path: '^(api|bin|bench|test|migrations|maintenance|vendors|engines|commands|projections|read-api|ingest|realtime)/',
-        pathNot: [`^${room}/`, '^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
+        path: below(OUTER, PRODUCT, 'migrations', 'maintenance', 'vendors', 'engines'),
+        pathNot: [`^${room}/`, ...PORTS],
       },
     })),
     {
@@ -48,21 +53,28 @@ module.exports = {
       severity: 'error',
       from: { path: '^access/' },
       to: {
-        path: '^(api|bin|bench|test|migrations|maintenance|commands|projections|read-api|ingest|realtime|engines|vendors)/',
-        pathNot: ['^engines/[^/]+/port\\.ts$', '^vendors/[^/]+/port\\.ts$'],
+        path: below(OUTER, PRODUCT, 'migrations', 'maintenance', 'vendors', 'engines'),
+        pathNot: PORTS,
       },
     },
     {
       name: 'engines-know-no-room',
       severity: 'error',
       from: { path: '^engines/' },
-      to: { path: '^(access|api|bin|bench|test|maintenance|commands|projections|read-api|ingest|realtime)/' },
+      to: { path: below(OUTER, PRODUCT, 'access', 'maintenance') },
     },
     {
       name: 'migrations-know-nothing',
       severity: 'error',
       from: { path: '^migrations/' },
-      to: { path: '^(access|api|bin|bench|test|maintenance|commands|projections|read-api|ingest|realtime|engines)/' },
+      to: { path: below(OUTER, PRODUCT, 'access', 'maintenance', 'engines', 'vendors') },
+    },
+    {
+      name: 'front-door-needs-no-assembly',
+      comment: 'what puts the rooms together is passed in to the front door, never imported by it',
+      severity: 'error',
+      from: { path: '^api/' },
+      to: { path: below('bin', 'cli', 'demo') },
     },
     {
       name: 'product-needs-no-tests',

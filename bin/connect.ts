@@ -4,7 +4,7 @@ import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { runningUrl } from '../engines/postgres/embedded';
 import { createArchiveReader } from '../maintenance/archive-reader';
-import type { FullContext } from './commands/context';
+import type { FullContext } from '../cli/runtime/context';
 import { DataFolderBusy, holdDataFolder } from './data-folder';
 import { openEngines } from './engines';
 import { PROJECTIONS } from './areas';

@@ -1,18 +1,18 @@
 import { Command, CommanderError } from 'commander';
-import { register as registerAdmin } from './commands/admin';
-import { register as registerArchive } from './commands/archive';
-import { register as registerBackup } from './commands/backup';
-import { register as registerDeadLetters } from './commands/dead-letters';
-import { register as registerDemo } from './commands/demo';
-import { register as registerErase } from './commands/erase';
-import { register as registerHealth } from './commands/health';
-import { register as registerKeys } from './commands/keys';
-import { register as registerMigrate } from './commands/migrate';
-import { register as registerParkedWebhooks } from './commands/parked-webhooks';
-import { register as registerRebuild } from './commands/rebuild';
-import { register as registerReplay } from './commands/replay';
-import { register as registerRestore } from './commands/restore';
-import { register as registerStart } from './commands/start';
+import { register as registerAdmin } from '../cli/admin';
+import { register as registerArchive } from '../cli/archive';
+import { register as registerBackup } from '../cli/backup';
+import { register as registerDeadLetters } from '../cli/dead-letters';
+import { register as registerDemo } from '../cli/demo';
+import { register as registerErase } from '../cli/erase';
+import { register as registerHealth } from '../cli/health';
+import { register as registerKeys } from '../cli/keys';
+import { register as registerMigrate } from '../cli/migrate';
+import { register as registerParkedWebhooks } from '../cli/parked-webhooks';
+import { register as registerRebuild } from '../cli/rebuild';
+import { register as registerReplay } from '../cli/replay';
+import { register as registerRestore } from '../cli/restore';
+import { register as registerStart } from '../cli/start';
 import { VERSION } from './version';
 
 // Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what development shows.

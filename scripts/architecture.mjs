@@ -4,28 +4,15 @@ import extractTSConfig from 'dependency-cruiser/config-utl/extract-ts-config';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { root } from './prepare.mjs';
+import { rooms } from './rooms.mjs';
 
-const ROOMS = [
-  'access',
-  'api',
-  'bin',
-  'commands',
-  'domain',
-  'engines',
-  'ingest',
-  'kernel',
-  'maintenance',
-  'migrations',
-  'projections',
-  'read-api',
-  'realtime',
-];
+const OUTSIDE = new Set(['bench', 'test']);
 
 /** Checks the rooms below `base`; returns the modules read and the broken rules, one line each. */
-export async function checkArchitecture(base = root, rooms = ROOMS) {
+export async function checkArchitecture(base = root) {
   const config = createRequire(import.meta.url)('../.dependency-cruiser.cjs');
   const { output } = await cruise(
-    rooms,
+    rooms(base).filter((room) => !OUTSIDE.has(room)),
     { ...config.options, baseDir: base, ruleSet: { forbidden: config.forbidden }, validate: true },
     {},
     { tsConfig: extractTSConfig(`${root}/tsconfig.json`) },

@@ -1,39 +1,13 @@
 // Compiles every TypeScript file of the project to dist/, one to one, as CommonJS. Types are checked apart (npm run typecheck).
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from './prepare.mjs';
-
-const ROOMS = [
-  'access',
-  'api',
-  'bench',
-  'bin',
-  'commands',
-  'domain',
-  'engines',
-  'ingest',
-  'kernel',
-  'maintenance',
-  'migrations',
-  'projections',
-  'read-api',
-  'realtime',
-  'test',
-  'vendors',
-];
-
-function sources(folder) {
-  return readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.parentPath.includes('node_modules'))
-    .map((entry) => join(entry.parentPath, entry.name));
-}
+import { rooms, sources } from './rooms.mjs';
 
 export async function compile() {
   const { build } = await import('esbuild');
-  const files = ROOMS.map((room) => join(root, room))
-    .filter(existsSync)
-    .flatMap(sources);
+  const files = rooms(root).flatMap((room) => sources(join(root, room)));
   await build({
     entryPoints: files,
     outdir: join(root, 'dist'),

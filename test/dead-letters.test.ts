@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { v7 as uuid } from 'uuid';
-import { register } from '../bin/commands/dead-letters';
+import { register } from '../cli/dead-letters';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { isInfrastructure } from '../projections/runtime/failures';

@@ -1,5 +1,5 @@
-import { createDeliveries } from '../bin/demo-deliveries';
-import { createStory, seeded, type Beat } from '../bin/demo-story';
+import { createDeliveries } from '../demo/deliveries';
+import { createStory, seeded, type Beat } from '../demo/story';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { silentLog } from './support/log';
 import * as support from './support/webhooks';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { v4 } from 'uuid';
-import { checkKeyExport, keyLines } from '../bin/commands/keys';
+import { checkKeyExport, keyLines } from '../cli/keys';
 import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
 import { createSecretBox } from '../engines/secrets/box';

@@ -1,7 +1,7 @@
 import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError, type Command } from 'commander';
-import { rebuild } from '../../projections/runtime/rebuild';
-import { runCommand, type Connect } from './context';
+import { rebuild } from '../projections/runtime/rebuild';
+import { runCommand, type Connect } from './runtime/context';
 
 const positive = (text: string): number => {
   const value = Number(text);

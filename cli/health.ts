@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { readSettings } from '../read-settings';
+import { readSettings } from '../bin/read-settings';
 
 /** `lumio health`: asks the running server of these settings; exit code 0 when it is healthy or degraded. For container health checks. */
 export function register(program: Command): void {

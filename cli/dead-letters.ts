@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { findDeadLetter, listDeadLetters, type DeadLetter } from '../../projections/runtime/dead-letters';
-import { dropDeadLetter, retryDeadLetter, type Settled } from '../../projections/runtime/settle';
-import { runCommand, type CliContext, type Connect } from './context';
+import { findDeadLetter, listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
+import { dropDeadLetter, retryDeadLetter, type Settled } from '../projections/runtime/settle';
+import { runCommand, type CliContext, type Connect } from './runtime/context';
 
 const id = (text: string): number => {
   const value = Number(text);

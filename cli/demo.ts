@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
-import { runDemo } from '../demo';
-import type { DemoCredentials } from '../demo-deliveries';
+import { runDemo } from '../demo/stream';
+import type { DemoCredentials } from '../demo/deliveries';
 
 const number = (text: string): number => {
   const value = Number(text);
@@ -18,7 +18,7 @@ export function register(program: Command): void {
     .option('--seed <number>', 'the same seed plays the same stream', number, 7)
     .option('--rate <happenings>', 'happenings a second on average', number, 2)
     .action(async ({ seed, rate }: { seed: number; rate: number }) => {
-      const { serve } = await import('../serve.js');
+      const { serve } = await import('../bin/serve.js');
       const running = await serve();
       const path = join(running.data_dir, 'dev-credentials.json');
       const credentials = JSON.parse(readFileSync(path, 'utf8')) as DemoCredentials;

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../../domain/feature-flags';
-import { DEFAULT_ROLES, isSystemGrant, SYSTEM_ADMIN_ROLES } from '../../domain/permissions';
-import { LOGIN_PROVIDERS, type LoginProvider } from '../../domain/users';
-import { PLATFORMS, type Platform } from '../../domain/vendors';
-import type { AdminContext } from '../admin/services';
-import { runCommand, type Connect, type FullContext } from './context';
+import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
+import { DEFAULT_ROLES, isSystemGrant, SYSTEM_ADMIN_ROLES } from '../domain/permissions';
+import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/users';
+import { PLATFORMS, type Platform } from '../domain/vendors';
+import type { AdminContext } from './admin/services';
+import { runCommand, type Connect, type FullContext } from './runtime/context';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const uuid = (text: string): string => {
@@ -50,7 +50,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .addHelpText('after', HELP);
   const run = (work: (admin: Admin, context: AdminContext) => Promise<object>) =>
     runCommand(connect, async (full) => {
-      const admin = await import('../admin/index.js');
+      const admin = await import('./admin/index.js');
       const context = await admin.createAdminContext(full);
       const made = await work(admin, context);
       process.stdout.write(`${JSON.stringify(made)}\n`);
@@ -217,7 +217,7 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
 }
 
 /** Loaded when it is used: help must not wait for what signs and seals. */
-type Admin = typeof import('../admin/index.js');
+type Admin = typeof import('./admin/index.js');
 
 interface CreateUser {
   name: string;

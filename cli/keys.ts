@@ -1,11 +1,11 @@
 import { open, rm } from 'node:fs/promises';
 import type { Command } from 'commander';
-import type { Database } from '../../engines/postgres/port';
-import type { KeyUse } from '../../engines/secrets/rotation';
-import { type KeyCounts, readLines } from '../../engines/subject-keys/export-lines';
-import { exportSubjectKeys, importSubjectKeys, type Imported } from '../../engines/subject-keys/transfer';
-import { runCommand, type Connect, type FullContext } from './context';
-import { progressBar } from './progress';
+import type { Database } from '../engines/postgres/port';
+import type { KeyUse } from '../engines/secrets/rotation';
+import { type KeyCounts, readLines } from '../engines/subject-keys/export-lines';
+import { exportSubjectKeys, importSubjectKeys, type Imported } from '../engines/subject-keys/transfer';
+import { runCommand, type Connect, type FullContext } from './runtime/context';
+import { progressBar } from './runtime/progress';
 
 /**
  * `lumio keys export|import`: the keys that make personal data readable, apart from every backup. `lumio keys rotate|status`: the master keys
@@ -91,8 +91,8 @@ Backups and key exports made before stay under the old key: keep it with them.`,
 
 /** Loaded when it is used: help must not wait for what signs and seals. */
 const sealing = async () => ({
-  ...(await import('../../engines/secrets/rotation.js')),
-  ...(await import('../sealed-places.js')),
+  ...(await import('../engines/secrets/rotation.js')),
+  ...(await import('../bin/sealed-places.js')),
 });
 
 /** What is sealed under which master key, and whether the first one is the only one in use. */

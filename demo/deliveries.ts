@@ -1,5 +1,5 @@
 import { createHmac, createPrivateKey, randomBytes, randomUUID, sign } from 'node:crypto';
-import type { Beat, Viewer } from './demo-story';
+import type { Beat, Viewer } from './story';
 
 /** What the demo needs of `dev-credentials.json`. */
 export interface DemoCredentials {

@@ -1,19 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { v7 } from 'uuid';
-import { handle, load } from '../access/handle';
+import { load } from '../access/handle';
 import { generateKey, type KeyKind } from '../access/keys';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
-import type { Decider, DomainEvent } from '../kernel/decider';
-import { DomainError } from '../kernel/errors';
 import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../domain/permissions';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
 import type { Platform } from '../domain/vendors';
 import { LOCKS } from '../engines/locks/port';
-import { createAccount, setFeatures } from './admin/accounts';
-import { connectChannel, connectShop, OtherChannelConnected } from './admin/connections';
-import { asOperator, nowText, type AdminServices } from './admin/operator';
-import { createUser, setAdminRole } from './admin/users';
+import { createAccount, setFeatures } from '../cli/admin/accounts';
+import { connectChannel, connectShop, OtherChannelConnected } from '../cli/admin/connections';
+import { nowText, type AdminServices } from '../cli/admin/operator';
+import { createUser, setAdminRole } from '../cli/admin/users';
+import { step } from './step';
 
 /** One demo user and the account that the user owns. */
 export interface DemoOwner {
@@ -139,33 +138,21 @@ async function makeKeys(services: AdminServices, { owner, user_api_key, system_k
     label: 'Demo',
     now: nowText(),
   });
-  await take(services, apiKey, apiKeyStream(user_api_key.key_id), {
-    type: 'api_key:create',
-    ...of(user_api_key),
-    ...owner,
-    permissions: [...ACCOUNT_PERMISSIONS],
-    expires_at: null,
+  const done = ['KEY_EXISTS'];
+  const permissions = [...ACCOUNT_PERMISSIONS];
+  await step(services, {
+    decider: apiKey,
+    stream: apiKeyStream(user_api_key.key_id),
+    command: { type: 'api_key:create', ...of(user_api_key), ...owner, permissions, expires_at: null },
+    done,
   });
   const resources = new Set(
     [...ACCOUNT_PERMISSIONS, ...ADMIN_PERMISSIONS].map((name) => `${name.slice(0, name.indexOf(':'))}:*`),
   );
-  await take(services, systemKey, systemKeyStream(system_key.key_id), {
-    type: 'system_key:create',
-    ...of(system_key),
-    permissions: [...resources],
+  await step(services, {
+    decider: systemKey,
+    stream: systemKeyStream(system_key.key_id),
+    command: { type: 'system_key:create', ...of(system_key), permissions: [...resources] },
+    done,
   });
-}
-
-/** Makes a key unless it was made before. */
-async function take<S, C, E extends DomainEvent>(
-  services: AdminServices,
-  decider: Decider<S, C, E>,
-  stream: string,
-  command: C,
-): Promise<void> {
-  try {
-    await handle(asOperator('demo-data'), services, { decider, stream, command });
-  } catch (error) {
-    if (!(error instanceof DomainError) || error.reason !== 'KEY_EXISTS') throw error;
-  }
 }

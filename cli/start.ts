@@ -10,7 +10,7 @@ export function register(program: Command): void {
       'take over a database of the other environment (LUMIO_ENV); production removes demo users and keys',
     )
     .action(async ({ adopt }: { adopt?: boolean }) => {
-      const { serve } = await import('../serve.js');
+      const { serve } = await import('../bin/serve.js');
       const running = await serve({ adopt });
       process.exit(await running.ended);
     });

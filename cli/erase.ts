@@ -1,13 +1,13 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { eraseProfile } from '../../access/profiles';
-import { isVendor, type Vendor } from '../../domain/vendors';
-import { noteErasures } from '../../engines/subject-keys/transfer';
-import { createDeadLetters } from '../../ingest/runtime/parked';
-import { eraseSubject } from '../../maintenance/erasure';
-import { ERASERS } from '../erasers';
-import { runCommand, type Connect, type FullContext } from './context';
-import { progressBar } from './progress';
+import { eraseProfile } from '../access/profiles';
+import { isVendor, type Vendor } from '../domain/vendors';
+import { noteErasures } from '../engines/subject-keys/transfer';
+import { createDeadLetters } from '../ingest/runtime/parked';
+import { eraseSubject } from '../maintenance/erasure';
+import { ERASERS } from '../bin/erasers';
+import { runCommand, type Connect, type FullContext } from './runtime/context';
+import { progressBar } from './runtime/progress';
 
 /** A person whom events are about, or one who logs in here. */
 type Person = { subject: string; vendor: Vendor; id: string } | { user_id: string };

@@ -5,15 +5,15 @@ import { handle, load } from '../access/handle';
 import { eraseProfile } from '../access/profiles';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { connections, connectionsStream } from '../domain/connections';
-import type { Decider, DomainEvent } from '../kernel/decider';
-import { DomainError } from '../kernel/errors';
 import { release } from '../domain/reservations';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
 import type { Platform } from '../domain/vendors';
 import type { Blobs } from '../engines/blobs/port';
-import { setAdminRole, setFeatures } from './admin';
-import { asOperator, nowText, type AdminServices } from './admin/operator';
-import { type DemoData, readDemoData } from './demo-data';
+import { setFeatures } from '../cli/admin/accounts';
+import { setAdminRole } from '../cli/admin/users';
+import { asOperator, nowText, type AdminServices } from '../cli/admin/operator';
+import { type DemoData, readDemoData } from './data';
+import { step } from './step';
 
 type Needs = AdminServices & { blobs: Blobs };
 
@@ -26,12 +26,16 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
   const data = await readDemoData(services);
   for (const file of ['dev-credentials.json', 'dev-secrets.json']) rmSync(join(data_dir, file), { force: true });
   if (data === null) return false;
-  await take(services, systemKey, systemKeyStream(data.system_key.key_id), {
-    type: 'system_key:revoke',
-    now: nowText(),
+  const done = ['KEY_NOT_FOUND'];
+  await step(services, {
+    decider: systemKey,
+    stream: systemKeyStream(data.system_key.key_id),
+    command: { type: 'system_key:revoke', now: nowText() },
+    done,
   });
   for (const key_id of await keysOf(services, data)) {
-    await take(services, apiKey, apiKeyStream(key_id), { type: 'api_key:revoke', now: nowText() });
+    const command = { type: 'api_key:revoke', now: nowText() } as const;
+    await step(services, { decider: apiKey, stream: apiKeyStream(key_id), command, done });
   }
   for (const { user_id, account_id } of [data.owner, data.other]) {
     await setAdminRole(services, user_id, 'super-admin', false);
@@ -76,7 +80,7 @@ async function disconnect(services: Needs, { owner: { account_id }, channels, sh
   for (const [platform, channel] of Object.entries(channels) as [Platform, DemoData['channels'][Platform]][]) {
     if (held?.state.channels.get(platform)?.connection_id !== channel.connection_id) continue;
     const command = { type: 'connection:disconnect_channel', account_id, platform, now: nowText() } as const;
-    await take(services, connections, stream, command);
+    await step(services, { decider: connections, stream, command, done: ['CONNECTION_NOT_FOUND'] });
     await announceChannel(services.relay, platform, channel.platform_channel_id);
   }
   const { shop_domain, connection_id } = shop;
@@ -90,18 +94,4 @@ async function disconnect(services: Needs, { owner: { account_id }, channels, sh
   }
   await services.db.query('delete from connection_secrets where connection_id = $1', [connection_id]);
   await announceShop(services.relay, shop_domain);
-}
-
-/** Takes a step unless it was taken before. */
-async function take<S, C, E extends DomainEvent>(
-  services: Needs,
-  decider: Decider<S, C, E>,
-  stream: string,
-  command: C,
-): Promise<void> {
-  try {
-    await handle(asOperator('demo-data'), services, { decider, stream, command });
-  } catch (error) {
-    if (!(error instanceof DomainError) || !/^(?:KEY|CONNECTION)_NOT_FOUND$/.test(error.reason)) throw error;
-  }
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { type Archived, TRIM_OFF } from '../../maintenance/archive';
-import { archiverOf } from '../archiving';
-import { runCommand, type Connect, type FullContext } from './context';
-import { progressBar } from './progress';
+import { type Archived, TRIM_OFF } from '../maintenance/archive';
+import { archiverOf } from '../bin/archiving';
+import { runCommand, type Connect, type FullContext } from './runtime/context';
+import { progressBar } from './runtime/progress';
 
 /** `lumio archive`: one pass of the archiver now, under the settings `archive.*`. */
 export function register(program: Command, connect: Connect<FullContext>): void {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createDeliveries, type DemoCredentials, type DemoRequest } from './demo-deliveries';
-import { createStory } from './demo-story';
+import { createDeliveries, type DemoCredentials, type DemoRequest } from './deliveries';
+import { createStory } from './story';
 
 export interface DemoOptions {
   /** The same seed tells the same story (ids and times differ, or every run would be a duplicate of the last). Default 7. */

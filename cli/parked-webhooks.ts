@@ -1,9 +1,9 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { createConnectionLookup } from '../../access/connection-lookup';
-import { isVendor, type Vendor } from '../../domain/vendors';
-import { createDeadLetters } from '../../ingest/runtime/parked';
-import { retryDeadLetter } from '../../ingest/runtime/webhooks';
-import { type Connect, type FullContext, runCommand } from './context';
+import { createConnectionLookup } from '../access/connection-lookup';
+import { isVendor, type Vendor } from '../domain/vendors';
+import { createDeadLetters } from '../ingest/runtime/parked';
+import { retryDeadLetter } from '../ingest/runtime/webhooks';
+import { type Connect, type FullContext, runCommand } from './runtime/context';
 
 const vendor = (text: string): Vendor => {
   if (!isVendor(text)) throw new InvalidArgumentError('must be a vendor: kick, youtube, …');

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { namingDatabase } from '../database-url';
-import { readSettings } from '../read-settings';
-import type { CliContext, Connect } from './context';
+import { namingDatabase } from '../bin/database-url';
+import { readSettings } from '../bin/read-settings';
+import type { CliContext, Connect } from './runtime/context';
 
 /** `lumio migrate`: brings the schema to the newest step; `start` does so by itself. */
 export function register(program: Command, connect: Connect<CliContext>): void {
@@ -17,7 +17,7 @@ export function register(program: Command, connect: Connect<CliContext>): void {
         process.stdout.write('the schema is up to date\n');
         return;
       }
-      const { migrate } = await import('../../engines/postgres/migrate.js');
+      const { migrate } = await import('../engines/postgres/migrate.js');
       const applied = await namingDatabase(settings, () => migrate(url));
       process.stdout.write(applied.length > 0 ? `applied: ${applied.join(', ')}\n` : 'the schema is up to date\n');
     });

@@ -2,13 +2,13 @@ import { createWriteStream } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { parseInstant } from '../../domain/instants';
-import { RawJson, stringify } from '../../domain/json';
-import { TOPICS } from '../../domain/records';
-import type { StoredEvent } from '../../engines/event-store/port';
-import { type Place, replayEvents, type ReplayedRecord, replayTopic } from '../../maintenance/replay';
-import { runCommand, type Connect, type FullContext } from './context';
-import { progressBar } from './progress';
+import { parseInstant } from '../domain/instants';
+import { RawJson, stringify } from '../domain/json';
+import { TOPICS } from '../domain/records';
+import type { StoredEvent } from '../engines/event-store/port';
+import { type Place, replayEvents, type ReplayedRecord, replayTopic } from '../maintenance/replay';
+import { runCommand, type Connect, type FullContext } from './runtime/context';
+import { progressBar } from './runtime/progress';
 
 type Row = Record<string, unknown>;
 const RECORD_COLUMNS = [
