@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { retry, type Try } from '../../kernel/retry';
 import { isPassing } from '../postgres/errors';
 import { partitionOf } from './partitioner';
 import { instant, NO_HEADERS } from './packed';
@@ -75,22 +76,13 @@ export class PublishGroups {
 
   /** A group whose fate is unknown is sent again: a double is deduplicated behind the log, a loss could not be mended. */
   private async send(values: unknown[]): Promise<Place[]> {
-    const give_up_at = Date.now() + this.options.timeout_ms;
-    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1000)) {
-      try {
-        const query_timeout = Math.max(1000, give_up_at - Date.now());
-        const { rows } = await this.options.pool.query<Place>({
-          name: 'broker-append',
-          text: PUBLISH,
-          values,
-          query_timeout,
-        } as pg.QueryConfig);
-        return rows;
-      } catch (error) {
-        if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;
-        await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
-      }
-    }
+    const { pool, timeout_ms } = this.options;
+    const send = async ({ left_ms }: Try) => {
+      const query_timeout = Math.max(1000, left_ms);
+      const query = { name: 'broker-append', text: PUBLISH, values, query_timeout };
+      return (await pool.query<Place>(query)).rows;
+    };
+    return retry(send, { first_ms: 20, most_ms: 1000, within_ms: timeout_ms, passing: isPassing });
   }
 }
 

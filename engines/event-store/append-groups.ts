@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { InvalidEvent, type EncodedAppend } from './checks';
 import { RevisionConflict, type AppendResult, type Expected } from './port';
+import { retry } from '../../kernel/retry';
 import { isPassing } from '../postgres/errors';
 
 /** Bounds of one round trip; an append that is larger by itself travels alone. */
@@ -122,16 +123,10 @@ export class AppendGroups {
   /** Sends a group until its fate is known: stored ids answer with their first result, so sending again is harmless. */
   private async send(waves: Pending[][]): Promise<OutcomeRow[]> {
     const values = parameters(waves);
-    const give_up_at = Date.now() + this.options.retry_for_ms;
-    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1000)) {
-      try {
-        const query = { name: 'append-domain-events', text: APPEND, values, query_timeout: this.options.timeout_ms };
-        return (await this.options.pool.query<OutcomeRow>(query)).rows;
-      } catch (error) {
-        if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;
-        await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
-      }
-    }
+    const { pool, timeout_ms, retry_for_ms } = this.options;
+    const query = { name: 'append-domain-events', text: APPEND, values, query_timeout: timeout_ms };
+    const send = async () => (await pool.query<OutcomeRow>(query)).rows;
+    return retry(send, { first_ms: 20, most_ms: 1000, within_ms: retry_for_ms, passing: isPassing });
   }
 }
 

@@ -1,0 +1,57 @@
+/** Milliseconds that a timer takes at most; a longer time is cut to it. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Resolves after `ms`, or at once when `stop` is or becomes aborted; never rejects. */
+export function pause(ms: number, stop?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop?.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      stop?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.min(ms, LONGEST_MS));
+    stop?.addEventListener('abort', end);
+  });
+}
+
+/**
+ * "There may be something new", told to whoever waits. Raised while nobody waits it is kept for the next who does, so that nothing falls
+ * between a look and the wait after it; raised many times it is one piece of news.
+ */
+export class Signal {
+  private raised = false;
+  private readonly waiting = new Set<(raised: boolean) => void>();
+
+  /** Wakes all who wait. */
+  readonly raise = (): void => {
+    if (this.waiting.size === 0) this.raised = true;
+    for (const wake of [...this.waiting]) wake(true);
+  };
+
+  /** Forgets the news that is kept: what is looked at from now on shows it. */
+  clear(): void {
+    this.raised = false;
+  }
+
+  /** True when raised, at once if that was before; false after `ms` or when `stop` is aborted. */
+  wait(ms: number, stop?: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.raised || stop?.aborted) {
+        const raised = this.raised;
+        this.raised = false;
+        return resolve(raised);
+      }
+      const end = (raised: boolean) => {
+        clearTimeout(timer);
+        this.waiting.delete(end);
+        stop?.removeEventListener('abort', stopped);
+        resolve(raised);
+      };
+      const stopped = () => end(false);
+      const timer = ms === Infinity ? undefined : setTimeout(end, Math.min(ms, LONGEST_MS), false);
+      this.waiting.add(end);
+      stop?.addEventListener('abort', stopped);
+    });
+  }
+}
