@@ -1,10 +1,10 @@
 import { BACKWARDS, END, StreamNotFoundError, WrongExpectedVersionError } from '@kurrent/kurrentdb-client';
+import type { Try } from '../../kernel/retry';
 import type { Logger } from '../log/port';
 import { InvalidEvent } from './checks';
 import { type Claim, isClaim, type PlannedAppend } from './kurrentdb-claims';
 import { formatPosition, toEvent } from './kurrentdb-events';
-import { EngineAway } from '../away';
-import { isPassing, isRefusedContent, reason } from './kurrentdb-errors';
+import { isRefusedContent, reason } from './kurrentdb-errors';
 import type { KurrentLink } from './kurrentdb-link';
 import { RevisionConflict, type AppendResult, type Expected, type Position } from './port';
 
@@ -61,48 +61,43 @@ export class KurrentAppends {
 
   private async send(plan: PlannedAppend): Promise<AppendResult> {
     const { link, log, retry_for_ms } = this.options;
-    const give_up_at = Date.now() + retry_for_ms;
-    let expected: number[] | undefined;
-    let pause_ms = 20;
-    let failures = 0;
+    const onFailure = (error: unknown, failures: number) =>
+      log?.warn({ failures, reason: reason(error) }, 'an append got no answer, asking after it');
+    try {
+      const times = { first_ms: 30, most_ms: 1000, within_ms: retry_for_ms };
+      return await link.persist((attempt) => this.sendOnce(plan, attempt), { ...times, onFailure });
+    } catch (error) {
+      throw isRefusedContent(error) ? refused(plan, error) : error;
+    }
+  }
+
+  /** One try, from the revisions of the moment: another append may have moved a stream on since the last one. */
+  private async sendOnce(plan: PlannedAppend, { number, left_ms }: Try): Promise<AppendResult> {
+    const late_at = performance.now() + left_ms;
+    // After a failure it may have been stored after all; only one try can be, the claims see to that.
+    const stored = number > 1 ? await this.find(plan, plan.last_claim) : undefined;
+    if (stored) return stored;
+    let expected = await this.resolve(plan);
     for (;;) {
-      let client = link.client();
       try {
-        // After a failure it may have been stored after all.
-        const stored = failures > 0 ? await this.find(plan, plan.last_claim) : undefined;
-        if (stored) return stored;
-        expected ??= await this.resolve(plan);
         const requests = plan.requests(expected);
-        const { position } = await link.use((current) => {
-          client = current;
-          return current.multiStreamAppend(requests);
-        });
+        const { position } = await this.options.link.use((client) => client.multiStreamAppend(requests));
         const revisions = plan.heads(expected);
         return { position: await this.positionOf(plan, revisions, position), revisions };
       } catch (error) {
-        if (error instanceof InvalidEvent) throw error;
-        if (error instanceof WrongExpectedVersionError && isClaim(error.streamName)) {
-          // Someone has stored this event id: this very append, or another.
-          const stored = await this.retried(() => this.find(plan, error.streamName), give_up_at);
-          if (stored) return stored;
-          throw new InvalidEvent(`event id of ${error.streamName} is claimed, and its claim cannot be found`);
-        }
-        if (error instanceof WrongExpectedVersionError && expected) {
-          expected = this.corrected(plan, expected, error);
-          if (Date.now() > give_up_at) throw error;
-          continue;
-        }
-        if (!isPassing(error)) throw refused(plan, error);
-        failures += 1;
-        if (Date.now() + pause_ms > give_up_at) throw error;
-        log?.warn({ failures, reason: reason(error) }, 'an append got no answer, asking after it');
-        link.renew(client, error);
-        await sleep(pause_ms * (0.5 + Math.random()));
-        pause_ms = Math.min(pause_ms * 2, 1000);
-        // Another append may have moved the stream on meanwhile; only one of the two attempts can be stored, the claims see to that.
-        if (plan.any.length > 0) expected = undefined;
+        if (!(error instanceof WrongExpectedVersionError)) throw error;
+        if (isClaim(error.streamName)) return this.claimed(plan, error.streamName);
+        expected = this.corrected(plan, expected, error);
+        if (performance.now() > late_at) throw error;
       }
     }
+  }
+
+  /** Someone has stored this event id: this very append, whose result it then is, or another. @throws InvalidEvent */
+  private async claimed(plan: PlannedAppend, claim_stream: string): Promise<AppendResult> {
+    const stored = await this.find(plan, claim_stream);
+    if (!stored) throw new InvalidEvent(`event id of ${claim_stream} is claimed, and its claim cannot be found`);
+    return stored;
   }
 
   /** The revisions that a conflict left to try again. @throws RevisionConflict when the expectation was the caller's own */
@@ -146,20 +141,6 @@ export class KurrentAppends {
     return { position: await this.readPosition(claim.last, claim.heads[claim.last]!), revisions: claim.heads };
   }
 
-  private async retried<T>(ask: () => Promise<T>, give_up_at: number): Promise<T> {
-    for (;;) {
-      const client = this.options.link.client();
-      try {
-        return await ask();
-      } catch (error) {
-        if (error instanceof InvalidEvent || !isPassing(error)) throw error;
-        if (Date.now() > give_up_at) throw new EngineAway('kurrentdb', error);
-        this.options.link.renew(client, error);
-        await sleep(100);
-      }
-    }
-  }
-
   /**
    * The answer names one number where an event has two; for a transaction written as one record per event they are the same, and the number is
    * the last record's. No document promises it, so the first append of a process compares it with the log.
@@ -195,10 +176,7 @@ async function firstOf<T>(events: AsyncIterable<T>): Promise<T | undefined> {
 
 function refused(plan: PlannedAppend, error: unknown): Error {
   const streams = plan.encoded.writes.map(({ stream }) => stream).join(', ');
-  return isRefusedContent(error)
-    ? new InvalidEvent(`the append to ${streams} is refused: ${reason(error)}`)
-    : (error as Error);
+  return new InvalidEvent(`the append to ${streams} is refused: ${reason(error)}`);
 }
 
 const asExpected = (expected: number): Expected => (expected === -2 ? 'any' : expected === -1 ? 'none' : expected);
-const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));

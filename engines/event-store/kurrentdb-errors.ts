@@ -1,5 +1,7 @@
 import { ErrorType, isCommandError, NotLeaderError } from '@kurrent/kurrentdb-client';
 import { Status } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/status_pb';
+import { InvalidEvent } from './checks';
+import { RevisionConflict } from './port';
 import { NotLeaderNodeErrorDetails } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/errors_pb';
 
 export interface NodeAddress {
@@ -29,6 +31,7 @@ const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undef
 export function isPassing(error: unknown): boolean {
   // The client's own failures (no node found, a broken stream) are plain errors; a programming error is not worth a retry.
   if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
+  if (error instanceof InvalidEvent || error instanceof RevisionConflict) return false;
   const type = typeOf(error);
   return !(type !== undefined && LASTING.includes(type)) && !LASTING_CODES.includes(codeOf(error));
 }

@@ -1,5 +1,7 @@
 import { KurrentDBClient } from '@kurrent/kurrentdb-client';
-import { leaderOf, type NodeAddress } from './kurrentdb-errors';
+import { retry, type RetryOptions, type Try } from '../../kernel/retry';
+import { EngineAway } from '../away';
+import { isPassing, leaderOf, type NodeAddress } from './kurrentdb-errors';
 
 /** The oldest server with appends over several streams; no release under the name EventStoreDB has them. */
 export const NEEDED_VERSION = '25.1';
@@ -83,6 +85,29 @@ export class KurrentLink {
       return await work(client);
     } finally {
       this.release(client);
+    }
+  }
+
+  /**
+   * Does the work until it succeeds; what passes is tried again with another client.
+   * @throws EngineAway when nothing but failures that pass came in the time or the tries; at once whatever will not pass
+   */
+  async persist<T>(work: (attempt: Try) => Promise<T>, options: Omit<RetryOptions, 'passing'>): Promise<T> {
+    let client: KurrentDBClient | undefined;
+    const failed: RetryOptions['onFailure'] = (error, failures, pause_ms) => {
+      options.onFailure?.(error, failures, pause_ms);
+      if (client) this.renew(client, error);
+    };
+    try {
+      return await retry(
+        (attempt) => {
+          client = this.client();
+          return work(attempt);
+        },
+        { ...options, passing: isPassing, onFailure: failed },
+      );
+    } catch (error) {
+      throw isPassing(error) ? new EngineAway('kurrentdb', error) : error;
     }
   }
 

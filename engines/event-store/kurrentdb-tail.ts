@@ -1,4 +1,6 @@
 import { eventTypeFilter, type AllStreamSubscription, type KurrentDBClient } from '@kurrent/kurrentdb-client';
+import { Backoff } from '../../kernel/retry';
+import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../log/port';
 import { formatPosition, fromPosition, toEvent, typesPattern } from './kurrentdb-events';
 import { reason } from './kurrentdb-errors';
@@ -32,9 +34,8 @@ export class KurrentTail implements Subscription {
   readonly done: Promise<void>;
   private readonly filter: EventFilter;
   private after: Position | null;
-  private stopped = false;
-  private failures = 0;
-  private wake: () => void = () => undefined;
+  private readonly backoff = new Backoff({ first_ms: 100, most_ms: 5000 });
+  private readonly stopping = new AbortController();
 
   constructor(private readonly options: KurrentTailOptions) {
     const { types, after } = options.subscribe;
@@ -46,9 +47,12 @@ export class KurrentTail implements Subscription {
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
-    this.wake();
+    this.stopping.abort();
     await this.done.catch(() => undefined);
+  }
+
+  private get stopped(): boolean {
+    return this.stopping.signal.aborted;
   }
 
   private async run(): Promise<void> {
@@ -66,11 +70,11 @@ export class KurrentTail implements Subscription {
       } catch (error) {
         if (error instanceof ReceiverFailed) throw error.cause;
         if (this.stopped) return;
-        this.failures += 1;
-        const facts = { reason: reason(error), failures: this.failures, after: this.after };
+        const wait_ms = this.backoff.next();
+        const facts = { reason: reason(error), failures: this.backoff.failures, after: this.after };
         log?.warn(facts, 'event tail lost its event store, trying again');
         if (client) link.renew(client, error);
-        await this.pause(Math.min(50 * 2 ** this.failures, 5000));
+        await pause(wait_ms, this.stopping.signal);
       }
     }
   }
@@ -82,15 +86,17 @@ export class KurrentTail implements Subscription {
       throw new ReceiverFailed(error);
     }
     this.after = batch.position;
-    if (this.failures > 0) this.options.log?.info({ failures: this.failures }, 'event tail reads again');
-    this.failures = 0;
+    const { failures } = this.backoff;
+    if (failures > 0) this.options.log?.info({ failures }, 'event tail reads again');
+    this.backoff.reset();
   }
 
   /** Follows the log until the tail is stopped. @throws what broke the subscription, or that it ended */
   private async live(client: KurrentDBClient): Promise<void> {
     const { link, batch_size, head, stalled_after_ms } = this.options;
     const feed = new LiveFeed(link, client, this.after, this.filter, batch_size * 2);
-    this.wake = () => feed.end();
+    const end = () => feed.end();
+    this.stopping.signal.addEventListener('abort', end);
     const unwatch = watchForStall({
       every_ms: stalled_after_ms,
       arrived: () => feed.arrivedAt(),
@@ -107,21 +113,9 @@ export class KurrentTail implements Subscription {
       }
     } finally {
       unwatch();
-      this.wake = () => undefined;
+      this.stopping.signal.removeEventListener('abort', end);
       await feed.close();
     }
-  }
-
-  private async pause(ms: number): Promise<void> {
-    if (this.stopped) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms * (0.75 + Math.random() / 2));
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.wake = () => undefined;
   }
 }
 
@@ -139,8 +133,8 @@ class LiveFeed {
   private failure: unknown;
   private ended = false;
   private newest: Position | null;
-  private arrived: () => void = () => undefined;
-  private taken: () => void = () => undefined;
+  private readonly arrived = new Signal();
+  private readonly taken = new Signal();
 
   constructor(
     private readonly link: KurrentLink,
@@ -172,11 +166,11 @@ class LiveFeed {
   async take(limit: number): Promise<Arrival[]> {
     while (this.arrivals.length === 0 && !this.ended) {
       if (this.failure !== undefined) throw this.failure;
-      await new Promise<void>((resolve) => (this.arrived = resolve));
+      await this.arrived.wait(Infinity);
     }
     const taken = this.arrivals.splice(0, limit);
     this.pull(this.bound);
-    this.taken();
+    this.taken.raise();
     return taken;
   }
 
@@ -187,8 +181,8 @@ class LiveFeed {
 
   end(): void {
     this.ended = true;
-    this.arrived();
-    this.taken();
+    this.arrived.raise();
+    this.taken.raise();
   }
 
   async close(): Promise<void> {
@@ -202,8 +196,8 @@ class LiveFeed {
 
   fail(error: unknown): void {
     this.failure ??= error;
-    this.arrived();
-    this.taken();
+    this.arrived.raise();
+    this.taken.raise();
   }
 
   private push(arrival: Arrival): void {
@@ -223,7 +217,7 @@ class LiveFeed {
     } catch (error) {
       this.fail(error);
     }
-    if (this.arrivals.length > 0) this.arrived();
+    if (this.arrivals.length > 0) this.arrived.raise();
   }
 
   /** Called between two events of the client's stream, which waits for it: first what lies before the checkpoint, then the checkpoint. */
@@ -232,8 +226,8 @@ class LiveFeed {
     const last = this.arrivals[this.arrivals.length - 1];
     if (last && 'checkpoint' in last) last.checkpoint = this.newest = position;
     else if (!(last && last.event.position === position)) this.push({ checkpoint: position });
-    this.arrived();
+    this.arrived.raise();
     while (this.arrivals.length > this.bound && !this.ended && this.failure === undefined)
-      await new Promise<void>((resolve) => (this.taken = resolve));
+      await this.taken.wait(Infinity);
   }
 }

@@ -14,7 +14,7 @@ import { KurrentAppends } from './kurrentdb-appends';
 import { PlannedAppend } from './kurrentdb-claims';
 import { comparePositions, fromPosition, INSTALLATION_TYPE, toEvent, typesPattern } from './kurrentdb-events';
 import { EngineAway } from '../away';
-import { isPassing, isRefusedLogin, reason } from './kurrentdb-errors';
+import { isRefusedLogin, reason } from './kurrentdb-errors';
 import { KurrentLink, NEEDED_VERSION } from './kurrentdb-link';
 import { KurrentTail } from './kurrentdb-tail';
 import type {
@@ -62,23 +62,21 @@ export async function createKurrentEventStore(options: KurrentEventStoreOptions)
 
 /** Waits for the server, checks its version, and answers the store's identity, created by whoever comes first. */
 async function connect(link: KurrentLink, { log, connect_for_ms = 20_000 }: KurrentEventStoreOptions): Promise<string> {
-  const give_up_at = Date.now() + connect_for_ms;
-  for (let pause_ms = 100; ; pause_ms = Math.min(pause_ms * 2, 2000)) {
-    const client = link.client();
-    try {
-      const server = await link.server();
-      if (!server.appends) throw new TooOld(link.hosts, server.version);
-      return await installationId(link);
-    } catch (error) {
-      if (error instanceof TooOld) throw error;
-      if (isRefusedLogin(error)) throw new Error(`KurrentDB at ${link.hosts} refuses the login: ${reason(error)}`);
-      if (!isPassing(error) || Date.now() + pause_ms > give_up_at)
-        throw new Error(`KurrentDB at ${link.hosts} cannot be used: ${reason(error)}`);
-      log?.warn({ hosts: link.hosts, reason: reason(error) }, 'KurrentDB does not answer yet');
-      link.renew(client, error);
-      await new Promise((resume) => setTimeout(resume, pause_ms));
-    }
-  }
+  const ask = async () => {
+    const server = await link.server();
+    return server.appends ? installationId(link) : new TooOld(link.hosts, server.version);
+  };
+  const onFailure = (error: unknown) =>
+    log?.warn({ hosts: link.hosts, reason: reason(error) }, 'KurrentDB does not answer yet');
+  const answer = await link
+    .persist(ask, { first_ms: 200, most_ms: 2000, within_ms: connect_for_ms, onFailure })
+    .catch((failure: unknown) => {
+      const error = failure instanceof EngineAway ? failure.cause : failure;
+      const what = isRefusedLogin(error) ? 'refuses the login' : 'cannot be used';
+      throw new Error(`KurrentDB at ${link.hosts} ${what}: ${reason(error)}`);
+    });
+  if (answer instanceof TooOld) throw answer;
+  return answer;
 }
 
 class TooOld extends Error {
@@ -228,17 +226,7 @@ class KurrentEventStore implements EventStore {
   }
 
   /** A read has no effect: one that failed is made again, a few times. */
-  private async again<T>(read: () => Promise<T>): Promise<T> {
-    for (let pause_ms = 20; ; pause_ms *= 4) {
-      const client = this.link.client();
-      try {
-        return await read();
-      } catch (error) {
-        if (!isPassing(error)) throw error;
-        if (pause_ms > 2000) throw new EngineAway('kurrentdb', error);
-        this.link.renew(client, error);
-        await new Promise((resume) => setTimeout(resume, pause_ms * (0.5 + Math.random())));
-      }
-    }
+  private again<T>(read: () => Promise<T>): Promise<T> {
+    return this.link.persist(read, { first_ms: 30, most_ms: 1500, tries: 7 });
   }
 }
