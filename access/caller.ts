@@ -34,6 +34,13 @@ export interface Caller {
   expires_at: number | null;
 }
 
+/** What a credential comes to: its caller, or why it does not count. */
+export type Recognised =
+  { caller: Caller; failure: null } | { caller: null; failure: 'TOKEN_EXPIRED' | 'UNAUTHORIZED' };
+
+export const unauthorized: Recognised = { caller: null, failure: 'UNAUTHORIZED' };
+export const expired: Recognised = { caller: null, failure: 'TOKEN_EXPIRED' };
+
 /** Whether `now` still acts on the same account and grants all that `held` did. */
 export function stillGrants(now: Caller, held: Caller): boolean {
   const covers = (granted: ReadonlySet<string>, wanted: ReadonlySet<string>) =>

@@ -1,14 +1,8 @@
 import { SYSTEM_ADMIN_ROLES, USER_PERMISSIONS } from '../domain/permissions';
 import type { Database, Row } from '../engines/postgres/port';
-import type { Caller } from './caller';
-import { RATE_LIMITS } from './rate-buckets';
+import { expired, unauthorized, type Recognised } from './caller';
+import { CONTEXTS } from './contexts';
 import { hashJti, type Claims } from './tokens';
-
-/** What the read models say of a credential. */
-export type Looked = { caller: Caller; failure: null } | { caller: null; failure: 'TOKEN_EXPIRED' | 'UNAUTHORIZED' };
-
-export const unauthorized: Looked = { caller: null, failure: 'UNAUTHORIZED' };
-export const expired: Looked = { caller: null, failure: 'TOKEN_EXPIRED' };
 
 const NONE: ReadonlySet<string> = new Set();
 const userPermissions: ReadonlySet<string> = new Set(USER_PERMISSIONS);
@@ -42,8 +36,15 @@ export class CredentialLookups {
     private readonly static_keys: ReadonlyMap<string, StaticSystemKey>,
   ) {}
 
+  /** Whether configuration has a key of this hash. */
+  isStatic = (key_hash: string): boolean => this.static_keys.has(key_hash);
+
   /** A session must still exist; an account that the user no longer belongs to reads as none (doc1 §5.9 rule 5). */
-  async session(session_id: string, claims: Pick<Claims, 'sub' | 'account_id' | 'exp'>, now: number): Promise<Looked> {
+  async session(
+    session_id: string,
+    claims: Pick<Claims, 'sub' | 'account_id' | 'exp'>,
+    now: number,
+  ): Promise<Recognised> {
     const [row] = await this.db.query(
       `select m.account_id, r.permissions, array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
        from sessions s join users u on u.id = s.user_id
@@ -65,32 +66,32 @@ export class CredentialLookups {
         admin_permissions: new Set((row.admin_roles as string[]).flatMap((role) => SYSTEM_ADMIN_ROLES[role] ?? [])),
         user_permissions: userPermissions,
         rate_bucket: `user:${claims.sub}`,
-        rate_limit: RATE_LIMITS.jwt,
+        rate_limit: CONTEXTS.jwt.rate,
         expires_at: claims.exp * 1000,
       },
     };
   }
 
   /** A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions. */
-  async wsToken(claims: Claims, now: number): Promise<Looked> {
+  async wsToken(claims: Claims, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
       'select parent_kind, parent_id from ws_tokens where jti_hash = $1',
       [hashJti(claims.jti)],
       'credential-ws-token',
     );
     if (row === undefined) return unauthorized;
-    const looked = await (row.parent_kind === 'session'
+    const found = await (row.parent_kind === 'session'
       ? this.session(row.parent_id, claims, now)
       : row.parent_kind === 'user_api_key'
         ? this.userApiKey('id', row.parent_id, now)
         : Promise.resolve(unauthorized));
-    if (looked.caller === null) return looked;
-    const expires_at = Math.min(claims.exp * 1000, looked.caller.expires_at ?? Infinity);
-    return { failure: null, caller: { ...looked.caller, expires_at } };
+    if (found.caller === null) return found;
+    const expires_at = Math.min(claims.exp * 1000, found.caller.expires_at ?? Infinity);
+    return { failure: null, caller: { ...found.caller, expires_at } };
   }
 
   /** Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught up. */
-  async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Looked> {
+  async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
       `select k.id, k.account_id, k.user_id, k.permissions, ${EPOCH_MS('k.expires_at')} as expires_at
        from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1
@@ -111,14 +112,14 @@ export class CredentialLookups {
         admin_permissions: NONE,
         user_permissions: NONE,
         rate_bucket: `key:${row.id}`,
-        rate_limit: RATE_LIMITS.user_api_key,
+        rate_limit: CONTEXTS.user_api_key.rate,
         expires_at: row.expires_at,
       },
     };
   }
 
   /** Configuration first, then the admin panel's keys. `account_id` is the account that the request names; an unknown one reads as none. */
-  async systemKey(key_hash: string, account_id: string | null): Promise<Looked> {
+  async systemKey(key_hash: string, account_id: string | null): Promise<Recognised> {
     const fixed = this.static_keys.get(key_hash);
     const row: Row | undefined = fixed
       ? { id: fixed.credential_id, permissions: fixed.grants }
@@ -144,37 +145,20 @@ export class CredentialLookups {
         admin_permissions: NONE,
         user_permissions: NONE,
         rate_bucket: 'system',
-        rate_limit: RATE_LIMITS.system_key,
+        rate_limit: CONTEXTS.system_key.rate,
         expires_at: null,
       },
     };
   }
 
-  /** The caller as the read models have it now, by its credential alone; for sockets that were opened with it. */
-  async again(caller: Caller, now: number): Promise<Looked> {
-    const id = caller.credential_id;
-    if (id === null) return { caller, failure: null };
-    switch (caller.kind) {
-      case 'jwt': {
-        const exp = (caller.expires_at ?? 0) / 1000;
-        return this.session(id, { sub: caller.user_id ?? '', account_id: caller.account_id, exp }, now);
-      }
-      case 'user_api_key':
-        return this.userApiKey('id', id, now);
-      case 'system_key': {
-        const fixed = [...this.static_keys.values()].some((key) => key.credential_id === id);
-        if (fixed) return { caller, failure: null };
-        const [row] = await this.db.query(
-          'select permissions from system_keys where id = $1',
-          [id],
-          'credential-system-key-id',
-        );
-        return row
-          ? { caller: { ...caller, permissions: new Set<string>(row.permissions) }, failure: null }
-          : unauthorized;
-      }
-      default:
-        return unauthorized;
-    }
+  /** The grants of a system key by its id, as configuration or the admin panel has them now; null when it is gone. */
+  async systemKeyGrants(id: string): Promise<ReadonlySet<string> | null> {
+    for (const { credential_id, grants } of this.static_keys.values()) if (credential_id === id) return grants;
+    const [row] = await this.db.query(
+      'select permissions from system_keys where id = $1',
+      [id],
+      'credential-system-key-id',
+    );
+    return row ? new Set<string>(row.permissions) : null;
   }
 }

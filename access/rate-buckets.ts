@@ -1,24 +1,14 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import type { Caller, CallerKind } from './caller';
+import type { Caller } from './caller';
+import { CONTEXTS } from './contexts';
 
 /** What units are counted against, and how many of them pass a minute; null is unlimited. */
 export type Bucket = Pick<Caller, 'rate_bucket' | 'rate_limit'>;
 
-/** Requests a minute by context, whatever the plan; null is unlimited. Source: spec doc1 §5.1. */
-export const RATE_LIMITS: Readonly<Record<CallerKind, number | null>> = {
-  system_key: null,
-  user_api_key: 1200,
-  service_key: 1200,
-  jwt: 600,
-  popout: 600,
-  overlay: 600,
-  shared_overlay: 600,
-  extension: 600,
-  widget: 600,
-  anonymous: 120,
-};
-
-/** The network that an anonymous caller is counted by: an IPv4 address, or the /64 of an IPv6 address. Source: spec rulings, "rate-limit buckets". */
+/**
+ * The network that an anonymous caller is counted by: an IPv4 address, or the /64 of an IPv6 address. Source: spec
+ * rulings, "rate-limit buckets".
+ */
 export function networkOf(ip: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip);
   if (mapped) return mapped[1]!;
@@ -57,10 +47,13 @@ export const messageBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
 /**
  * Credentials that do not count and upgrades that are refused: apart from the anonymous requests of the same network.
  */
-export const failureBucket = (ip: string): Bucket => ({ rate_bucket: `failed:${networkOf(ip)}`, rate_limit: 120 });
+export const failureBucket = (ip: string): Bucket => ({
+  rate_bucket: `failed:${networkOf(ip)}`,
+  rate_limit: CONTEXTS.anonymous.rate,
+});
 
 /** Preflights: as many as a logged-in user has requests, since browsers make them by themselves. */
 export const preflightBucket = (ip: string): Bucket => ({
   rate_bucket: `preflight:${networkOf(ip)}`,
-  rate_limit: RATE_LIMITS.jwt,
+  rate_limit: CONTEXTS.jwt.rate,
 });

@@ -1,4 +1,5 @@
 import type { Caller } from '../access/caller';
+import { CONTEXTS } from '../access/contexts';
 import type { Guard } from '../access/guards';
 import type { Operation } from '../access/operation';
 import type { FeatureFlags } from '../access/services';
@@ -14,12 +15,9 @@ export const GUARD_MESSAGES = {
   account: 'An account is required: send its id in the X-Lumio-Account header',
 } as const;
 
-/** Tokens of browser sources carry no permissions and reach nothing but what is public. Source: spec doc1 §5.6. */
-const BROWSER_SOURCES: ReadonlySet<Caller['kind']> = new Set(['overlay', 'shared_overlay', 'extension', 'widget']);
-
 /** Whether `granted` holds `name`; a system key's `resource:*` stands for every action of that resource, `*:*` for nothing but itself. Source: spec doc1 §5.4. */
 export function holds(caller: Caller, granted: ReadonlySet<string>, name: string): boolean {
-  if (granted.has(name)) return !BROWSER_SOURCES.has(caller.kind) && caller.kind !== 'anonymous';
+  if (granted.has(name)) return CONTEXTS[caller.kind].rbac;
   return caller.kind === 'system_key' && granted.has(`${name.slice(0, name.indexOf(':'))}:*`);
 }
 
@@ -55,7 +53,7 @@ export function gateOf(operation: Pick<Operation, 'guard' | 'account'>): Gate {
 export function authorise(gate: Gate, caller: Caller, features: FeatureFlags): Promise<void> | undefined {
   if (gate.open) return undefined;
   if (caller.kind === 'anonymous') throw new ApiError('UNAUTHORIZED', GUARD_MESSAGES.unauthenticated);
-  if (gate.first_party && caller.kind !== 'jwt' && caller.kind !== 'user_api_key') {
+  if (gate.first_party && !CONTEXTS[caller.kind].first_party) {
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }
   if (gate.system_key && caller.kind !== 'system_key') throw new ApiError('FORBIDDEN', GUARD_MESSAGES.system_key);
@@ -87,7 +85,7 @@ function checkPermissions(gate: Gate, caller: Caller): void {
     }
   }
   if (gate.needs_account && caller.account_id === null) throw new ApiError('BAD_REQUEST', GUARD_MESSAGES.account);
-  if (gate.permissions.length === 0 && BROWSER_SOURCES.has(caller.kind)) {
+  if (gate.permissions.length === 0 && !CONTEXTS[caller.kind].rbac) {
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }
 }

@@ -185,7 +185,6 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
         return resolver.resolve({
           authorization: headers.authorization,
           query_token: typeof query.token === 'string' ? query.token : undefined,
-          cookie: headers.cookie,
           on_upgrade: false,
           account_header: single(headers['x-lumio-account']),
           ip,

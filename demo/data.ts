@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { v7 } from 'uuid';
 import { load } from '../access/handle';
-import { generateKey, type KeyKind } from '../access/keys';
+import type { KeyKind } from '../access/contexts';
+import { generateKey } from '../access/keys';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../domain/permissions';

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { createConnectionLookup, announceChannel } from '../access/connection-lookup';
 import { type Counts, createCounts } from '../access/counts';
 import { createFeatureFlags } from '../access/features';
-import { generateKey, hashToken, tokenKind } from '../access/keys';
+import { tokenKind } from '../access/contexts';
+import { generateKey, hashToken } from '../access/keys';
 import { createMemberPermissions } from '../access/memberships';
 import { failureBucket, networkOf } from '../access/rate-buckets';
 import { createCallerResolver, type CallerResolver, type Credentials, type Resolution } from '../access/resolve';
@@ -92,7 +93,6 @@ const ask = (given: Partial<Credentials>) =>
   resolver.resolve({
     authorization: undefined,
     query_token: undefined,
-    cookie: undefined,
     on_upgrade: false,
     account_header: undefined,
     ip: '203.0.113.9',
@@ -391,7 +391,6 @@ describe('API keys', () => {
     await own.resolve({
       authorization: `Bearer ${key}`,
       query_token: undefined,
-      cookie: undefined,
       on_upgrade: false,
       account_header: undefined,
       ip: '::1',
@@ -463,7 +462,6 @@ describe('credentials that fail', () => {
     const resolution = await own.resolve({
       authorization: `Bearer ${token}`,
       query_token: undefined,
-      cookie: undefined,
       on_upgrade: false,
       account_header: undefined,
       ip,
@@ -544,7 +542,7 @@ describe('credentials that fail', () => {
       system_keys: [],
     });
     const ip = '203.0.113.8';
-    const presented = { query_token: undefined, cookie: undefined, on_upgrade: false, account_header: undefined };
+    const presented = { query_token: undefined, on_upgrade: false, account_header: undefined };
     for (let i = 0; i < 200; i += 1) {
       const authorization = `Bearer ${madeUp('user_api_key')}`;
       await expect(broken.resolve({ authorization, ...presented, ip, now: Date.now() })).rejects.toThrow('no database');

@@ -37,7 +37,6 @@ async function main(): Promise<void> {
       return resolver.resolve({
         authorization: headers.authorization,
         query_token: undefined,
-        cookie: headers.cookie,
         on_upgrade: false,
         account_header: Array.isArray(account) ? account[0] : account,
         ip,

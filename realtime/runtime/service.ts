@@ -238,8 +238,6 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       deps.resolve({
         authorization: req.headers.authorization,
         query_token: url!.searchParams.get('token') ?? undefined,
-        // Browsers add cookies to any page's upgrade: a socket is never opened on their word.
-        cookie: undefined,
         on_upgrade: true,
         account_header: typeof account === 'string' ? account : undefined,
         ip,

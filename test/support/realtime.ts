@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocket, type ClientOptions } from 'ws';
 import type { Caller } from '../../access/caller';
-import { unauthorized } from '../../access/lookups';
+import { unauthorized } from '../../access/caller';
 import type { Revocation } from '../../access/revocations';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import type { Relay } from '../../engines/relay/port';

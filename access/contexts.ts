@@ -1,0 +1,156 @@
+import { isUuid } from '../kernel/uuid';
+import { unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
+import type { CredentialLookups } from './lookups';
+import type { Claims } from './tokens';
+
+/**
+ * Where a token counts: in `Authorization`, in `?token=` of any request, or in `?token=` of the WebSocket upgrade alone.
+ * Long-lived keys come by header only. Source: spec doc1 §5.2, ruling c25.
+ */
+export type Transport = 'header' | 'query' | 'upgrade_query';
+
+/** A token of a recognised context, and what of its request matters to who it is. */
+export interface PresentedToken {
+  token: string;
+  /** Hex SHA-256 of the token. */
+  hash: string;
+  on_upgrade: boolean;
+  /** `X-Lumio-Account` as received. */
+  account_header: string | undefined;
+  /** Unix milliseconds. */
+  now: number;
+}
+
+/** What contexts find their callers with. */
+export interface Finders {
+  lookups: CredentialLookups;
+  /** A signature is checked once per token. */
+  claims(presented: PresentedToken): Promise<Claims | Recognised>;
+  /** False for a key that need not be looked up: the failures of its network are spent, and no key has this hash. */
+  worthLooking(hash: string): Promise<boolean>;
+}
+
+/** A look-up that requests share and that is remembered under `key` for less than a second. */
+export interface SharedLookup {
+  key: string;
+  load(): Promise<Recognised>;
+}
+
+/** One of the ten contexts that a request resolves to. Source: spec doc1 §5.1 to 5.9. */
+export interface CredentialContext {
+  /** What its tokens begin with; null where there is no token. */
+  readonly prefix: string | null;
+  /** Characters of a whole token; null where that varies. */
+  readonly length: number | null;
+  readonly transports: readonly Transport[];
+  /** Units a minute, whatever the plan; null is unlimited. */
+  readonly rate: number | null;
+  /** Whether it can hold permissions; one that cannot reaches nothing but what is public and its own channel. */
+  readonly rbac: boolean;
+  /** Whether it is the person themselves. Source: spec doc1 §5.8. */
+  readonly first_party: boolean;
+  /** Who a token is. Absent while none was ever issued: then none is right. */
+  readonly find?: (presented: PresentedToken, using: Finders) => Promise<SharedLookup | Recognised>;
+  /** What the credential of an open socket grants now. Absent while none was ever issued: then none is right. */
+  readonly again?: (caller: Caller, now: number, lookups: CredentialLookups) => Promise<Recognised>;
+}
+
+/** A context whose tokens are 32 random bytes in hex behind a prefix. */
+interface KeyContext extends CredentialContext {
+  readonly prefix: string;
+  readonly length: number;
+}
+
+const SECRET_HEX = 64;
+const key = (prefix: string, rest: Omit<KeyContext, 'prefix' | 'length'>): KeyContext => ({
+  prefix,
+  length: prefix.length + SECRET_HEX,
+  ...rest,
+});
+
+const HEADER = ['header'] as const;
+const ANYWHERE = ['header', 'query'] as const;
+/** A token of one overlay, widget or install: what it opens is its own channel or storage. Source: spec doc1 §5.6. */
+const browserSource = (prefix: string): KeyContext =>
+  key(prefix, { transports: ANYWHERE, rate: 600, rbac: false, first_party: false });
+
+/** Every context there is: what a token looks like, where it counts, how much it may, and who it is. */
+export const CONTEXTS = {
+  system_key: key('lm_sys_', {
+    transports: HEADER,
+    rate: null,
+    rbac: true,
+    first_party: false,
+    async find({ hash, account_header }, { lookups, worthLooking }) {
+      if (!lookups.isStatic(hash) && !(await worthLooking(hash))) return unauthorized;
+      const account = account_header !== undefined && isUuid(account_header) ? account_header.toLowerCase() : null;
+      return { key: `${hash} ${account}`, load: () => lookups.systemKey(hash, account) };
+    },
+    async again(caller, _now, lookups) {
+      const permissions = await lookups.systemKeyGrants(caller.credential_id!);
+      return permissions === null ? unauthorized : { caller: { ...caller, permissions }, failure: null };
+    },
+  }),
+  user_api_key: key('lm_usr_', {
+    transports: HEADER,
+    rate: 1200,
+    rbac: true,
+    first_party: true,
+    async find({ hash, now }, { lookups, worthLooking }) {
+      if (!(await worthLooking(hash))) return unauthorized;
+      return { key: hash, load: () => lookups.userApiKey('key_hash', hash, now) };
+    },
+    again: (caller, now, lookups) => lookups.userApiKey('id', caller.credential_id!, now),
+  }),
+  service_key: key('lm_svc_', { transports: HEADER, rate: 1200, rbac: true, first_party: false }),
+  jwt: {
+    prefix: 'lm_eyJ',
+    length: null,
+    transports: ['header', 'upgrade_query'],
+    rate: 600,
+    rbac: true,
+    first_party: true,
+    async find(presented, { lookups, claims: claimsOf }) {
+      const claims = await claimsOf(presented);
+      if ('failure' in claims) return claims;
+      const { session_id, use } = claims;
+      const { hash: key, now } = presented;
+      if (use === 'access' && session_id !== null) return { key, load: () => lookups.session(session_id, claims, now) };
+      if (use === 'ws' && presented.on_upgrade) return { key, load: () => lookups.wsToken(claims, now) };
+      return unauthorized;
+    },
+    again: (caller, now, lookups) => {
+      const { user_id, account_id, expires_at } = caller;
+      const claims = { sub: user_id ?? '', account_id, exp: (expires_at ?? 0) / 1000 };
+      return lookups.session(caller.credential_id!, claims, now);
+    },
+  },
+  popout: key('lm_pop_', { transports: ANYWHERE, rate: 600, rbac: true, first_party: false }),
+  overlay: browserSource('lm_overlay_'),
+  shared_overlay: browserSource('lm_share_'),
+  extension: browserSource('lm_ext_'),
+  widget: browserSource('lm_widget_'),
+  anonymous: { prefix: null, length: null, transports: [], rate: 120, rbac: false, first_party: false },
+} as const satisfies Record<CallerKind, CredentialContext>;
+
+/** The contexts whose tokens are keys. */
+export type KeyKind = {
+  [Kind in CallerKind]: (typeof CONTEXTS)[Kind] extends KeyContext ? Kind : never;
+}[CallerKind];
+
+/** The context of this kind, whichever it is. */
+export const contextOf = (kind: CallerKind): CredentialContext => CONTEXTS[kind];
+
+/** What a presented token claims to be by its prefix; null when that is nobody's. */
+export function tokenKind(token: string): CallerKind | null {
+  for (const [kind, { prefix }] of Object.entries(CONTEXTS) as [CallerKind, CredentialContext][]) {
+    if (prefix !== null && token.startsWith(prefix)) return kind;
+  }
+  return null;
+}
+
+/** False for a key that is none by its length or its characters; such a one need not be looked up. */
+export function wellFormed(kind: CallerKind, token: string): boolean {
+  const { prefix, length } = contextOf(kind);
+  return length === null || (token.length === length && /^[0-9a-f]*$/.test(token.slice(prefix!.length)));
+}

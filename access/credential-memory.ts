@@ -1,0 +1,70 @@
+import { LRUCache } from 'lru-cache';
+import type { Recognised } from './caller';
+import type { SharedLookup } from './contexts';
+import type { Revocation } from './revocations';
+
+/** Below the second that a revocation may take on another node. */
+const REMEMBER_MS = 900;
+const RIGHT = 20_000;
+/** Apart and small: made-up tokens must not push out those that are right. */
+const REFUSED = 1000;
+
+interface Remembered {
+  found: Recognised;
+  /** `performance.now()` when the look-up began. */
+  at: number;
+}
+
+/**
+ * What credentials came to, for less than a second: a credential is looked up at most once in that time, and requests
+ * that come together share one look-up. What is forgotten is asked for again by the next request.
+ */
+export class CredentialMemory {
+  private readonly right = new LRUCache<string, Remembered>({ max: RIGHT });
+  private readonly refused = new LRUCache<string, Remembered>({ max: REFUSED });
+  private readonly loading = new Map<string, Promise<Recognised>>();
+  /** Raised by `forget`: a look-up that began before it is not remembered. */
+  private generation = 0;
+
+  /** Rejects when the look-up does; that is not remembered. */
+  recall({ key, load }: SharedLookup): Recognised | Promise<Recognised> {
+    const at = performance.now();
+    const known = this.right.get(key) ?? this.refused.get(key);
+    if (known && at - known.at < REMEMBER_MS) return known.found;
+    const under_way = this.loading.get(key);
+    if (under_way) return under_way;
+    const { generation } = this;
+    const started: Promise<Recognised> = load()
+      .then((found) => {
+        if (generation === this.generation) this.remember(key, { found, at });
+        return found;
+      })
+      .finally(() => {
+        if (this.loading.get(key) === started) this.loading.delete(key);
+      });
+    this.loading.set(key, started);
+    return started;
+  }
+
+  /** Forgets the credentials that a revocation names, and everything that is being looked up. */
+  forget({ credential_id, user_id, account_id }: Partial<Revocation>): void {
+    this.generation += 1;
+    this.loading.clear();
+    this.refused.clear();
+    for (const [key, { found }] of this.right.entries()) {
+      const { caller } = found;
+      if (caller === null) continue;
+      const named =
+        (credential_id && caller.credential_id === credential_id) ||
+        (user_id && caller.user_id === user_id) ||
+        (account_id && !user_id && caller.account_id === account_id);
+      if (named) this.right.delete(key);
+    }
+  }
+
+  private remember(key: string, remembered: Remembered): void {
+    const is_right = remembered.found.caller !== null;
+    (is_right ? this.refused : this.right).delete(key);
+    (is_right ? this.right : this.refused).set(key, remembered);
+  }
+}

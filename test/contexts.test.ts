@@ -1,0 +1,81 @@
+import type { CallerKind } from '../access/caller';
+import { CONTEXTS, contextOf, tokenKind, wellFormed, type Transport } from '../access/contexts';
+import { choose } from '../access/resolve';
+import { GUARD_MESSAGES, authorise, gateOf } from '../api/guard';
+import { firstParty } from '../access/guards';
+
+interface Expected {
+  prefix: string | null;
+  length: number | null;
+  came: readonly Transport[];
+  rate: number | null;
+  rbac: boolean;
+  first_party: boolean;
+}
+
+const HEADER: readonly Transport[] = ['header'];
+const BOTH: readonly Transport[] = ['header', 'query'];
+const source = (prefix: string, length: number): Expected => ({
+  prefix,
+  length,
+  came: BOTH,
+  rate: 600,
+  rbac: false,
+  first_party: false,
+});
+
+/** Spec doc1 §5.1, 5.2, 5.6, 5.8; ruling c25. */
+const SPEC: Record<CallerKind, Expected> = {
+  system_key: { prefix: 'lm_sys_', length: 71, came: HEADER, rate: null, rbac: true, first_party: false },
+  user_api_key: { prefix: 'lm_usr_', length: 71, came: HEADER, rate: 1200, rbac: true, first_party: true },
+  service_key: { prefix: 'lm_svc_', length: 71, came: HEADER, rate: 1200, rbac: true, first_party: false },
+  jwt: { prefix: 'lm_eyJ', length: null, came: ['header', 'upgrade_query'], rate: 600, rbac: true, first_party: true },
+  popout: { prefix: 'lm_pop_', length: 71, came: BOTH, rate: 600, rbac: true, first_party: false },
+  overlay: source('lm_overlay_', 75),
+  shared_overlay: source('lm_share_', 73),
+  extension: source('lm_ext_', 71),
+  widget: source('lm_widget_', 74),
+  anonymous: { prefix: null, length: null, came: [], rate: 120, rbac: false, first_party: false },
+};
+const KINDS = Object.keys(SPEC) as CallerKind[];
+
+test('the table has the ten contexts of the specification', () => {
+  expect(Object.keys(CONTEXTS).sort()).toEqual([...KINDS].sort());
+});
+
+describe.each(KINDS)('%s', (kind) => {
+  const { prefix, length, came, rate, rbac, first_party } = SPEC[kind];
+  const token = `${prefix}${'0'.repeat((length ?? 0) - (prefix ?? '').length > 0 ? length! - prefix!.length : 9)}`;
+
+  test('is what the specification says', () => {
+    const { transports, ...facts } = contextOf(kind);
+    expect(facts).toMatchObject({ prefix, length, rate, rbac, first_party });
+    expect([...transports].sort()).toEqual([...came].sort());
+  });
+
+  test('passes the first-party gate as the specification says', async () => {
+    const caller = { kind, account_id: 'a', permissions: new Set<string>() } as never;
+    const passing = async () => authorise(gateOf({ guard: [firstParty] }), caller, { enabled: async () => true });
+    const refusal = kind === 'anonymous' ? GUARD_MESSAGES.unauthenticated : GUARD_MESSAGES.first_party;
+    const outcome = await passing().then(
+      () => 'passed',
+      (error: Error) => error.message,
+    );
+    expect(outcome).toBe(first_party ? 'passed' : refusal);
+  });
+
+  if (prefix !== null) {
+    test('is recognised by its prefix, and malformed with a character more or less', () => {
+      expect(tokenKind(token)).toBe(kind);
+      if (length === null) return;
+      expect([token, token.slice(1), `${token}0`].map((one) => wellFormed(kind, one))).toEqual([true, false, false]);
+    });
+
+    test.each([false, true])('counts where it may come (upgrade: %p)', (on_upgrade) => {
+      const by = (authorization?: string, query_token?: string) =>
+        choose({ authorization, query_token, on_upgrade }).presented?.kind ?? null;
+      const in_query = came.includes('query') || (on_upgrade && came.includes('upgrade_query'));
+      expect([by(`Bearer ${token}`), by(undefined, token)]).toEqual([kind, in_query ? kind : null]);
+    });
+  }
+});
