@@ -1,4 +1,5 @@
 import js from '@eslint/js';
+import stylistic from '@stylistic/eslint-plugin';
 import jest from 'eslint-plugin-jest';
 import tseslint from 'typescript-eslint';
 
@@ -11,6 +12,16 @@ const NODE_GLOBALS = ['process', 'console', 'module', 'require', 'Buffer', 'URL'
   'AbortSignal',
   'WebSocket',
 ]);
+
+const LINES = {
+  code: 120,
+  ignoreUrls: true,
+  ignoreStrings: true,
+  ignoreTemplateLiterals: true,
+  ignoreRegExpLiterals: true,
+  // The rows of a table.
+  ignorePattern: '^\\s*\\*? \\|',
+};
 
 const EXPECTING = [
   'expect',
@@ -43,6 +54,12 @@ export default tseslint.config(
   },
   // Rows and answers of a server are looked into member by member.
   { files: ['engines/postgres/port.ts', 'test/**'], rules: { '@typescript-eslint/no-explicit-any': 'off' } },
+  // A line is read at one glance. Exact texts (strings, patterns, addresses) stay whole: they are searched for.
+  {
+    files: ['**/*.ts', '**/*.mjs', '**/*.cjs'],
+    plugins: { stylistic },
+    rules: { 'stylistic/max-len': ['error', LINES] },
+  },
   // An expectation that may not be reached is none.
   {
     files: ['test/**/*.ts'],

@@ -1,4 +1,7 @@
-/** Tests run on TypeScript as it stands; packages that are only ES modules are transformed too, since jest loads CommonJS. */
+/**
+ * Tests run on TypeScript as it stands; packages that are only ES modules are transformed too, since jest loads
+ * CommonJS.
+ */
 module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.test.ts'],

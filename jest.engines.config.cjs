@@ -1,4 +1,7 @@
-/** Tests against real engines: one file at a time, since they kill and restart what they run on. Started by scripts/test-engines.mjs. */
+/**
+ * Tests against real engines: one file at a time, since they kill and restart what they run on. Started by
+ * scripts/test-engines.mjs.
+ */
 module.exports = {
   ...require('./jest.config.cjs'),
   testMatch: ['<rootDir>/test/engines/**/*.test.ts'],

@@ -2,7 +2,10 @@ const shared = { ...require('./jest.config.cjs') };
 delete shared.globalSetup;
 delete shared.globalTeardown;
 
-/** The fault stage: engines of its own, broken on purpose, two files at a time: most of their time they wait for timeouts. */
+/**
+ * The fault stage: engines of its own, broken on purpose, two files at a time: most of their time they wait for
+ * timeouts.
+ */
 module.exports = {
   ...shared,
   testMatch: ['<rootDir>/test/faults/**/*.test.ts'],

@@ -1,6 +1,6 @@
 /**
- * Who is calling: exactly one of ten contexts (spec doc1 §5.1). Everything a guard needs is on it, resolved once per request,
- * so guards are plain data and synchronous.
+ * Who is calling: exactly one of ten contexts (spec doc1 §5.1). Everything a guard needs is on it, resolved once per
+ * request, so guards are plain data and synchronous.
  */
 export type CallerKind =
   | 'system_key'
@@ -18,7 +18,10 @@ export interface Caller {
   kind: CallerKind;
   /** The acting user; null for credentials without one. */
   user_id: string | null;
-  /** The account that account-scoped operations act on; null when there is none (anonymous, a JWT without an active account, a system key without `X-Lumio-Account`). */
+  /**
+   * The account that account-scoped operations act on; null when there is none (anonymous, a JWT without an active
+   * account, a system key without `X-Lumio-Account`).
+   */
   account_id: string | null;
   /** Id of the credential: session id for a JWT, key or token id otherwise; null for anonymous. */
   credential_id: string | null;
@@ -53,7 +56,10 @@ export function stillGrants(now: Caller, held: Caller): boolean {
   );
 }
 
-/** What a request wrote, as read models are waited for: events of these types up to a position, or records of a topic. As JSON it stays whole. */
+/**
+ * What a request wrote, as read models are waited for: events of these types up to a position, or records of a topic.
+ * As JSON it stays whole.
+ */
 export type Written =
   | { position: string; types: readonly string[] }
   | { topic: string; ends: readonly (readonly [partition: number, end: number])[]; projections: readonly string[] };
@@ -66,11 +72,20 @@ export interface RequestContext {
   ip: string;
   /** Received at, Unix milliseconds. */
   now: number;
-  /** Hash of caller, route and `Idempotency-Key`; event ids derive from it so that a retried command appends nothing twice. */
+  /**
+   * Hash of caller, route and `Idempotency-Key`; event ids derive from it so that a retried command appends nothing
+   * twice.
+   */
   idempotency_seed: string | null;
-  /** Tells when the caller has gone before the answer, for who waits on their behalf; absent where nobody can leave. Returns how to stop listening. */
+  /**
+   * Tells when the caller has gone before the answer, for who waits on their behalf; absent where nobody can leave.
+   * Returns how to stop listening.
+   */
   onGone?: (listener: () => void) => () => void;
-  /** Headers that the answer will carry on both protocols (`Set-Cookie`, `X-Lumio-Read-Model`); set by operations and services. */
+  /**
+   * Headers that the answer will carry on both protocols (`Set-Cookie`, `X-Lumio-Read-Model`); set by operations and
+   * services.
+   */
   response_headers?: Record<string, string>;
   /** What its answer did not wait for any longer; the answer's repetition waits for it again. */
   unsettled?: Written[];

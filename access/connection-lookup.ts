@@ -12,7 +12,10 @@ const CHANGED = 'connections';
 const channelKey = (platform: string, platform_channel_id: string) => `${platform}:${platform_channel_id}`;
 const shopKey = (shop_domain: string) => `shopify:${shop_domain}`;
 
-/** Tells every node that a channel's connections are others now. At most once: the lookup's short memory is the net behind it. */
+/**
+ * Tells every node that a channel's connections are others now. At most once: the lookup's short memory is the net
+ * behind it.
+ */
 export const announceChannel = (relay: Relay, platform: Platform, platform_channel_id: string): Promise<void> =>
   relay.publish(CHANGED, channelKey(platform, platform_channel_id));
 /** The same for a shop, by its normalised domain. */
@@ -24,8 +27,8 @@ const KNOWN_MS = 5000;
 const UNKNOWN_MS = 1000;
 
 /**
- * {@link ConnectionLookup} over the read model, with a memory of a few seconds that changed connections clear; `none` is remembered too.
- * `close` ends its subscription.
+ * {@link ConnectionLookup} over the read model, with a memory of a few seconds that changed connections clear; `none`
+ * is remembered too. `close` ends its subscription.
  */
 export function createConnectionLookup(deps: {
   db: Database;

@@ -7,9 +7,15 @@ export interface ConnectedAccount {
   secret: string | null;
 }
 
-/** Finds the accounts behind a channel or shop. A lookup that cannot be made rejects; it never answers "none" for "do not know". Spec doc3 §4.2 rule 2. */
+/**
+ * Finds the accounts behind a channel or shop. A lookup that cannot be made rejects; it never answers "none" for "do
+ * not know". Spec doc3 §4.2 rule 2.
+ */
 export interface ConnectionLookup {
-  /** By the vendor's own channel id, exactly as stored; several accounts may have connected one channel. Empty when none has. */
+  /**
+   * By the vendor's own channel id, exactly as stored; several accounts may have connected one channel. Empty when none
+   * has.
+   */
   byChannel(platform: Platform, platform_channel_id: string): Promise<readonly ConnectedAccount[]>;
   /** By normalised shop host (`name.myshopify.com`, lower case), exact match; null when there is none. */
   byShopDomain(shop_domain: string): Promise<ConnectedAccount | null>;

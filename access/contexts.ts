@@ -4,8 +4,8 @@ import type { CredentialLookups } from './lookups';
 import type { Claims } from './tokens';
 
 /**
- * Where a token counts: in `Authorization`, in `?token=` of any request, or in `?token=` of the WebSocket upgrade alone.
- * Long-lived keys come by header only. Source: spec doc1 §5.2, ruling c25.
+ * Where a token counts: in `Authorization`, in `?token=` of any request, or in `?token=` of the WebSocket upgrade
+ * alone. Long-lived keys come by header only. Source: spec doc1 §5.2, ruling c25.
  */
 export type Transport = 'header' | 'query' | 'upgrade_query';
 

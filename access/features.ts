@@ -14,8 +14,8 @@ interface Switches {
 }
 
 /**
- * Feature flags over the read models: an account's switches are read together, at most once per 0.9 s, so that a change holds within a
- * second everywhere and at once where it is told through `forget`.
+ * Feature flags over the read models: an account's switches are read together, at most once per 0.9 s, so that a change
+ * holds within a second everywhere and at once where it is told through `forget`.
  */
 export function createFeatureFlags(deps: {
   db: Database;

@@ -1,6 +1,9 @@
 import type { Caller } from './caller';
 
-/** Guards are data: OpenAPI shows them, tests walk them, one function enforces them. Order of checks: spec rulings, "order of checks". */
+/**
+ * Guards are data: OpenAPI shows them, tests walk them, one function enforces them. Order of checks: spec rulings,
+ * "order of checks".
+ */
 export type Guard =
   | { kind: 'public' }
   | { kind: 'authenticated' }

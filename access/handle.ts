@@ -28,7 +28,10 @@ export interface Handling<State, Command, Event extends DomainEvent> {
   decider: Decider<State, Command, Event>;
   stream: string;
   command: Command;
-  /** What must hold of the state before the command is decided; throws what the caller is told. A command that was stored before is past it. */
+  /**
+   * What must hold of the state before the command is decided; throws what the caller is told. A command that was
+   * stored before is past it.
+   */
   given?(state: State): void;
   /** Tells several commands of one request on one stream apart; each then has event ids of its own. */
   step?: string;
@@ -50,10 +53,12 @@ export interface Handled<State, Event> {
 }
 
 /**
- * The write path (design §5): loads the stream, decides, appends at the revision it read, and starts again on a conflict, at most 8 times.
- * With an idempotency seed event ids derive from it: a command that was stored but never answered is recognised in its stream and answered
- * without being decided again. The stream's own id must then derive from the seed as well, see {@link newId}.
- * @throws DomainError of `decide`; Taken when another owner holds a reserved value; RevisionConflict when every attempt lost.
+ * The write path (design §5): loads the stream, decides, appends at the revision it read, and starts again on a
+ * conflict, at most 8 times. With an idempotency seed event ids derive from it: a command that was stored but never
+ * answered is recognised in its stream and answered without being decided again. The stream's own id must then derive
+ * from the seed as well, see {@link newId}.
+ * @throws DomainError of `decide`; Taken when another owner holds a reserved value; RevisionConflict when every attempt
+ * lost.
  */
 export async function handle<State, Command, Event extends DomainEvent>(
   request: { caller: Caller; context: RequestContext },
@@ -104,8 +109,9 @@ export async function handle<State, Command, Event extends DomainEvent>(
 const typesOf = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
 /**
- * What is stored under these event ids when it is not what was decided here: an append whose ids are known answers with the first result,
- * and under one seed another process may have decided first, at another time or with another secret. Empty when the events are ours.
+ * What is stored under these event ids when it is not what was decided here: an append whose ids are known answers with
+ * the first result, and under one seed another process may have decided first, at another time or with another secret.
+ * Empty when the events are ours.
  */
 async function keptInstead(
   events: EventStore,
@@ -132,12 +138,18 @@ export async function load<State, Event extends DomainEvent>(
   return { state, revision: stored[stored.length - 1]!.revision };
 }
 
-/** An id for something new: derived from the idempotency seed and `label` when there is a seed, so that a retry names the same thing; else a UUIDv7. */
+/**
+ * An id for something new: derived from the idempotency seed and `label` when there is a seed, so that a retry names
+ * the same thing; else a UUIDv7.
+ */
 export function newId(context: Pick<RequestContext, 'idempotency_seed'>, label: string): string {
   return context.idempotency_seed === null ? v7() : v5(`${context.idempotency_seed}\n${label}`, NAMESPACE);
 }
 
-/** Domain events as the store takes them; `type` moves beside the data, ids as in {@link newId}. `label` is the stream they are for. */
+/**
+ * Domain events as the store takes them; `type` moves beside the data, ids as in {@link newId}. `label` is the stream
+ * they are for.
+ */
 export function newEvents(
   context: Pick<RequestContext, 'idempotency_seed'>,
   label: string,

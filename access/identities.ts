@@ -6,9 +6,10 @@ import type { SecretBox } from '../engines/secrets/port';
 export const IDENTITY_KEY = 'identity-key';
 
 /**
- * A person at a login provider as events and reservations know them: hex HMAC-SHA256 of `provider:provider_id`, under a key of this database. The id
- * itself is personal and events are never rewritten; a plain hash of a short number could be tried out. The key is no master key, so that the
- * hashes outlive a rotation, and it is in every backup, so that a restored system still knows who logs in.
+ * A person at a login provider as events and reservations know them: hex HMAC-SHA256 of `provider:provider_id`, under a
+ * key of this database. The id itself is personal and events are never rewritten; a plain hash of a short number could
+ * be tried out. The key is no master key, so that the hashes outlive a rotation, and it is in every backup, so that a
+ * restored system still knows who logs in.
  */
 export async function identityHash(
   { db, secrets }: { db: Queryable; secrets: SecretBox },

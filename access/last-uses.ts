@@ -4,8 +4,8 @@ import type { Logger } from '../engines/log/port';
 const FLUSH_MS = 10_000;
 
 /**
- * When keys were last used, written in batches: at most 10 s late, below the 15 s that the rulings allow. Uses in memory when a process
- * is killed are lost, which costs a time on a list, nothing more.
+ * When keys were last used, written in batches: at most 10 s late, below the 15 s that the rulings allow. Uses in
+ * memory when a process is killed are lost, which costs a time on a list, nothing more.
  */
 export class LastUses {
   private uses = new Map<string, number>();

@@ -14,7 +14,10 @@ export interface StaticSystemKey {
   grants: ReadonlySet<string>;
 }
 
-/** Reads `auth.system_keys`: SHA-256 hex of a key, `=`, its grants joined by `+`. Throws with the entry's number, never its content. */
+/**
+ * Reads `auth.system_keys`: SHA-256 hex of a key, `=`, its grants joined by `+`. Throws with the entry's number, never
+ * its content.
+ */
 export function parseSystemKeys(entries: readonly string[]): Map<string, StaticSystemKey> {
   return new Map(
     entries.map((entry, index) => {
@@ -29,7 +32,10 @@ export function parseSystemKeys(entries: readonly string[]): Map<string, StaticS
   );
 }
 
-/** The queries behind credentials; nothing is remembered here. `now` is in Unix milliseconds. Source: spec doc1 §5.3, 5.4, 5.9. */
+/**
+ * The queries behind credentials; nothing is remembered here. `now` is in Unix milliseconds. Source: spec doc1 §5.3,
+ * 5.4, 5.9.
+ */
 export class CredentialLookups {
   constructor(
     private readonly db: Database,
@@ -72,7 +78,9 @@ export class CredentialLookups {
     };
   }
 
-  /** A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions. */
+  /**
+   * A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions.
+   */
   async wsToken(claims: Claims, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
       'select parent_kind, parent_id from ws_tokens where jti_hash = $1',
@@ -90,7 +98,10 @@ export class CredentialLookups {
     return { failure: null, caller: { ...found.caller, expires_at } };
   }
 
-  /** Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught up. */
+  /**
+   * Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught
+   * up.
+   */
   async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
       `select k.id, k.account_id, k.user_id, k.permissions, ${EPOCH_MS('k.expires_at')} as expires_at
@@ -118,7 +129,10 @@ export class CredentialLookups {
     };
   }
 
-  /** Configuration first, then the admin panel's keys. `account_id` is the account that the request names; an unknown one reads as none. */
+  /**
+   * Configuration first, then the admin panel's keys. `account_id` is the account that the request names; an unknown
+   * one reads as none.
+   */
   async systemKey(key_hash: string, account_id: string | null): Promise<Recognised> {
     const fixed = this.static_keys.get(key_hash);
     const row: Row | undefined = fixed

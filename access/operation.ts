@@ -22,9 +22,14 @@ export interface RestRoute {
   /** Of success. Default 200 (204 for `empty`). */
   status: number;
   envelope: Envelope;
-  /** Members renamed or reshaped between the REST input and the operation's, where the spec gives the protocols different shapes. */
+  /**
+   * Members renamed or reshaped between the REST input and the operation's, where the spec gives the protocols
+   * different shapes.
+   */
   mapInput?: (input: Record<string, unknown>) => Record<string, unknown>;
-  /** Other names that members of the REST input go by (`type` for `event_type`). Both with different values are refused. */
+  /**
+   * Other names that members of the REST input go by (`type` for `event_type`). Both with different values are refused.
+   */
   aliases?: Readonly<Record<string, string>>;
   /** Path of what was made, from the output: sent as `Location`. */
   location?: (output: never) => string;
@@ -55,13 +60,19 @@ export interface Page<T> {
 }
 
 export interface GraphqlShape {
-  /** `flat` (default): every input member is an argument. `input`: one argument `input` carries the members that are not in `flat_arguments`. A name puts them under that argument (`filter`). */
+  /**
+   * `flat` (default): every input member is an argument. `input`: one argument `input` carries the members that are not
+   * in `flat_arguments`. A name puts them under that argument (`filter`).
+   */
   argument?: 'flat' | 'input' | 'filter';
   /** Members that stay arguments of their own beside `input` (an `id`, mostly). */
   flat_arguments?: readonly string[];
   /** GraphQL name of the paginated result type of a collection (`PaginatedEventResult`); default: a plain list. */
   page_type?: string;
-  /** GraphQL field to the snake_case member it shows, where that is not the camelCase of the member (`eventType` of `type`). */
+  /**
+   * GraphQL field to the snake_case member it shows, where that is not the camelCase of the member (`eventType` of
+   * `type`).
+   */
   renamed?: Readonly<Record<string, string>>;
 }
 
@@ -84,13 +95,17 @@ export interface OperationSpec<I extends z.ZodType, O extends z.ZodType> {
   graphql?: GraphqlShape;
   guard: Guards;
   /**
-   * Where an account-scoped operation takes its account from: `caller` (default: what the credential or `X-Lumio-Account` says) or
-   * `input` (it names the account itself, so a system key needs no header). Spec rulings, "system key and accounts".
+   * Where an account-scoped operation takes its account from: `caller` (default: what the credential or
+   * `X-Lumio-Account` says) or `input` (it names the account itself, so a system key needs no header). Spec rulings,
+   * "system key and accounts".
    */
   account?: 'caller' | 'input';
   /** Validation, OpenAPI schema and GraphQL arguments come from it. Always an object schema. */
   input: I;
-  /** Serialisation, OpenAPI response and GraphQL type come from it; for a collection the schema of one item. Name types by `.meta({ id: 'UserApiKey' })`. */
+  /**
+   * Serialisation, OpenAPI response and GraphQL type come from it; for a collection the schema of one item. Name types
+   * by `.meta({ id: 'UserApiKey' })`.
+   */
   output: O;
   run(request: OperationRequest<z.output<I>, Caller>, services: Services): Promise<unknown>;
 }

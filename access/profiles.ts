@@ -39,7 +39,8 @@ export async function readProfile(db: Queryable, user_id: string): Promise<Profi
 export async function eraseProfile(deps: { db: Queryable; blobs: Blobs }, user_id: string): Promise<boolean> {
   const [{ erased_at } = {}] = await deps.db.query('select clock_timestamp() as erased_at');
   const note = { user_id, erased_at };
-  // The note comes first: a crash in between leaves a row that the next run deletes, never one that a restore brings back.
+  // The note comes first: a crash in between leaves a row that the next run deletes, never one that a restore brings
+  // back.
   await deps.blobs.put(`${NOTES_PREFIX}${user_id}.json`, Buffer.from(JSON.stringify(note)), 'application/json');
   const rows = await deps.db.query('delete from profiles where user_id = $1 returning 1 as one', [user_id]);
   return rows.length > 0;

@@ -29,7 +29,9 @@ export function networkOf(ip: string): string {
     .join(':')}::/64`;
 }
 
-/** Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests. */
+/**
+ * Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests.
+ */
 export const upgradeBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
   rate_bucket: `upgrade:${rate_bucket}`,
   rate_limit,

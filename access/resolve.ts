@@ -64,9 +64,9 @@ interface Presented {
 }
 
 /**
- * Makes the resolver. A credential is looked up at most once per 0.9 s, several requests at a time share one lookup, and
- * a signature is checked once per token: a revocation made elsewhere holds within a second, one told through `forget` at
- * the next request.
+ * Makes the resolver. A credential is looked up at most once per 0.9 s, several requests at a time share one lookup,
+ * and a signature is checked once per token: a revocation made elsewhere holds within a second, one told through
+ * `forget` at the next request.
  */
 export function createCallerResolver(deps: {
   db: Database;

@@ -1,7 +1,10 @@
 import type { Queryable } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
 
-/** What no longer holds: one credential, everything of a user, an account's memberships and features, or a user within an account. */
+/**
+ * What no longer holds: one credential, everything of a user, an account's memberships and features, or a user within
+ * an account.
+ */
 export interface Revocation {
   credential_id: string | null;
   user_id: string | null;
@@ -11,19 +14,26 @@ export interface Revocation {
 export interface RevocationTail {
   /** Returns a function that ends it. */
   on(listener: (revocation: Revocation) => void): () => void;
-  /** Milliseconds since the tail last saw the table; infinite before the first time, and growing while the database does not answer. */
+  /**
+   * Milliseconds since the tail last saw the table; infinite before the first time, and growing while the database does
+   * not answer.
+   */
   age_ms(): number;
   stop(): Promise<void>;
 }
 
 const POLL_MS = 500;
-/** Rows become visible when their transaction commits, not in the order of their ids: the last seconds are read again each time. */
+/**
+ * Rows become visible when their transaction commits, not in the order of their ids: the last seconds are read again
+ * each time.
+ */
 const OVERLAP_SECONDS = 10;
 const KEEP_SECONDS = 3600;
 
 /**
- * Follows the `revocations` table, so that every node forgets credentials and cuts sockets within a second or two of the commit, whatever
- * the relay lost. Each row is told once. Rows from before the start are not told. Source: spec rulings, "revocation times".
+ * Follows the `revocations` table, so that every node forgets credentials and cuts sockets within a second or two of
+ * the commit, whatever the relay lost. Each row is told once. Rows from before the start are not told. Source: spec
+ * rulings, "revocation times".
  */
 export function createRevocationTail(deps: { db: Queryable; log: Logger }): RevocationTail {
   const listeners = new Set<(revocation: Revocation) => void>();

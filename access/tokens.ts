@@ -65,8 +65,9 @@ interface LoadedKey {
 }
 
 /**
- * Signs and verifies JWTs by Ed25519 keys that all nodes of one database share, sealed under the master keys. The first start makes a
- * key; the newest one signs. A `kid` that is not known is looked up once more, for a key that another node has made.
+ * Signs and verifies JWTs by Ed25519 keys that all nodes of one database share, sealed under the master keys. The first
+ * start makes a key; the newest one signs. A `kid` that is not known is looked up once more, for a key that another
+ * node has made.
  */
 export async function createTokens(deps: { db: Database; secrets: SecretBox }): Promise<Tokens> {
   const keys = new Map<string, LoadedKey>();

@@ -8,8 +8,9 @@ const REASONS: Readonly<Record<NonNullable<Resolution['failure']>, string>> = {
 };
 
 /**
- * `WWW-Authenticate` of a 401 (RFC 6750 §3): why the credential that was presented did not count, or what the operation had against the token in its
- * body; nothing of the kind where none was presented. Deliveries that are signed name their route's own scheme.
+ * `WWW-Authenticate` of a 401 (RFC 6750 §3): why the credential that was presented did not count, or what the operation
+ * had against the token in its body; nothing of the kind where none was presented. Deliveries that are signed name
+ * their route's own scheme.
  */
 export function challengeOf(request: FastifyRequest, message: string): string {
   const scheme = request.routeOptions?.config.challenge;

@@ -16,11 +16,17 @@ export interface DocsOptions {
 /** Pages of ours load nothing from elsewhere; what each kind of page needs beyond that is named here. */
 const SWAGGER_CSP =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/** GraphiQL arrives as one page with its scripts inside, starts its editor's workers from blobs, and its editor styles lines inline. */
+/**
+ * GraphiQL arrives as one page with its scripts inside, starts its editor's workers from blobs, and its editor styles
+ * lines inline.
+ */
 const GRAPHIQL_CSP =
   "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; connect-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** The SDL, the OpenAPI document, Swagger UI and GraphiQL, each where and when the spec says. Source: spec doc1 §1, §9.3. */
+/**
+ * The SDL, the OpenAPI document, Swagger UI and GraphiQL, each where and when the spec says. Source: spec doc1 §1,
+ * §9.3.
+ */
 export async function registerDocs(app: FastifyInstance, { settings, schema, openapi }: DocsOptions): Promise<void> {
   const sdl = `${printSchema(schema)}\n`;
   app.get('/v1/schema', async (_request, reply) => reply.type('text/plain; charset=utf-8').send(sdl));

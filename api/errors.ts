@@ -52,7 +52,10 @@ const REDIS_NAMES = new Set([
   'ClusterAllFailedError',
 ]);
 
-/** Turns anything thrown into the one answer that REST and GraphQL both derive theirs from. Never throws. Source: spec doc1 §7.1. */
+/**
+ * Turns anything thrown into the one answer that REST and GraphQL both derive theirs from. Never throws. Source: spec
+ * doc1 §7.1.
+ */
 export function toFailure(error: unknown): Failure {
   if (error instanceof ApiError) {
     const hidden = error.status >= 500 && error.code in GENERIC_MESSAGES;
@@ -85,8 +88,8 @@ export function toFailure(error: unknown): Failure {
 }
 
 /**
- * Seconds after which the same request may succeed; undefined when it will not. An event of a newer build is read by a node of that build,
- * which takes the next request, or this one once it is updated.
+ * Seconds after which the same request may succeed; undefined when it will not. An event of a newer build is read by a
+ * node of that build, which takes the next request, or this one once it is updated.
  */
 function retryAfter(code: GenericCode, error: unknown): number | undefined {
   if (error instanceof RevisionConflict) return RETRY_AFTER_RACE;

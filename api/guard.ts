@@ -15,7 +15,10 @@ export const GUARD_MESSAGES = {
   account: 'An account is required: send its id in the X-Lumio-Account header',
 } as const;
 
-/** Whether `granted` holds `name`; a system key's `resource:*` stands for every action of that resource, `*:*` for nothing but itself. Source: spec doc1 §5.4. */
+/**
+ * Whether `granted` holds `name`; a system key's `resource:*` stands for every action of that resource, `*:*` for
+ * nothing but itself. Source: spec doc1 §5.4.
+ */
 export function holds(caller: Caller, granted: ReadonlySet<string>, name: string): boolean {
   if (granted.has(name)) return CONTEXTS[caller.kind].rbac;
   return caller.kind === 'system_key' && granted.has(`${name.slice(0, name.indexOf(':'))}:*`);

@@ -25,10 +25,16 @@ const ALLOWED_HEADERS =
 const EXPOSED_HEADERS =
   'idempotency-replayed, location, retry-after, www-authenticate, x-correlation-id, x-lumio-read-model, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
 
-/** What happens around every request: correlation id, headers, CORS, caller, rate limit; afterwards metrics and the log line. */
+/**
+ * What happens around every request: correlation id, headers, CORS, caller, rate limit; afterwards metrics and the log
+ * line.
+ */
 export function createHttpHooks(options: HttpHookOptions): {
   install(app: FastifyInstance): void;
-  /** From now on each answer ends its connection: a client's next request then goes elsewhere instead of into a closing socket. */
+  /**
+   * From now on each answer ends its connection: a client's next request then goes elsewhere instead of into a closing
+   * socket.
+   */
   drain(): void;
   /** Milliseconds since a request began. */
   quiet_ms(): number;

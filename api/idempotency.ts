@@ -28,9 +28,9 @@ export interface IdempotentCall {
 
 export interface Idempotency {
   /**
-   * Runs `work` once in 24 hours for this caller, route and key; later calls with the same request get the first answer again.
-   * Answers below 500 are kept, also refusals; after a 5xx, or as soon as the process that ran it is dead, the work runs again under the
-   * same seed, so that what it had appended is found and not made twice.
+   * Runs `work` once in 24 hours for this caller, route and key; later calls with the same request get the first answer
+   * again. Answers below 500 are kept, also refusals; after a 5xx, or as soon as the process that ran it is dead, the
+   * work runs again under the same seed, so that what it had appended is found and not made twice.
    * @throws ApiError CONFLICT for another request under the key, or while the first still runs
    */
   once(call: IdempotentCall, work: () => Promise<StoredAnswer>): Promise<StoredAnswer>;
@@ -73,10 +73,16 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
   }, SWEEP_MS);
   sweep.unref();
   let stopped = false;
-  /** Keys that requests of this process work under: what its session holds beside them is left from a claim whose answer got lost. */
+  /**
+   * Keys that requests of this process work under: what its session holds beside them is left from a claim whose answer
+   * got lost.
+   */
   const working = new Map<string, object>();
 
-  /** After a failure of ours the key is free again at once; the seed stays, so that a retry finds what was already appended. */
+  /**
+   * After a failure of ours the key is free again at once; the seed stays, so that a retry finds what was already
+   * appended.
+   */
   async function release(id: Buffer, seed: Buffer): Promise<void> {
     await db.query(
       'update idempotency_keys set locked_until = now(), holder = null where id = $1 and seed = $2 and answer is null',
@@ -93,7 +99,10 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
     );
   }
 
-  /** What made the work fail may keep the key from being released as well: it is tried for as long as the process would hold it. */
+  /**
+   * What made the work fail may keep the key from being released as well: it is tried for as long as the process would
+   * hold it.
+   */
   function releaseLater(attempt: () => Promise<void>, error: unknown): void {
     log.warn({ error }, 'an idempotency key could not be released, trying again');
     const again = () =>
@@ -198,9 +207,10 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
 }
 
 /**
- * One statement decides who works. The row is taken over when it has expired (with a new seed: it is a new request), or when its holder is
- * gone (with the old seed: it is the same request). A holder is gone when the advisory lock of its process is free, or when that process is
- * this one and nobody works here; one that could not show itself to live is believed to for a time.
+ * One statement decides who works. The row is taken over when it has expired (with a new seed: it is a new request), or
+ * when its holder is gone (with the old seed: it is the same request). A holder is gone when the advisory lock of its
+ * process is free, or when that process is this one and nobody works here; one that could not show itself to live is
+ * believed to for a time.
  */
 async function take(
   db: Database,

@@ -14,7 +14,10 @@ export interface InputReader {
   validate(input: Members): unknown;
 }
 
-/** The one validator of both protocols: members that the schema does not name are refused, everything else is zod's to judge. */
+/**
+ * The one validator of both protocols: members that the schema does not name are refused, everything else is zod's to
+ * judge.
+ */
 export function inputReader(operation: Operation): InputReader {
   const shape = shapeOf(operation.input, 'input');
   const converters = new Map(Object.entries(shape).map(([name, schema]) => [name, converterFor(schema)]));
@@ -61,7 +64,10 @@ function refusedMember(path: string, message: string): ApiError {
   return new ApiError('VALIDATION_ERROR', `${path}: ${message}`, { details: { fields: [{ path, message }] } });
 }
 
-/** Before each text that zod chose: a rule's own text (spec doc2: `Invalid slug format`) is told from those, and answered exactly as it is written. */
+/**
+ * Before each text that zod chose: a rule's own text (spec doc2: `Invalid slug format`) is told from those, and
+ * answered exactly as it is written.
+ */
 const ZODS_OWN = '\0';
 const generic: z.core.$ZodErrorMap = (issue) => {
   const text = z.config().localeError?.(issue) ?? 'Invalid input';

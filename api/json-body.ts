@@ -9,7 +9,8 @@ const malformed = (message: string) => new ApiError('BAD_REQUEST', message);
 
 /**
  * Parses a JSON body and refuses what JavaScript or PostgreSQL would silently change or choke on: nesting beyond
- * {@link MAX_JSON_DEPTH}, NUL and lone surrogates, numbers that a double cannot hold, prototype keys, bytes that are not UTF-8.
+ * {@link MAX_JSON_DEPTH}, NUL and lone surrogates, numbers that a double cannot hold, prototype keys, bytes that are
+ * not UTF-8.
  * @throws ApiError BAD_REQUEST or VALIDATION_ERROR
  */
 export function parseJsonBody(body: Buffer): unknown {
@@ -28,8 +29,8 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 
 /**
- * One pass over the text, before anything is built from it. Its time is linear: what was found further on (the next backslash) is
- * remembered, never looked for again from each string.
+ * One pass over the text, before anything is built from it. Its time is linear: what was found further on (the next
+ * backslash) is remembered, never looked for again from each string.
  */
 function inspect(text: string): void {
   let depth = 0;

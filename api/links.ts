@@ -5,8 +5,8 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
 /**
- * Where the links of an answer begin: the configured public URL; without one the host that was asked for, when that is this machine's own name or
- * address. A host that anybody may have made up begins no link: they are then paths.
+ * Where the links of an answer begin: the configured public URL; without one the host that was asked for, when that is
+ * this machine's own name or address. A host that anybody may have made up begins no link: they are then paths.
  */
 export function originOf(settings: {
   public_url?: string | undefined;

@@ -8,8 +8,9 @@ export interface MetricsListener {
 }
 
 /**
- * Serves `GET /metrics` (text exposition format 0.0.4) on a listener of its own, apart from the public origin. Port 0 is any free one; without a port
- * it is {@link METRICS_PORT}, or any free one where another process has that. Source: spec doc2 §4.2, Health and metrics.
+ * Serves `GET /metrics` (text exposition format 0.0.4) on a listener of its own, apart from the public origin. Port 0
+ * is any free one; without a port it is {@link METRICS_PORT}, or any free one where another process has that. Source:
+ * spec doc2 §4.2, Health and metrics.
  * @throws Error `EADDRINUSE` when another process has the port that was asked for
  */
 export async function listenMetrics(options: {

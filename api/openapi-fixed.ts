@@ -41,7 +41,10 @@ const REFUSED = object({ errors: GRAPHQL_ERRORS });
 
 const upgradeRefusal = (codes: readonly string[]) => object({ error: { enum: codes }, message: text });
 
-/** The OpenAPI paths that are no operations: probes, the SDL, GraphQL and the WebSocket upgrade. Source: spec doc1 §1, §9.4, doc2 §2.16, §4.2, §4.3, doc3 §4.1. */
+/**
+ * The OpenAPI paths that are no operations: probes, the SDL, GraphQL and the WebSocket upgrade. Source: spec doc1 §1,
+ * §9.4, doc2 §2.16, §4.2, §4.3, doc3 §4.1.
+ */
 export const FIXED_PATHS: Readonly<Record<string, Json>> = {
   '/v1': {
     get: {

@@ -2,7 +2,10 @@ import type { WebhookRoute } from './webhooks';
 
 type Json = Record<string, unknown>;
 
-/** The OpenAPI paths of vendors' webhooks. A body is described as the bytes that are signed: its shape is the vendor's. Source: spec doc1 §9.4, doc3 §4.2. */
+/**
+ * The OpenAPI paths of vendors' webhooks. A body is described as the bytes that are signed: its shape is the vendor's.
+ * Source: spec doc1 §9.4, doc3 §4.2.
+ */
 export function webhookPaths(routes: readonly Pick<WebhookRoute, 'method' | 'path'>[]): Record<string, Json> {
   const paths: Record<string, Json> = {};
   for (const { method, path } of routes) {

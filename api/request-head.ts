@@ -3,7 +3,10 @@ import { ApiError } from '../kernel/errors';
 
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i;
 
-/** The target of a request as a path. One in absolute form names its host itself, and `Host` says nothing then (RFC 9112 §3.2.2). */
+/**
+ * The target of a request as a path. One in absolute form names its host itself, and `Host` says nothing then (RFC 9112
+ * §3.2.2).
+ */
 export function originForm(request: IncomingMessage): string {
   const { url = '/' } = request;
   if (url.startsWith('/')) return url;
@@ -15,8 +18,8 @@ export function originForm(request: IncomingMessage): string {
 }
 
 /**
- * What Node would answer itself without a body, or not at all: null when the head is in order. A request without a body loses its content type, which
- * then says nothing.
+ * What Node would answer itself without a body, or not at all: null when the head is in order. A request without a body
+ * loses its content type, which then says nothing.
  */
 export function checkHead({ rawHeaders, headers, httpVersion, method }: IncomingMessage): ApiError | null {
   let hosts = 0;

@@ -36,7 +36,9 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** `exempt`: no caller is resolved and no limit counted. Default: one unit, before the body is read. */
     limit?: 'exempt';
-    /** Comes so often that a log line for each success would say nothing that the metrics do not; failures are logged. */
+    /**
+     * Comes so often that a log line for each success would say nothing that the metrics do not; failures are logged.
+     */
     routine?: true;
     /** What a 401 of this route asks for (`WWW-Authenticate`). Default: a bearer token. */
     challenge?: string;
@@ -46,7 +48,9 @@ declare module 'fastify' {
 const CORRELATION_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Random per process, then counted: as unique as random ids, without asking the system for randomness on each request. */
+/**
+ * Random per process, then counted: as unique as random ids, without asking the system for randomness on each request.
+ */
 const PROCESS_ID = randomBytes(8).toString('hex');
 let made = 0;
 

@@ -76,7 +76,8 @@ export function unwrap(schema: z.ZodType, side: 'input' | 'output'): Unwrapped {
         break;
       case 'pipe': {
         const isTransform = (part: z.ZodType) => defOf(part).type === 'transform';
-        // A preprocess step has no shape of its own: what follows it says what is meant. The same for a transform on the way out.
+        // A preprocess step has no shape of its own: what follows it says what is meant. The same for a transform on
+        // the way out.
         const preferred = side === 'input' ? def.in! : def.out!;
         current = isTransform(preferred) ? (side === 'input' ? def.out! : def.in!) : preferred;
         break;

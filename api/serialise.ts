@@ -13,8 +13,8 @@ export function outputJsonSchema(schema: z.ZodType): Schema {
 }
 
 /**
- * Compiles the writer of one operation's answers. Only members that the schema names leave the house; a `RawJson` inside is sent
- * byte for byte.
+ * Compiles the writer of one operation's answers. Only members that the schema names leave the house; a `RawJson`
+ * inside is sent byte for byte.
  */
 export function compileSerialiser(output: z.ZodType, envelope: Envelope): (answer: unknown) => string {
   const full = outputJsonSchema(output);
@@ -40,8 +40,8 @@ function enveloped(one: Schema, envelope: Envelope): Schema {
 const object = (properties: Record<string, Schema>): Schema => ({ type: 'object', properties });
 
 /**
- * The part of a JSON Schema that decides how a value is written: types and members, references resolved. What needs a validator to
- * choose (unions), and open objects (whose value may be `RawJson`), are left to `JSON.stringify`.
+ * The part of a JSON Schema that decides how a value is written: types and members, references resolved. What needs a
+ * validator to choose (unions), and open objects (whose value may be `RawJson`), are left to `JSON.stringify`.
  */
 function writable(schema: Schema, defs: Record<string, Schema>, seen: readonly string[]): Schema {
   if (typeof schema.$ref === 'string') {

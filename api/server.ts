@@ -63,8 +63,8 @@ export interface Api {
 }
 
 /**
- * The front door: derives REST, GraphQL, SDL and OpenAPI from the operations and serves them with webhooks, health and documents.
- * A node answers 404 to the routes of roles that it does not have. Design §4, §9.
+ * The front door: derives REST, GraphQL, SDL and OpenAPI from the operations and serves them with webhooks, health and
+ * documents. A node answers 404 to the routes of roles that it does not have. Design §4, §9.
  */
 export async function createApi(deps: ApiDeps): Promise<Api> {
   const { settings, log, metrics } = deps;
@@ -77,7 +77,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     // Answered by a body of ours instead.
     http: { requireHostHeader: false },
     rewriteUrl: originForm,
-    // What still comes in while the server closes is answered like any other: Fastify's own 503 tells no vendor when to come again.
+    // What still comes in while the server closes is answered like any other: Fastify's own 503 tells no vendor when to
+    // come again.
     return503OnClosing: false,
     genReqId: () => '',
     clientErrorHandler: answerBrokenRequest,
@@ -166,7 +167,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     },
     async close() {
       hooks.drain();
-      // Just after a look for new connections: one that the system has taken for us and we have not would be reset by the close.
+      // Just after a look for new connections: one that the system has taken for us and we have not would be reset by
+      // the close.
       await immediate();
       // The HTTP server's own close would at once cut connections whose request is still on its way.
       NetServer.prototype.close.call(app.server);
@@ -184,7 +186,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   };
 }
 
-/** Kept-alive connections get this long to ask once more and be told that they end; when all ask nothing for so long they are cut. */
+/**
+ * Kept-alive connections get this long to ask once more and be told that they end; when all ask nothing for so long
+ * they are cut.
+ */
 const DRAIN_MS = 250;
 const LONGEST_DRAIN_MS = 2000;
 

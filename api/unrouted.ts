@@ -5,7 +5,9 @@ const METHODS: readonly HTTPMethods[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'
 
 /** Answers what has no route: 405 for a path that exists for other methods, else 404. */
 export interface Unrouted {
-  /** Once all routes are there: a path of its own is none of another route's parameters (`/v1/events/emit` is no event). */
+  /**
+   * Once all routes are there: a path of its own is none of another route's parameters (`/v1/events/emit` is no event).
+   */
   finish(): void;
 }
 

@@ -8,8 +8,9 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 const OF_THE_CONNECTION: ReadonlySet<string> = new Set(['connection', 'upgrade', 'http2-settings', 'keep-alive']);
 
 /**
- * Node hands every request with `Upgrade` to this listener. Those for a WebSocket go to `websocket`; any other protocol is declined by answering the
- * request as an ordinary one (RFC 9110 §7.8), as clients expect that offer `h2c` with each first request.
+ * Node hands every request with `Upgrade` to this listener. Those for a WebSocket go to `websocket`; any other protocol
+ * is declined by answering the request as an ordinary one (RFC 9110 §7.8), as clients expect that offer `h2c` with each
+ * first request.
  */
 export function serveUpgrades(server: Server, websocket: UpgradeHandler | undefined): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -22,7 +23,10 @@ export function serveUpgrades(server: Server, websocket: UpgradeHandler | undefi
 const offers = ({ headers }: IncomingMessage, protocol: string): boolean =>
   (headers.upgrade ?? '').split(',').some((offer) => offer.trim().toLowerCase() === protocol);
 
-/** The server has let go of the connection: it gets it anew, with the request at its beginning, and ends it after the answer. */
+/**
+ * The server has let go of the connection: it gets it anew, with the request at its beginning, and ends it after the
+ * answer.
+ */
 function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request;
   const lines = [`${method} ${url} HTTP/${httpVersion}`, 'connection: close'];

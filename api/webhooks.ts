@@ -32,8 +32,9 @@ const SIGNATURE = 'Signature';
 const refused = (status: number) => status === 401 || status === 403;
 
 /**
- * Registers vendors' webhooks in a scope of their own, where bodies stay the bytes that were signed. Deliveries with a valid signature
- * are outside rate limits; refused ones count against the sender's address (spec rulings, "rate limits").
+ * Registers vendors' webhooks in a scope of their own, where bodies stay the bytes that were signed. Deliveries with a
+ * valid signature are outside rate limits; refused ones count against the sender's address (spec rulings, "rate
+ * limits").
  */
 export async function registerWebhooks(
   app: FastifyInstance,

@@ -38,7 +38,10 @@ export const peerFolder = (name: string): string => join(ROOT, 'bench/node_modul
 /** One measured way of doing the work. */
 export interface Contender {
   name: string;
-  /** Does the work for `ms` milliseconds (or a fixed amount of it) and checks its answers; units of work done. A throw fails the track. */
+  /**
+   * Does the work for `ms` milliseconds (or a fixed amount of it) and checks its answers; units of work done. A throw
+   * fails the track.
+   */
   run(ms: number): Promise<number | Work>;
   /** CPU microseconds that its own program has used so far: they are charged to nobody else. */
   cpu?(): number;
@@ -62,7 +65,10 @@ export interface Measured {
   /** Microseconds of CPU per unit: the generator with our adapter in it, and the engine. */
   client_cpu_us: number;
   engine_cpu_us: number;
-  /** Shares of one core. Both below 0.9: neither was the limit, but waiting was (fsync, the link, a machine shared with others). */
+  /**
+   * Shares of one core. Both below 0.9: neither was the limit, but waiting was (fsync, the link, a machine shared with
+   * others).
+   */
   client_saturation: number;
   engine_saturation: number;
 }
@@ -73,7 +79,10 @@ export interface Ratio {
   median: number;
   /** Lowest and highest of the rounds' ratios. */
   spread: [number, number];
-  /** The same by CPU: the other's microseconds per unit over ours. A shared machine blurs rates, it hardly moves this one. */
+  /**
+   * The same by CPU: the other's microseconds per unit over ours. A shared machine blurs rates, it hardly moves this
+   * one.
+   */
   by_cpu: number;
   floor: number | null;
   met: boolean | null;
@@ -182,8 +191,8 @@ export async function closedLoop(
 }
 
 /**
- * The highest rate that a closed loop reaches, units a second: twice as many are under way at each step, until that gains
- * less than a twentieth.
+ * The highest rate that a closed loop reaches, units a second: twice as many are under way at each step, until that
+ * gains less than a twentieth.
  */
 export async function saturation(first: number, ms: number, unit: () => Promise<void>): Promise<number> {
   let best = 0;
@@ -219,7 +228,9 @@ export interface Latency {
 
 const LATE_MS = 30_000;
 
-/** Starts units at a fixed rate whatever the answers do; each is timed from when it should have started, done or not. */
+/**
+ * Starts units at a fixed rate whatever the answers do; each is timed from when it should have started, done or not.
+ */
 export async function openLoop(rate: number, ms: number, unit: (n: number) => Promise<void>): Promise<Latency> {
   const start = performance.now();
   const total = Math.max(1, Math.floor((rate * ms) / 1000));
@@ -299,7 +310,10 @@ export interface BenchPostgres extends EmbeddedPostgres {
   end(): Promise<void>;
 }
 
-/** A PostgreSQL of its own with fsync and synchronous_commit on, kept to the first core; the generator is started on the others. */
+/**
+ * A PostgreSQL of its own with fsync and synchronous_commit on, kept to the first core; the generator is started on the
+ * others.
+ */
 async function benchPostgres(): Promise<BenchPostgres> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-'));
   const settings = ['fsync=on', 'synchronous_commit=on', 'max_connections=300'];
@@ -338,7 +352,10 @@ export function onPostgres(measure: (postgres: BenchPostgres, options: TrackOpti
   };
 }
 
-/** Pools that are closed may still be saying goodbye, and a peer's pool that is cut off while it does ends the whole run. */
+/**
+ * Pools that are closed may still be saying goodbye, and a peer's pool that is cut off while it does ends the whole
+ * run.
+ */
 async function deserted(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -385,7 +402,10 @@ export const check = (name: string, value: number, at_most: number): Check => ({
   met: value <= at_most,
 });
 
-/** Prints the track's table and writes bench/results/<track>.json (not for a smoke run). False when a floor was missed, in a smoke run when a count is wrong. */
+/**
+ * Prints the track's table and writes bench/results/<track>.json (not for a smoke run). False when a floor was missed,
+ * in a smoke run when a count is wrong.
+ */
 export function report(
   track: string,
   results: CaseResult[],

@@ -12,8 +12,8 @@ const TYPES = ['kick:follower', 'kick:subscribe', 'kick:gift', 'trovo:subscribe'
 const DAY_MS = 86_400_000;
 
 /**
- * Event number `number` of a lifelike history: about 300 bytes of payload, an external id, one of 500 people, a time within the last 20 days.
- * Every hundredth is the one before it, delivered again.
+ * Event number `number` of a lifelike history: about 300 bytes of payload, an external id, one of 500 people, a time
+ * within the last 20 days. Every hundredth is the one before it, delivered again.
  */
 export function historic(number: number, accounts: readonly string[], total: number, now: number): RecordEnvelope {
   const n = number % 100 === 99 ? number - 1 : number;

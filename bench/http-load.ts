@@ -13,8 +13,8 @@ interface Lane {
 }
 
 /**
- * Keep-alive connections with one request each at a time. Requests are bytes made beforehand and answers are cut out by `content-length`:
- * a full client would cost the load generator more than the servers under test spend.
+ * Keep-alive connections with one request each at a time. Requests are bytes made beforehand and answers are cut out by
+ * `content-length`: a full client would cost the load generator more than the servers under test spend.
  */
 export class HttpLoad {
   private readonly free: Lane[] = [];

@@ -8,8 +8,9 @@ export interface Subscribers {
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Many WebSocket clients on one channel. Frames are cut by hand and not copied or decoded: at a thousand sockets a full client would be the
- * limit, not the server. `onText` sees each text frame of each socket, during the call alone. Resolves when every subscription is confirmed.
+ * Many WebSocket clients on one channel. Frames are cut by hand and not copied or decoded: at a thousand sockets a full
+ * client would be the limit, not the server. `onText` sees each text frame of each socket, during the call alone.
+ * Resolves when every subscription is confirmed.
  */
 export async function subscribers(
   url: string,

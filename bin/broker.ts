@@ -21,7 +21,10 @@ export interface BrokerDeps {
   metrics: Metrics;
 }
 
-/** The broker that the settings choose. @throws SettingsError for settings that fit none, Error when the cluster cannot be used */
+/**
+ * The broker that the settings choose. @throws SettingsError for settings that fit none, Error when the cluster cannot
+ * be used
+ */
 export async function openBroker(deps: BrokerDeps): Promise<Broker> {
   const { settings, pool, session, wakeups, installation, log } = deps;
   if (settings.broker.url === 'postgres')

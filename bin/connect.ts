@@ -11,8 +11,8 @@ import { PROJECTIONS } from './areas';
 import { readSettings } from './read-settings';
 
 /**
- * The engines for a command of the command line. With the embedded database: through the server that is running on the data folder,
- * else by starting the database for the length of the command.
+ * The engines for a command of the command line. With the embedded database: through the server that is running on the
+ * data folder, else by starting the database for the length of the command.
  */
 export async function connect(): Promise<FullContext> {
   const settings = readSettings();
@@ -40,7 +40,8 @@ const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
 
 /**
- * The database of the server that runs on the folder, or the folder itself, to start one. One that starts or stops is waited for.
+ * The database of the server that runs on the folder, or the folder itself, to start one. One that starts or stops is
+ * waited for.
  * @throws DataFolderBusy
  */
 async function embeddedOf(data_dir: string): Promise<{ running_url?: string; folder?: DataFolder }> {

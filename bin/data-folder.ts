@@ -5,8 +5,8 @@ import { join } from 'node:path';
 export class DataFolderBusy extends Error {}
 
 /**
- * Makes the data folder and holds it until `release`: two processes on one folder would start two databases on the same files.
- * A lock that a killed process left behind is taken over.
+ * Makes the data folder and holds it until `release`: two processes on one folder would start two databases on the same
+ * files. A lock that a killed process left behind is taken over.
  * @throws DataFolderBusy
  */
 export function holdDataFolder(data_dir: string): { release(): void } {
@@ -56,7 +56,10 @@ function isAlive(holder: Holder): boolean {
   return holder.started === null || holder.started === startOf(holder.pid);
 }
 
-/** Start time of a process in clock ticks since boot, which tells it from a later one with the same pid; null where /proc is missing. */
+/**
+ * Start time of a process in clock ticks since boot, which tells it from a later one with the same pid; null where
+ * /proc is missing.
+ */
 function startOf(pid: number): string | null {
   const stat = `/proc/${pid}/stat`;
   if (!existsSync(stat)) return null;

@@ -2,7 +2,10 @@ import type { Settings } from '../kernel/settings';
 import { DatabaseRefused } from '../engines/postgres/errors';
 import { SettingsError } from './settings';
 
-/** Does what connects to the database first. @throws SettingsError naming the setting when the configured database refuses us */
+/**
+ * Does what connects to the database first. @throws SettingsError naming the setting when the configured database
+ * refuses us
+ */
 export async function namingDatabase<T>({ database }: Settings, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -19,8 +19,8 @@ interface DevelopmentSecrets {
 }
 
 /**
- * Settings of development for webhooks that nobody has configured: made once, kept in `<data dir>/dev-secrets.json` (mode 0600). The
- * result is a part of the settings tree; what the person has set wins over it.
+ * Settings of development for webhooks that nobody has configured: made once, kept in `<data dir>/dev-secrets.json`
+ * (mode 0600). The result is a part of the settings tree; what the person has set wins over it.
  */
 export function developmentSecrets(data_dir: string): Record<string, Record<string, string>> {
   const made = secretsOf(data_dir);
@@ -75,8 +75,9 @@ export interface DevCredentialsDeps {
 }
 
 /**
- * Keeps `<data dir>/dev-credentials.json` (mode 0600) true: written now, and again at half the life of its access tokens, each time with
- * new sessions and each time whole or not at all. Shape: design §9. Resolves when it is written the first time.
+ * Keeps `<data dir>/dev-credentials.json` (mode 0600) true: written now, and again at half the life of its access
+ * tokens, each time with new sessions and each time whole or not at all. Shape: design §9. Resolves when it is written
+ * the first time.
  */
 export async function keepDevCredentials(deps: DevCredentialsDeps): Promise<{ stop(): Promise<void> }> {
   const { settings } = deps.services;

@@ -91,7 +91,9 @@ export interface OpenOptions {
   onLost(reason: string): void;
 }
 
-/** Opens the engines and brings the schema to the newest step. What was opened is closed again when a later part fails. */
+/**
+ * Opens the engines and brings the schema to the newest step. What was opened is closed again when a later part fails.
+ */
 export async function openEngines(options: OpenOptions): Promise<Engines> {
   const closers: (() => Promise<void>)[] = [];
   try {

@@ -8,8 +8,8 @@ import { SettingsError } from './settings';
 type Environment = Settings['env'];
 
 /**
- * The environment that the database belongs to: as its first start wrote it down. Databases from before that: development where there is demo
- * data, else production. Null when nothing was ever started on it.
+ * The environment that the database belongs to: as its first start wrote it down. Databases from before that:
+ * development where there is demo data, else production. Null when nothing was ever started on it.
  */
 export async function environmentOf(db: Queryable): Promise<Environment | null> {
   const [tables] = await db.query(`select to_regclass('public.installation') is not null as made`);
@@ -25,8 +25,8 @@ export async function environmentOf(db: Queryable): Promise<Environment | null> 
 }
 
 /**
- * Looks before the start changes anything. @throws SettingsError in one line when the database belongs to the other environment; with `adopt`
- * it changes hands instead, see {@link recordEnvironment}.
+ * Looks before the start changes anything. @throws SettingsError in one line when the database belongs to the other
+ * environment; with `adopt` it changes hands instead, see {@link recordEnvironment}.
  */
 export async function refuseOtherEnvironment(settings: Settings, url: string, adopt: boolean): Promise<void> {
   const { env } = settings;
@@ -46,7 +46,9 @@ const REFUSALS: Record<Environment, string> = {
     'LUMIO_ENV: is production, and the database is one of development, with demo users and keys; use another database, or start with --adopt once, which removes them',
 };
 
-/** Writes down whose the database is; of starts that race for a new one, the first. @throws SettingsError for the others */
+/**
+ * Writes down whose the database is; of starts that race for a new one, the first. @throws SettingsError for the others
+ */
 export async function claimEnvironment(db: Queryable, env: Environment): Promise<void> {
   const claimed = (await environmentOf(db)) ?? env;
   await db.query(`insert into installation (name, value) values ('environment', $1) on conflict do nothing`, [claimed]);

@@ -15,7 +15,10 @@ export interface EventStoreDeps {
 
 const KURRENT = /^(?:kurrentdb|kurrent|kdb|esdb)(?:\+discover)?:\/\//;
 
-/** The event store that the settings choose. @throws SettingsError for a URL that none goes by, Error when its server cannot be used */
+/**
+ * The event store that the settings choose. @throws SettingsError for a URL that none goes by, Error when its server
+ * cannot be used
+ */
 export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps): Promise<EventStore> {
   if (url === 'postgres') return createPostgresEventStore({ pool, wakeups, log });
   return openKurrent({ url, log });

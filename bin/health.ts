@@ -16,8 +16,8 @@ export const timeseriesCheck = (db: Database): HealthCheck =>
   answers('timeseries', () => db.query('select from stream_samples limit 1'));
 
 /**
- * Redis answers, where it is configured; without it the cache of this process, which always does. While Redis is away everything goes on
- * that does not need other nodes, so the whole is degraded and not unhealthy.
+ * Redis answers, where it is configured; without it the cache of this process, which always does. While Redis is away
+ * everything goes on that does not need other nodes, so the whole is degraded and not unhealthy.
  */
 export function cacheCheck(cache: Pick<Cache, 'ping'>): HealthCheck {
   return {

@@ -15,7 +15,8 @@ import { register as registerRestore } from '../cli/restore';
 import { register as registerStart } from '../cli/start';
 import { VERSION } from './version';
 
-// Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what development shows.
+// Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what
+// development shows.
 process.env.NODE_ENV ??= 'production';
 
 /** The engines are loaded by the first command that needs them: help and usage errors come at once. */

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import type { Settings } from '../kernel/settings';
 
 /**
- * The master keys: `secrets.keys`, or, for the database in the data folder, a key made there at the first start (mode 0600).
- * Losing it makes every sealed secret and all personal data unreadable: it belongs into the backup of the keys, apart from the data.
+ * The master keys: `secrets.keys`, or, for the database in the data folder, a key made there at the first start (mode
+ * 0600). Losing it makes every sealed secret and all personal data unreadable: it belongs into the backup of the keys,
+ * apart from the data.
  */
 export function masterKeyText(settings: Settings): string {
   if (settings.secrets.keys !== undefined) return settings.secrets.keys;

@@ -163,7 +163,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
         })
       : undefined;
 
-    // Again as one of the last, since sockets are told before the front door closes; here in case the start fails before it is open.
+    // Again as one of the last, since sockets are told before the front door closes; here in case the start fails
+    // before it is open.
     const stopRealtime = once(async () => realtime?.stop());
     stops.push(stopRealtime);
 

@@ -14,8 +14,9 @@ export interface ProcessMetricsOptions {
 const RESOLUTION_MS = 10;
 
 /**
- * Ages in seconds. A session that sits in a transaction holds back vacuum, and may hold locks that projectors wait for. Of other roles' sessions
- * a role without pg_read_all_stats sees neither state nor age; those are counted, so that a small age is not taken for all that there is.
+ * Ages in seconds. A session that sits in a transaction holds back vacuum, and may hold locks that projectors wait for.
+ * Of other roles' sessions a role without pg_read_all_stats sees neither state nor age; those are counted, so that a
+ * small age is not taken for all that there is.
  */
 const SESSIONS = `
   select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 as oldest,
@@ -27,7 +28,10 @@ const SESSIONS = `
     and (backend_type = 'client backend' and xact_start is not null or query = '<insufficient privilege>')`;
 const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked' group by vendor`;
 
-/** Series that belong to no room: this process's event loop, and what only the database knows. Returns how to stop looking. */
+/**
+ * Series that belong to no room: this process's event loop, and what only the database knows. Returns how to stop
+ * looking.
+ */
 export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetricsOptions): () => void {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   delay.enable();
@@ -62,7 +66,8 @@ export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetr
     'Parked webhook deliveries that wait for a retry or a drop',
     ['vendor'],
   );
-  // With the relay in this process nothing can be lost; the series exists all the same, so that one alert fits every installation.
+  // With the relay in this process nothing can be lost; the series exists all the same, so that one alert fits every
+  // installation.
   metrics.counter('lumio_relay_lost_total', 'Relay messages that may not have reached other nodes').inc(0);
 
   const vendors = new Set<string>();

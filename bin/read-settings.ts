@@ -2,7 +2,9 @@ import type { Settings } from '../kernel/settings';
 import { developmentSecrets } from './dev-credentials';
 import { loadSettings } from './settings';
 
-/** The settings of this process; development gets webhook secrets of its own where none are set. @throws SettingsError */
+/**
+ * The settings of this process; development gets webhook secrets of its own where none are set. @throws SettingsError
+ */
 export function readSettings(): Settings {
   return loadSettings({ env: process.env, cwd: process.cwd(), development: developmentSecrets });
 }

@@ -30,8 +30,8 @@ export interface RestoredLogsOptions {
 }
 
 /**
- * Brings the logs to where the settings want them, after the database: out of the backup's files, or out of the tables when the installation
- * moves to engines of their own. What is kept gets the archive's newer segments listed.
+ * Brings the logs to where the settings want them, after the database: out of the backup's files, or out of the tables
+ * when the installation moves to engines of their own. What is kept gets the archive's newer segments listed.
  */
 export async function restoreLogs(options: RestoredLogsOptions): Promise<void> {
   const { manifest, fates, engines, report } = options;

@@ -14,8 +14,9 @@ const WRITTEN = Object.values(TOPICS).flatMap((topic) => [
 ]);
 
 /**
- * The ids that values carry: our own, or those of the schema registry that the settings name. A process that serves asks it at its start, a
- * command when it writes. @throws SettingsError for a registry beside a broker that nobody else reads; Error in one line when it cannot be used
+ * The ids that values carry: our own, or those of the schema registry that the settings name. A process that serves
+ * asks it at its start, a command when it writes. @throws SettingsError for a registry beside a broker that nobody else
+ * reads; Error in one line when it cannot be used
  */
 export async function openSchemaIds(
   { broker }: Pick<Settings, 'broker'>,

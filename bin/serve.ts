@@ -12,7 +12,10 @@ import { readSettings } from './read-settings';
 
 /** Longest time between a signal and the end of the process; a supervisor's patience is usually 10 s. */
 const STOP_WITHIN_MS = 9_000;
-/** Longest time after the loss of an engine: what waits for it waits in vain, and the process that is started next can serve. */
+/**
+ * Longest time after the loss of an engine: what waits for it waits in vain, and the process that is started next can
+ * serve.
+ */
 const END_WITHIN_MS = 2_000;
 
 export interface Running {

@@ -45,7 +45,10 @@ export function loadSettings(options: LoadOptions): Settings {
   return besideOthers(parse(merge(defaults, { ...given, data_dir })));
 }
 
-/** Who leaves the port to the machine, or gives the metrics' usual one to the service, leaves that of the metrics to the machine too. */
+/**
+ * Who leaves the port to the machine, or gives the metrics' usual one to the service, leaves that of the metrics to the
+ * machine too.
+ */
 function besideOthers(settings: Settings): Settings {
   const { port, metrics } = settings;
   if (metrics.port !== undefined || (port !== 0 && port !== METRICS_PORT)) return settings;

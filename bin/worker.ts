@@ -41,7 +41,10 @@ export const sweeps = (db: Database): Chore[] => [
   { name: 'ingested-bodies', every_ms: 3_600_000, run: () => trimBodies(db) },
 ];
 
-/** The role `worker`: does each chore while this process holds its lease; another takes over when it ends or dies. Design §9. */
+/**
+ * The role `worker`: does each chore while this process holds its lease; another takes over when it ends or dies.
+ * Design §9.
+ */
 export function createWorker(deps: WorkerDeps): { stop(): Promise<void> } {
   const { leases, log, retry_ms = 60_000 } = deps;
   const held = deps.metrics.gauge('lumio_worker_leases', '1 while this process holds the lease of a chore', ['chore']);

@@ -42,7 +42,10 @@ const HELP = `
 Each prints one line of JSON with the ids, and the secret, that it made. They work beside a running Lumio, and on the embedded database also
 while none runs. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage. What was cut off may be run again.`;
 
-/** `lumio admin …`: what an operator does to a system that nobody can log in to yet. docs/operating/first-day.md walks through it. */
+/**
+ * `lumio admin …`: what an operator does to a system that nobody can log in to yet. docs/operating/first-day.md walks
+ * through it.
+ */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
     .command('admin')

@@ -51,7 +51,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
               ...context,
               erasers: ERASERS,
               destroyKeys: async () => {
-                // The note comes first: a crash in between leaves a key that the next run destroys, never a key that a restore brings back.
+                // The note comes first: a crash in between leaves a key that the next run destroys, never a key that a
+                // restore brings back.
                 await noteErasures(context.blobs, await context.subject_keys.keysOf(subject), new Date().toISOString());
                 return context.subject_keys.erase(subject);
               },

@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
 import { readSettings } from '../bin/read-settings';
 
-/** `lumio health`: asks the running server of these settings; exit code 0 when it is healthy or degraded. For container health checks. */
+/**
+ * `lumio health`: asks the running server of these settings; exit code 0 when it is healthy or degraded. For container
+ * health checks.
+ */
 export function register(program: Command): void {
   program
     .command('health')

@@ -8,8 +8,8 @@ import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
 /**
- * `lumio keys export|import`: the keys that make personal data readable, apart from every backup. `lumio keys rotate|status`: the master keys
- * that all sealed secrets are under. Design §5.
+ * `lumio keys export|import`: the keys that make personal data readable, apart from every backup.
+ * `lumio keys rotate|status`: the master keys that all sealed secrets are under. Design §5.
  */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
@@ -133,7 +133,9 @@ export async function* keyLines(file: string): AsyncGenerator<string> {
   }
 }
 
-/** Reads a key export whole, so that a broken one is refused before anything is done with it. @throws Error in one line */
+/**
+ * Reads a key export whole, so that a broken one is refused before anything is done with it. @throws Error in one line
+ */
 export async function checkKeyExport(file: string): Promise<void> {
   try {
     for await (const _line of readLines(keyLines(file)));

@@ -15,7 +15,9 @@ const count = (text: string): number => {
   return value;
 };
 
-/** `lumio parked-webhooks list|show|retry|drop`: signed deliveries that could not be normalised or stored. Design §6. */
+/**
+ * `lumio parked-webhooks list|show|retry|drop`: signed deliveries that could not be normalised or stored. Design §6.
+ */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
     .command('parked-webhooks')

@@ -125,7 +125,10 @@ async function* ndjson(batches: AsyncIterable<Row[]>): AsyncGenerator<string> {
   for await (const rows of batches) yield rows.map((row) => `${oneLine(stringify(row))}\n`).join('');
 }
 
-/** A vendor's payload may be spread over lines; between its tokens a line feed is as good as a blank, and inside a string there is none. */
+/**
+ * A vendor's payload may be spread over lines; between its tokens a line feed is as good as a blank, and inside a
+ * string there is none.
+ */
 const oneLine = (json: string) => json.replace(/[\r\n]/g, ' ');
 
 /** RFC 4180, with a head line. Objects are JSON text. */

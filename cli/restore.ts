@@ -104,7 +104,10 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
   }
 }
 
-/** What is to become of the logs, by what the configured engines hold. @throws Error in one line when that fits no backup */
+/**
+ * What is to become of the logs, by what the configured engines hold. @throws Error in one line when that fits no
+ * backup
+ */
 async function decideFates(settings: Settings, manifest: Manifest): Promise<Fates> {
   const { log } = createLog('warn', 'stderr');
   const outside = await openOutsideEngines(settings, log);

@@ -44,7 +44,10 @@ const UserApiKeyCreated = z
 
 const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteTokenResult' });
 
-/** Bound to the caller and the active account; the scope is a subset of what the caller holds now. Source: spec doc1 §5.4. */
+/**
+ * Bound to the caller and the active account; the scope is a subset of what the caller holds now. Source: spec doc1
+ * §5.4.
+ */
 export const createUserApiKey = command({
   name: 'createUserApiKey',
   // Source: spec doc1 §5.4.
@@ -144,7 +147,8 @@ export const deleteUserApiKey = command({
     await act(apiKey, apiKeyStream(input.id), revoke, {
       given: own(caller),
       // Written before the append, and not by the projector alone: no crash leaves a removed key alive while its read
-      // model lags. A key whose append failed is dead too, as its owner wanted; it is listed until the call is repeated.
+      // model lags. A key whose append failed is dead too, as its owner wanted; it is listed until the call is
+      // repeated.
       async also() {
         await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
         return [];

@@ -47,8 +47,9 @@ const EmitEventInput = z
 const EmitEventResult = z.object({ success: z.boolean(), event: EventRecord }).meta({ id: 'EmitEventResult' });
 
 /**
- * Puts an event into the account's log and on its channel, through the same record log as vendors' events (spec doc2 §4.4, doc3 §6.1).
- * Answers when the event can be read. An `external_id` that the account had before answers the event that is there.
+ * Puts an event into the account's log and on its channel, through the same record log as vendors' events (spec doc2
+ * §4.4, doc3 §6.1). Answers when the event can be read. An `external_id` that the account had before answers the event
+ * that is there.
  */
 export const emitEvent = command({
   name: 'emitEvent',
@@ -106,7 +107,10 @@ export const testEvent = command({
   },
 });
 
-/** What bots report on behalf of an account: broadcast only (spec doc2 §4.3). `username` is in `raw` too, where overlays look for it. */
+/**
+ * What bots report on behalf of an account: broadcast only (spec doc2 §4.3). `username` is in `raw` too, where overlays
+ * look for it.
+ */
 export const emitBotEvent = command({
   name: 'emitBotEvent',
   // Source: spec doc2 §4.3.
@@ -152,7 +156,9 @@ function newEvent(input: NewEvent, account_id: string, context: RequestContext):
   };
 }
 
-/** The event as the log shows it: under its own id, or, when its external id was there before, the event that has it. */
+/**
+ * The event as the log shows it: under its own id, or, when its external id was there before, the event that has it.
+ */
 async function stored({ db }: Services, row: EventRow): Promise<EventRow | undefined> {
   const [found] = await db.query<EventRow>(
     `select ${EVENT_COLUMNS} from platform_event_logs

@@ -5,8 +5,8 @@ import { hashJti, type SignedToken } from '../access/tokens';
 import { ApiError } from '../kernel/errors';
 
 /**
- * Sessions are rows, not events: they are keyed by the hash of the refresh token's `jti`, rotate with every refresh, and end 30 days after the
- * login whatever the rotation. Source: spec doc1 §5.3 rule 7, rulings "tokens".
+ * Sessions are rows, not events: they are keyed by the hash of the refresh token's `jti`, rotate with every refresh,
+ * and end 30 days after the login whatever the rotation. Source: spec doc1 §5.3 rule 7, rulings "tokens".
  */
 export interface SessionTokens {
   session_id: string;
@@ -35,7 +35,10 @@ export async function openSession(
   return signed;
 }
 
-/** Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. @throws ApiError UNAUTHORIZED */
+/**
+ * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. @throws
+ * ApiError UNAUTHORIZED
+ */
 export async function refreshSession(services: Needs, refresh_token: string, now: number): Promise<SessionTokens> {
   const { claims, failure } = await services.tokens.verify(refresh_token, now);
   const session_id = claims?.session_id;
@@ -58,7 +61,10 @@ export async function refreshSession(services: Needs, refresh_token: string, now
   return signed;
 }
 
-/** Ends a session that the refresh token belongs to, however old the token is. @throws ApiError UNAUTHORIZED when it is not a refresh token of ours */
+/**
+ * Ends a session that the refresh token belongs to, however old the token is. @throws ApiError UNAUTHORIZED when it is
+ * not a refresh token of ours
+ */
 export async function sessionOf(
   services: Pick<Services, 'tokens'>,
   refresh_token: string,
@@ -79,7 +85,10 @@ export async function endSession(services: Pick<Services, 'db' | 'access'>, sess
   await services.access.announce({ credential_id: session_id });
 }
 
-/** A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3 rule 4, rulings "ws tokens". */
+/**
+ * A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3
+ * rule 4, rulings "ws tokens".
+ */
 export async function mintWsToken(services: Needs, caller: Caller, now: number): Promise<SignedToken> {
   if (caller.user_id === null || caller.credential_id === null)
     throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');

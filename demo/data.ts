@@ -49,10 +49,10 @@ const SHOP_DOMAIN = 'lumio-demo.myshopify.com';
 export const DEMO_PLAN = 'demo-data';
 
 /**
- * Demo data of development: a user with an account that is connected to one channel of each platform and to one shop, and a second,
- * unrelated user and account; every feature on for both, the super admin role for the first alone. Every step is taken again on each
- * start and changes nothing where it was taken before, so a start that was cut off is made good by the next. Source: design §9, spec
- * rulings "demo data".
+ * Demo data of development: a user with an account that is connected to one channel of each platform and to one shop,
+ * and a second, unrelated user and account; every feature on for both, the super admin role for the first alone. Every
+ * step is taken again on each start and changes nothing where it was taken before, so a start that was cut off is made
+ * good by the next. Source: design §9, spec rulings "demo data".
  */
 export async function ensureDemoData(services: AdminServices): Promise<DemoData> {
   return services.db.transaction(async (tx) => {

@@ -27,7 +27,10 @@ export interface DemoRequest {
   body: string;
 }
 
-/** Turns beats into the requests that vendors and bots would send, signed with the development secrets. One beat can be several requests (an order is made, then paid). */
+/**
+ * Turns beats into the requests that vendors and bots would send, signed with the development secrets. One beat can be
+ * several requests (an order is made, then paid).
+ */
 export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => DemoRequest[] {
   const { connections, webhook_signing: secrets, user_api_key } = credentials;
   const kick_signer = kickSigner(secrets);
@@ -258,7 +261,10 @@ function kickUser({ id, name }: Viewer) {
 
 type KickSigner = (body: string, message_id: string, timestamp: string) => Record<string, string>;
 
-/** Where somebody configured a public key of their own, its private half is not here: then the legacy signature has to do. */
+/**
+ * Where somebody configured a public key of their own, its private half is not here: then the legacy signature has to
+ * do.
+ */
 function kickSigner({ kick_private_key, kick_secret }: DemoCredentials['webhook_signing']): KickSigner {
   if (kick_private_key === '') {
     return (body) => ({ 'x-kick-signature': createHmac('sha256', kick_secret).update(body).digest('hex') });

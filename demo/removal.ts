@@ -18,9 +18,9 @@ import { step } from './step';
 type Needs = AdminServices & { blobs: Blobs };
 
 /**
- * Takes from the demo users all that opens anything: their keys and the demo's system key are revoked, their sessions end, the admin role, the
- * features, the connections and the names go, and so do the files with the secrets. Their streams stay, as history does. What was cut off
- * is done by the next call. Returns whether there was demo data.
+ * Takes from the demo users all that opens anything: their keys and the demo's system key are revoked, their sessions
+ * end, the admin role, the features, the connections and the names go, and so do the files with the secrets. Their
+ * streams stay, as history does. What was cut off is done by the next call. Returns whether there was demo data.
  */
 export async function removeDemoData(services: Needs, data_dir: string): Promise<boolean> {
   const data = await readDemoData(services);
@@ -49,7 +49,10 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
   return true;
 }
 
-/** Every living key of the demo accounts, whoever made it, and the one that the plan names even where the read model is behind. */
+/**
+ * Every living key of the demo accounts, whoever made it, and the one that the plan names even where the read model is
+ * behind.
+ */
 async function keysOf({ db }: Needs, { owner, other, user_api_key }: DemoData): Promise<Set<string>> {
   const accounts = [owner.account_id, other.account_id];
   const rows = await db.query<{ id: string }>('select id from api_keys where account_id = any($1)', [accounts]);

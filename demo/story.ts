@@ -1,4 +1,7 @@
-/** What happens on the demo's channels: pure, and the same for the same seed. Times and delivery ids are added by who sends it. */
+/**
+ * What happens on the demo's channels: pure, and the same for the same seed. Times and delivery ids are added by who
+ * sends it.
+ */
 
 export type Beat =
   | { kind: 'chat'; viewer: Viewer; content: string }

@@ -3,7 +3,10 @@ import { createDeliveries, type DemoCredentials, type DemoRequest } from './deli
 import { createStory } from './story';
 
 export interface DemoOptions {
-  /** The same seed tells the same story (ids and times differ, or every run would be a duplicate of the last). Default 7. */
+  /**
+   * The same seed tells the same story (ids and times differ, or every run would be a duplicate of the last). Default
+   * 7.
+   */
   seed?: number;
   /** Average happenings a second; bursts are faster. Default 2. */
   rate?: number;
@@ -28,8 +31,9 @@ const ATTEMPTS = 5;
 const TIMEOUT_MS = 10_000;
 
 /**
- * Plays a lifelike stream into a running development server through its front door: signed webhooks of Kick, YouTube, Trovo and Shopify,
- * emitted Twitch events and test events, at a human, changing rate. What is not answered or answered 5xx or 429 is sent again, byte for byte, as vendors do.
+ * Plays a lifelike stream into a running development server through its front door: signed webhooks of Kick, YouTube,
+ * Trovo and Shopify, emitted Twitch events and test events, at a human, changing rate. What is not answered or answered
+ * 5xx or 429 is sent again, byte for byte, as vendors do.
  */
 export async function runDemo(credentials: DemoCredentials, options: DemoOptions = {}): Promise<DemoTotals> {
   const {

@@ -10,9 +10,10 @@ const connection_id = z.uuid();
 const platform = z.enum(PLATFORMS);
 
 /**
- * What an account is connected to: one channel per platform, and shops. All of one account's connections are one stream,
- * so that "one per platform" is a rule of its state. A shop's webhook secret is never in an event: it is sealed in a
- * table of its own. One channel may be connected by several accounts; a shop domain by one (reserved in the same append).
+ * What an account is connected to: one channel per platform, and shops. All of one account's connections are one
+ * stream, so that "one per platform" is a rule of its state. A shop's webhook secret is never in an event: it is sealed
+ * in a table of its own. One channel may be connected by several accounts; a shop domain by one (reserved in the same
+ * append).
  */
 export const CONNECTION_EVENTS = events({
   'connection:channel_connected': event({

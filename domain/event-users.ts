@@ -1,6 +1,9 @@
 import { ERASED_RAW } from './records';
 
-/** Where each vendor's payloads name the person an event is about; the first that is there wins. A top-level `user_id` is looked at before these. */
+/**
+ * Where each vendor's payloads name the person an event is about; the first that is there wins. A top-level `user_id`
+ * is looked at before these.
+ */
 const PATHS: Readonly<Record<string, readonly string[]>> = {
   twitch: [
     'chatter_user_id',
@@ -26,8 +29,8 @@ const PATHS: Readonly<Record<string, readonly string[]>> = {
 const MAX_LENGTH = 128;
 
 /**
- * The vendor's id of the person an event is about, as the events filter `userId` matches it (spec doc2 §4.3: the raw `user_id`), or null.
- * Ids that are JSON numbers keep every digit. Pure; never throws, whatever `raw` holds.
+ * The vendor's id of the person an event is about, as the events filter `userId` matches it (spec doc2 §4.3: the raw
+ * `user_id`), or null. Ids that are JSON numbers keep every digit. Pure; never throws, whatever `raw` holds.
  */
 export function eventUserId(platform: string, raw: string): string | null {
   if (raw === ERASED_RAW) return null;
@@ -59,7 +62,10 @@ function userAt(parsed: unknown, raw: string, path: string): string | null {
   return id === undefined || id === '' || id.length > MAX_LENGTH ? null : id;
 }
 
-/** The text of the member at `names`, found by walking the JSON text: `JSON.parse` has already rounded a number beyond 2^53. */
+/**
+ * The text of the member at `names`, found by walking the JSON text: `JSON.parse` has already rounded a number beyond
+ * 2^53.
+ */
 function numberText(json: string, names: readonly string[]): string | undefined {
   let start = 0;
   for (const name of names) {
@@ -70,7 +76,10 @@ function numberText(json: string, names: readonly string[]): string | undefined 
   return /^\s*(-?\d+)(?![\d.eE])/.exec(json.slice(start, start + MAX_LENGTH + 8))?.[1];
 }
 
-/** Index after the colon of the last member `name` (as `JSON.parse` keeps the last) of the object that begins at or after `from`. */
+/**
+ * Index after the colon of the last member `name` (as `JSON.parse` keeps the last) of the object that begins at or
+ * after `from`.
+ */
 function memberStart(json: string, from: number, name: string): number | undefined {
   const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs;
   token.lastIndex = from;

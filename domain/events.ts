@@ -35,8 +35,8 @@ export function eventRecord(row: EventRow): z.input<typeof EventRecord> {
 }
 
 /**
- * JSON text of `data` of an event message on `events:<account_id>`: the record, and `payload`, which is its raw again (spec doc3 §6.3).
- * Put together around the raw text, so that it arrives byte for byte.
+ * JSON text of `data` of an event message on `events:<account_id>`: the record, and `payload`, which is its raw again
+ * (spec doc3 §6.3). Put together around the raw text, so that it arrives byte for byte.
  */
 export function eventData(row: EventRow): string {
   const text = JSON.stringify;

@@ -22,7 +22,10 @@ export interface KnownFlag {
 const keys = (category: FlagCategory, ...names: string[]): KnownFlag[] =>
   names.map((name) => ({ key: `${category}:${name}`, category }));
 
-/** Every flag that code asks about; each is globally on until an operator turns it off. Source: spec flags.json, extra-facts §26. */
+/**
+ * Every flag that code asks about; each is globally on until an operator turns it off. Source: spec flags.json,
+ * extra-facts §26.
+ */
 export const KNOWN_FLAGS: readonly KnownFlag[] = [
   ...keys(
     'system',
@@ -67,7 +70,10 @@ export const KNOWN_FLAGS: readonly KnownFlag[] = [
 
 const byKey = new Map(KNOWN_FLAGS.map((flag) => [flag.key, flag]));
 
-/** Categories that a plan grants; a flag of theirs without a plan row or an override is off for an account. Source: spec doc2 §2.8. */
+/**
+ * Categories that a plan grants; a flag of theirs without a plan row or an override is off for an account. Source: spec
+ * doc2 §2.8.
+ */
 export const PLAN_CATEGORIES: ReadonlySet<FlagCategory> = new Set(['feature', 'widget', 'integration', 'bot_module']);
 
 /** What resolution has to go on. Undefined: nothing was said on that layer. */
@@ -81,8 +87,9 @@ export interface FlagLayers {
 }
 
 /**
- * Global switch off is off for everyone; then the account's override; then the category's default. A flag that is not known is off,
- * so that a misspelt guard closes rather than opens. Source: spec extra-facts §26, "Resolution"; doc2 §2.8.
+ * Global switch off is off for everyone; then the account's override; then the category's default. A flag that is not
+ * known is off, so that a misspelt guard closes rather than opens. Source: spec extra-facts §26, "Resolution"; doc2
+ * §2.8.
  */
 export function flagEnabled(key: string, layers: FlagLayers): boolean {
   const flag = byKey.get(key);

@@ -5,8 +5,9 @@ const ISO =
 export const INSTANT_PATTERN = ISO.source;
 
 /**
- * Reads an ISO 8601 date or date-time as an instant: RFC 3339 UTC with microseconds, or null when it is unparsable or impossible
- * (30 February, 25 o'clock). Without an offset it is UTC; a bare date is its midnight. A blank before the offset is a `+` that a query string lost.
+ * Reads an ISO 8601 date or date-time as an instant: RFC 3339 UTC with microseconds, or null when it is unparsable or
+ * impossible (30 February, 25 o'clock). Without an offset it is UTC; a bare date is its midnight. A blank before the
+ * offset is a `+` that a query string lost.
  */
 export function parseInstant(text: string): string | null {
   const match = ISO.exec(text.trim());
@@ -24,8 +25,8 @@ export function parseInstant(text: string): string | null {
 }
 
 /**
- * An RFC 3339 UTC instant as answers show it: with milliseconds, or with microseconds where it has them. Fractions of any length
- * would sort as text in another order than as times (`.59Z` after `.595Z`).
+ * An RFC 3339 UTC instant as answers show it: with milliseconds, or with microseconds where it has them. Fractions of
+ * any length would sort as text in another order than as times (`.59Z` after `.595Z`).
  */
 export function shownInstant(instant: string): string {
   const [seconds, fraction = ''] = instant.slice(0, -1).split('.');

@@ -1,6 +1,6 @@
 /**
- * The permission registries and the roles that are seeded from them. Scopes never mix: a string of one registry grants nothing in
- * another, even where both spell it alike (ruling c03). Source: spec doc1 §5.10–5.12.
+ * The permission registries and the roles that are seeded from them. Scopes never mix: a string of one registry grants
+ * nothing in another, even where both spell it alike (ruling c03). Source: spec doc1 §5.10–5.12.
  */
 
 /** Resource to its actions, separated by blanks. */
@@ -47,7 +47,10 @@ export const ACCOUNT_PERMISSIONS: readonly string[] = registry({
   'audit-log': 'read',
 });
 
-/** What an operator of the service may do; 90 strings, those shared by name with the account scope included (ruling c06). Source: spec doc1 §5.11. */
+/**
+ * What an operator of the service may do; 90 strings, those shared by name with the account scope included (ruling
+ * c06). Source: spec doc1 §5.11.
+ */
 export const ADMIN_PERMISSIONS: readonly string[] = registry({
   admin: 'access privacy-erase',
   'admin-roles': 'read create edit delete',
@@ -97,7 +100,10 @@ export const isAccountPermission = (name: string): boolean => accountPermissions
 /** True for a string of the admin registry; wildcards are none. */
 export const isAdminPermission = (name: string): boolean => adminPermissions.has(name);
 
-/** True for what a system key may hold: a string of either registry, or `resource:*` of a resource that one of them knows. */
+/**
+ * True for what a system key may hold: a string of either registry, or `resource:*` of a resource that one of them
+ * knows.
+ */
 export function isSystemGrant(name: string): boolean {
   if (accountPermissions.has(name) || adminPermissions.has(name)) return true;
   return (
@@ -187,8 +193,9 @@ export const SYSTEM_USER_ROLES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The permissions of a registry that a list of grants gives. Only a system key's grants may hold `resource:*`, which is every action of
- * that resource; a bare `*` or `*:*` is the literal string and so matches nothing. Never contains a wildcard. Source: spec doc1 §5.4.
+ * The permissions of a registry that a list of grants gives. Only a system key's grants may hold `resource:*`, which is
+ * every action of that resource; a bare `*` or `*:*` is the literal string and so matches nothing. Never contains a
+ * wildcard. Source: spec doc1 §5.4.
  */
 export function expandGrants(grants: Iterable<string>, registry: readonly string[] = ACCOUNT_PERMISSIONS): string[] {
   const held = new Set(grants);

@@ -14,7 +14,10 @@ export const LOGS_OF_RECORD: readonly Topic[] = Object.values(TOPICS).filter((to
 /** The topic that relays what could not be applied of this one. Design §7. */
 export const deadLettersOf = (topic: string): string => `${topic}.dead-letters`;
 
-/** The record envelope, version 1: what every ingest topic carries. Field meanings are fixed; new fields get defaults (schema evolution). */
+/**
+ * The record envelope, version 1: what every ingest topic carries. Field meanings are fixed; new fields get defaults
+ * (schema evolution).
+ */
 export interface RecordEnvelope {
   /** UUIDv7, made when the record was received; becomes the row id in the event log. */
   id: string;
@@ -31,16 +34,22 @@ export interface RecordEnvelope {
   received_at: string;
   /** The person the record is about (`kick:987654321`), whose key encrypts `raw`; null when about nobody. */
   subject: string | null;
-  /** JSON text as received (NUL and lone surrogates replaced by U+FFFD). `[erased]` as a JSON string when the subject's key is gone. */
+  /**
+   * JSON text as received (NUL and lone surrogates replaced by U+FFFD). `[erased]` as a JSON string when the subject's
+   * key is gone.
+   */
   raw: string;
   /** W3C traceparent, or null. */
   trace: string | null;
   /**
-   * Where no signature covers the id: how often records with the same `raw` count within {@link SAME_RAW_DAYS}, for one account and platform.
-   * Absent where the id is signed and decides alone.
+   * Where no signature covers the id: how often records with the same `raw` count within {@link SAME_RAW_DAYS}, for one
+   * account and platform. Absent where the id is signed and decides alone.
    */
   same_raw?: SameRaw;
-  /** An unsigned id beside the signed one, by which a build before knew this delivery: what counted under it counts no second time. */
+  /**
+   * An unsigned id beside the signed one, by which a build before knew this delivery: what counted under it counts no
+   * second time.
+   */
   former_id?: string;
 }
 

@@ -7,9 +7,9 @@ import { unreachable } from './unreachable';
 const taken = { kind: z.string(), value: z.string(), owner: z.string() };
 
 /**
- * Uniqueness (a slug, a role name in an account, a provider identity) as a stream of its own, written in the same atomic
- * append as what needs it: the store's revision check is the unique index, on any engine (design §5). The owner is
- * whoever holds the value.
+ * Uniqueness (a slug, a role name in an account, a provider identity) as a stream of its own, written in the same
+ * atomic append as what needs it: the store's revision check is the unique index, on any engine (design §5). The owner
+ * is whoever holds the value.
  */
 export const RESERVATION_EVENTS = events({
   'reservation:made': event(taken),
@@ -21,7 +21,9 @@ export interface ReservationCommand {
   type: 'reserve' | 'release';
   /** What must be unique: `account_slug`, `role_name:<account id>`. */
   kind: string;
-  /** Already normalised (case, blanks): two values are the same when they are equal here. Personal values come hashed. */
+  /**
+   * Already normalised (case, blanks): two values are the same when they are equal here. Personal values come hashed.
+   */
   value: string;
   owner: string;
 }
@@ -70,8 +72,9 @@ export const release = (kind: string, value: string, owner: string): Reservation
 });
 
 /**
- * What several commands of one request on one value come to. Values are given back before they are taken: who renames something to an equal
- * value, in whatever order it says so, holds it throughout. Nothing when the owner stays the same.
+ * What several commands of one request on one value come to. Values are given back before they are taken: who renames
+ * something to an equal value, in whatever order it says so, holds it throughout. Nothing when the owner stays the
+ * same.
  * @throws Taken
  */
 export function decideTogether(

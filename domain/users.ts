@@ -5,7 +5,9 @@ import { DomainError } from '../kernel/errors';
 import { SYSTEM_ADMIN_ROLES } from './permissions';
 import { unreachable } from './unreachable';
 
-/** Who a person may log in with; the vendor of YouTube is its company here. Source: spec extra-facts "Login providers". */
+/**
+ * Who a person may log in with; the vendor of YouTube is its company here. Source: spec extra-facts "Login providers".
+ */
 export const LOGIN_PROVIDERS = ['twitch', 'google', 'kick', 'trovo', 'discord'] as const;
 export type LoginProvider = (typeof LOGIN_PROVIDERS)[number];
 
@@ -16,16 +18,18 @@ export interface Login {
   identity: string;
 }
 
-/** Kind of the reservation that makes an identity log in as one user: `provider:identity`, its owner is the user's id. */
+/**
+ * Kind of the reservation that makes an identity log in as one user: `provider:identity`, its owner is the user's id.
+ */
 export const LOGIN_IDENTITY = 'login_identity';
 const loginKey = ({ provider, identity }: Login): string => `${provider}:${identity}`;
 
 const user_id = z.uuid();
 
 /**
- * A person with one identity, who may belong to several accounts. These events carry ids alone: names and pictures change
- * by the vendor's will and must be erasable, so they live in the table `profiles` (access/profiles.ts). The first version
- * of `user:registered` carried both: no reader sees them any more. Source: spec doc1 §1, doc2 §2.3.
+ * A person with one identity, who may belong to several accounts. These events carry ids alone: names and pictures
+ * change by the vendor's will and must be erasable, so they live in the table `profiles` (access/profiles.ts). The
+ * first version of `user:registered` carried both: no reader sees them any more. Source: spec doc1 §1, doc2 §2.3.
  */
 export const USER_EVENTS = events({
   'user:registered': event(

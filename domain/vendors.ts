@@ -1,4 +1,7 @@
-/** The outside services Lumio speaks with. Slugs are the vendors' own; nothing else in the project spells them. Source: spec INDEX, "Neutral word to vendor". */
+/**
+ * The outside services Lumio speaks with. Slugs are the vendors' own; nothing else in the project spells them. Source:
+ * spec INDEX, "Neutral word to vendor".
+ */
 export const SERVICE = 'lumio';
 
 /** Streaming platforms: each has channels, and its events go to the event log. */

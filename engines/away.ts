@@ -1,6 +1,6 @@
 /**
- * An engine did not do in time what it was asked, and may do it later: it is away, busy or changing its leader. Whether it was done is
- * unknown. The front door answers 503 with `Retry-After`.
+ * An engine did not do in time what it was asked, and may do it later: it is away, busy or changing its leader. Whether
+ * it was done is unknown. The front door answers 503 with `Retry-After`.
  */
 export class EngineAway extends Error {
   constructor(engine: string, cause: unknown) {

@@ -7,8 +7,9 @@ import * as webhook from './runtime/webhook';
 import type { Delivery, DraftRecord, Identity, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
 
 /**
- * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts only where no RSA signature
- * was sent or no key is configured, so that nobody can downgrade a delivery. A mismatch or a stale timestamp, where the spec names no status, is 401.
+ * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts
+ * only where no RSA signature was sent or no key is configured, so that nobody can downgrade a delivery. A mismatch or
+ * a stale timestamp, where the spec names no status, is 401.
  */
 export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor {
   const keys = publicKeys(settings.kick_public_key, 'webhooks.kick_public_key');
@@ -57,8 +58,9 @@ type Reading = Pick<DraftRecord, 'topic' | 'type'> & {
 };
 
 /**
- * Kick payload to a record. Types beyond the spec's mapping are skipped; `channel.subscription.renewal` has the shape and meaning of a subscription, and
- * Kick really sends `livestream.status.updated` with `is_live` where the spec names `livestream.started` and `.ended`.
+ * Kick payload to a record. Types beyond the spec's mapping are skipped; `channel.subscription.renewal` has the shape
+ * and meaning of a subscription, and Kick really sends `livestream.status.updated` with `is_live` where the spec names
+ * `livestream.started` and `.ended`.
  */
 export function normaliseKick(delivery: Delivery): Outcome {
   const body = webhook.readJsonBody(delivery);
@@ -83,15 +85,19 @@ export function normaliseKick(delivery: Delivery): Outcome {
   });
 }
 
-/** Kick's events name the broadcaster; the shape of legacy deliveries is documented nowhere, so the plain names count too. */
+/**
+ * Kick's events name the broadcaster; the shape of legacy deliveries is documented nowhere, so the plain names count
+ * too.
+ */
 function channelOf(payload: unknown): string | null {
   const paths = [['broadcaster', 'user_id'], ['broadcaster_user_id'], ['channel_id']];
   return paths.reduce<string | null>((found, path) => found ?? webhook.idText(webhook.member(payload, ...path)), null);
 }
 
 /**
- * The message id that Kick calls its idempotent key, which its RSA signature covers. The legacy HMAC covers the body alone: there the chat
- * message's own id goes first, and without one the same bytes count once. Spec rulings, "event identity of webhooks".
+ * The message id that Kick calls its idempotent key, which its RSA signature covers. The legacy HMAC covers the body
+ * alone: there the chat message's own id goes first, and without one the same bytes count once. Spec rulings, "event
+ * identity of webhooks".
  */
 function kickIdentity(delivery: Delivery, type: string, payload: unknown): Identity {
   const message_id = delivery.header('kick-event-message-id')?.trim() ?? null;

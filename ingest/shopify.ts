@@ -6,8 +6,8 @@ import * as webhook from './runtime/webhook';
 import type { Delivery, Outcome, WebhookVendor } from './runtime/webhook';
 
 /**
- * Shopify's webhooks (spec doc3 §4.2), signed with the secret stored on the shop's connection. A shop that nobody connected has no secret to verify with:
- * 401 as for a wrong one, so that an answer does not tell which shops are here.
+ * Shopify's webhooks (spec doc3 §4.2), signed with the secret stored on the shop's connection. A shop that nobody
+ * connected has no secret to verify with: 401 as for a wrong one, so that an answer does not tell which shops are here.
  */
 export function createShopifyWebhook(settings: Settings['webhooks']): WebhookVendor {
   return {
@@ -38,7 +38,10 @@ export function createShopifyWebhook(settings: Settings['webhooks']): WebhookVen
   };
 }
 
-/** Lower-case host without scheme, port, path or final dot; null when it is no host name. The lookup then is by exact equality. */
+/**
+ * Lower-case host without scheme, port, path or final dot; null when it is no host name. The lookup then is by exact
+ * equality.
+ */
 export function normaliseShopDomain(header: string | null): string | null {
   if (header === null) return null;
   const host = header
@@ -57,7 +60,10 @@ const TYPES: Readonly<Record<string, string>> = {
   'products/create': 'shopify:product',
 };
 
-/** Shopify payload to a record. Test orders are kept: `raw` says `test: true`, and what is a sale is decided by who counts. */
+/**
+ * Shopify payload to a record. Test orders are kept: `raw` says `test: true`, and what is a sale is decided by who
+ * counts.
+ */
 export function normaliseShopify(delivery: Delivery): Outcome {
   const topic = delivery.header('x-shopify-topic')?.trim().toLowerCase();
   if (!topic) return webhook.park('no_topic', 'the header X-Shopify-Topic is missing');
@@ -88,9 +94,10 @@ export function normaliseShopify(delivery: Delivery): Outcome {
 }
 
 /**
- * The event id is the same for every delivery of one event, over several subscriptions too; the webhook id only over retries of one.
- * No signature covers either, so the same bytes count once for each type whatever they say (spec rulings, "event identity of webhooks").
- * One action of a buyer can fire `orders/create` and `orders/paid` under ONE event id, and ids are deduplicated without regard to type: the latter names its topic.
+ * The event id is the same for every delivery of one event, over several subscriptions too; the webhook id only over
+ * retries of one. No signature covers either, so the same bytes count once for each type whatever they say (spec
+ * rulings, "event identity of webhooks"). One action of a buyer can fire `orders/create` and `orders/paid` under ONE
+ * event id, and ids are deduplicated without regard to type: the latter names its topic.
  */
 function shopifyId(delivery: Delivery, topic: string, payload: unknown): string {
   const id = (delivery.header('x-shopify-event-id') ?? delivery.header('x-shopify-webhook-id'))?.trim();
@@ -105,7 +112,10 @@ function shopifyId(delivery: Delivery, topic: string, payload: unknown): string 
 const objectId = (payload: unknown) =>
   webhook.idText(webhook.member(payload, 'id')) ?? webhook.idText(webhook.member(payload, 'admin_graphql_api_id'));
 
-/** An order is paid at another moment than it was made: there the delivery's trigger time, kept over its retries, comes first. */
+/**
+ * An order is paid at another moment than it was made: there the delivery's trigger time, kept over its retries, comes
+ * first.
+ */
 function occurredAt(delivery: Delivery, topic: string, payload: unknown): string {
   const at = (name: string) => webhook.member(payload, name);
   const triggered_at = delivery.header('x-shopify-triggered-at');

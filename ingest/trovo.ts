@@ -33,7 +33,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Trovo documents no webhooks, so the members are looked for where its chat socket and similar services put them; the first that is there counts.
+ * Trovo documents no webhooks, so the members are looked for where its chat socket and similar services put them; the
+ * first that is there counts.
  *
  * | fact | member | below |
  * |---|---|---|
@@ -43,8 +44,9 @@ const TYPES: Readonly<Record<string, string>> = {
  * | id | `message_id`, `event_id`, `eid`, `id`, else header `X-Trovo-Message-Id` | root, then `data`, `event`, `payload` |
  * | time | `created_at`, `send_time`, `occurred_at`, `timestamp`, `time` | the same |
  *
- * No signature covers the header. Without an id in the body the same bytes count as the same event: deliveries are repeated, and a sender that means
- * two equal events tells them apart by id or time. Spec rulings, "event identity of webhooks".
+ * No signature covers the header. Without an id in the body the same bytes count as the same event: deliveries are
+ * repeated, and a sender that means two equal events tells them apart by id or time. Spec rulings, "event identity of
+ * webhooks".
  */
 export function normaliseTrovo(delivery: Delivery): Outcome {
   const body = webhook.readJsonBody(delivery);

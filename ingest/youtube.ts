@@ -25,8 +25,9 @@ export async function answerYoutubeChallenge(request: WebhookRequest): Promise<W
 export const YOUTUBE_CHALLENGE = { method: 'GET', path: PATH, handle: answerYoutubeChallenge } as const;
 
 /**
- * YouTube's push notifications (spec doc3 §4.2). `X-Hub-Signature-256` goes before `X-Hub-Signature`, whose prefix names the method: hubs
- * may put `sha256=` there as well as the usual `sha1=`. When the first is present and wrong, the second is not asked.
+ * YouTube's push notifications (spec doc3 §4.2). `X-Hub-Signature-256` goes before `X-Hub-Signature`, whose prefix
+ * names the method: hubs may put `sha256=` there as well as the usual `sha1=`. When the first is present and wrong, the
+ * second is not asked.
  */
 export function createYoutubeWebhook(settings: Settings['webhooks']): WebhookVendor {
   const secrets = secretList(settings.youtube_secret);
@@ -63,9 +64,10 @@ const parser = new XMLParser({
 });
 
 /**
- * Atom to records, one for each entry: any notification is a `youtube:subscribe` whose raw keeps channel_id, video_id, title, published and updated.
- * A tombstone (`at:deleted-entry`) keeps the same members, null where it has none, and `deleted: true`. Entries without a channel id take that of the
- * feed's other entries: a hub's topic is one channel. Refused only when the Atom cannot be parsed or has no channel id at all.
+ * Atom to records, one for each entry: any notification is a `youtube:subscribe` whose raw keeps channel_id, video_id,
+ * title, published and updated. A tombstone (`at:deleted-entry`) keeps the same members, null where it has none, and
+ * `deleted: true`. Entries without a channel id take that of the feed's other entries: a hub's topic is one channel.
+ * Refused only when the Atom cannot be parsed or has no channel id at all.
  */
 export function normaliseYoutube(delivery: Delivery): Outcome {
   const feed = readFeed(delivery.text);
@@ -82,7 +84,10 @@ export function normaliseYoutube(delivery: Delivery): Outcome {
   return records.length === 0 ? webhook.skip('no_entries') : webhook.ok(...records);
 }
 
-/** The feed, or the lone entry in its place; null when it is not well-formed, declares a document type, or is something else. */
+/**
+ * The feed, or the lone entry in its place; null when it is not well-formed, declares a document type, or is something
+ * else.
+ */
 function readFeed(received: string): Record<string, unknown> | null {
   // blanks before the XML declaration are common, and strictly not XML
   const text = received.trimStart();

@@ -5,7 +5,8 @@ export interface DomainEvent {
 
 /**
  * An aggregate as two pure functions: no clock, no randomness, no I/O. Times and ids arrive inside the command.
- * `decide` throws a DomainError when a rule says no, and returns [] when there is nothing to change; `evolve` never throws for a stored event.
+ * `decide` throws a DomainError when a rule says no, and returns [] when there is nothing to change; `evolve` never
+ * throws for a stored event.
  */
 export interface Decider<State, Command, Event extends DomainEvent> {
   initial: State;

@@ -29,7 +29,10 @@ export interface ApiErrorOptions {
   cause?: unknown;
 }
 
-/** An answer that the caller is meant to read: `message` is user-facing and sent verbatim (4xx), replaced by a generic text for 5xx. */
+/**
+ * An answer that the caller is meant to read: `message` is user-facing and sent verbatim (4xx), replaced by a generic
+ * text for 5xx.
+ */
 export class ApiError extends Error {
   readonly status: number;
   readonly details: Record<string, unknown> | undefined;

@@ -8,8 +8,8 @@ export interface EventDeclaration<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** Every member of the newest version; unknown members are refused. */
   readonly schema: z.ZodObject<Shape, z.core.$strict>;
   /**
-   * `upcast[n]` turns version n + 1 into version n + 2; one for each version but the newest. Personal members are moved or
-   * left out whole: in a copy of stored events they are sealed.
+   * `upcast[n]` turns version n + 1 into version n + 2; one for each version but the newest. Personal members are moved
+   * or left out whole: in a copy of stored events they are sealed.
    */
   readonly upcast: readonly ((data: JsonObject) => JsonObject)[];
   /**

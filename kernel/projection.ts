@@ -23,15 +23,27 @@ interface ProjectionBase {
   name: string;
   /** Raised when the tables' meaning changes: the runtime then asks for a rebuild. */
   version: number;
-  /** Tables that a rebuild replays into; named without a schema in every statement, so that a shadow schema can stand in. */
+  /**
+   * Tables that a rebuild replays into; named without a schema in every statement, so that a shadow schema can stand
+   * in.
+   */
   tables: readonly string[];
-  /** Indexes of theirs that `apply` does not need: a rebuild makes them after the load, sorted, which is far cheaper than row by row. */
+  /**
+   * Indexes of theirs that `apply` does not need: a rebuild makes them after the load, sorted, which is far cheaper
+   * than row by row.
+   */
   late_indexes?: readonly string[];
-  /** Ends the part of a rebuild that `mode.loading` names: from here the tables are as `apply` alone would have made them. Before the late indexes. */
+  /**
+   * Ends the part of a rebuild that `mode.loading` names: from here the tables are as `apply` alone would have made
+   * them. Before the late indexes.
+   */
   loaded?(tx: Queryable): Promise<void>;
 }
 
-/** Reads a topic of records. `apply` is set-based, runs in one transaction with outbox and checkpoint, and must give the same rows when a batch comes again. */
+/**
+ * Reads a topic of records. `apply` is set-based, runs in one transaction with outbox and checkpoint, and must give the
+ * same rows when a batch comes again.
+ */
 export interface RecordProjection extends ProjectionBase {
   from: { kind: 'topic'; topic: string };
   apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
@@ -47,8 +59,8 @@ export interface ApplyMode {
   /** True while a rebuild fills shadow tables: effects outside `tables` (ledger, messages) must not be made again. */
   rebuilding: boolean;
   /**
-   * True for the first and by far largest part of that: what `loaded` does for all rows at once need not be done for each. A batch that
-   * fails comes again without it.
+   * True for the first and by far largest part of that: what `loaded` does for all rows at once need not be done for
+   * each. A batch that fails comes again without it.
    */
   loading?: boolean;
 }

@@ -6,7 +6,9 @@ export interface Pauses {
   most_ms: number;
 }
 
-/** Growing pauses, each drawn between its half and its whole, so that those who failed together do not return together. */
+/**
+ * Growing pauses, each drawn between its half and its whole, so that those who failed together do not return together.
+ */
 export class Backoff {
   private count = 0;
 
@@ -56,7 +58,8 @@ export interface RetryOptions extends Pauses {
 
 /**
  * Does the work until it succeeds.
- * @throws what the work threw when that will not pass, or when no other try is left; the signal's reason when it is aborted
+ * @throws what the work threw when that will not pass, or when no other try is left; the signal's reason when it is
+ * aborted
  */
 export async function retry<T>(work: (attempt: Try) => Promise<T>, options: RetryOptions): Promise<T> {
   const { passing, within_ms = Infinity, tries = Infinity, signal, asked_ms, onFailure } = options;

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Whole seconds, or a number with `ms`, `s`, `m`, `h`, `d`; read as milliseconds. Spec rulings, "durations in settings". */
+/**
+ * Whole seconds, or a number with `ms`, `s`, `m`, `h`, `d`; read as milliseconds. Spec rulings, "durations in
+ * settings".
+ */
 const UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const duration = (fallback: string) =>
   z
@@ -59,8 +62,8 @@ export type Role = (typeof ROLES)[number];
 export const METRICS_PORT = 7071;
 
 /**
- * Every setting of Lumio, with its default. A dotted key `webhooks.kick_secret` is `webhooks: {kick_secret}` in `lumio.config.json`
- * and `LUMIO_WEBHOOKS__KICK_SECRET` in the environment. Sources: design §9, spec/config.json.
+ * Every setting of Lumio, with its default. A dotted key `webhooks.kick_secret` is `webhooks: {kick_secret}` in
+ * `lumio.config.json` and `LUMIO_WEBHOOKS__KICK_SECRET` in the environment. Sources: design §9, spec/config.json.
  */
 export const SettingsSchema = z.strictObject({
   /** Resolved before the schema is applied: a non-loopback host without it is refused. */
@@ -90,7 +93,9 @@ export const SettingsSchema = z.strictObject({
       /** Kafka: copies of each partition. */
       replication: integer(1, 9).default(1),
       tls: flag.default(false),
-      /** Kafka: certificates (PEM, or the path of a PEM file) of a private authority; absent: those that Node trusts. */
+      /**
+       * Kafka: certificates (PEM, or the path of a PEM file) of a private authority; absent: those that Node trusts.
+       */
       tls_ca: z.string().min(1).optional(),
       /** Kafka: our own certificate and its key (PEM, or the paths of PEM files), for brokers that ask for one. */
       tls_cert: z.string().min(1).optional(),
@@ -106,8 +111,8 @@ export const SettingsSchema = z.strictObject({
   blobs: z
     .strictObject({
       /**
-       * A folder, or `s3://KEY:SECRET@host:port/bucket?region=…&tls=false&create=true` (`create` makes a missing bucket);
-       * absent: `<data_dir>/blobs`.
+       * A folder, or `s3://KEY:SECRET@host:port/bucket?region=…&tls=false&create=true` (`create` makes a missing
+       * bucket); absent: `<data_dir>/blobs`.
        */
       url: z
         .string()
@@ -120,7 +125,10 @@ export const SettingsSchema = z.strictObject({
       /** Moves records older than `archive.after` from the topics to the blob store. */
       enabled: flag.default(false),
       after: duration('30d'),
-      /** Whether what is archived, and applied by every projection, leaves the topic. Off: the topics keep everything as well. */
+      /**
+       * Whether what is archived, and applied by every projection, leaves the topic. Off: the topics keep everything as
+       * well.
+       */
       trim: flag.default(false),
     })
     .prefault({}),
@@ -144,7 +152,10 @@ export const SettingsSchema = z.strictObject({
   metrics: z
     .strictObject({
       host: z.string().default('127.0.0.1'),
-      /** Absent: {@link METRICS_PORT}, or any free one where that is taken or `port` is 0, since several servers may share a machine. */
+      /**
+       * Absent: {@link METRICS_PORT}, or any free one where that is taken or `port` is 0, since several servers may
+       * share a machine.
+       */
       port: integer(0, 65535).optional(),
     })
     .prefault({}),

@@ -16,8 +16,8 @@ export function pause(ms: number, stop?: AbortSignal): Promise<void> {
 }
 
 /**
- * "There may be something new", told to whoever waits. Raised while nobody waits it is kept for the next who does, so that nothing falls
- * between a look and the wait after it; raised many times it is one piece of news.
+ * "There may be something new", told to whoever waits. Raised while nobody waits it is kept for the next who does, so
+ * that nothing falls between a look and the wait after it; raised many times it is one piece of news.
  */
 export class Signal {
   private raised = false;

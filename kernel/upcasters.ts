@@ -2,8 +2,8 @@ import type { EventCatalogue } from './event';
 import type { JsonObject } from './json';
 
 /**
- * Event types are versioned: the first version of a type carries no mark, every later one `"$v": n` in its stored data. A
- * new version comes with one upcaster in its declaration, which turns the version before into it; chains follow by
+ * Event types are versioned: the first version of a type carries no mark, every later one `"$v": n` in its stored data.
+ * A new version comes with one upcaster in its declaration, which turns the version before into it; chains follow by
  * themselves. Stored events are never rewritten. Design §5.
  */
 export interface Upcaster {
@@ -20,11 +20,15 @@ interface Typed {
 }
 
 export interface Upcasters {
-  /** The event as it is stored: marked with the version that this program writes, unless that is the first, or it carries its mark already. */
+  /**
+   * The event as it is stored: marked with the version that this program writes, unless that is the first, or it
+   * carries its mark already.
+   */
   stamp<E extends Typed>(event: E): E;
   /**
-   * The event as this program knows its type. One that it cannot know (a later program's version, a broken upcaster) comes back marked,
-   * so that whoever applies it meets {@link assertReadable}. Never throws: a reader must not end by one event.
+   * The event as this program knows its type. One that it cannot know (a later program's version, a broken upcaster)
+   * comes back marked, so that whoever applies it meets {@link assertReadable}. Never throws: a reader must not end by
+   * one event.
    */
   read<E extends Typed>(event: E): E;
   /**
@@ -32,14 +36,19 @@ export interface Upcasters {
    * stay sealed.
    */
   renewed<E extends Typed>(event: E): E;
-  /** Data without our marks, and the version that it is of, for readers outside. Of an event that this program cannot read: as it was stored. */
+  /**
+   * Data without our marks, and the version that it is of, for readers outside. Of an event that this program cannot
+   * read: as it was stored.
+   */
   unmarked(event: Typed): { version: number; data: JsonObject };
 }
 
 const VERSION = '$v';
 const UNREADABLE = '$unreadable';
 
-/** The event is of a version that this program does not have, or its upcaster failed. It waits for a program that can. */
+/**
+ * The event is of a version that this program does not have, or its upcaster failed. It waits for a program that can.
+ */
 export class UnreadableEvent extends Error {
   constructor(type: string, why: string) {
     super(`${type}: ${why}`);

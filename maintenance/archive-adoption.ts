@@ -21,8 +21,8 @@ const SegmentManifest = z.object({
 });
 
 /**
- * Lists the segments of a log that lie in the blob store and are not in the database's list: those that were archived after a backup of the
- * database, while the log itself lived on. Returns how many.
+ * Lists the segments of a log that lie in the blob store and are not in the database's list: those that were archived
+ * after a backup of the database, while the log itself lived on. Returns how many.
  * @throws Error when a manifest is of a form that this program does not know
  */
 export async function adoptSegments(db: Database, blobs: Blobs, engine: string): Promise<number> {

@@ -23,8 +23,8 @@ export interface ArchiveReaderDeps {
 }
 
 /**
- * Reads what the archiver moved out of a topic. Every segment's checksum and number of records are held against its row; the segments
- * must cover all that was asked for, which is known before the first record is handed out.
+ * Reads what the archiver moved out of a topic. Every segment's checksum and number of records are held against its
+ * row; the segments must cover all that was asked for, which is known before the first record is handed out.
  * @throws HistoryGone, ArchiveDamaged
  */
 export function createArchiveReader({ db, blobs, broker }: ArchiveReaderDeps): ReadArchived {

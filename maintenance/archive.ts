@@ -26,7 +26,10 @@ export interface ArchiverDeps {
   /** Default 100,000 records or 32 MiB, whichever comes first. */
   segment_records?: number;
   segment_bytes?: number;
-  /** A segment that does not fill up is archived anyway when its first record is this much older than `after_ms`. Default one day. */
+  /**
+   * A segment that does not fill up is archived anyway when its first record is this much older than `after_ms`.
+   * Default one day.
+   */
   linger_ms?: number;
   onProgress?: (archived: number) => void;
 }
@@ -46,9 +49,9 @@ export interface Archived {
 export const TRIM_OFF = 'trim is off';
 
 /**
- * Moves old records of the topics into the blob store (design §6): segment and manifest up, segment read back and compared, then its
- * row, and only then the trim; so a crash at any point costs at most a blob that nobody refers to. Records are copied as they are.
- * Nothing is trimmed beyond the slowest checkpoint on the topic.
+ * Moves old records of the topics into the blob store (design §6): segment and manifest up, segment read back and
+ * compared, then its row, and only then the trim; so a crash at any point costs at most a blob that nobody refers to.
+ * Records are copied as they are. Nothing is trimmed beyond the slowest checkpoint on the topic.
  */
 export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> } {
   const {
@@ -151,7 +154,8 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
       Buffer.from(`${JSON.stringify({ format: 1, ...segment }, null, 2)}\n`),
       'application/json',
     );
-    // Who has lost the lock may stand beside another archiver, which has begun segments of its own from the same places.
+    // Who has lost the lock may stand beside another archiver, which has begun segments of its own from the same
+    // places.
     await db.transaction(async (tx) => {
       if (!(await lock.stillHeld(tx))) throw new LockLost(lock.signal.reason);
       await insertSegment(tx, segment);
@@ -177,8 +181,8 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
   }
 
   /**
-   * How far the topic may be trimmed: archived, and applied by every projection that reads it, of this program or of another. `held_by` is
-   * the slowest of them where it is behind the archive.
+   * How far the topic may be trimmed: archived, and applied by every projection that reads it, of this program or of
+   * another. `held_by` is the slowest of them where it is behind the archive.
    */
   async function trimmable(topic: string, partition: number): Promise<{ before: number; held_by: string }> {
     const upto = await archivedUpTo(topic, partition);
@@ -233,7 +237,9 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
   };
 }
 
-/** One archiver at a time, also beside a process that lost its lease. The lock ends with the process however that ends. */
+/**
+ * One archiver at a time, also beside a process that lost its lease. The lock ends with the process however that ends.
+ */
 async function alone<T>(db: Database, work: (lock: HeldLock) => Promise<T>): Promise<T> {
   try {
     return await db.hold(LOCKS.archiver, work);

@@ -5,13 +5,19 @@ import type { LoggedRecord, RecordLog } from '../engines/records/port';
 import { RebuildRunning, keepRebuildsAway } from '../projections/runtime/rebuild-lock';
 import { readStored, type ReadArchived } from '../projections/runtime/rebuild-source';
 
-/** What a read model does when a person is erased. Its rows must be afterwards what a rebuild makes of the erased records. */
+/**
+ * What a read model does when a person is erased. Its rows must be afterwards what a rebuild makes of the erased
+ * records.
+ */
 export interface Eraser {
   projection: string;
   topic: string;
   /** Makes the rows of these records what a rebuild would make of them now. Returns how many rows changed. */
   erase(tx: Queryable, record_ids: readonly string[]): Promise<number>;
-  /** Data of the channel messages that these records led to, as it is without the person; by record id. Called after `erase`. */
+  /**
+   * Data of the channel messages that these records led to, as it is without the person; by record id. Called after
+   * `erase`.
+   */
   messages(tx: Queryable, record_ids: readonly string[]): Promise<Map<string, string>>;
 }
 
@@ -42,10 +48,12 @@ type Places = Map<number, number>;
 const IDS_PER_TRANSACTION = 1000;
 
 /**
- * Erases a person: destroys their keys, which makes every copy of their records unreadable, then makes the live rows and the stored
- * messages what a rebuild would now make of them. Nodes that still hold a key in memory, and batches that were decoded before, are
- * waited for, and what they wrote is looked through again. Run twice it does the same. Design §5.
- * @throws Error when projections do not get past what was written meanwhile, or a rebuild does not end; it must then be run again
+ * Erases a person: destroys their keys, which makes every copy of their records unreadable, then makes the live rows
+ * and the stored messages what a rebuild would now make of them. Nodes that still hold a key in memory, and batches
+ * that were decoded before, are waited for, and what they wrote is looked through again. Run twice it does the same.
+ * Design §5.
+ * @throws Error when projections do not get past what was written meanwhile, or a rebuild does not end; it must then be
+ * run again
  */
 export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<Erased> {
   const topics = [...new Set(deps.erasers.map(({ topic }) => topic))];
@@ -143,8 +151,8 @@ async function appliedUpTo(deps: ErasureDeps, topic: string): Promise<Places> {
 }
 
 /**
- * Waits until no batch can be in hand that was decoded while the key was known: every projection is past the end as it is now.
- * Where nobody drives the projections nothing is in hand, and what waits in the log is read without the key.
+ * Waits until no batch can be in hand that was decoded while the key was known: every projection is past the end as it
+ * is now. Where nobody drives the projections nothing is in hand, and what waits in the log is read without the key.
  */
 async function untilApplied(deps: ErasureDeps, topic: string): Promise<void> {
   const ends = await deps.broker.bounds(topic);

@@ -2,7 +2,10 @@ import { EVENT_COLUMNS, eventData, type EventRow } from '../domain/events';
 import { ERASED_RAW, TOPICS } from '../domain/records';
 import type { Eraser } from './erasure';
 
-/** The event log without a person: the rows stay (counters and pages are what they were), their content and the person's id go. */
+/**
+ * The event log without a person: the rows stay (counters and pages are what they were), their content and the person's
+ * id go.
+ */
 export const eventLogEraser: Eraser = {
   projection: 'event-log',
   topic: TOPICS.platform_events,

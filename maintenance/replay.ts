@@ -40,8 +40,9 @@ export type ReplayedRecord =
   | { topic: string; partition: number; offset: number; appended_at: string; error: string };
 
 /**
- * Records of a topic, archive and log, partition after partition, each in its order. Erased persons read as erased. A record whose
- * external id counted for another record is left out unless `duplicates`, and so is one that the ledger did not let through for its bytes.
+ * Records of a topic, archive and log, partition after partition, each in its order. Erased persons read as erased. A
+ * record whose external id counted for another record is left out unless `duplicates`, and so is one that the ledger
+ * did not let through for its bytes.
  * @throws HistoryGone when records at its beginning are nowhere
  */
 export async function* replayTopic(deps: ReplayDeps, replay: TopicReplay): AsyncGenerator<ReplayedRecord[]> {
@@ -127,8 +128,8 @@ const digits = (time: string) => {
 };
 
 /**
- * Records whose external id counted for another record, and those without a signed id whom the event log went past without a name in the
- * ledger. What no projector has seen yet counts as new, and what is parked may count one day.
+ * Records whose external id counted for another record, and those without a signed id whom the event log went past
+ * without a name in the ledger. What no projector has seen yet counts as new, and what is parked may count one day.
  */
 async function duplicatesAmong(db: Queryable, topic: string, records: readonly LoggedRecord[]): Promise<Set<string>> {
   const named = records.filter(({ external_id }) => external_id !== null && external_id !== '');

@@ -1,6 +1,8 @@
 import type { Migration } from './index';
 
-/** Facts of this one database: its identity (positions belong to it) and the realtime epoch (changes after a restore). */
+/**
+ * Facts of this one database: its identity (positions belong to it) and the realtime epoch (changes after a restore).
+ */
 export const installation: Migration = {
   name: '0001-installation',
   async up(knex) {

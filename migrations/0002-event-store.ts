@@ -1,14 +1,15 @@
 import type { Migration } from './index';
 
 /**
- * The log of domain events and the one way to write it (design §5). `position` is dense and, because every group of appends takes one
- * advisory lock before it writes, its order is commit order: the tail is `position > $1`.
+ * The log of domain events and the one way to write it (design §5). `position` is dense and, because every group of
+ * appends takes one advisory lock before it writes, its order is commit order: the tail is `position > $1`.
  *
- * `append_domain_events` takes many appends in one round trip. Lists of text come newline-separated, which no name, id or JSON text contains.
- * A wave is a run of writes in which no stream and no event id occurs twice: it is checked and stored by one set-based statement.
- * One row per write comes back, in `write_no` (1-based):
+ * `append_domain_events` takes many appends in one round trip. Lists of text come newline-separated, which no name, id
+ * or JSON text contains. A wave is a run of writes in which no stream and no event id occurs twice: it is checked and
+ * stored by one set-based statement. One row per write comes back, in `write_no` (1-based):
  *   status 0: stored; `revision` and `at_position` are those of the write's last event
- *   status 1: a write of its append did not find the revision that it expected; `revision` is the actual one, -1 for no stream
+ *   status 1: a write of its append did not find the revision that it expected; `revision` is the actual one,
+ *     -1 for no stream
  *   status 2: stored by an earlier call; `revision` and `at_position` are the first result
  *   status 3: an event id of its append belongs to another append
  * A group is never undone for one append's sake: only broken values raise.

@@ -1,11 +1,13 @@
 import type { Migration } from './index';
 
 /**
- * The embedded broker: topics with partitions, a log of records each, and the leases by which the consumers of a group share partitions.
+ * The embedded broker: topics with partitions, a log of records each, and the leases by which the consumers of a group
+ * share partitions.
  *
- * `broker_partitions` holds each partition's next offset. A publish locks the rows of its partitions first, in partition order, and keeps
- * them until its commit: so offsets are dense, their order is commit order, and a reader that has seen offset n has seen all below it.
- * Records lie in one table per topic, so that a topic is read in the order of its own pages and trimmed without touching the others.
+ * `broker_partitions` holds each partition's next offset. A publish locks the rows of its partitions first, in
+ * partition order, and keeps them until its commit: so offsets are dense, their order is commit order, and a reader
+ * that has seen offset n has seen all below it. Records lie in one table per topic, so that a topic is read in the
+ * order of its own pages and trimmed without touching the others.
  */
 export const broker: Migration = {
   name: '0003-broker',
@@ -77,8 +79,9 @@ const ENSURE_TOPIC = `
   end $$;
 `;
 
-// p_data holds, record after record, key, headers and value; p_start (1-based) and the three lengths say where. p_rank is the record's
-// number within its partition in this call. Plans must be right for an empty table and for a hundred million rows: index probes only.
+// p_data holds, record after record, key, headers and value; p_start (1-based) and the three lengths say where. p_rank
+// is the record's number within its partition in this call. Plans must be right for an empty table and for a hundred
+// million rows: index probes only.
 const PUBLISH = `
   create function broker_publish(
     p_topic_id int, p_data bytea,
@@ -111,9 +114,10 @@ const PUBLISH = `
   end $$;
 `;
 
-// One row per partition asked for; "packed" is null when there is nothing to read, else the records one after the other: offset int8,
-// appended_at int8 (microseconds since 2000), lengths of key, headers and value int4 each, then these three. The driver decodes one
-// value of a megabyte far faster than ten thousand small ones, and base64 twice as fast as its own hex. Records and bytes are shared between the partitions that have any.
+// One row per partition asked for; "packed" is null when there is nothing to read, else the records one after the
+// other: offset int8, appended_at int8 (microseconds since 2000), lengths of key, headers and value int4 each, then
+// these three. The driver decodes one value of a megabyte far faster than ten thousand small ones, and base64 twice as
+// fast as its own hex. Records and bytes are shared between the partitions that have any.
 const FETCH = `
   create function broker_fetch(
     p_topic_id int, p_partition int[], p_from bigint[], p_to bigint[], p_max_records int, p_max_bytes int
@@ -153,8 +157,9 @@ const FETCH = `
   end $$;
 `;
 
-// Heartbeat, burial of dead members, give-back and take-over in one call; calls of one group come one after the other. Live members in the
-// order of their ids share the partitions in turn. A partition that is wanted by another stays leased until its holder gives it back.
+// Heartbeat, burial of dead members, give-back and take-over in one call; calls of one group come one after the other.
+// Live members in the order of their ids share the partitions in turn. A partition that is wanted by another stays
+// leased until its holder gives it back.
 const BALANCE = `
   create function broker_balance(
     p_topic_id int, p_group text, p_member uuid, p_session_lock bigint, p_release int[], p_patience interval

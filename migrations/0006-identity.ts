@@ -1,8 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * Who there is and what may act for them. Rows of the read models (users … system_keys) come from domain events and can be rebuilt, so
- * nothing refers to them by foreign key; sessions, ws tokens, uses, secrets and signing keys are state of their own.
+ * Who there is and what may act for them. Rows of the read models (users … system_keys) come from domain events and can
+ * be rebuilt, so nothing refers to them by foreign key; sessions, ws tokens, uses, secrets and signing keys are state
+ * of their own.
  */
 export const identity: Migration = {
   name: '0006-identity',

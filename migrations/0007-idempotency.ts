@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Answers kept for `Idempotency-Key`. `id` is a hash of caller, route and key; the key itself is nowhere, and the answer is encrypted
- * under a key derived from it, so the table alone reveals neither. Design §5.
+ * Answers kept for `Idempotency-Key`. `id` is a hash of caller, route and key; the key itself is nowhere, and the
+ * answer is encrypted under a key derived from it, so the table alone reveals neither. Design §5.
  */
 export const idempotency: Migration = {
   name: '0007-idempotency',

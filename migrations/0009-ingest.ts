@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Deliveries that were signed and yet could not be normalised or stored: kept with their raw body and the reason, so that they can be tried again
- * after a fix. A delivery that comes again is counted, not kept twice. Design §6.
+ * Deliveries that were signed and yet could not be normalised or stored: kept with their raw body and the reason, so
+ * that they can be tried again after a fix. A delivery that comes again is counted, not kept twice. Design §6.
  */
 export const ingest: Migration = {
   name: '0009-ingest',

@@ -1,6 +1,9 @@
 import type { Migration } from './index';
 
-/** Who does the work that only one process should do. A row stays for ever: its token must never be used twice. Design §9. */
+/**
+ * Who does the work that only one process should do. A row stays for ever: its token must never be used twice. Design
+ * §9.
+ */
 export const leases: Migration = {
   name: '0010-leases',
   async up(knex) {

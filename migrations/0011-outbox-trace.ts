@@ -1,7 +1,9 @@
 import type { Knex } from 'knex';
 import type { Migration } from './index';
 
-/** Channel messages carry the trace they belong to, so that a push is part of the trace of the webhook that led to it. */
+/**
+ * Channel messages carry the trace they belong to, so that a push is part of the trace of the webhook that led to it.
+ */
 export const outboxTrace: Migration = {
   name: '0011-outbox-trace',
   async up(knex: Knex): Promise<void> {

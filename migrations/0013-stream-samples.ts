@@ -1,10 +1,11 @@
 import type { Migration } from './index';
 
 /**
- * Time series of live broadcasts, one row a minute (spec doc2 §2.14, "Time-series samples are 60-second"). Where the server offers TimescaleDB the
- * table is a hypertable; elsewhere it is partitioned by month. That the library is loaded shows in a setting which it defines and every role may
- * read; `shared_preload_libraries` needs the rights of pg_read_all_settings. Nothing outside the migrations knows which kind it is:
- * `ensure_stream_sample_partitions` has nothing to do on a hypertable, and a rebuild makes another of the same kind (0018-rebuilt-tables).
+ * Time series of live broadcasts, one row a minute (spec doc2 §2.14, "Time-series samples are 60-second"). Where the
+ * server offers TimescaleDB the table is a hypertable; elsewhere it is partitioned by month. That the library is loaded
+ * shows in a setting which it defines and every role may read; `shared_preload_libraries` needs the rights of
+ * pg_read_all_settings. Nothing outside the migrations knows which kind it is: `ensure_stream_sample_partitions` has
+ * nothing to do on a hypertable, and a rebuild makes another of the same kind (0018-rebuilt-tables).
  */
 export const streamSamples: Migration = {
   name: '0013-stream-samples',

@@ -1,8 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * `outbox_write` does the same as before (see 0005 and 0011) for less: what is sorted and joined to number the messages are their channels alone,
- * and the messages, which are large, go from the lists to the table without being stored in between.
+ * `outbox_write` does the same as before (see 0005 and 0011) for less: what is sorted and joined to number the messages
+ * are their channels alone, and the messages, which are large, go from the lists to the table without being stored in
+ * between.
  */
 export const outboxNarrow: Migration = {
   name: '0017-outbox-narrow',

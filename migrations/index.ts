@@ -5,8 +5,8 @@ import type { Knex } from 'knex';
 export interface Migration {
   name: string;
   /**
-   * The schema generation that begins with this step, one above the last. Only a step after which the builds before cannot run has one: they
-   * refuse to start from then on. Other steps only add, and builds before go on beside them.
+   * The schema generation that begins with this step, one above the last. Only a step after which the builds before
+   * cannot run has one: they refuse to start from then on. Other steps only add, and builds before go on beside them.
    */
   generation?: number;
   up(knex: Knex): Promise<void>;
@@ -15,7 +15,8 @@ export interface Migration {
 const STEP = /^(\d{4}-[a-z0-9-]+)\.(js|ts)$/;
 
 /**
- * Every step beside this file, by its number: in the order they are applied; never renumbered, never edited once released.
+ * Every step beside this file, by its number: in the order they are applied; never renumbered, never edited once
+ * released.
  * @throws Error when a file does not export the step that its name says
  */
 export const MIGRATIONS: readonly Migration[] = readdirSync(__dirname)

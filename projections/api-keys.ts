@@ -3,7 +3,10 @@ import { API_KEY_EVENTS } from '../domain/api-keys';
 import { sql } from '../kernel/sql';
 import { all, handled, pick } from './runtime/handlers';
 
-/** Personal keys. A revoked one leaves no row, and neither do the keys of a member who was removed. Source: spec doc1 §5.4. */
+/**
+ * Personal keys. A revoked one leaves no row, and neither do the keys of a member who was removed. Source: spec doc1
+ * §5.4.
+ */
 export const apiKeys = handled({
   name: 'api-keys',
   version: 1,

@@ -6,7 +6,8 @@ import type { LoggedRecord } from '../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from '../kernel/projection';
 import { withoutRepeats } from './runtime/repeats';
 
-// In the order of the arrays and without a copy of them: functions in a select list give their rows one by one, those of a `from` are stored first.
+// In the order of the arrays and without a copy of them: functions in a select list give their rows one by one, those
+// of a `from` are stored first.
 const INCOMING = `
   (select unnest($1::text[])::uuid as id, unnest($2::text[])::uuid as account_id, unnest($3::text[]) as type, unnest($4::text[]) as platform,
      unnest($5::text[]) as external_id, unnest($6::text[]) as user_id, unnest($7::json[]) as raw, unnest($8::text[])::timestamptz as created_at) i`;
@@ -19,17 +20,20 @@ const COUNTED = `
 const LOGGED_COLUMNS = 'id, account_id, type, platform, external_id, user_id, raw, created_at';
 const LOG = `insert into platform_event_logs (${LOGGED_COLUMNS}) select ${LOGGED_COLUMNS} from`;
 
-// Asked instead of `on conflict do nothing`: one look into one index, where a speculative insertion looks into each unique one twice.
+// Asked instead of `on conflict do nothing`: one look into one index, where a speculative insertion looks into each
+// unique one twice.
 const NOT_LOGGED = `not exists (select from platform_event_logs e where e.id = i.id and e.created_at = i.created_at)`;
 
-// An id that derives from an Idempotency-Key (UUIDv5) may come again with another time, when the first answer was lost: the first record counts.
+// An id that derives from an Idempotency-Key (UUIDv5) may come again with another time, when the first answer was lost:
+// the first record counts.
 const isDerived = ({ id }: { id: string }) => id[14] === '5';
 const DERIVED = `get_byte(uuid_send(id), 6) >> 4 = 5`;
 const FIRST_OF_ITS_ID = `not (${DERIVED} and exists (select from platform_event_logs e where e.id = i.id))`;
 
 /**
- * The ledger decides which of two deliveries of one external id counts, whatever their times say; a row that is there already is not written,
- * counted or announced again. Of duplicates inside one batch the first wins, since the ledger is asked in the batch's order.
+ * The ledger decides which of two deliveries of one external id counts, whatever their times say; a row that is there
+ * already is not written, counted or announced again. Of duplicates inside one batch the first wins, since the ledger
+ * is asked in the batch's order.
  */
 const LIVE = `
   with taken as (
@@ -59,8 +63,9 @@ const REBUILD = `
   ${COUNTED}`;
 
 /**
- * The whole log at once asks the ledger and counts in a tenth of what record after record costs. A record is there already only when its
- * producer stored it twice: rare enough to find out by failing. Derived ids are asked for, since the key does not refuse another time.
+ * The whole log at once asks the ledger and counts in a tenth of what record after record costs. A record is there
+ * already only when its producer stored it twice: rare enough to find out by failing. Derived ids are asked for, since
+ * the key does not refuse another time.
  */
 const LOAD = `${LOG} ${INCOMING}`;
 const LOADED = `
@@ -69,8 +74,8 @@ const LOADED = `
     where l.account_id = e.account_id and l.topic = $1 and l.external_id = e.external_id and l.record_id = e.id)`;
 const RECOUNT = `insert into event_log_counters (account_id, type, platform, day, count) ${COUNTS_OF('platform_event_logs')}`;
 /**
- * The event log (spec doc2 §2.15, doc3 §6.1): every new platform event once, its counters, and its message on `events:<account_id>`.
- * A page that comes again changes nothing and announces nothing.
+ * The event log (spec doc2 §2.15, doc3 §6.1): every new platform event once, its counters, and its message on
+ * `events:<account_id>`. A page that comes again changes nothing and announces nothing.
  */
 export const eventLog = projection({
   name: 'event-log',
@@ -84,7 +89,8 @@ export const eventLog = projection({
     'platform_event_logs_user',
   ],
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
-    // A record can lie in the log twice, when its producer could not know that the first attempt was stored: the first one counts.
+    // A record can lie in the log twice, when its producer could not know that the first attempt was stored: the first
+    // one counts.
     const firsts = new Map<string, LoggedRecord>();
     for (const record of batch) if (!firsts.has(record.id)) firsts.set(record.id, record);
     const rows = [...firsts.values()].map(storable);
@@ -177,8 +183,9 @@ function columns(rows: readonly StorableRow[]): unknown[] {
 }
 
 /**
- * Makes the log's partitions of this month and of the next `months`, and moves rows that came before their month had one.
- * To be called at the start and once a day by any number of processes; returns how many it made. Without it rows go to the default partition.
+ * Makes the log's partitions of this month and of the next `months`, and moves rows that came before their month had
+ * one. To be called at the start and once a day by any number of processes; returns how many it made. Without it rows
+ * go to the default partition.
  */
 export async function ensureEventLogPartitions(db: Queryable, months = 2): Promise<number> {
   const [row] = await db.query<{ made: number }>('select ensure_event_log_partitions($1) as made', [months]);

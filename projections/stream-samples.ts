@@ -4,7 +4,10 @@ import type { Database, Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { projection, topic } from '../kernel/projection';
 
-/** The minute-by-minute figures of broadcasts. A sample that comes again is the same row; the later of two for one instant counts. */
+/**
+ * The minute-by-minute figures of broadcasts. A sample that comes again is the same row; the later of two for one
+ * instant counts.
+ */
 export const streamSamples = projection({
   name: 'stream-samples',
   version: 1,

@@ -21,7 +21,8 @@ export interface FoundEvents {
 
 /**
  * One page, newest first, with the exact number of all matching events, from one statement and so from one snapshot.
- * The cost follows the page and the days it lies in, not the account's size; with `user_id` it follows that person's events.
+ * The cost follows the page and the days it lies in, not the account's size; with `user_id` it follows that person's
+ * events.
  */
 export async function eventsPage(db: Queryable, filter: EventQuery): Promise<FoundEvents> {
   const built = filter.user_id === null ? byCounters(filter) : byUser(filter, filter.user_id);
@@ -46,9 +47,9 @@ class Parameters {
 }
 
 /**
- * The counters say on which days the page lies, so only those days (and their partitions) are read, however deep the page is;
- * and which (type, platform) pairs occur there, so that each gives its newest rows from the index and the page is their merge.
- * A first and a last day that the range cuts are counted in the log itself.
+ * The counters say on which days the page lies, so only those days (and their partitions) are read, however deep the
+ * page is; and which (type, platform) pairs occur there, so that each gives its newest rows from the index and the page
+ * is their merge. A first and a last day that the range cuts are counted in the log itself.
  */
 function byCounters(filter: EventQuery): Built {
   const p = new Parameters();
@@ -103,7 +104,10 @@ function byCounters(filter: EventQuery): Built {
   };
 }
 
-/** A person's events are few next to an account's: they are counted in their own index, which holds type and platform too. */
+/**
+ * A person's events are few next to an account's: they are counted in their own index, which holds type and platform
+ * too.
+ */
 function byUser(filter: EventQuery, user_id: string): Built {
   const p = new Parameters();
   const account = p.add(filter.account_id);

@@ -6,7 +6,10 @@ import { SearchTurns } from './search-turns';
 
 /** Milliseconds that one search may take, waiting for its turn included. */
 export const SEARCH_BUDGET_MS = 2000;
-/** Searches at a time in one process, one of each account: they read much, and must leave connections and memory bandwidth to everything else. */
+/**
+ * Searches at a time in one process, one of each account: they read much, and must leave connections and memory
+ * bandwidth to everything else.
+ */
 const CONCURRENT = 3;
 /** Searches that wait in one process; more are refused. */
 const LONGEST_QUEUE = 20;
@@ -31,8 +34,8 @@ const turns = new SearchTurns(CONCURRENT, LONGEST_QUEUE);
 
 /**
  * One page of the events whose raw text holds `search`, whatever its case; `%`, `_` and backslash mean themselves.
- * Looks newest first, for at most `budget_ms`, the wait for a place included: what was found until then is answered with `partial: true`, and
- * `total` is then a lower bound.
+ * Looks newest first, for at most `budget_ms`, the wait for a place included: what was found until then is answered
+ * with `partial: true`, and `total` is then a lower bound.
  * @throws ApiError RATE_LIMIT_EXCEEDED when too many searches wait
  */
 export async function searchEvents(
@@ -96,7 +99,10 @@ async function lookThrough(
   }
 }
 
-/** The range cut into windows of about {@link WINDOW_EVENTS} matching events, newest first; days without one are left out. */
+/**
+ * The range cut into windows of about {@link WINDOW_EVENTS} matching events, newest first; days without one are left
+ * out.
+ */
 async function windows(tx: Queryable, filter: EventQuery): Promise<Window[]> {
   // One person's events are few and have an index of their own.
   if (filter.user_id !== null) return [{ from: filter.from ?? '-infinity', to: filter.to ?? 'infinity' }];
@@ -142,7 +148,10 @@ function within(window: Window, { from, to }: EventQuery): Window[] {
   return clipped.from < clipped.to ? [clipped] : [];
 }
 
-/** The search as LIKE patterns: as typed, and as JSON spells it (`"` as `\"`, and non-ASCII as `\u00e4` where the sender escapes it). */
+/**
+ * The search as LIKE patterns: as typed, and as JSON spells it (`"` as `\"`, and non-ASCII as `\u00e4` where the sender
+ * escapes it).
+ */
 function patterns(search: string): string[] {
   const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
   const ascii = (text: string) =>

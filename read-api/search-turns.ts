@@ -12,8 +12,9 @@ interface Waiter {
 const RETRY_AFTER_SECONDS = 2;
 
 /**
- * The places in which heavy reads run, shared by all accounts: one at a time for each account, and a bounded queue for all. Accounts are
- * called in turn, and when the queue is full the one that waits most often gives up its newest place to one that waits less.
+ * The places in which heavy reads run, shared by all accounts: one at a time for each account, and a bounded queue for
+ * all. Accounts are called in turn, and when the queue is full the one that waits most often gives up its newest place
+ * to one that waits less.
  */
 export class SearchTurns {
   private readonly running = new Set<string>();

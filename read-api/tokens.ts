@@ -4,7 +4,10 @@ import { authenticated, publicAccess } from '../access/guards';
 import { get, query } from '../access/operation';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
 
-/** Lists in the registry's order; a system key's `resource:*` is written out, so that a wildcard is never answered (doc1 §5.4). */
+/**
+ * Lists in the registry's order; a system key's `resource:*` is written out, so that a wildcard is never answered (doc1
+ * §5.4).
+ */
 function effective(caller: Caller) {
   if (caller.kind === 'system_key') {
     return {

@@ -37,7 +37,9 @@ const KEY = /^[A-Za-z0-9._~-]{1,128}$/;
 const can = (permission: string): Gate => ({ kind: 'permission', permission });
 const MUSIC = 'spotify' satisfies (typeof VENDORS)[number];
 
-/** Every channel there is: the table of doc3 §4.1 as data. An area plugs in by resolving its resource, not by code here. */
+/**
+ * Every channel there is: the table of doc3 §4.1 as data. An area plugs in by resolving its resource, not by code here.
+ */
 export const CHANNELS: readonly ChannelFamily[] = [
   {
     prefix: 'overlay',
@@ -146,7 +148,10 @@ export const SERVICE_MESSAGE_TYPES: Readonly<Record<string, string | undefined>>
   CHANNELS.filter((family) => family.message_type).map((family) => [family.prefix, family.message_type]),
 );
 
-/** The family that a channel's name belongs to, and its id; null for a name that no family has (gate "Unknown": always rejected). */
+/**
+ * The family that a channel's name belongs to, and its id; null for a name that no family has (gate "Unknown": always
+ * rejected).
+ */
 export function parseChannel(name: string): { family: ChannelFamily; id: string } | null {
   const colon = name.indexOf(':');
   if (colon <= 0) return null;

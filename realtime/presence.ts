@@ -11,7 +11,9 @@ export interface PresenceDeps {
   relay: Relay;
   db: Queryable;
   log: Logger;
-  /** How often rooms are compared with the store, to find whom the relay or a dead node did not tell of. Default 10 s. */
+  /**
+   * How often rooms are compared with the store, to find whom the relay or a dead node did not tell of. Default 10 s.
+   */
   compare_ms?: number | undefined;
 }
 
@@ -32,8 +34,9 @@ interface Room {
 }
 
 /**
- * Whoever subscribes to `presence:<resource channel>` is present on it: subscribers get `presence:bootstrap` with everybody on all nodes,
- * then `presence:join` and `presence:leave`. Connections of a node that died leave within about half a minute. Source: spec doc3 §4.1.
+ * Whoever subscribes to `presence:<resource channel>` is present on it: subscribers get `presence:bootstrap` with
+ * everybody on all nodes, then `presence:join` and `presence:leave`. Connections of a node that died leave within about
+ * half a minute. Source: spec doc3 §4.1.
  */
 export class PresenceRooms {
   private readonly rooms = new Map<string, Room>();

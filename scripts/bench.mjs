@@ -1,4 +1,5 @@
-// npm run bench [track] [--smoke]: installs the peers, compiles, and runs each track in a process of its own beside the engine's core.
+// npm run bench [track] [--smoke]: installs the peers, compiles, and runs each track in a process of its own beside the
+// engine's core.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, readdirSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';

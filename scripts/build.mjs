@@ -1,4 +1,5 @@
-// Compiles every TypeScript file of the project to dist/, one to one, as CommonJS. Types are checked apart (npm run typecheck).
+// Compiles every TypeScript file of the project to dist/, one to one, as CommonJS. Types are checked apart (npm run
+// typecheck).
 import { readdirSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The lumio command from a checkout: installs and compiles what is missing, then becomes the compiled program (same process, so that signals reach it).
+// The lumio command from a checkout: installs and compiles what is missing, then becomes the compiled program (same
+// process, so that signals reach it).
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, install, root } from './prepare.mjs';

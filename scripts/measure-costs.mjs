@@ -1,5 +1,6 @@
-// Measures what one event, message, connection and query cost on this machine, for docs/scaling.md: CPU of the server and of its PostgreSQL
-// apart, memory per socket, bytes on disk. CPU per unit holds on a busy machine where rates do not. Takes about a minute.
+// Measures what one event, message, connection and query cost on this machine, for docs/scaling.md: CPU of the server
+// and of its PostgreSQL apart, memory per socket, bytes on disk. CPU per unit holds on a busy machine where rates do
+// not. Takes about a minute.
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

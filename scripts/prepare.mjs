@@ -1,4 +1,5 @@
-// What every npm script does first: the packages that the lock file names, and the compiled code. Both only when something is missing.
+// What every npm script does first: the packages that the lock file names, and the compiled code. Both only when
+// something is missing.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,7 +7,10 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Installs what package-lock.json names where it is missing or of another version; `dev` adds what only tests and checks need. */
+/**
+ * Installs what package-lock.json names where it is missing or of another version; `dev` adds what only tests and
+ * checks need.
+ */
 export function install({ dev }) {
   if (isInstalled(dev)) return;
   console.error('lumio: installing packages (npm ci) …');

@@ -1,6 +1,6 @@
-// npm run repeat -- TIMES SCRIPT [arguments]: runs one of the test scripts again and again, for tests that fail now and then, for instance
-// npm run repeat -- 20 test:faults process. Prints one line for each run and at the end each failed test with its number; the output of each
-// failed run is kept in a file that is named. Ends with 1 when a run failed.
+// npm run repeat -- TIMES SCRIPT [arguments]: runs one of the test scripts again and again, for tests that fail now and
+// then, for instance npm run repeat -- 20 test:faults process. Prints one line for each run and at the end each failed
+// test with its number; the output of each failed run is kept in a file that is named. Ends with 1 when a run failed.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

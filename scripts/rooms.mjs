@@ -1,4 +1,5 @@
-// The rooms of docs/architecture.md are the first-level folders that hold TypeScript: a new one is compiled and checked without a list.
+// The rooms of docs/architecture.md are the first-level folders that hold TypeScript: a new one is compiled and checked
+// without a list.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 

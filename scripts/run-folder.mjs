@@ -1,4 +1,5 @@
-// The folder for temporary files of one run of tests: its own, so that what a test leaves behind is found, named, and gone.
+// The folder for temporary files of one run of tests: its own, so that what a test leaves behind is found, named, and
+// gone.
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +9,8 @@ import { root } from './prepare.mjs';
 export const JEST_CACHE = `--cacheDirectory=${join(root, 'node_modules/.cache/jest')}`;
 
 /**
- * `env` is for the processes of the run. `close` removes the folder, and returns whether it was empty; what was left is named on stderr, after
- * all that the run itself has said.
+ * `env` is for the processes of the run. `close` removes the folder, and returns whether it was empty; what was left is
+ * named on stderr, after all that the run itself has said.
  */
 export function openRunFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-run-'));

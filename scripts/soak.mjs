@@ -1,5 +1,6 @@
-// npm run soak -- [--kafka] --seconds N [--seed S]: a randomised kill loop with a model; see test/faults/soak.ts.
-// npm run soak -- --faults [--rows 1,14]: the full dose of every fault, or of these rows of docs/reliability.md. Hours in all.
+// npm run soak -- [--kafka] --seconds N [--seed S]: a randomised kill loop with a model; see test/faults/soak.ts. npm
+// run soak -- --faults [--rows 1,14]: the full dose of every fault, or of these rows of docs/reliability.md. Hours in
+// all.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
-// npm run test:engines: the adapters against the real engines. Arguments go to jest (a part of a file's path runs that file alone).
-// Fails when a test fails, when an engine cannot be installed, when anything was skipped, and when a file or
-// folder was left behind.
+// npm run test:engines: the adapters against the real engines. Arguments go to jest (a part of a file's path runs that
+// file alone). Fails when a test fails, when an engine cannot be installed, when anything was skipped, and when a file
+// or folder was left behind.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

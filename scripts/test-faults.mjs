@@ -1,6 +1,6 @@
-// npm run test:faults: breaks what the server runs on, and checks what it promised. Fails when a test failed, was skipped or left a
-// file or folder behind, and when none ran.
-// LUMIO_FAULT_DOSE=full injects what takes hours; LUMIO_TEST_SEED repeats a run.
+// npm run test:faults: breaks what the server runs on, and checks what it promised. Fails when a test failed, was
+// skipped or left a file or folder behind, and when none ran. LUMIO_FAULT_DOSE=full injects what takes hours;
+// LUMIO_TEST_SEED repeats a run.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

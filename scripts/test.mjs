@@ -1,5 +1,5 @@
-// npm test: installs, compiles (end-to-end tests start the compiled server), then runs jest with the arguments given. Fails when a test fails, and
-// when one leaves a file or folder behind.
+// npm test: installs, compiles (end-to-end tests start the compiled server), then runs jest with the arguments given.
+// Fails when a test fails, and when one leaves a file or folder behind.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { build, install, root } from './prepare.mjs';

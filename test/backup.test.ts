@@ -165,7 +165,8 @@ test('taken under live writes it is of one moment: restored, every log, ledger a
   await live.start();
   const kept = await fresh.db.query<{ n: number }>('select sum(next_offset)::int as n from broker_partitions');
   await until(async () => (await count(fresh.db, 'platform_event_logs')) === kept[0]!.n);
-  // What came after the snapshot is sent again, as a vendor would, under new ids and signatures, with everything before it.
+  // What came after the snapshot is sent again, as a vendor would, under new ids and signatures, with everything before
+  // it.
   await fresh.records.append(
     TOPIC,
     sent.map((one) => ({ ...one, id: uuid() })),
@@ -334,7 +335,9 @@ test('other master keys, a newer Lumio and a database in use are refused before 
   expect((await fresh.db.query(`select count(*)::int as n from pg_tables where schemaname = 'public'`))[0]!.n).toBe(0);
 });
 
-/** Puts a changed copy of the backup's manifest below `prefix`: with the MAC that it had, with a right one, or without. */
+/**
+ * Puts a changed copy of the backup's manifest below `prefix`: with the MAC that it had, with a right one, or without.
+ */
 async function forge(
   prefix: string,
   change: (manifest: Manifest) => unknown,

@@ -69,7 +69,8 @@ function expectedPage(records: readonly LoggedRecord[], filter: EventQuery): { i
 describe('pages of the event log', () => {
   test('every filter, range and page shows what the list of all records says, and the exact total', async () => {
     const account_id = v4();
-    // Hours on the clock, midnights among them, over six days with a gap, so that ranges cut days, fit them and miss them.
+    // Hours on the clock, midnights among them, over six days with a gap, so that ranges cut days, fit them and miss
+    // them.
     const records = Array.from({ length: 400 }, (_, i) =>
       record(account_id, {
         type: TYPES[i % 11 === 0 ? 3 : i % 3],

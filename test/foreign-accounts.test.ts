@@ -10,8 +10,9 @@ import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
 /**
- * Every operation, on both protocols, called by those who belong to another account or to none, with the ids of an account that is not theirs: they
- * learn nothing of it, change nothing in it, and nothing reaches its channel. New operations are walked as soon as they are in the list.
+ * Every operation, on both protocols, called by those who belong to another account or to none, with the ids of an
+ * account that is not theirs: they learn nothing of it, change nothing in it, and nothing reaches its channel. New
+ * operations are walked as soon as they are in the list.
  */
 interface Answer {
   operation: string;

@@ -59,7 +59,10 @@ function nullAbove(data: unknown, path: readonly (string | number)[]): string {
   return JSON.stringify(taken);
 }
 
-/** Where several errors lie below one null, it is a matter of time and order which of them are told: one must be told by both. */
+/**
+ * Where several errors lie below one null, it is a matter of time and order which of them are told: one must be told by
+ * both.
+ */
 function expectSame(compiled: Outcome, interpreted: Outcome, facts: object): void {
   const told: Outcome['errors'] = {};
   for (const [place, errors] of Object.entries(compiled.errors)) {

@@ -25,7 +25,8 @@ const NOISE_MS = 2;
 
 /**
  * Four times a size must cost less than eight times as much: linear is 4, quadratic is 16. The best of twenty rounds in
- * turn; the small one is the mean of four in a row, so that both fill memory equally and collecting it costs both the same.
+ * turn; the small one is the mean of four in a row, so that both fill memory equally and collecting it costs both the
+ * same.
  */
 function expectLinear(shape: (size: number) => string, small: number): void {
   const [one, four] = [shape(small), shape(4 * small)];

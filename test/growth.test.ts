@@ -21,7 +21,8 @@ test('the measure tells what is quadratic from what is linear', () => {
 describe('every parser that strangers can feed takes time in proportion to what it is given', () => {
   let growth: Map<string, number>;
   beforeAll(async () => {
-    // In a process of its own, whose memory for new objects holds all that one measure makes: collecting it is not what is measured.
+    // In a process of its own, whose memory for new objects holds all that one measure makes: collecting it is not what
+    // is measured.
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [

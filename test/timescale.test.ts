@@ -8,8 +8,9 @@ import { type TestDatabase, testDatabase } from './support/database';
 import { engines, type Engines, record, runtimeOf, until } from './support/projections';
 
 /**
- * TimescaleDB cannot be installed where this was built. What stands in for it has its published names and signatures, notes each call, and leaves
- * behind what the real one leaves: an entry in the information view, a trigger of the extension's, and chunks that inherit from the table.
+ * TimescaleDB cannot be installed where this was built. What stands in for it has its published names and signatures,
+ * notes each call, and leaves behind what the real one leaves: an entry in the information view, a trigger of the
+ * extension's, and chunks that inherit from the table.
  */
 const STAND_IN = `
   create schema timescaledb_information;

@@ -4,8 +4,8 @@ import { jsonRefusals, MAX_JSON_DEPTH } from '../json-rules';
 const composed = new WeakMap<FieldNode, boolean>();
 
 /**
- * Refuses arguments that are nested too deeply only once their variables have been put in: literals were judged with the document and the
- * values of variables with the body, each for itself.
+ * Refuses arguments that are nested too deeply only once their variables have been put in: literals were judged with
+ * the document and the values of variables with the body, each for itself.
  * @throws ApiError BAD_REQUEST
  */
 export function refuseDepth(field: FieldNode, values: Readonly<Record<string, unknown>>): void {

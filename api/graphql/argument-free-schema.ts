@@ -15,8 +15,9 @@ export interface CompiledContext {
 }
 
 /**
- * The same schema for the compiler, whose fields take no arguments: their resolvers find them in the context, as graphql-js reads them.
- * The compiler reads literals when it compiles, before there are variables, so that those inside a scalar's literal would be lost.
+ * The same schema for the compiler, whose fields take no arguments: their resolvers find them in the context, as
+ * graphql-js reads them. The compiler reads literals when it compiles, before there are variables, so that those inside
+ * a scalar's literal would be lost.
  */
 export function withoutArguments(schema: GraphQLSchema): GraphQLSchema {
   const config = schema.toConfig();

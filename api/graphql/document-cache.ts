@@ -9,7 +9,9 @@ export interface DocumentCache<T extends Sized> {
   get(text: string): T | undefined;
   /** Keeps what was seen for the first time; of such only the latest stay. */
   add(text: string, value: T): void;
-  /** Keeps what has come often enough to be compiled, where what comes once cannot push it out; also after it has grown. */
+  /**
+   * Keeps what has come often enough to be compiled, where what comes once cannot push it out; also after it has grown.
+   */
   keep(text: string, value: T): void;
   /** Estimated bytes of everything that is kept. */
   bytes(): number;

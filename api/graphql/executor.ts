@@ -25,8 +25,9 @@ export interface Executor {
   /** Executes with graphql-js. */
   interpret(request: ExecutionRequest): Promise<ExecutionResult> | ExecutionResult;
   /**
-   * Executes with the function compiled for a document that keeps coming. Null, and nothing has run, when graphql-js is to do it: the
-   * document has not come often enough or cannot be compiled, or the variables do not fit. Counts this coming.
+   * Executes with the function compiled for a document that keeps coming. Null, and nothing has run, when graphql-js is
+   * to do it: the document has not come often enough or cannot be compiled, or the variables do not fit. Counts this
+   * coming.
    */
   runCompiled(
     document: ReadyDocument,
@@ -44,9 +45,15 @@ const MAX_COMPLEXITY = 2000;
 const MAX_DOCUMENT_BYTES = 1024 * 1024;
 /** Functions of one document: one for each operation and each way in which its `@skip` and `@include` turn out. */
 const MAX_VARIANTS = 8;
-/** Measured: a function takes up to 12 kB with its helpers, and its selections up to twice what they take in the document. */
+/**
+ * Measured: a function takes up to 12 kB with its helpers, and its selections up to twice what they take in the
+ * document.
+ */
 const FUNCTION_BYTES = 12_000;
-/** Measured: beside that a function takes up to 1.1 bytes for each character of its text, and the text itself is kept too. */
+/**
+ * Measured: beside that a function takes up to 1.1 bytes for each character of its text, and the text itself is kept
+ * too.
+ */
 const BYTES_PER_CHARACTER = 2;
 
 interface Variant {

@@ -12,7 +12,10 @@ export interface Inspected {
 
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
-/** Goes once over a parsed document: frees it of the parser's tokens and holds its values against the rules for JSON bodies. */
+/**
+ * Goes once over a parsed document: frees it of the parser's tokens and holds its values against the rules for JSON
+ * bodies.
+ */
 export function inspect(document: DocumentNode): Inspected {
   let nodes = 0;
   let depth = 0;

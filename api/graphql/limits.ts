@@ -22,7 +22,9 @@ export interface GraphqlLimits {
   /** Comments, which are no tokens and which the parser links all the same. */
   comments: number;
   depth: number;
-  /** Fields after fragments are spread, those inside a list counted {@link LIST_FACTOR} times for each list around them. */
+  /**
+   * Fields after fragments are spread, those inside a list counted {@link LIST_FACTOR} times for each list around them.
+   */
   complexity: number;
   aliases: number;
   root_fields: number;
@@ -44,8 +46,8 @@ export const DEFAULT_LIMITS: GraphqlLimits = {
 
 const LIST_FACTOR = 5;
 /**
- * What explorers and code generators ask first is measured at some 8,600 fields, whatever the schema. Its lists come out of memory, and only
- * where the explorer is on: such a field counts half, so that the question passes.
+ * What explorers and code generators ask first is measured at some 8,600 fields, whatever the schema. Its lists come
+ * out of memory, and only where the explorer is on: such a field counts half, so that the question passes.
  */
 const INTROSPECTION_FACTOR = 0.5;
 const INTROSPECTION = new Set<GraphQLField<unknown, unknown> | undefined>([SchemaMetaFieldDef, TypeMetaFieldDef]);
@@ -75,8 +77,8 @@ export type Measured =
   | { ok: false; message: string; node: OperationDefinitionNode | FragmentDefinitionNode };
 
 /**
- * Measures a parsed document in one pass: each fragment is measured once and remembered, so the work is linear in the text however
- * often fragments are spread. Runs before validation, some of whose rules are quadratic.
+ * Measures a parsed document in one pass: each fragment is measured once and remembered, so the work is linear in the
+ * text however often fragments are spread. Runs before validation, some of whose rules are quadratic.
  */
 export function measure(document: DocumentNode, schema: GraphQLSchema, limits: GraphqlLimits): Measured {
   const fragments = new Map<string, FragmentDefinitionNode>();

@@ -21,10 +21,10 @@ interface Found {
 type Selections = readonly { set: SelectionSetNode; parent: GraphQLNamedType | undefined }[];
 
 /**
- * "Fields in set can merge" of the GraphQL specification, in time linear in the fields after spreading, which the limits bound. The rule
- * of graphql-js compares each field with each other of its name, and seconds pass over a document of 4,000 tokens. Without interfaces
- * and unions, which this schema must not have, fields of one parent merge exactly if name and arguments are the same, and that is
- * transitive: comparing each with the first is enough.
+ * "Fields in set can merge" of the GraphQL specification, in time linear in the fields after spreading, which the
+ * limits bound. The rule of graphql-js compares each field with each other of its name, and seconds pass over a
+ * document of 4,000 tokens. Without interfaces and unions, which this schema must not have, fields of one parent merge
+ * exactly if name and arguments are the same, and that is transitive: comparing each with the first is enough.
  */
 export function overlappingFields(schema: GraphQLSchema): ValidationRule {
   const abstract = Object.values(schema.getTypeMap()).find(isAbstractType);

@@ -8,7 +8,10 @@ export interface Passing {
   get(hash: string): DocumentNode | undefined;
 }
 
-/** Apollo looks for a parsed document under the SHA-256 of its text before it parses: here it finds the one that was prepared. */
+/**
+ * Apollo looks for a parsed document under the SHA-256 of its text before it parses: here it finds the one that was
+ * prepared.
+ */
 export function createPassing(): Passing {
   const inside = new Map<string, { document: DocumentNode; requests: number }>();
   return {

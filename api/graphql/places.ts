@@ -10,8 +10,8 @@ const PLACE = Symbol('place');
 type Placed = { [PLACE]?: Place; loc?: unknown };
 
 /**
- * Replaces the parser's location of a node by its line and column. The parser's own holds the tokens, which are linked to all others of
- * the text, and GraphQL errors count the lines of the whole text for each node that has one.
+ * Replaces the parser's location of a node by its line and column. The parser's own holds the tokens, which are linked
+ * to all others of the text, and GraphQL errors count the lines of the whole text for each node that has one.
  */
 export function keepPlace(node: ASTNode): void {
   const { loc } = node;

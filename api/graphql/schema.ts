@@ -18,7 +18,10 @@ import { inputConverter, TypeRegistry, type Convert, type InputMember, type Outp
 
 type Field = GraphQLFieldConfig<unknown, RequestState>;
 
-/** Builds the schema of all operations: queries and mutations, with their guards and validation inside the root resolvers. */
+/**
+ * Builds the schema of all operations: queries and mutations, with their guards and validation inside the root
+ * resolvers.
+ */
 export function buildGraphqlSchema(prepared: readonly Prepared[]): GraphQLSchema {
   const renamed = new Map<string, Readonly<Record<string, string>>>();
   for (const { operation } of prepared) {

@@ -30,8 +30,9 @@ export interface GraphqlOptions {
 }
 
 /**
- * Serves `POST /v1/gql`. Documents are parsed, measured and validated here, once per text; Apollo finds them in its document store and
- * has them executed through its gateway interface. Documents that keep coming are compiled and run without it.
+ * Serves `POST /v1/gql`. Documents are parsed, measured and validated here, once per text; Apollo finds them in its
+ * document store and has them executed through its gateway interface. Documents that keep coming are compiled and run
+ * without it.
  */
 export async function registerGraphql(
   app: FastifyInstance,
@@ -84,7 +85,8 @@ export async function registerGraphql(
     },
   });
   await apollo.start();
-  // Apollo is shown only what it acts on: building its header map from all headers would cost more than running a small query.
+  // Apollo is shown only what it acts on: building its header map from all headers would cost more than running a small
+  // query.
   const handler = fastifyApolloHandler(apollo, { context: async (request) => stateOf(request) }) as (
     this: unknown,
     request: FastifyRequest,

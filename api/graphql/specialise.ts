@@ -32,9 +32,10 @@ export function conditionsOf(document: DocumentNode): readonly string[] {
 }
 
 /**
- * One operation as a document that holds nothing but selections: `@skip` and `@include` are carried out with the variables given, and no
- * variables are left. What remains is what a compiler cannot get wrong about directives and variables. Null for what only graphql-js
- * does right: introspection, answers under names with two underscores, and several mutations, of which none may run after one that failed.
+ * One operation as a document that holds nothing but selections: `@skip` and `@include` are carried out with the
+ * variables given, and no variables are left. What remains is what a compiler cannot get wrong about directives and
+ * variables. Null for what only graphql-js does right: introspection, answers under names with two underscores, and
+ * several mutations, of which none may run after one that failed.
  */
 export function specialise(
   document: DocumentNode,

@@ -32,7 +32,10 @@ const SCALARS: Readonly<Record<string, GraphQLScalarType>> = {
   DateTime,
 };
 
-/** Turns a value as operations speak it (snake_case) into GraphQL's, or the other way round; null where nothing has to change. */
+/**
+ * Turns a value as operations speak it (snake_case) into GraphQL's, or the other way round; null where nothing has to
+ * change.
+ */
 export type Convert = (value: unknown) => unknown;
 
 export interface OutputType {

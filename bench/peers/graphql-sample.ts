@@ -38,7 +38,9 @@ export const BROADCASTS = Array.from({ length: 25 }, (_, n) => ({
 
 const guard = [feature('feature:events'), permission('events:read')] as const;
 
-/** The same objects in memory as the peers have: what is measured is the way from the request to the resolvers and back. */
+/**
+ * The same objects in memory as the peers have: what is measured is the way from the request to the resolvers and back.
+ */
 export const SAMPLE_OPERATIONS: readonly Operation[] = [
   query({
     name: 'broadcast',

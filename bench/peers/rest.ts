@@ -7,8 +7,9 @@ import { peer } from '../harness';
 import { serve } from './listen';
 
 /**
- * The same two answers by bare Fastify and pg: our SQL, nothing else. No caller is looked up, no permission checked, no limit counted, no
- * input validated; the account is fixed. `raw` is passed on as text here too, which is kind to it: pg's own way is to parse and write again.
+ * The same two answers by bare Fastify and pg: our SQL, nothing else. No caller is looked up, no permission checked, no
+ * limit counted, no input validated; the account is fixed. `raw` is passed on as text here too, which is kind to it:
+ * pg's own way is to parse and write again.
  */
 async function main(url: string, account_id: string, user_id: string): Promise<void> {
   const fastify = peer<typeof Fastify>('fastify');

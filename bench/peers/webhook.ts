@@ -5,7 +5,10 @@ import type pg from 'pg';
 import { peer } from '../harness';
 import { serve } from './listen';
 
-/** A webhook endpoint as one writes it in an afternoon: Fastify, HMAC over the raw body, one INSERT, deduplicated by a unique id. */
+/**
+ * A webhook endpoint as one writes it in an afternoon: Fastify, HMAC over the raw body, one INSERT, deduplicated by a
+ * unique id.
+ */
 async function main(url: string, secret: string): Promise<void> {
   const fastify = peer<typeof Fastify>('fastify');
   const { Pool } = peer<typeof pg>('pg');

@@ -41,9 +41,10 @@ interface EmmettStore {
 }
 
 /**
- * Appends with an expected revision, each writer on streams of its own, against: the same rows by plain INSERT (a statement per append, INSERT..SELECT
- * for many events), emmett-postgresql and message-db. All durable, all checked by the revision that they answer. emmett 0.42.0 lets two
- * "must not exist" appends succeed and its subscription can pass by a late commit, so it does less work.
+ * Appends with an expected revision, each writer on streams of its own, against: the same rows by plain INSERT (a
+ * statement per append, INSERT..SELECT for many events), emmett-postgresql and message-db. All durable, all checked by
+ * the revision that they answer. emmett 0.42.0 lets two "must not exist" appends succeed and its subscription can pass
+ * by a late commit, so it does less work.
  */
 export const run = onPostgres(measure);
 
@@ -194,7 +195,10 @@ function emmettStore(store: EmmettStore, writers: number, events: number): Conte
   return contender('emmett', writers, append, events);
 }
 
-/** Installs message-db from its package, as its install.sh does; pgcrypto is left out, since PostgreSQL makes UUIDs itself by now. */
+/**
+ * Installs message-db from its package, as its install.sh does; pgcrypto is left out, since PostgreSQL makes UUIDs
+ * itself by now.
+ */
 async function messageDb(url: string, admin: pg.Client): Promise<pg.Pool> {
   const folder = join(peerFolder('@eventide/message-db'), 'database');
   const sql = (...path: string[]) => readFileSync(join(folder, ...path), 'utf8');

@@ -32,7 +32,10 @@ interface Expected {
   sum: number;
 }
 
-/** Records of one topic through a consumer group of one member, from the call that starts it to the last record: joining and fetching ahead are in it for all. */
+/**
+ * Records of one topic through a consumer group of one member, from the call that starts it to the last record: joining
+ * and fetching ahead are in it for all.
+ */
 export async function run(options: TrackOptions): Promise<boolean> {
   const installer = pathToFileURL(join(ROOT, 'scripts/engines/install.mjs')).href;
   const { installEngines } = (await import(installer)) as { installEngines(names: string[]): Record<string, string> };
@@ -160,7 +163,9 @@ function ours(broker: Broker, expected: Expected, engineCpu: () => number): Cont
   };
 }
 
-/** The loop that one would write by hand, with kafkajs' defaults; it commits no offsets at all, which spares it work. */
+/**
+ * The loop that one would write by hand, with kafkajs' defaults; it commits no offsets at all, which spares it work.
+ */
 function bare(node: KafkaNode, expected: Expected, engineCpu: () => number): Contender {
   const kafka = new Kafka({ brokers: kafkaAddresses(node.url), logLevel: logLevel.NOTHING });
   return {

@@ -24,9 +24,9 @@ import { delivery, projected } from './webhook';
 const UNDER_WAY = 16;
 
 /**
- * From the 200 of a signed webhook to its frame at 1,000 subscribers of the account's channel, through record log, projector, outbox and
- * socket of the real server; every frame at every subscriber is counted and timed. Beside it the time of one durable commit on the same
- * PostgreSQL at that moment, and the same again while the event log is rebuilt.
+ * From the 200 of a signed webhook to its frame at 1,000 subscribers of the account's channel, through record log,
+ * projector, outbox and socket of the real server; every frame at every subscriber is counted and timed. Beside it the
+ * time of one durable commit on the same PostgreSQL at that moment, and the same again while the event log is rebuilt.
  */
 export const run = onPostgres(measure);
 

@@ -17,8 +17,9 @@ import { startLumio, startPeer } from '../system';
 const CONNECTIONS = 32;
 
 /**
- * One object, and a list of 25 with nested objects and lists, from memory. Lumio's front door resolves the caller (a system key on an
- * account), checks feature flag and permission, measures and limits the document and validates the input; the peers do none of it.
+ * One object, and a list of 25 with nested objects and lists, from memory. Lumio's front door resolves the caller (a
+ * system key on an account), checks feature flag and permission, measures and limits the document and validates the
+ * input; the peers do none of it.
  */
 export const run = onPostgres(measure);
 

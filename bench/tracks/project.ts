@@ -46,9 +46,10 @@ const noMetrics: Metrics = {
 };
 
 /**
- * The event log over the record log (personal parts encrypted, a hundredth of the deliveries doubled): a rebuild, and the live projector
- * catching up from the beginning. Peers: COPY of ready rows into the same tables with the same indexes, the same projection with one
- * transaction per event, and emmett's projections with one INSERT a row. Units are rows of the log.
+ * The event log over the record log (personal parts encrypted, a hundredth of the deliveries doubled): a rebuild, and
+ * the live projector catching up from the beginning. Peers: COPY of ready rows into the same tables with the same
+ * indexes, the same projection with one transaction per event, and emmett's projections with one INSERT a row. Units
+ * are rows of the log.
  */
 export const run = onPostgres(measure);
 

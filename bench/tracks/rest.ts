@@ -17,8 +17,8 @@ import { projected } from './webhook';
 const CONNECTIONS = 32;
 
 /**
- * Two reads through the real server (credential, limits, feature flag, permission, validation, links) against bare Fastify and pg that
- * run the same SQL for a fixed account and check nothing.
+ * Two reads through the real server (credential, limits, feature flag, permission, validation, links) against bare
+ * Fastify and pg that run the same SQL for a fixed account and check nothing.
  */
 export const run = onPostgres(measure);
 

@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { check, median, report, ROOT, rounded, type TrackOptions } from '../harness';
 
-/** `npm start` on its own PostgreSQL, from the command to the line that says it serves: the first time, and with the data already there. */
+/**
+ * `npm start` on its own PostgreSQL, from the command to the line that says it serves: the first time, and with the
+ * data already there.
+ */
 export async function run(options: TrackOptions): Promise<boolean> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-start-'));
   try {

@@ -37,8 +37,9 @@ export function delivery(secret: string, channel_id: string, id: string): Buffer
 }
 
 /**
- * Signed, deduplicated, durable deliveries through the real server with every role running (so that its projector writes log, ledger and
- * outbox on the same core meanwhile), against bare Fastify with HMAC and one INSERT per request on the same PostgreSQL.
+ * Signed, deduplicated, durable deliveries through the real server with every role running (so that its projector
+ * writes log, ledger and outbox on the same core meanwhile), against bare Fastify with HMAC and one INSERT per request
+ * on the same PostgreSQL.
  */
 export const run = onPostgres(measure);
 

@@ -13,7 +13,10 @@ export interface NewAccount {
   account_id?: string;
 }
 
-/** Makes an account with the four default roles and its owner. Asked again under the same id it answers the one that is there. @throws AdminError */
+/**
+ * Makes an account with the four default roles and its owner. Asked again under the same id it answers the one that is
+ * there. @throws AdminError
+ */
 export async function createAccount(
   services: AdminServices,
   { owner_id, name, account_id = v7() }: NewAccount,
@@ -50,7 +53,10 @@ export async function requireAccount(services: Pick<AdminServices, 'events'>, ac
   return found.state;
 }
 
-/** Sets feature overrides (null takes one away); returns all that the account has then. @throws AdminError, DomainError `UNKNOWN_FLAG` */
+/**
+ * Sets feature overrides (null takes one away); returns all that the account has then. @throws AdminError, DomainError
+ * `UNKNOWN_FLAG`
+ */
 export async function setFeatures(
   services: AdminServices,
   account_id: string,

@@ -19,7 +19,10 @@ export interface ChannelToConnect {
   connection_id?: string;
 }
 
-/** Connects a channel. Asked again for the same one it answers the connection that is there. @throws OtherChannelConnected */
+/**
+ * Connects a channel. Asked again for the same one it answers the connection that is there. @throws
+ * OtherChannelConnected
+ */
 export async function connectChannel(
   services: AdminServices,
   channel: ChannelToConnect,
@@ -50,7 +53,8 @@ export interface ShopToConnect {
 }
 
 /**
- * Connects a shop. Its secret is sealed and stored first: a delivery never meets a shop without one. Asked again it replaces the secret.
+ * Connects a shop. Its secret is sealed and stored first: a delivery never meets a shop without one. Asked again it
+ * replaces the secret.
  * @throws AdminError when another account has the shop
  */
 export async function connectShop(
@@ -83,7 +87,10 @@ export async function connectShop(
   }
 }
 
-/** The same until the account's connections change, so that a call that was cut off is taken up by the next one under the same id. */
+/**
+ * The same until the account's connections change, so that a call that was cut off is taken up by the next one under
+ * the same id.
+ */
 async function nextId({ events }: AdminServices, account_id: string, what: string): Promise<string> {
   const held = await load(events, connections, connectionsStream(account_id));
   const seed = `${account_id}\n${held?.revision ?? 'none'}`;

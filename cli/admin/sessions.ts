@@ -6,7 +6,8 @@ import { AdminError, type AdminServices } from './operator';
 import { requireUser } from './users';
 
 /**
- * Opens a session for a user, as a login does, on an account that they belong to. Without one named: the only one that they have, or none.
+ * Opens a session for a user, as a login does, on an account that they belong to. Without one named: the only one that
+ * they have, or none.
  * @throws AdminError
  */
 export async function openUserSession(

@@ -16,8 +16,8 @@ export interface NewUser {
 }
 
 /**
- * Makes a user, with the identity that will log in, in one append. Asked again for the same identity, or under the same id, it answers the
- * user that is there. @throws AdminError when the identity logs in as another user
+ * Makes a user, with the identity that will log in, in one append. Asked again for the same identity, or under the same
+ * id, it answers the user that is there. @throws AdminError when the identity logs in as another user
  */
 export async function createUser(
   services: AdminServices,

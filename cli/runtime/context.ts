@@ -47,8 +47,8 @@ export interface FullContext extends CliContext {
 export type Connect<Context extends CliContext = CliContext> = () => Promise<Context>;
 
 /**
- * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage.
- * `work` returns its exit code; nothing is 0.
+ * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (the reason on stderr), 2
+ * wrong usage. `work` returns its exit code; nothing is 0.
  */
 export async function runCommand<Context extends CliContext>(
   connect: Connect<Context>,

@@ -41,8 +41,9 @@ export interface BackupOptions {
 }
 
 /**
- * Copies every table except `leave_out` in one snapshot while traffic goes on: logs, checkpoints, ledger and state of one moment, so
- * that a restored installation goes on without gap or double. The manifest comes last; without it there is no backup.
+ * Copies every table except `leave_out` in one snapshot while traffic goes on: logs, checkpoints, ledger and state of
+ * one moment, so that a restored installation goes on without gap or double. The manifest comes last; without it there
+ * is no backup.
  * @throws Error when a backup lies there already
  */
 export async function createBackup(options: BackupOptions): Promise<Manifest> {

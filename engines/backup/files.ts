@@ -4,7 +4,8 @@ import type { Blobs } from '../blobs/port';
 import type { BackedUpFile } from './manifest';
 
 /**
- * A file of a backup, held against the manifest's checksum: its end is an error when it is another file, whatever the store says of it.
+ * A file of a backup, held against the manifest's checksum: its end is an error when it is another file, whatever the
+ * store says of it.
  * @throws Error when it is missing
  */
 export async function openFile(

@@ -4,8 +4,9 @@ import { sha256Of } from './logs';
 import type { BackedUpPartition, Manifest } from './manifest';
 
 /**
- * What a restore does about a log. `tables`: it comes back with the database. `write`: it is written into the configured engine, which is
- * empty. `keep`: the configured engine is the one that was backed up and holds all of it still; what it took since is applied then.
+ * What a restore does about a log. `tables`: it comes back with the database. `write`: it is written into the
+ * configured engine, which is empty. `keep`: the configured engine is the one that was backed up and holds all of it
+ * still; what it took since is applied then.
  */
 export type Fate = 'tables' | 'write' | 'keep';
 

@@ -33,8 +33,9 @@ export const eventPlaces = async (db: Queryable, { events }: OutsideLogs): Promi
   events ? placesOf(db, { engine: events.id, source: DOMAIN_EVENTS, partition: 0 }) : [];
 
 /**
- * Copies the logs up to where they are now. Called after the database's snapshot was taken: no checkpoint in it is ahead of them, and
- * what they hold beyond it is applied after a restore. `places` is what {@link eventPlaces} found in the snapshot.
+ * Copies the logs up to where they are now. Called after the database's snapshot was taken: no checkpoint in it is
+ * ahead of them, and what they hold beyond it is applied after a restore. `places` is what {@link eventPlaces} found in
+ * the snapshot.
  */
 export async function backUpLogs(
   target: Blobs,

@@ -99,8 +99,8 @@ export const blobCopyKey = (prefix: string, key: string) =>
   `${prefix}blobs/${createHash('sha256').update(key).digest('hex')}`;
 
 /**
- * The manifest as it is stored, with a member `mac` over everything else in it, the checksums of all files included: who can write to the
- * backup's place, and does not have the master keys, can change nothing that a restore would take.
+ * The manifest as it is stored, with a member `mac` over everything else in it, the checksums of all files included:
+ * who can write to the backup's place, and does not have the master keys, can change nothing that a restore would take.
  */
 export function signedManifest(manifest: Manifest, secrets: SecretBox): string {
   const mac = secrets.sign(JSON.stringify(manifest), MAC_CONTEXT);
@@ -110,7 +110,10 @@ export function signedManifest(manifest: Manifest, secrets: SecretBox): string {
 /** What lies there, with what says whether it is what was backed up. */
 export interface FoundManifest {
   manifest: Manifest;
-  /** Absent in backups of builds before. @throws Error in one line when the manifest was changed or the master keys are others */
+  /**
+   * Absent in backups of builds before. @throws Error in one line when the manifest was changed or the master keys are
+   * others
+   */
   verify: ((secrets: SecretBox) => void) | undefined;
 }
 

@@ -10,8 +10,8 @@ const HASH = /^FOR VALUES WITH \(modulus (\d+), remainder (\d+)\)$/;
 const PART_KEY = /^(RANGE|LIST|HASH) \(((?:[a-z_][a-z0-9_]*)(?:, [a-z_][a-z0-9_]*)*)\)$/;
 
 /**
- * The bound of a partition, read out of `text` (as `pg_get_expr` wrote it) and written anew from its values, so that nothing else in the text
- * reaches SQL.
+ * The bound of a partition, read out of `text` (as `pg_get_expr` wrote it) and written anew from its values, so that
+ * nothing else in the text reaches SQL.
  * @throws Error when it is anything else than a bound of constants
  */
 export function partitionBound(text: string): string {

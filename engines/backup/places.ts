@@ -1,6 +1,9 @@
 import type { Database, Queryable } from '../postgres/port';
 
-/** What checkpoints call the event store; its only partition is 0. The topic of that name is a relay of it, and no place is one of its. */
+/**
+ * What checkpoints call the event store; its only partition is 0. The topic of that name is a relay of it, and no place
+ * is one of its.
+ */
 export const DOMAIN_EVENTS = 'domain-events';
 
 /** A log as checkpoints and dead letters name it. */
@@ -10,7 +13,10 @@ export interface Source {
   partition: number;
 }
 
-/** Places in the log that the database names: those of checkpoints (next offset, last position) and of dead letters (their own). */
+/**
+ * Places in the log that the database names: those of checkpoints (next offset, last position) and of dead letters
+ * (their own).
+ */
 export async function placesOf(db: Queryable, { engine, source, partition }: Source): Promise<string[]> {
   const rows = await db.query<{ position: string }>(
     `select position from checkpoints where engine = $1 and source = $2 and partition = $3
@@ -22,7 +28,9 @@ export async function placesOf(db: Queryable, { engine, source, partition }: Sou
   return rows.map(({ position }) => position);
 }
 
-/** Moves what names places of one log to the places that the same records have in another one: `places` from old to new. */
+/**
+ * Moves what names places of one log to the places that the same records have in another one: `places` from old to new.
+ */
 export async function movePlaces(
   db: Database,
   from: Source,

@@ -14,8 +14,9 @@ export interface RestoreBlobsOptions {
 }
 
 /**
- * Holds the blob store against the backup's list: what is there with the same hash stays, what is not is copied back where the backup
- * has a copy. A blob that was written anew since the backup stays as it is. Returns the keys that are nowhere.
+ * Holds the blob store against the backup's list: what is there with the same hash stays, what is not is copied back
+ * where the backup has a copy. A blob that was written anew since the backup stays as it is. Returns the keys that are
+ * nowhere.
  */
 export async function restoreBlobs(options: RestoreBlobsOptions): Promise<{ copied: number; missing: string[] }> {
   const { from, prefix, manifest, to } = options;

@@ -16,13 +16,16 @@ export interface RestoreLogsOptions {
   report(what: string): void;
   /** How long a broker that refuses is tried again, milliseconds. Default 120,000. */
   patience_ms?: number;
-  /** How long a request that was given up may still be on its way, milliseconds. Default 12,000: its own time-out, and some. */
+  /**
+   * How long a request that was given up may still be on its way, milliseconds. Default 12,000: its own time-out, and
+   * some.
+   */
   late_ms?: number;
 }
 
 /**
- * Writes a topic through the configured broker, which may be another one than before and holds nothing of it, and moves checkpoints and
- * dead letters to the places that the same records have there.
+ * Writes a topic through the configured broker, which may be another one than before and holds nothing of it, and moves
+ * checkpoints and dead letters to the places that the same records have there.
  * @throws Error when the source is damaged, or the broker does not take what it is given
  */
 export async function restoreTopic(options: RestoreLogsOptions, { topic, partitions }: TopicSource): Promise<void> {
@@ -39,7 +42,8 @@ async function restorePartition(
 ): Promise<void> {
   const { broker, db } = options;
   const from = { engine: options.from.broker, source: topic, partition };
-  // A checkpoint is the next offset to read, a dead letter the record's own: both become the place of the first record not below.
+  // A checkpoint is the next offset to read, a dead letter the record's own: both become the place of the first record
+  // not below.
   const waiting = (await placesOf(db, from)).sort((a, b) => Number(a) - Number(b));
   const moved = new Map<string, string>();
   let end = (await broker.bounds(topic)).get(partition)!.next;
@@ -81,8 +85,9 @@ const LOOKS = 6;
 const LOOK_MS = 500;
 
 /**
- * Publishes the group at the partition's end and returns the new end. Nobody else writes: what a publish of unknown outcome left shows in
- * how far the end moved. A group that was stored twice is as harmless as any record that a producer stored twice; its first copy counts.
+ * Publishes the group at the partition's end and returns the new end. Nobody else writes: what a publish of unknown
+ * outcome left shows in how far the end moved. A group that was stored twice is as harmless as any record that a
+ * producer stored twice; its first copy counts.
  */
 async function write(
   { broker, patience_ms = 120_000, late_ms = 12_000 }: RestoreLogsOptions,
@@ -122,8 +127,9 @@ class Misplaced extends Error {
 }
 
 /**
- * Appends the domain events to the configured event store, which may be another one than before and is empty: ids, revisions and metadata
- * stay, the time of recording does not. Checkpoints and dead letters move to the places that the same events have there.
+ * Appends the domain events to the configured event store, which may be another one than before and is empty: ids,
+ * revisions and metadata stay, the time of recording does not. Checkpoints and dead letters move to the places that the
+ * same events have there.
  * @throws Error when the source is damaged
  */
 export async function restoreEvents(

@@ -31,9 +31,10 @@ export interface RestoreOptions {
 }
 
 /**
- * Fills an empty database from a backup: the schema of the backup's step, all rows in one transaction (a failure leaves it empty),
- * then the newer steps. The installation keeps its identity, so checkpoints hold; it gets a new realtime epoch, so that clients do not
- * take new messages for old ones. Derived tables are empty afterwards: the caller rebuilds them.
+ * Fills an empty database from a backup: the schema of the backup's step, all rows in one transaction (a failure leaves
+ * it empty), then the newer steps. The installation keeps its identity, so checkpoints hold; it gets a new realtime
+ * epoch, so that clients do not take new messages for old ones. Derived tables are empty afterwards: the caller
+ * rebuilds them.
  * @throws Error in one line: no backup, unknown steps or master keys, a database in use or not empty, damaged files
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Manifest> {

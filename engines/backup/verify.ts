@@ -15,8 +15,8 @@ export interface VerifyOptions {
 }
 
 /**
- * Reads the whole backup and holds every file, row count and checksum against the manifest. Returns what is wrong, one line each;
- * nothing means that it can be restored.
+ * Reads the whole backup and holds every file, row count and checksum against the manifest. Returns what is wrong, one
+ * line each; nothing means that it can be restored.
  * @throws Error when there is no finished backup
  */
 export async function verifyBackup({

@@ -6,7 +6,10 @@ import { pipeline as piped } from 'node:stream/promises';
 import { byBytes, checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
 import type { BlobInfo, Blobs } from './port';
 
-/** What a blob's file ends with: the content comes first, then JSON with hash and type, its length (4 bytes), and this mark. */
+/**
+ * What a blob's file ends with: the content comes first, then JSON with hash and type, its length (4 bytes), and this
+ * mark.
+ */
 const MARK = Buffer.from('LUMIOBL1');
 const TAIL_BYTES = 4 + MARK.length;
 /** Files end in it and keys never hold it: what else lies in the folder is no blob. */
@@ -14,8 +17,9 @@ const SUFFIX = '~blob';
 const TEMPORARY = '~tmp';
 
 /**
- * Blobs as files under a folder. A blob is ONE file, content first and its hash and type behind it, so that a single rename replaces
- * all of it: written under a temporary name, flushed to disk, renamed, and the folder flushed. Leftovers of a crash are never listed.
+ * Blobs as files under a folder. A blob is ONE file, content first and its hash and type behind it, so that a single
+ * rename replaces all of it: written under a temporary name, flushed to disk, renamed, and the folder flushed.
+ * Leftovers of a crash are never listed.
  */
 export async function createFileBlobs(folder: string): Promise<Blobs> {
   const root = resolve(folder);
@@ -79,7 +83,8 @@ class FileBlobs implements Blobs {
       verifier.end();
       return verifier;
     }
-    // The file stays readable when it is replaced or deleted meanwhile. Errors of both ends reach the reader through the verifier.
+    // The file stays readable when it is replaced or deleted meanwhile. Errors of both ends reach the reader through
+    // the verifier.
     pipeline(file.createReadStream({ start: 0, end: info.size_bytes - 1 }), verifier, () => undefined);
     return verifier;
   }

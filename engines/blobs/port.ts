@@ -26,14 +26,21 @@ export class BlobDamaged extends Error {
 }
 
 /**
- * Large objects by key: `a/b/c`, segments of at most 200 bytes, 900 in all, without `..`, control characters, backslashes and `~`.
- * Never use a key that is a folder of others (`a` beside `a/b`): S3 servers that keep files refuse it. Contract: test/contracts/blobs.ts, held for every adapter.
- * Every call throws {@link InvalidBlobKey} for a key that is none.
+ * Large objects by key: `a/b/c`, segments of at most 200 bytes, 900 in all, without `..`, control characters,
+ * backslashes and `~`. Never use a key that is a folder of others (`a` beside `a/b`): S3 servers that keep files refuse
+ * it. Contract: test/contracts/blobs.ts, held for every adapter. Every call throws {@link InvalidBlobKey} for a key
+ * that is none.
  */
 export interface Blobs {
-  /** Streams the content in; durable when it resolves, and visible whole or not at all. What was there before is replaced. */
+  /**
+   * Streams the content in; durable when it resolves, and visible whole or not at all. What was there before is
+   * replaced.
+   */
   put(key: string, content: Readable | Buffer, content_type?: string): Promise<BlobInfo>;
-  /** Undefined when there is none. The stream fails with {@link BlobDamaged} at its end when the content is not what was put. */
+  /**
+   * Undefined when there is none. The stream fails with {@link BlobDamaged} at its end when the content is not what was
+   * put.
+   */
   get(key: string): Promise<Readable | undefined>;
   head(key: string): Promise<BlobInfo | undefined>;
   /** Blobs whose keys begin with `prefix` (any text, '' for all), in the order of their keys' UTF-8 bytes. */

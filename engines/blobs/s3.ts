@@ -61,9 +61,10 @@ export function parseS3Url(text: string): S3Target {
 }
 
 /**
- * Blobs in an S3-compatible bucket, which is made only when the address asks for it: a mistyped name must not become an empty store. The content's hash is kept as object metadata and must be known before
- * the upload begins: what does not fit into 8 MiB of memory passes through a temporary file, and from there in parts. S3 shows an
- * object only when its upload has been completed.
+ * Blobs in an S3-compatible bucket, which is made only when the address asks for it: a mistyped name must not become an
+ * empty store. The content's hash is kept as object metadata and must be known before the upload begins: what does not
+ * fit into 8 MiB of memory passes through a temporary file, and from there in parts. S3 shows an object only when its
+ * upload has been completed.
  */
 export async function createS3Blobs(address: string): Promise<Blobs> {
   const target = parseS3Url(address);
@@ -197,7 +198,9 @@ async function* chunks(head: Buffer, rest: AsyncIterator<Buffer> | undefined): A
   if (rest) yield* { [Symbol.asyncIterator]: () => rest };
 }
 
-/** An object without our metadata was put there by someone else; its hash is not known, and reading it fails as damaged. */
+/**
+ * An object without our metadata was put there by someone else; its hash is not known, and reading it fails as damaged.
+ */
 function infoOf(
   key: string,
   found: Pick<sdk.HeadObjectCommandOutput, 'ContentLength' | 'Metadata' | 'ContentType'>,

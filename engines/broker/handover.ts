@@ -13,9 +13,10 @@ interface Group {
 }
 
 /**
- * Records of one topic that this process has made durable a moment ago, for its own consumers: they need not ask the log for what is in
- * memory. Per partition it holds one run of offsets without a hole; a record of another process in between starts a new run, and what is
- * missing here is read from the log. Whoever takes from it must still ask the log when others may have written.
+ * Records of one topic that this process has made durable a moment ago, for its own consumers: they need not ask the
+ * log for what is in memory. Per partition it holds one run of offsets without a hole; a record of another process in
+ * between starts a new run, and what is missing here is read from the log. Whoever takes from it must still ask the log
+ * when others may have written.
  */
 export class Handover {
   private readonly windows = new Map<number, BrokerRecord[]>();
@@ -38,7 +39,10 @@ export class Handover {
     this.timer ??= setTimeout(() => this.expire(), KEEP_MS).unref();
   }
 
-  /** What follows the positions asked for, as a fetch would answer; undefined when there is nothing, or when only the log can tell. */
+  /**
+   * What follows the positions asked for, as a fetch would answer; undefined when there is nothing, or when only the
+   * log can tell.
+   */
   take({ from, max_records, max_bytes }: FetchRequest): Fetched | undefined {
     const fetched: Fetched = { records: [], next: new Map(), more: false };
     let bytes = 0;

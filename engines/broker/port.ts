@@ -1,7 +1,10 @@
 /** What a publish is refused with when the brokers are away; whether it was stored is unknown. */
 export { EngineAway } from '../away';
 
-/** One record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both fit a double. */
+/**
+ * One record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both
+ * fit a double.
+ */
 export interface BrokerRecord {
   topic: string;
   partition: number;
@@ -20,7 +23,10 @@ export interface NewRecord {
   key: string;
   value: Buffer;
   headers?: Readonly<Record<string, string>>;
-  /** What the value says, undecoded again by a reader in this very process, where the engine hands records over in memory. Never stored. */
+  /**
+   * What the value says, undecoded again by a reader in this very process, where the engine hands records over in
+   * memory. Never stored.
+   */
   opened?: unknown;
 }
 
@@ -44,11 +50,20 @@ export interface ConsumeOptions {
   group: string;
   /** Most records per batch. Default 1000. */
   max_records?: number;
-  /** Called at each assignment: where to read on, from the caller's own checkpoint. A partition that is left out starts at its earliest record. */
+  /**
+   * Called at each assignment: where to read on, from the caller's own checkpoint. A partition that is left out starts
+   * at its earliest record.
+   */
   start(partitions: number[]): Promise<Offsets>;
-  /** Batches of one partition never overlap in time. A throw ends the consumer: `done` rejects with it, and nothing is skipped. */
+  /**
+   * Batches of one partition never overlap in time. A throw ends the consumer: `done` rejects with it, and nothing is
+   * skipped.
+   */
   onBatch(batch: RecordBatch): Promise<void>;
-  /** A hint, from engines that read ahead: this very list becomes the next batch's `records` unless the assignment changes. */
+  /**
+   * A hint, from engines that read ahead: this very list becomes the next batch's `records` unless the assignment
+   * changes.
+   */
   onAhead?(records: readonly BrokerRecord[]): void;
 }
 
@@ -69,7 +84,10 @@ export interface Bounds {
 /** Most bytes of one record's value on every engine (Kafka topics are made with `max.message.bytes` above it). */
 export const MAX_VALUE_BYTES = 2 * 1024 * 1024;
 
-/** The offset asked for is not in the log: trimmed away, or beyond the end (another log's offset). Nothing is skipped silently. */
+/**
+ * The offset asked for is not in the log: trimmed away, or beyond the end (another log's offset). Nothing is skipped
+ * silently.
+ */
 export class OffsetOutOfRange extends Error {
   constructor(
     readonly topic: string,
@@ -102,12 +120,15 @@ export interface Broker {
    */
   ensureTopics(topics: readonly string[], partitions: number, options?: { limited?: boolean }): Promise<void>;
   /**
-   * Durable (acks=all, fsync) when it resolves, with where the records lie; per key in call order. Rejects as a whole: the caller retries, the
-   * effect is deduplicated behind it.
+   * Durable (acks=all, fsync) when it resolves, with where the records lie; per key in call order. Rejects as a whole:
+   * the caller retries, the effect is deduplicated behind it.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<Ends>;
   consume(options: ConsumeOptions): Consumer;
-  /** Records of one partition from `from` (inclusive) up to `to` (exclusive; default: the end at the time of the call), in batches. */
+  /**
+   * Records of one partition from `from` (inclusive) up to `to` (exclusive; default: the end at the time of the call),
+   * in batches.
+   */
   read(topic: string, partition: number, from: number, to?: number): AsyncIterable<BrokerRecord[]>;
   bounds(topic: string): Promise<Map<number, Bounds>>;
   /** Drops records below `before`; only the archiver calls it, after the records are in the archive. */

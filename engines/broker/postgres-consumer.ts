@@ -12,8 +12,8 @@ const HEARTBEAT_MS = 3000;
 const POLL_MS = 1000;
 const MAX_BYTES = 4 * 1024 * 1024;
 /**
- * Records that keep coming are taken at most this often, so that a batch's own costs (round trips, checkpoint, commit) are shared by
- * more of them. The first record after a pause never waits; later ones wait half of it on average.
+ * Records that keep coming are taken at most this often, so that a batch's own costs (round trips, checkpoint, commit)
+ * are shared by more of them. The first record after a pause never waits; later ones wait half of it on average.
  */
 const PACE_MS = 15;
 
@@ -26,9 +26,10 @@ export interface ConsumerDeps {
 }
 
 /**
- * One member of a group. JOINING → READING → LEFT: it holds leases on partitions, renews them by heartbeats that do not wait for a batch
- * in hand, and reads only what it holds. A partition that another member should have is given back between two batches. A member that was
- * away too long may read beside its successor for a moment: checkpoints are moved by compare-and-set, so the loser's batch has no effect.
+ * One member of a group. JOINING → READING → LEFT: it holds leases on partitions, renews them by heartbeats that do not
+ * wait for a batch in hand, and reads only what it holds. A partition that another member should have is given back
+ * between two batches. A member that was away too long may read beside its successor for a moment: checkpoints are
+ * moved by compare-and-set, so the loser's batch has no effect.
  */
 export class PostgresConsumer implements Consumer {
   readonly done: Promise<void>;
@@ -132,7 +133,10 @@ export class PostgresConsumer implements Consumer {
     if (wait_ms >= 1 && !this.catching_up && !this.stopping) await new Promise((resume) => setTimeout(resume, wait_ms));
   }
 
-  /** Brings what is read in line with the leases: gives back what another should have, starts what is new, drops what was lost. */
+  /**
+   * Brings what is read in line with the leases: gives back what another should have, starts what is new, drops what
+   * was lost.
+   */
   private async settle(topic: TopicInfo): Promise<void> {
     const unwanted = [...this.leases].filter(([, wanted]) => !wanted).map(([partition]) => partition);
     if (unwanted.length > 0) {

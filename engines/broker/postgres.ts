@@ -18,7 +18,10 @@ export interface PostgresBrokerOptions {
   /** Shows other members that this process lives; the caller closes it. Default: one of the broker's own. */
   session?: ProcessSession;
   wakeups: Wakeups;
-  /** Identity of the log, which checkpoints name; give the installation's id where several databases may come into play. Default `postgres`. */
+  /**
+   * Identity of the log, which checkpoints name; give the installation's id where several databases may come into play.
+   * Default `postgres`.
+   */
   id?: string;
   log?: Logger;
   /** Milliseconds within which a publish is tried. Default 4,000. */
@@ -26,8 +29,8 @@ export interface PostgresBrokerOptions {
 }
 
 /**
- * The embedded broker: a partitioned log in PostgreSQL, see migrations/0003-broker.ts. Partitions are chosen as Kafka's clients choose them.
- * `close` stops its consumers and waits for its publishes; the pool stays the caller's.
+ * The embedded broker: a partitioned log in PostgreSQL, see migrations/0003-broker.ts. Partitions are chosen as Kafka's
+ * clients choose them. `close` stops its consumers and waits for its publishes; the pool stays the caller's.
  */
 export function createPostgresBroker(options: PostgresBrokerOptions): Broker {
   return new PostgresBroker(options);
@@ -56,7 +59,8 @@ class PostgresBroker implements Broker {
   async publish(topic: string, records: readonly NewRecord[]): Promise<Ends> {
     if (this.closed) throw new Error('the broker is closed');
     if (records.length === 0) return new Map();
-    // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
+    // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being
+    // looked up.
     const group = this.opening.get(topic) ?? this.groups.get(topic) ?? this.open(topic);
     return group instanceof PublishGroups ? group.publish(records) : (await group).publish(records);
   }

@@ -74,7 +74,9 @@ export class PublishGroups {
     return this.queue.idle();
   }
 
-  /** A group whose fate is unknown is sent again: a double is deduplicated behind the log, a loss could not be mended. */
+  /**
+   * A group whose fate is unknown is sent again: a double is deduplicated behind the log, a loss could not be mended.
+   */
   private async send(values: unknown[]): Promise<Place[]> {
     const { pool, timeout_ms } = this.options;
     const send = async ({ left_ms }: Try) => {
@@ -142,7 +144,9 @@ function placed(
   return by_partition;
 }
 
-/** The function's arguments: all bytes in one buffer, numbers as array literals, which cost less than the driver's own. */
+/**
+ * The function's arguments: all bytes in one buffer, numbers as array literals, which cost less than the driver's own.
+ */
 function parameters({ topic_id, partitions }: TopicInfo, group: readonly Publish<EncodedRecord>[]): unknown[] {
   let size = 0;
   for (const { bytes } of group) size += bytes;

@@ -1,6 +1,9 @@
 import { type Ends, InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
 
-/** Bytes that may wait for their turn. Beyond it publishes are refused at once: a queue without end would only hide that the log is behind. */
+/**
+ * Bytes that may wait for their turn. Beyond it publishes are refused at once: a queue without end would only hide that
+ * the log is behind.
+ */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /** What one call of publish gave, encoded. */
@@ -15,7 +18,8 @@ export interface PublishQueueOptions<Item> {
   max_items: number;
   max_bytes: number;
   /**
-   * Makes a group durable, in its order. Answers for each publish, by its place in the group, where its records lie, or why it failed.
+   * Makes a group durable, in its order. Answers for each publish, by its place in the group, where its records lie, or
+   * why it failed.
    * @throws why all of them failed
    */
   send(group: readonly Publish<Item>[]): Promise<readonly (Ends | Error)[]>;
@@ -27,8 +31,9 @@ interface Pending<Item> extends Publish<Item> {
 }
 
 /**
- * Collects the publishes of one process to one topic: those that arrive in one turn of the event loop, or while a group is on its way, leave
- * together. One group is in flight at a time, so that a key's records keep their call order, also when it must be sent again.
+ * Collects the publishes of one process to one topic: those that arrive in one turn of the event loop, or while a group
+ * is on its way, leave together. One group is in flight at a time, so that a key's records keep their call order, also
+ * when it must be sent again.
  */
 export class PublishQueue<Item> {
   private queue: Pending<Item>[] = [];
@@ -37,7 +42,10 @@ export class PublishQueue<Item> {
 
   constructor(private readonly options: PublishQueueOptions<Item>) {}
 
-  /** Settles when the group that these items left with has its outcome. @throws Error at once when too much waits already */
+  /**
+   * Settles when the group that these items left with has its outcome. @throws Error at once when too much waits
+   * already
+   */
   add(items: readonly Item[], bytes: number): Promise<Ends> {
     if (this.waiting_bytes > MAX_WAITING_BYTES) {
       throw new Error(`the log takes ${this.options.topic} too slowly: ${this.waiting_bytes} bytes are waiting`);

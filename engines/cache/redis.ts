@@ -7,8 +7,9 @@ const MOST_PENDING = 10_000;
 const RETRY_MS = 1_000;
 
 /**
- * A cache that all nodes share. While Redis is away everything is a miss. An invalidation that it did not take is kept and made up for as
- * soon as it answers; until then the key is a miss on this node, and on the others at most as old as its lifetime allows.
+ * A cache that all nodes share. While Redis is away everything is a miss. An invalidation that it did not take is kept
+ * and made up for as soon as it answers; until then the key is a miss on this node, and on the others at most as old as
+ * its lifetime allows.
  */
 export function createRedisCache(options: { link: RedisLink; prefix: string; log: Logger }): Cache {
   const { link, log } = options;

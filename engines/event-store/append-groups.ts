@@ -37,8 +37,9 @@ interface OutcomeRow {
 }
 
 /**
- * Collects the appends of one process: those that arrive in one turn of the event loop, or while a group is on its way, share one round trip
- * and one commit. One group is in flight at a time, since the database takes them one after the other anyway.
+ * Collects the appends of one process: those that arrive in one turn of the event loop, or while a group is on its way,
+ * share one round trip and one commit. One group is in flight at a time, since the database takes them one after the
+ * other anyway.
  */
 export class AppendGroups {
   private readonly queue: Pending[] = [];
@@ -68,7 +69,10 @@ export class AppendGroups {
     this.running = undefined;
   }
 
-  /** The next group as waves: within one, no stream and no event id occurs twice. First come, first stored, stream by stream. */
+  /**
+   * The next group as waves: within one, no stream and no event id occurs twice. First come, first stored, stream by
+   * stream.
+   */
   private take(): Pending[][] {
     const waves: Pending[][] = [];
     const last_wave = new Map<string, number>();
@@ -102,7 +106,8 @@ export class AppendGroups {
         for (const { reject } of group) reject(error as Error);
         return;
       }
-      // Something in the group cannot be stored, and the statement was undone as a whole: the guilty one is found by sending each alone.
+      // Something in the group cannot be stored, and the statement was undone as a whole: the guilty one is found by
+      // sending each alone.
       for (const pending of group) await this.settle([[pending]]);
       return;
     }
@@ -149,7 +154,10 @@ function judge(append: EncodedAppend, rows: OutcomeRow[]): AppendResult | Error 
 const asExpected = (expected: number): Expected => (expected === -2 ? 'any' : expected === -1 ? 'none' : expected);
 const lastOf = (ids: string[]): string => ids[ids.length - 1]!;
 
-/** The function's arguments: text lists by newline, which nothing encoded contains; numbers as array literals, cheaper than the driver's. */
+/**
+ * The function's arguments: text lists by newline, which nothing encoded contains; numbers as array literals, cheaper
+ * than the driver's.
+ */
 function parameters(waves: Pending[][]): string[] {
   const metadata: string[] = [];
   const wave_writes: number[] = [];

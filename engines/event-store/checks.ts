@@ -28,13 +28,14 @@ export interface EncodedAppend {
 }
 
 const UNNAMEABLE = /[\p{Cc}\p{Cs}]/u;
-// JSON.stringify writes these two, and only these, as \u0000 and \ud8xx..\udfxx; the same letters after an escaped backslash are harmless.
+// JSON.stringify writes these two, and only these, as \u0000 and \ud8xx..\udfxx; the same letters after an escaped
+// backslash are harmless.
 const ESCAPED = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /**
  * Checks an append and turns it into text.
- * @throws InvalidEvent for empty writes, names with control characters, ids that are no UUID or occur twice, a stream that is written twice,
- * and strings with NUL or lone surrogates (PostgreSQL stores neither).
+ * @throws InvalidEvent for empty writes, names with control characters, ids that are no UUID or occur twice, a stream
+ * that is written twice, and strings with NUL or lone surrogates (PostgreSQL stores neither).
  */
 export function encodeAppend(writes: readonly StreamWrite[], metadata: Metadata): EncodedAppend {
   if (writes.length === 0) throw new InvalidEvent('an append needs at least one write');

@@ -31,13 +31,17 @@ export class KurrentAppends {
 
   /**
    * @throws RevisionConflict
-   * @throws InvalidEvent when an event id belongs to another append, or the server refuses the events for their size or names
+   * @throws InvalidEvent when an event id belongs to another append, or the server refuses the events for their size or
+   * names
    */
   async append(plan: PlannedAppend): Promise<AppendResult> {
     return plan.any.length === 0 ? this.send(plan) : this.inLine(plan);
   }
 
-  /** Appends with 'any' to one stream go one after the other: racing each other for its next revision they would all lose but one. */
+  /**
+   * Appends with 'any' to one stream go one after the other: racing each other for its next revision they would all
+   * lose but one.
+   */
   private inLine(plan: PlannedAppend): Promise<AppendResult> {
     const streams = plan.any.map((index) => plan.encoded.writes[index]!.stream);
     const lines = streams.map((stream) => {
@@ -100,7 +104,9 @@ export class KurrentAppends {
     return stored;
   }
 
-  /** The revisions that a conflict left to try again. @throws RevisionConflict when the expectation was the caller's own */
+  /**
+   * The revisions that a conflict left to try again. @throws RevisionConflict when the expectation was the caller's own
+   */
   private corrected(plan: PlannedAppend, tried: number[], error: WrongExpectedVersionError): number[] {
     const { streamName, actualState } = error;
     const index = plan.encoded.writes.findIndex(({ stream }) => stream === streamName);
@@ -142,8 +148,9 @@ export class KurrentAppends {
   }
 
   /**
-   * The answer names one number where an event has two; for a transaction written as one record per event they are the same, and the number is
-   * the last record's. No document promises it, so the first append of a process compares it with the log.
+   * The answer names one number where an event has two; for a transaction written as one record per event they are the
+   * same, and the number is the last record's. No document promises it, so the first append of a process compares it
+   * with the log.
    */
   private async positionOf(plan: PlannedAppend, heads: Record<string, number>, answered: bigint): Promise<Position> {
     const position = formatPosition({ commit: answered, prepare: answered });

@@ -22,9 +22,10 @@ export interface Claim {
 }
 
 /**
- * One append as it will be sent. The server knows no index of event ids: it recognises a repeated append by the place of its events, and for
- * 'any' only by a cache in memory. So each event id is claimed by a stream of its own, `lumio-event-<id>`, written in the same transaction
- * with the expectation that it does not exist: no id can ever be stored twice, and a claim found tells the first result.
+ * One append as it will be sent. The server knows no index of event ids: it recognises a repeated append by the place
+ * of its events, and for 'any' only by a cache in memory. So each event id is claimed by a stream of its own,
+ * `lumio-event-<id>`, written in the same transaction with the expectation that it does not exist: no id can ever be
+ * stored twice, and a claim found tells the first result.
  */
 export class PlannedAppend {
   readonly fingerprint: string;
@@ -60,12 +61,16 @@ export class PlannedAppend {
     }
     const ids = encoded.writes.flatMap((write) => write.ids);
     this.last_claim = claimStream(ids[ids.length - 1]!);
-    // The claims of an append with fixed revisions repeat exactly, so that sending it again is a repetition in the server's eyes, too. With
-    // 'any' the revisions differ each time; then the claims must differ as well, for a clean conflict on them.
+    // The claims of an append with fixed revisions repeat exactly, so that sending it again is a repetition in the
+    // server's eyes, too. With 'any' the revisions differ each time; then the claims must differ as well, for a clean
+    // conflict on them.
     this.claim_ids = ids.map((_, n) => (this.any.length === 0 ? v5(`${this.fingerprint}:${n}`, NAMESPACE) : v4()));
   }
 
-  /** The transaction, with the revision found for each 'any'. Claims go first: the append's last event is the transaction's last. */
+  /**
+   * The transaction, with the revision found for each 'any'. Claims go first: the append's last event is the
+   * transaction's last.
+   */
   requests(expected: readonly number[]): AppendStreamRequest[] {
     const { writes } = this.encoded;
     const heads = this.heads(expected);

@@ -29,7 +29,8 @@ const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undef
 
 /** Whether an error of the client may be gone on another try: everything but a refusal by the server. */
 export function isPassing(error: unknown): boolean {
-  // The client's own failures (no node found, a broken stream) are plain errors; a programming error is not worth a retry.
+  // The client's own failures (no node found, a broken stream) are plain errors; a programming error is not worth a
+  // retry.
   if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
   if (error instanceof InvalidEvent || error instanceof RevisionConflict) return false;
   const type = typeOf(error);
@@ -47,8 +48,9 @@ export const isRefusedContent = (error: unknown): boolean =>
 export const reason = (error: unknown): string => String((error as Error).message ?? error).split('\n')[0]!;
 
 /**
- * The leader that a node named when it refused to do what only the leader does; undefined for every other error. The client knows the answer
- * of the first streams protocol; that of the second, which appends get, it takes for an unknown error.
+ * The leader that a node named when it refused to do what only the leader does; undefined for every other error. The
+ * client knows the answer of the first streams protocol; that of the second, which appends get, it takes for an unknown
+ * error.
  */
 export function leaderOf(error: unknown): NodeAddress | undefined {
   if (error instanceof NotLeaderError) return error.leader;

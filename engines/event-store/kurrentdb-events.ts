@@ -7,8 +7,8 @@ export const INSTALLATION_TYPE = 'lumio.installation';
 export const CLAIM_TYPE = 'lumio.event-id';
 
 /**
- * When an event was recorded, kept beside its metadata: the server's own time comes back in whole seconds by one of the client's two ways of
- * reading and in milliseconds by the other.
+ * When an event was recorded, kept beside its metadata: the server's own time comes back in whole seconds by one of the
+ * client's two ways of reading and in milliseconds by the other.
  */
 export const RECORDED_AT = 'lumio_recorded_at';
 
@@ -33,7 +33,10 @@ export function comparePositions(a: Position, b: Position): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
 
-/** The server's filter by event type, as a regular expression: the types asked for, or all but the server's and this adapter's own. */
+/**
+ * The server's filter by event type, as a regular expression: the types asked for, or all but the server's and this
+ * adapter's own.
+ */
 export function typesPattern({ types }: EventFilter): string {
   if (!types) return '^(?![$]|lumio\\.)';
   return `^(?:${types.map((type) => type.replace(/[\\^$.*+?()[\]{}|#\s]/g, '\\$&')).join('|')})$`;

@@ -7,15 +7,19 @@ import { isPassing, leaderOf, type NodeAddress } from './kurrentdb-errors';
 export const NEEDED_VERSION = '25.1';
 const APPEND_SESSION = { path: '/kurrentdb.protocol.v2.streams.StreamsService/AppendSession' };
 
-/** What the client knows of the server it found, and its way to close; the client keeps both to itself in its types only. */
+/**
+ * What the client knows of the server it found, and its way to close; the client keeps both to itself in its types
+ * only.
+ */
 interface Internals {
   capabilities: Promise<{ serverVersion: string; supports(method: { path: string }): boolean }>;
   getChannel(): Promise<{ close(): void }>;
 }
 
 /**
- * The connection to one KurrentDB: a client that is thrown away and made anew after a failure that it may not recover from by itself
- * (a failed discovery, or a deadline while it asks for the server's features, stays cached in it for ever).
+ * The connection to one KurrentDB: a client that is thrown away and made anew after a failure that it may not recover
+ * from by itself (a failed discovery, or a deadline while it asks for the server's features, stays cached in it for
+ * ever).
  */
 export class KurrentLink {
   private current: KurrentDBClient | undefined;
@@ -46,7 +50,8 @@ export class KurrentLink {
 
   private connect(): KurrentDBClient {
     const client = KurrentDBClient.connectionString(this.leader ? atNode(this.url, this.leader) : this.url);
-    // The half of the client that reads sends a password as it stands in the URL, %40 and all; told like this, both halves send the same.
+    // The half of the client that reads sends a password as it stands in the URL, %40 and all; told like this, both
+    // halves send the same.
     const [, username, password] = /^[^:]+:\/\/([^:@/]+):([^@]*)@/.exec(this.url) ?? [];
     if (username !== undefined && password !== undefined) {
       const credentials = { username: decodeURIComponent(username), password: decodeURIComponent(password) };
@@ -62,9 +67,9 @@ export class KurrentLink {
   }
 
   /**
-   * This client failed: the next one asked for is new, unless another caller has replaced it already. When a node named the leader it goes
-   * there with all its parts (each of the client's halves keeps a connection of its own); after any other failure, or when the leader named
-   * is the node that was asked, it begins with the connection string again.
+   * This client failed: the next one asked for is new, unless another caller has replaced it already. When a node named
+   * the leader it goes there with all its parts (each of the client's halves keeps a connection of its own); after any
+   * other failure, or when the leader named is the node that was asked, it begins with the connection string again.
    */
   renew(failed: KurrentDBClient, error: unknown): void {
     if (this.current !== failed) return;
@@ -75,8 +80,8 @@ export class KurrentLink {
   }
 
   /**
-   * Runs `work` on the client of the moment, which stays open for its length: a call that begins on a client that someone else just closed
-   * is never answered at all.
+   * Runs `work` on the client of the moment, which stays open for its length: a call that begins on a client that
+   * someone else just closed is never answered at all.
    */
   async use<T>(work: (client: KurrentDBClient) => Promise<T>): Promise<T> {
     const client = this.client();
@@ -90,7 +95,8 @@ export class KurrentLink {
 
   /**
    * Does the work until it succeeds; what passes is tried again with another client.
-   * @throws EngineAway when nothing but failures that pass came in the time or the tries; at once whatever will not pass
+   * @throws EngineAway when nothing but failures that pass came in the time or the tries; at once whatever will not
+   * pass
    */
   async persist<T>(work: (attempt: Try) => Promise<T>, options: Omit<RetryOptions, 'passing'>): Promise<T> {
     let client: KurrentDBClient | undefined;
@@ -111,7 +117,10 @@ export class KurrentLink {
     }
   }
 
-  /** A live subscription runs on this client: it must not be closed under it. Closing a client ends its subscriptions without a word. */
+  /**
+   * A live subscription runs on this client: it must not be closed under it. Closing a client ends its subscriptions
+   * without a word.
+   */
   hold(client: KurrentDBClient): void {
     this.holds.set(client, (this.holds.get(client) ?? 0) + 1);
   }

@@ -12,8 +12,9 @@ export interface StallWatchOptions {
 }
 
 /**
- * Notices a subscription that brings nothing although the store is ahead of it: its node has lost its cluster, and serves on what it had.
- * Every other sign of it (an error, a broken link) comes by itself. Answers how to end the watch.
+ * Notices a subscription that brings nothing although the store is ahead of it: its node has lost its cluster, and
+ * serves on what it had. Every other sign of it (an error, a broken link) comes by itself. Answers how to end the
+ * watch.
  */
 export function watchForStall({ every_ms, arrived, head, fail }: StallWatchOptions): () => void {
   let ended = false;

@@ -26,9 +26,9 @@ export interface KurrentTailOptions {
 type Arrival = { event: StoredEvent } | { checkpoint: Position };
 
 /**
- * A tail that runs until it is stopped: first the pages up to the head, then a live subscription whose server tells a position for every
- * event, matching or not, so that a reader who waits for a position never waits for the next matching event. A lost link is waited out,
- * an error of the receiver ends it.
+ * A tail that runs until it is stopped: first the pages up to the head, then a live subscription whose server tells a
+ * position for every event, matching or not, so that a reader who waits for a position never waits for the next
+ * matching event. A lost link is waited out, an error of the receiver ends it.
  */
 export class KurrentTail implements Subscription {
   readonly done: Promise<void>;
@@ -42,7 +42,8 @@ export class KurrentTail implements Subscription {
     this.filter = types ? { types } : {};
     this.after = after;
     this.done = this.run();
-    // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the process.
+    // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the
+    // process.
     this.done.catch(() => undefined);
   }
 
@@ -126,7 +127,10 @@ class ReceiverFailed extends Error {
   }
 }
 
-/** One subscription as a bounded queue in log order: events and checkpoints reach us by two ways of the client, and are put in line here. */
+/**
+ * One subscription as a bounded queue in log order: events and checkpoints reach us by two ways of the client, and are
+ * put in line here.
+ */
 class LiveFeed {
   private readonly arrivals: Arrival[] = [];
   private readonly subscription: AllStreamSubscription;
@@ -162,7 +166,9 @@ class LiveFeed {
     this.subscription.on('close', () => this.fail(new Error('the subscription was closed')));
   }
 
-  /** At least one arrival, in log order; none when the feed was ended. Positions that follow each other count as one. */
+  /**
+   * At least one arrival, in log order; none when the feed was ended. Positions that follow each other count as one.
+   */
   async take(limit: number): Promise<Arrival[]> {
     while (this.arrivals.length === 0 && !this.ended) {
       if (this.failure !== undefined) throw this.failure;
@@ -220,7 +226,10 @@ class LiveFeed {
     if (this.arrivals.length > 0) this.arrived.raise();
   }
 
-  /** Called between two events of the client's stream, which waits for it: first what lies before the checkpoint, then the checkpoint. */
+  /**
+   * Called between two events of the client's stream, which waits for it: first what lies before the checkpoint, then
+   * the checkpoint.
+   */
   private async checkpoint(position: Position): Promise<void> {
     this.pull(Infinity);
     const last = this.arrivals[this.arrivals.length - 1];

@@ -28,14 +28,20 @@ import type {
 } from './port';
 
 export interface KurrentEventStoreOptions {
-  /** `kurrentdb://user:password@host:2113?tls=true`, `kurrentdb+discover://…`, several hosts by commas; `esdb://` is the older name. */
+  /**
+   * `kurrentdb://user:password@host:2113?tls=true`, `kurrentdb+discover://…`, several hosts by commas; `esdb://` is the
+   * older name.
+   */
   url: string;
   log?: Logger;
   /** How long the start waits for a server that does not answer, milliseconds. Default 20 000. */
   connect_for_ms?: number;
   /** How long an append whose fate is unknown is asked after and sent again, milliseconds. Default 20 000. */
   retry_for_ms?: number;
-  /** How long a live subscription may bring nothing before it is asked whether the leader is ahead of it, milliseconds. Default 10 000. */
+  /**
+   * How long a live subscription may bring nothing before it is asked whether the leader is ahead of it, milliseconds.
+   * Default 10 000.
+   */
   stalled_after_ms?: number;
 }
 
@@ -44,10 +50,11 @@ const DEFAULT_BATCH = 500;
 const STREAM_PAGE = 1000;
 
 /**
- * The event store on KurrentDB 25.1 or newer (design §5, §9). The database is Lumio's own: events of other applications in it would be read as
- * domain events. Besides what is appended it holds a stream `lumio-installation`, whose one event gives the store its identity, and one
- * stream per event id (see {@link PlannedAppend}).
- * @throws Error with one line for the operator: no connection string, no server there, a refused login, a server that is too old
+ * The event store on KurrentDB 25.1 or newer (design §5, §9). The database is Lumio's own: events of other applications
+ * in it would be read as domain events. Besides what is appended it holds a stream `lumio-installation`, whose one
+ * event gives the store its identity, and one stream per event id (see {@link PlannedAppend}).
+ * @throws Error with one line for the operator: no connection string, no server there, a refused login, a server that
+ * is too old
  */
 export async function createKurrentEventStore(options: KurrentEventStoreOptions): Promise<EventStore> {
   const link = new KurrentLink(options.url);
@@ -204,8 +211,8 @@ class KurrentEventStore implements EventStore {
   }
 
   /**
-   * The next matching events up to `head`; reads are inclusive, so one more is asked for than wanted. Only the leader is sure to have
-   * everything up to a head that the leader told: on another node a short page would pass for the end.
+   * The next matching events up to `head`; reads are inclusive, so one more is asked for than wanted. Only the leader
+   * is sure to have everything up to a head that the leader told: on another node a short page would pass for the end.
    */
   private async page(after: Position | null, head: Position, filter: EventFilter, size: number): Promise<EventBatch> {
     const events: StoredEvent[] = [];

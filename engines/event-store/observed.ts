@@ -5,7 +5,10 @@ import { RevisionConflict, type EventStore } from './port';
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
-/** Any event store, with its appends measured, and traced when tracing is on: events then carry the append's own traceparent. */
+/**
+ * Any event store, with its appends measured, and traced when tracing is on: events then carry the append's own
+ * traceparent.
+ */
 export function observedEventStore(
   store: EventStore,
   { metrics, tracing }: { metrics: Metrics; tracing: Tracing },
@@ -51,6 +54,9 @@ export function observedEventStore(
   return { ...delegated(store), append };
 }
 
-/** `api-key-0190…` is of category `api-key`; of a stream that ends in no UUID the first word. Span names must not carry ids and names. */
+/**
+ * `api-key-0190…` is of category `api-key`; of a stream that ends in no UUID the first word. Span names must not carry
+ * ids and names.
+ */
 const category = (stream = 'none'): string =>
   /^([a-z][a-z_-]*)-[0-9a-f]{8}-[0-9a-f]{4}-/.exec(stream)?.[1] ?? /^[a-z_]+/.exec(stream)?.[0] ?? 'stream';

@@ -1,6 +1,9 @@
 import type { JsonObject } from '../../kernel/json';
 
-/** What a stream must look like for an append: not existing yet, exactly at that revision (the first event is 0), or anything. */
+/**
+ * What a stream must look like for an append: not existing yet, exactly at that revision (the first event is 0), or
+ * anything.
+ */
 export type Expected = 'none' | 'any' | number;
 
 export interface NewEvent {
@@ -18,7 +21,10 @@ export interface StreamWrite {
   events: NewEvent[];
 }
 
-/** Who, why and on whose behalf; flat strings on every engine (actor_kind, actor_id, credential_id, account_id, correlation_id, causation_id, traceparent). */
+/**
+ * Who, why and on whose behalf; flat strings on every engine (actor_kind, actor_id, credential_id, account_id,
+ * correlation_id, causation_id, traceparent).
+ */
 export type Metadata = Readonly<Record<string, string>>;
 
 /** Opaque outside the adapter; comparable only through {@link EventStore.compare}. */
@@ -38,7 +44,10 @@ export interface StoredEvent {
   position: Position;
   type: string;
   data: JsonObject;
-  /** The data as this program would store them, where `data` are not: marked with their version, personal members sealed. */
+  /**
+   * The data as this program would store them, where `data` are not: marked with their version, personal members
+   * sealed.
+   */
   stored?: JsonObject;
   metadata: Metadata;
   /** RFC 3339 UTC. */
@@ -64,7 +73,10 @@ export interface EventBatch {
   position: Position;
 }
 
-/** A running subscription. `done` settles when it has stopped: resolved by `stop()`, rejected when `onBatch` or the engine failed for good. */
+/**
+ * A running subscription. `done` settles when it has stopped: resolved by `stop()`, rejected when `onBatch` or the
+ * engine failed for good.
+ */
 export interface Subscription {
   readonly done: Promise<void>;
   stop(): Promise<void>;

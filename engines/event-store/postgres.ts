@@ -13,7 +13,10 @@ export interface PostgresEventStoreOptions {
   log?: Logger;
   /** Fallback poll of subscriptions, milliseconds. Default 1000. */
   poll_ms?: number;
-  /** Milliseconds after which an unanswered append is sent again over another connection: a half-open link never answers. Default 5000. */
+  /**
+   * Milliseconds after which an unanswered append is sent again over another connection: a half-open link never
+   * answers. Default 5000.
+   */
   append_timeout_ms?: number;
   /** How long an append whose fate is unknown is sent again; longer than the timeout. Default 20 000. */
   retry_for_ms?: number;
@@ -38,8 +41,9 @@ interface EventRow {
 }
 
 /**
- * The event store on PostgreSQL (design §5). The pool stays its owner's. Position order is commit order (see migration 0002), so a page is
- * `position > $1 order by position` and needs no knowledge of running transactions: an old one, here or in another database, delays nothing.
+ * The event store on PostgreSQL (design §5). The pool stays its owner's. Position order is commit order (see migration
+ * 0002), so a page is `position > $1 order by position` and needs no knowledge of running transactions: an old one,
+ * here or in another database, delays nothing.
  */
 export async function createPostgresEventStore(options: PostgresEventStoreOptions): Promise<EventStore> {
   const { rows } = await options.pool.query<{ value: string }>("select value from installation where name = 'id'");

@@ -9,7 +9,10 @@ export interface TailOptions {
   log: Logger | undefined;
   /** Milliseconds between looks when no wake-up comes; spread by a quarter. */
   poll_ms: number;
-  /** One page in commit order. `end` is true when nothing lay behind it at that time; undefined when nothing at all was new. */
+  /**
+   * One page in commit order. `end` is true when nothing lay behind it at that time; undefined when nothing at all was
+   * new.
+   */
   fetch(after: string | null): Promise<{ batch: EventBatch; end: boolean } | undefined>;
   onBatch(batch: EventBatch): Promise<void>;
 }
@@ -24,7 +27,8 @@ export class Tail implements Subscription {
   constructor(private readonly options: TailOptions) {
     const off = options.wakeups.on('events', () => this.rouse());
     this.done = this.run().finally(off);
-    // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the process.
+    // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the
+    // process.
     this.done.catch(() => undefined);
   }
 

@@ -11,9 +11,10 @@ export function readVersioned(event: StoredEvent, upcasters: Upcasters): StoredE
 }
 
 /**
- * Any event store, with its events brought to the versions that this program knows: the one place of upcasting (design §5).
- * `read` throws UnreadableEvent, since no command may decide over what it cannot read: a version from a newer build, or with `known` a type
- * from one. Subscribers get such a version marked, and park it; they ask for the types that they know.
+ * Any event store, with its events brought to the versions that this program knows: the one place of upcasting (design
+ * §5). `read` throws UnreadableEvent, since no command may decide over what it cannot read: a version from a newer
+ * build, or with `known` a type from one. Subscribers get such a version marked, and park it; they ask for the types
+ * that they know.
  */
 export function versionedEventStore(store: EventStore, upcasters: Upcasters, known?: ReadonlySet<string>): EventStore {
   const read = (event: StoredEvent) => readVersioned(event, upcasters);

@@ -16,8 +16,8 @@ export interface Lease {
   /** Aborted as soon as the lease may have been lost, and when the campaign is stopped. */
   readonly signal: AbortSignal;
   /**
-   * To be called in the transaction of an effect: until that transaction ends nobody else can take the lease, so a holder that was away
-   * (paused, cut off) cannot write beside its successor.
+   * To be called in the transaction of an effect: until that transaction ends nobody else can take the lease, so a
+   * holder that was away (paused, cut off) cannot write beside its successor.
    * @throws LeaseLost
    */
   fence(tx: Queryable): Promise<void>;
@@ -31,8 +31,8 @@ export interface Campaign {
 /** Work that exactly one of many processes should do. */
 export interface Leases {
   /**
-   * Runs `work` whenever this process holds the lease, from now until stopped. `work` should last until its signal is aborted; when it
-   * returns or throws earlier the lease is given up, and campaigned for again after a pause.
+   * Runs `work` whenever this process holds the lease, from now until stopped. `work` should last until its signal is
+   * aborted; when it returns or throws earlier the lease is given up, and campaigned for again after a pause.
    */
   campaign(name: string, work: (lease: Lease) => Promise<void>): Campaign;
   /** Stops all campaigns. */

@@ -1,9 +1,10 @@
 import type { Queryable } from '../postgres/port';
 
 /**
- * Every advisory lock that has a fixed number, in one place: two uses of one number would wait for each other. A number is never given to
- * another purpose, since a process of the build before may hold it. The steps of the schema write their numbers out (test/locks.test.ts
- * holds them against this list). Other locks are hashes of a name, or belong to one process (engines/postgres/process-session.ts).
+ * Every advisory lock that has a fixed number, in one place: two uses of one number would wait for each other. A number
+ * is never given to another purpose, since a process of the build before may hold it. The steps of the schema write
+ * their numbers out (test/locks.test.ts holds them against this list). Other locks are hashes of a name, or belong to
+ * one process (engines/postgres/process-session.ts).
  */
 export const LOCKS = {
   /** The schema's steps; the installation's first lock. */
@@ -28,7 +29,10 @@ export const LOCKS = {
   wakeup_links: 7_070_011,
 } as const;
 
-/** First numbers of advisory locks that have two; PostgreSQL keeps these apart from those with one. The second is the hash of a name. */
+/**
+ * First numbers of advisory locks that have two; PostgreSQL keeps these apart from those with one. The second is the
+ * hash of a name.
+ */
 export const LOCK_PAIRS = {
   /** The rebuild of one projection; shared by what must not run beside it. */
   rebuild: 7_070_003,

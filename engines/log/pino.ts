@@ -16,7 +16,10 @@ const SECRET_FACTS = [
   'payload',
 ];
 
-/** JSON lines: of a server on standard output, of a command on standard error, since its output is its result. `correlation_id` and `trace` come with the facts of each line. */
+/**
+ * JSON lines: of a server on standard output, of a command on standard error, since its output is its result.
+ * `correlation_id` and `trace` come with the facts of each line.
+ */
 export function createLog(level: string, to: 'stdout' | 'stderr' = 'stdout'): { log: Logger; pino: Pino } {
   const options = {
     level,

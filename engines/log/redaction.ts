@@ -12,8 +12,8 @@ const DEPTH = 4;
 const MOST_ERRORS = 10;
 
 /**
- * An error without data: PostgreSQL's DETAIL holds whole rows, its messages and JSON's quote what could not be read, GraphQL's carry the
- * document. Only name, code, message and frames are kept, and what such messages quote is cut out.
+ * An error without data: PostgreSQL's DETAIL holds whole rows, its messages and JSON's quote what could not be read,
+ * GraphQL's carry the document. Only name, code, message and frames are kept, and what such messages quote is cut out.
  */
 export function loggedError(error: unknown, depth = DEPTH): LoggedError | unknown {
   if (!(error instanceof Error)) return error;
@@ -39,7 +39,10 @@ export function loggedError(error: unknown, depth = DEPTH): LoggedError | unknow
   };
 }
 
-/** The parsers' messages quote their input; PostgreSQL's class 22 (bad data) does too. Everybody else's texts are our own. */
+/**
+ * The parsers' messages quote their input; PostgreSQL's class 22 (bad data) does too. Everybody else's texts are our
+ * own.
+ */
 function withoutQuotes(error: Error): string {
   const { message } = error;
   const sqlstate = (error as { code?: unknown; severity?: unknown }).severity !== undefined;
@@ -48,7 +51,8 @@ function withoutQuotes(error: Error): string {
   return message;
 }
 
-// Keys and tokens by their shapes, credentials in addresses and headers. Last line of defence: nobody is supposed to log them.
+// Keys and tokens by their shapes, credentials in addresses and headers. Last line of defence: nobody is supposed to
+// log them.
 const SECRETS = [
   /\blm_(?:sys|usr|svc|pop|overlay|share|ext|widget)_[0-9A-Za-z]{8,}/g,
   /\b(?:lm_)?eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?/g,

@@ -8,8 +8,8 @@ export interface PostgresBinaries {
 }
 
 /**
- * Finds the PostgreSQL that npm installed for this platform. The package leaves out symbolic links (npm cannot carry them) and
- * makes them by an install script; we make them here, so that no install script needs to be allowed.
+ * Finds the PostgreSQL that npm installed for this platform. The package leaves out symbolic links (npm cannot carry
+ * them) and makes them by an install script; we make them here, so that no install script needs to be allowed.
  * @throws Error when there is no package for this platform
  */
 export function findBinaries(): PostgresBinaries {

@@ -1,6 +1,7 @@
 /**
- * Lost or refused connections, a server that starts or stops, serialisation and deadlock victims, cancelled statements; of class 25 a server
- * that became a standby (25006) and a transaction that the server ended for its time (25P03, 25P04). The rest of class 25 is a mistake of ours.
+ * Lost or refused connections, a server that starts or stops, serialisation and deadlock victims, cancelled statements;
+ * of class 25 a server that became a standby (25006) and a transaction that the server ended for its time (25P03,
+ * 25P04). The rest of class 25 is a mistake of ours.
  */
 const PASSING = /^(?:08|57|40|53|25006|25P03|25P04)/;
 const READ_ONLY = '25006';
@@ -16,7 +17,10 @@ export function isPassing(error: unknown): boolean {
   return LINK.test(code ?? '') || /terminat|timeout|closed|not queryable|ECONN|EPIPE|socket/i.test(message ?? '');
 }
 
-/** No connection to the database could be made: it is away, or refuses the login or the database's name. The cause says which. */
+/**
+ * No connection to the database could be made: it is away, or refuses the login or the database's name. The cause says
+ * which.
+ */
 export class DatabaseRefused extends Error {
   constructor(cause: unknown) {
     const { code, message, errors } = cause as { code?: string; message?: string; errors?: readonly Error[] };
@@ -25,5 +29,8 @@ export class DatabaseRefused extends Error {
   }
 }
 
-/** True when the server at the other end takes no writes any more: another one has its place, and the connection must not be used again. */
+/**
+ * True when the server at the other end takes no writes any more: another one has its place, and the connection must
+ * not be used again.
+ */
 export const isOutOfService = (error: unknown): boolean => (error as { code?: string }).code === READ_ONLY;

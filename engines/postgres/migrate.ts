@@ -16,8 +16,8 @@ export interface MigrateOptions {
 }
 
 /**
- * Brings the database to the newest schema. Many processes may call it at once: one works, the others wait
- * (knex's own lock makes concurrent first starts fail). Steps of a newer build, which this one does not know, are left as they are.
+ * Brings the database to the newest schema. Many processes may call it at once: one works, the others wait (knex's own
+ * lock makes concurrent first starts fail). Steps of a newer build, which this one does not know, are left as they are.
  * Returns the names of the steps applied now.
  * @throws DatabaseRefused when there is no connection; Error in one line when a newer build's step excludes this build
  */

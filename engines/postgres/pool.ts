@@ -13,12 +13,14 @@ const TEXT_ARRAY = 1009 as unknown as typeof pg.types.builtins.TEXT;
 
 // int8 and numeric arrive as text by default. Our 64-bit values (positions, offsets, counts) stay below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
-// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds. What is no time of the calendar (`infinity`) stays.
+// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds. What is no time of the
+// calendar (`infinity`) stays.
 const utc = (text: string) => (UTC.test(text) ? shownInstant(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`) : text);
 pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, utc);
 // JSON stays text: parsing is the reader's decision, since JSON.parse alters large numbers.
 pg.types.setTypeParser(pg.types.builtins.JSON, (text) => text);
-// The driver reads arrays letter by letter, which for a key's hundred permissions took longer than the rest of the row. Names need no quotes.
+// The driver reads arrays letter by letter, which for a key's hundred permissions took longer than the rest of the row.
+// Names need no quotes.
 const parseTextArray = pg.types.getTypeParser(TEXT_ARRAY) as (text: string) => (string | null)[];
 pg.types.setTypeParser(TEXT_ARRAY, (text: string) => {
   if (text === '{}') return [];
@@ -35,12 +37,16 @@ export interface PoolOptions {
   /** Milliseconds after which the server cancels a statement. Default: never. */
   statement_timeout_ms?: number;
   /**
-   * Milliseconds after which nobody waits for a statement any more, and its connection is given up: the server has vanished without a word.
-   * It bounds the wait for a connection, too. Longer than `statement_timeout_ms`, so that a server that lives can say so itself. Default:
-   * never, which is for the kernel to notice: up to a quarter of an hour for a statement that was sent.
+   * Milliseconds after which nobody waits for a statement any more, and its connection is given up: the server has
+   * vanished without a word. It bounds the wait for a connection, too. Longer than `statement_timeout_ms`, so that a
+   * server that lives can say so itself. Default: never, which is for the kernel to notice: up to a quarter of an hour
+   * for a statement that was sent.
    */
   query_timeout_ms?: number;
-  /** Statements leave without waiting for the answers of those before; such a connection takes no cursors and no COPY. Default false. */
+  /**
+   * Statements leave without waiting for the answers of those before; such a connection takes no cursors and no COPY.
+   * Default false.
+   */
   pipeline?: boolean;
   onError?: (error: Error) => void;
 }
@@ -72,8 +78,8 @@ export class PostgresDatabase implements Database {
       keepAliveInitialDelayMillis: 10_000,
       options: `-c timezone=UTC ${BOUNDED}${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
     });
-    // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the process.
-    // While we close, the server may end a connection before our farewell reaches it: that is no news.
+    // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the
+    // process. While we close, the server may end a connection before our farewell reaches it: that is no news.
     this.pool.on('error', (error) => {
       if (!this.pool.ending) options.onError?.(error);
     });
@@ -104,14 +110,16 @@ export class PostgresDatabase implements Database {
       if (!client.pipeline) await said;
       ended = true;
       const committed = tx.query('commit');
-      // Both have their outcome before the connection goes back; why the last statement failed says more than the commit that could not be.
+      // Both have their outcome before the connection goes back; why the last statement failed says more than the
+      // commit that could not be.
       await Promise.allSettled([said, committed]);
       await said;
       await committed;
       return result;
     } catch (error) {
       this.notice(error);
-      // On a link that does not answer the farewell would not be answered either; a server that lost its place takes no more of ours.
+      // On a link that does not answer the farewell would not be answered either; a server that lost its place takes no
+      // more of ours.
       if (isSilence(error) || isOutOfService(error)) broken = error as Error;
       else if (!ended) await tx.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
@@ -134,7 +142,10 @@ export class PostgresDatabase implements Database {
     await this.pool.end();
   }
 
-  /** After one connection went silent, or its server lost its place, the idle ones are asked, so that they do not cost a caller each the same. */
+  /**
+   * After one connection went silent, or its server lost its place, the idle ones are asked, so that they do not cost a
+   * caller each the same.
+   */
   private notice(error: unknown): void {
     const suspect = isSilence(error) || isOutOfService(error);
     if (!suspect || this.probing || this.pool.ending) return;

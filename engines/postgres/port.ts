@@ -19,12 +19,13 @@ export interface Queryable {
 /** The relational database behind read models and embedded engines. */
 export interface Database extends Queryable {
   /**
-   * Runs `work` in one transaction on one connection; a throw rolls it back. `last` makes its last statement of `work`'s result: it may
-   * travel together with the commit, which is a rollback when it fails.
+   * Runs `work` in one transaction on one connection; a throw rolls it back. `last` makes its last statement of
+   * `work`'s result: it may travel together with the commit, which is a rollback when it fails.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T>;
   /**
-   * Runs `work` while an advisory lock is held by a connection of its own, which is in no transaction: nobody ends it as an idle one.
+   * Runs `work` while an advisory lock is held by a connection of its own, which is in no transaction: nobody ends it
+   * as an idle one.
    * @throws LockTaken when somebody else holds it
    */
   hold<T>(lock: LockKey, work: (held: HeldLock) => Promise<T>): Promise<T>;
@@ -34,9 +35,9 @@ const TEXT_OID = 25;
 const JSON_OID = 114;
 
 /**
- * A `text[]` parameter in PostgreSQL's binary form. An ordinary array parameter becomes a literal in which every quote and backslash is
- * escaped, by one pass here and another in the server: for thousands of JSON texts that costs more than storing them.
- * The statement must take it as `text[]` and cast the elements itself.
+ * A `text[]` parameter in PostgreSQL's binary form. An ordinary array parameter becomes a literal in which every quote
+ * and backslash is escaped, by one pass here and another in the server: for thousands of JSON texts that costs more
+ * than storing them. The statement must take it as `text[]` and cast the elements itself.
  */
 export const textArray = (values: readonly (string | null)[]): Buffer => arrayOf(TEXT_OID, values);
 

@@ -4,9 +4,9 @@ import type { Logger } from '../log/port';
 import { KEEPALIVE } from './session-settings';
 
 /**
- * A connection that holds one advisory lock for as long as this process lives. Others see at once that the lock is free when the process is
- * gone (within half a minute when its whole machine is), and need not wait for a time to run out. While the link is down the process looks
- * dead to others: what they take over then must bear being done by two.
+ * A connection that holds one advisory lock for as long as this process lives. Others see at once that the lock is free
+ * when the process is gone (within half a minute when its whole machine is), and need not wait for a time to run out.
+ * While the link is down the process looks dead to others: what they take over then must bear being done by two.
  */
 export class ProcessSession {
   /** Number of the advisory lock: free in the database when this process is dead. */

@@ -11,9 +11,9 @@ export interface RunAs {
 }
 
 /**
- * PostgreSQL refuses to run as root. As an ordinary user nothing changes; as root the program gets the uid of `postgres` or `nobody`.
- * Where that user may not enter a folder on the way (a checkout below `/root`, a `mktemp -d`), the program keeps one capability,
- * to pass folders, through `setpriv`.
+ * PostgreSQL refuses to run as root. As an ordinary user nothing changes; as root the program gets the uid of
+ * `postgres` or `nobody`. Where that user may not enter a folder on the way (a checkout below `/root`, a `mktemp -d`),
+ * the program keeps one capability, to pass folders, through `setpriv`.
  * @throws Error naming the folder when that is not possible
  */
 export function runAs(paths: readonly string[]): RunAs {

@@ -7,8 +7,9 @@ export interface PresenceMember {
 }
 
 /**
- * Who is connected on a channel, on all nodes. Entries are bound to the node that made them: when it ends or dies they are gone within
- * seconds. What the engine forgets (a flush, a restart) its nodes tell it again. While it is away a node knows its own connections.
+ * Who is connected on a channel, on all nodes. Entries are bound to the node that made them: when it ends or dies they
+ * are gone within seconds. What the engine forgets (a flush, a restart) its nodes tell it again. While it is away a
+ * node knows its own connections.
  */
 export interface Presence {
   /** The same id again replaces its info. */

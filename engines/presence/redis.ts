@@ -18,8 +18,9 @@ const CHANNEL_TTL_MS = 3_600_000;
 const PAGE = 500;
 
 /**
- * Presence in Redis: one hash per channel, a field `<node> <id>` per connection, and one key per living node that expires unless the node
- * renews it: a dead node costs nobody a write per connection. Readers leave out the fields of dead nodes, and remove them.
+ * Presence in Redis: one hash per channel, a field `<node> <id>` per connection, and one key per living node that
+ * expires unless the node renews it: a dead node costs nobody a write per connection. Readers leave out the fields of
+ * dead nodes, and remove them.
  */
 export function createRedisPresence(options: RedisPresenceOptions): Presence {
   const { link, log, node_ttl_ms = 10_000 } = options;

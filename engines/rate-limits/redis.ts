@@ -5,8 +5,9 @@ import type { RateLimits, RateLimitState } from './port';
 const WINDOW_SECONDS = 60;
 
 /**
- * Windows that all nodes share. While Redis is away each node counts for itself, so a caller may use its limit once per node; a caller
- * waits at most the link's command timeout (100 ms) for the first request that finds Redis silent, and not at all after it.
+ * Windows that all nodes share. While Redis is away each node counts for itself, so a caller may use its limit once per
+ * node; a caller waits at most the link's command timeout (100 ms) for the first request that finds Redis silent, and
+ * not at all after it.
  */
 export function createRedisRateLimits(options: { link: RedisLink; prefix: string }): RateLimits {
   // Points are counted against the caller's own limit, not the limiter's, so that one limiter serves every tier.

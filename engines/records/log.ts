@@ -19,13 +19,17 @@ export interface RecordLogOptions {
   codec?: EnvelopeCodec;
   /** Default: our own. */
   schema_ids?: SchemaIds;
-  /** Also put a record's traceparent into the broker's headers, for consumers that know nothing of the envelope. Default false. */
+  /**
+   * Also put a record's traceparent into the broker's headers, for consumers that know nothing of the envelope. Default
+   * false.
+   */
   trace_headers?: boolean;
 }
 
 /**
- * The record log over any broker. `raw` of a record about a person is encrypted under that person's key and bound to the record and the
- * account; when the key is gone it reads as {@link ERASED_RAW}. A failing key store fails the call, it never looks like an erasure.
+ * The record log over any broker. `raw` of a record about a person is encrypted under that person's key and bound to
+ * the record and the account; when the key is gone it reads as {@link ERASED_RAW}. A failing key store fails the call,
+ * it never looks like an erasure.
  */
 export function createRecordLog(options: RecordLogOptions): RecordLog {
   const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
@@ -117,8 +121,8 @@ class Turns {
 }
 
 /**
- * Beside the envelope, not in it: a process of the build before, which would take a new schema for a broken record, passes them over.
- * Few records carry them.
+ * Beside the envelope, not in it: a process of the build before, which would take a new schema for a broken record,
+ * passes them over. Few records carry them.
  */
 const SAME_RAW_HEADER = 'lumio-same-raw';
 const FORMER_ID_HEADER = 'lumio-former-id';

@@ -30,7 +30,10 @@ export interface RelayedDomainEvent {
   recorded_at: string;
 }
 
-/** A state of a dead letter as outside consumers read it. Personal parts are as unreadable as in the topic that the record came from. */
+/**
+ * A state of a dead letter as outside consumers read it. Personal parts are as unreadable as in the topic that the
+ * record came from.
+ */
 export interface RelayedDeadLetter {
   /** Of this state of the letter: the same each time it is relayed. */
   id: string;
@@ -53,7 +56,10 @@ export interface RelayedDeadLetter {
   last_failed_at: string;
   settled_at: string | null;
   record_key: string | null;
-  /** The record's value, byte for byte; null for a domain event, and when the letter would be larger than a record may be. */
+  /**
+   * The record's value, byte for byte; null for a domain event, and when the letter would be larger than a record may
+   * be.
+   */
   record: Buffer | null;
   event: RelayedDomainEvent | null;
 }
@@ -64,9 +70,14 @@ export interface RelayCodec {
   deadLetter(letter: RelayedDeadLetter): Buffer;
 }
 
-/** The record log: envelopes in Avro (Confluent wire format), `raw` encrypted under the subject's key, over any broker. */
+/**
+ * The record log: envelopes in Avro (Confluent wire format), `raw` encrypted under the subject's key, over any broker.
+ */
 export interface RecordLog {
-  /** Durable when it resolves, with where the records lie. Keyed by account: one account's records keep the order of the calls. */
+  /**
+   * Durable when it resolves, with where the records lie. Keyed by account: one account's records keep the order of the
+   * calls.
+   */
   append(topic: Topic, records: readonly RecordEnvelope[]): Promise<Ends>;
   /** Decodes and decrypts many at once; order is kept, failures come apart. */
   decode(records: readonly BrokerRecord[]): Promise<{ records: LoggedRecord[]; undecodable: UndecodableRecord[] }>;

@@ -52,15 +52,18 @@ export const DEAD_LETTER_V1: Schema = {
 export const DOMAIN_EVENT_ID = 2;
 export const DEAD_LETTER_ID = 3;
 
-/** Schemas of what is relayed, by the id that their records carry; ids are shared with the envelope's (`schemas.ts`) and never used again. */
+/**
+ * Schemas of what is relayed, by the id that their records carry; ids are shared with the envelope's (`schemas.ts`) and
+ * never used again.
+ */
 export const RELAYED_SCHEMAS: ReadonlyMap<number, Schema> = new Map([
   [DOMAIN_EVENT_ID, DOMAIN_EVENT_V1],
   [DEAD_LETTER_ID, DEAD_LETTER_V1],
 ]);
 
 /**
- * What outside consumers read, in the Confluent wire format; `schema_ids` must be ready. What would be larger than a record may be goes without
- * its payload.
+ * What outside consumers read, in the Confluent wire format; `schema_ids` must be ready. What would be larger than a
+ * record may be goes without its payload.
  */
 export function createRelayCodec(schema_ids: SchemaIds = OWN_IDS): RelayCodec {
   const encoder = <T>(id: number) => {

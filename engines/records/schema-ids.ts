@@ -1,9 +1,12 @@
-/** Header that names the schema of a record by its id in this repository, wherever the value names it by another one. */
+/**
+ * Header that names the schema of a record by its id in this repository, wherever the value names it by another one.
+ */
 export const SCHEMA_HEADER = 'lumio-schema';
 
 /**
- * Which ids stand in values for the schemas of this repository. A registry gives ids of its own, for programs outside; records then carry a
- * header with ours, by which Lumio itself reads them: no registry is needed for that, and none can make a record unreadable.
+ * Which ids stand in values for the schemas of this repository. A registry gives ids of its own, for programs outside;
+ * records then carry a header with ours, by which Lumio itself reads them: no registry is needed for that, and none can
+ * make a record unreadable.
  */
 export interface SchemaIds {
   /** Whether they differ from ours. */

@@ -34,9 +34,10 @@ interface Answer {
 }
 
 /**
- * Ids of a Confluent-compatible schema registry. Each schema is looked up, by its text, under the subject `<topic>-value` (TopicNameStrategy), and
- * registered when it is not there; what the registry then says of the id is held against our schema. Ids are kept in memory alone: a registry
- * that goes away later is not missed, and at the next start the texts find them again. Design §6.
+ * Ids of a Confluent-compatible schema registry. Each schema is looked up, by its text, under the subject
+ * `<topic>-value` (TopicNameStrategy), and registered when it is not there; what the registry then says of the id is
+ * held against our schema. Ids are kept in memory alone: a registry that goes away later is not missed, and at the next
+ * start the texts find them again. Design §6.
  */
 export function createSchemaRegistry(options: SchemaRegistryOptions): SchemaIds {
   return new SchemaRegistry(options);

@@ -15,7 +15,10 @@ export interface WrittenEnvelope {
   trace: string | null;
 }
 
-/** Avro schema of the record envelope, version 1 (design §6). Times are text: vendors send nanoseconds, which no Avro timestamp of ours may cut. */
+/**
+ * Avro schema of the record envelope, version 1 (design §6). Times are text: vendors send nanoseconds, which no Avro
+ * timestamp of ours may cut.
+ */
 export const ENVELOPE_V1: Schema = {
   type: 'record',
   name: 'RecordEnvelope',
@@ -35,7 +38,10 @@ export const ENVELOPE_V1: Schema = {
   ],
 };
 
-/** Every schema that was ever written, by the id that its records carry. An entry is never changed and an id never used again. */
+/**
+ * Every schema that was ever written, by the id that its records carry. An entry is never changed and an id never used
+ * again.
+ */
 export const SCHEMAS: ReadonlyMap<number, Schema> = new Map([[1, ENVELOPE_V1]]);
 export const WRITTEN_SCHEMA_ID = 1;
 
@@ -60,8 +66,8 @@ export interface EnvelopeCodec {
 }
 
 /**
- * A codec that reads as schema `reader_id` what any of `schemas` wrote, older or newer: missing fields take their defaults, unknown ones
- * are passed over.
+ * A codec that reads as schema `reader_id` what any of `schemas` wrote, older or newer: missing fields take their
+ * defaults, unknown ones are passed over.
  * @throws Error when a schema cannot be read as the reader's, so that a bad evolution stops the start
  */
 export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEMA_ID): EnvelopeCodec {

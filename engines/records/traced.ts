@@ -1,7 +1,10 @@
 import { batchOrigin, traceIdOf, type Tracing } from '../tracing/port';
 import type { RecordLog } from './port';
 
-/** A record log that tells of its appends; their records carry the publish's own traceparent when they are of its trace. Only for tracing that is on. */
+/**
+ * A record log that tells of its appends; their records carry the publish's own traceparent when they are of its trace.
+ * Only for tracing that is on.
+ */
 export function tracedRecordLog(log: RecordLog, tracing: Tracing): RecordLog {
   return {
     async append(topic, records) {

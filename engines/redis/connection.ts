@@ -2,7 +2,10 @@ import Redis, { type Command, type RedisOptions } from 'ioredis';
 import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
 
-/** Refused without being sent: there is no connection, or the server was silent a moment ago and has not answered a ping since. */
+/**
+ * Refused without being sent: there is no connection, or the server was silent a moment ago and has not answered a ping
+ * since.
+ */
 export class RedisAway extends Error {
   constructor() {
     super('Redis does not answer');
@@ -46,8 +49,9 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const LONGEST_BACKOFF_MS = 2_000;
 
 /**
- * A client whose commands end: with an answer, a timeout, or at once while the link is down or under suspicion. Nothing is queued while
- * it is away and nothing is sent a second time, so that a command never takes effect long after its caller has gone on.
+ * A client whose commands end: with an answer, a timeout, or at once while the link is down or under suspicion. Nothing
+ * is queued while it is away and nothing is sent a second time, so that a command never takes effect long after its
+ * caller has gone on.
  */
 class BoundedRedis extends Redis {
   /** Set while a silent server is being asked whether it lives. */
@@ -70,8 +74,9 @@ class BoundedRedis extends Redis {
 }
 
 /**
- * Opens a link to Redis or Valkey. A lost connection is made again with a jittered backoff of at most 2 s, for ever; a half-open one (the
- * socket stands, nothing answers) is found by pings, on subscriber links as well, and thrown away. Faults row 14.
+ * Opens a link to Redis or Valkey. A lost connection is made again with a jittered backoff of at most 2 s, for ever; a
+ * half-open one (the socket stands, nothing answers) is found by pings, on subscriber links as well, and thrown away.
+ * Faults row 14.
  * @throws Error when the URL is not one of Redis
  */
 export function connectRedis(options: RedisLinkOptions): RedisLink {

@@ -2,8 +2,8 @@ import type { Logger } from '../log/port';
 import type { Relay } from './port';
 
 /**
- * The relay of one process: handlers run on a later turn of the loop than `publish`, as they would with a server between,
- * in the order of publishing per topic. A handler that throws is logged and costs the others nothing.
+ * The relay of one process: handlers run on a later turn of the loop than `publish`, as they would with a server
+ * between, in the order of publishing per topic. A handler that throws is logged and costs the others nothing.
  */
 export function createLocalRelay(options: { log?: Logger } = {}): Relay {
   const topics = new Map<string, Set<(message: string) => void>>();

@@ -1,4 +1,7 @@
-/** Broadcast between nodes, at most once and never stored: test events, client broadcasts, presence, cache invalidations. */
+/**
+ * Broadcast between nodes, at most once and never stored: test events, client broadcasts, presence, cache
+ * invalidations.
+ */
 export interface Relay {
   publish(topic: string, message: string): Promise<void>;
   /** Returns a function that ends the subscription. */

@@ -19,10 +19,11 @@ export interface RedisRelayOptions {
 const RECONCILE_MS = 5_000;
 
 /**
- * The relay across nodes, over Redis pub/sub. Subscribers of the publishing node hear a message at once and once, whatever Redis does: it is
- * handed to them in this process, and the copy that comes back is told apart by its node. While Redis is away the other nodes miss what
- * is published (the port promises at most once); each such message is counted in `lumio_relay_lost_total`. Subscriptions are made again
- * by themselves on every new connection. `publish` resolves when Redis has the message, or has had its time.
+ * The relay across nodes, over Redis pub/sub. Subscribers of the publishing node hear a message at once and once,
+ * whatever Redis does: it is handed to them in this process, and the copy that comes back is told apart by its node.
+ * While Redis is away the other nodes miss what is published (the port promises at most once); each such message is
+ * counted in `lumio_relay_lost_total`. Subscriptions are made again by themselves on every new connection. `publish`
+ * resolves when Redis has the message, or has had its time.
  */
 export function createRedisRelay(options: RedisRelayOptions): Relay {
   const { publisher, subscriber, log } = options;

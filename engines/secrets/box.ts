@@ -21,8 +21,9 @@ function macOf(master: KeyObject, text: string, context: string): Buffer {
 }
 
 /**
- * AES-256-GCM with the context as additional data. A sealed text is `v1.<master key id>.<base64url of nonce, tag, ciphertext>`: keys can be
- * rotated by configuring a new one first, and what the old one sealed stays readable while it is listed.
+ * AES-256-GCM with the context as additional data. A sealed text is
+ * `v1.<master key id>.<base64url of nonce, tag, ciphertext>`: keys can be rotated by configuring a new one first, and
+ * what the old one sealed stays readable while it is listed.
  */
 export function createSecretBox(master_keys: MasterKeys): SecretBox {
   return {

@@ -49,9 +49,9 @@ export async function keyUses(db: Database, places: readonly SealedPlace[]): Pro
 }
 
 /**
- * Seals everything under the first master key that is under another one. Each batch is a transaction of its own, which locks its rows only: it
- * may be cut off at any moment and run again, beside a running Lumio and beside another run of itself. What a process that does not have the
- * new key first writes meanwhile may be left; {@link keyUses} tells.
+ * Seals everything under the first master key that is under another one. Each batch is a transaction of its own, which
+ * locks its rows only: it may be cut off at any moment and run again, beside a running Lumio and beside another run of
+ * itself. What a process that does not have the new key first writes meanwhile may be left; {@link keyUses} tells.
  */
 export async function rotateKeys(options: RotationOptions): Promise<Rotation> {
   const { db, secrets, places, batch = 500, onProgress } = options;

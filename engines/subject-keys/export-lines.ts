@@ -19,7 +19,10 @@ export type KeyCounts = z.infer<typeof Counts>;
 export type KeyLine =
   { head: KeyHead } | { erased: readonly ExportedErasure[] } | { keys: readonly ExportedKey[] } | { end: KeyCounts };
 
-/** The form that is written: a line each, so that no text holds the whole. The last line tells a whole file from one that was cut off. */
+/**
+ * The form that is written: a line each, so that no text holds the whole. The last line tells a whole file from one
+ * that was cut off.
+ */
 const FORMAT = 2;
 const Line = z.union([
   Head.extend({ format: z.literal(FORMAT) }).transform((head): KeyLine => ({ head })),

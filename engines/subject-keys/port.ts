@@ -5,7 +5,10 @@ export interface SubjectKey {
   key: Buffer;
 }
 
-/** Keys that make one person's data readable; erasing a subject's key makes it unreadable everywhere, backups and replays included. Design §5. */
+/**
+ * Keys that make one person's data readable; erasing a subject's key makes it unreadable everywhere, backups and
+ * replays included. Design §5.
+ */
 export interface SubjectKeys {
   /** Keys of these subjects, made (durably) where missing. */
   forWriting(subjects: readonly string[]): Promise<Map<string, SubjectKey>>;

@@ -9,7 +9,10 @@ import type { SecretBox } from '../secrets/port';
 import type { Wakeups } from '../wakeups/port';
 import type { SubjectKey, SubjectKeys } from './port';
 
-/** Tables that `lumio backup` leaves out and that are exported apart (design §5). The list of erased keys, which reveals nothing, is in both. */
+/**
+ * Tables that `lumio backup` leaves out and that are exported apart (design §5). The list of erased keys, which reveals
+ * nothing, is in both.
+ */
 export const SUBJECT_KEY_TABLES = ['subject_keys', 'subject_hash_key'] as const;
 
 /** What the key of the subjects' hashes is wrapped for. */
@@ -21,7 +24,8 @@ const STALE_MS = 5000;
 const MAKE_ATTEMPTS = 8;
 const RETRY_FOR_MS = 10_000;
 
-// Both halves see one snapshot: a subject that another process makes at this moment may be in neither, and is asked for again.
+// Both halves see one snapshot: a subject that another process makes at this moment may be in neither, and is asked for
+// again.
 const FIND_OR_MAKE = `
   with wanted as (
     select * from unnest($1::uuid[], $2::bytea[], $3::text[]) w (key_id, subject_hash, wrapped_key)
@@ -44,9 +48,9 @@ export interface SubjectKeysOptions {
 }
 
 /**
- * Subject keys in PostgreSQL, wrapped by a master key; the subject's name is stored only as a keyed hash. Keys in use are cached. An
- * erasure reaches this node's cache at once and every other node's within 5 s: what they wrote for the subject meanwhile was encrypted
- * under the destroyed key and is erased with the rest.
+ * Subject keys in PostgreSQL, wrapped by a master key; the subject's name is stored only as a keyed hash. Keys in use
+ * are cached. An erasure reaches this node's cache at once and every other node's within 5 s: what they wrote for the
+ * subject meanwhile was encrypted under the destroyed key and is erased with the rest.
  */
 export function createSubjectKeys(options: SubjectKeysOptions): SubjectKeys {
   return new PostgresSubjectKeys(options);

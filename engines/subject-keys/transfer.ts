@@ -13,16 +13,20 @@ import {
 } from './export-lines';
 import { contextOf, HASH_KEY } from './postgres';
 
-/** Where erasures are noted beside the database: an older backup and an older key export together must not bring a key back. */
+/**
+ * Where erasures are noted beside the database: an older backup and an older key export together must not bring a key
+ * back.
+ */
 export const ERASURES_PREFIX = 'erasures/';
 
 /** Rows of one line of an export, and of one statement of an import. */
 const ROWS = 5000;
 
 /**
- * Everything that makes personal data readable, as of one moment, line by line; every key is wrapped by a master key as in the database, so the
- * file alone opens nothing. The list of erasures goes with it and is never trimmed: an export of any age may be imported, and only the list
- * keeps what was erased since from coming back. Keep it apart from backups, and not for long. Design §5.
+ * Everything that makes personal data readable, as of one moment, line by line; every key is wrapped by a master key as
+ * in the database, so the file alone opens nothing. The list of erasures goes with it and is never trimmed: an export
+ * of any age may be imported, and only the list keeps what was erased since from coming back. Keep it apart from
+ * backups, and not for long. Design §5.
  */
 export async function exportSubjectKeys(db: Database, write: (line: string) => Promise<void>): Promise<KeyCounts> {
   return db.transaction(async (tx) => {
@@ -67,8 +71,10 @@ export interface Imported {
 }
 
 /**
- * Brings keys back, in one transaction, line by line. A key that was ever erased does not come back, whichever of the three lists says so.
- * @throws Error when the keys are of another installation, subjects here are found by another hash key, or the export is broken
+ * Brings keys back, in one transaction, line by line. A key that was ever erased does not come back, whichever of the
+ * three lists says so.
+ * @throws Error when the keys are of another installation, subjects here are found by another hash key, or the export
+ * is broken
  */
 export async function importSubjectKeys(
   { db, secrets, blobs }: { db: Database; secrets: SecretBox; blobs: Blobs },

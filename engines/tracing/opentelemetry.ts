@@ -23,7 +23,10 @@ export interface OpenTelemetryOptions {
   otlp_url: string;
   service: string;
   version: string;
-  /** Share of the traces that begin here that is kept, 0 to 1; a trace that a caller began is kept or not as its flags say. */
+  /**
+   * Share of the traces that begin here that is kept, 0 to 1; a trace that a caller began is kept or not as its flags
+   * say.
+   */
   sample_ratio: number;
 }
 
@@ -38,8 +41,9 @@ const CLOSE_WITHIN_MS = 2000;
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
 
 /**
- * Spans by the OpenTelemetry SDK, exported in batches over OTLP/HTTP (JSON). Registers nothing globally and instruments nothing by itself.
- * Spans that a slow collector leaves waiting are dropped beyond 2,048: the server never waits for it.
+ * Spans by the OpenTelemetry SDK, exported in batches over OTLP/HTTP (JSON). Registers nothing globally and instruments
+ * nothing by itself. Spans that a slow collector leaves waiting are dropped beyond 2,048: the server never waits for
+ * it.
  */
 export function createOpenTelemetryTracing(options: OpenTelemetryOptions): Tracing {
   const url = new URL(options.otlp_url);

@@ -20,7 +20,10 @@ export interface Span {
 
 /** Where rooms tell what they did for whom. Nothing here waits for a collector or throws. */
 export interface Tracing {
-  /** False: spans go nowhere. Ask it before anything is prepared for a span, so that tracing costs nothing when it is off. */
+  /**
+   * False: spans go nowhere. Ask it before anything is prepared for a span, so that tracing costs nothing when it is
+   * off.
+   */
   readonly on: boolean;
   start(name: string, options?: SpanOptions): Span;
   /** Exports what is left, for at most 2 s. */
@@ -38,8 +41,8 @@ export const traceIdOf = (traceparent: string | null | undefined): string | unde
 const MOST_LINKS = 32;
 
 /**
- * What a span over many records belongs to: when all of them come from one trace it is that trace's, else it has a trace of its own
- * with links to theirs (the first {@link MOST_LINKS}).
+ * What a span over many records belongs to: when all of them come from one trace it is that trace's, else it has a
+ * trace of its own with links to theirs (the first {@link MOST_LINKS}).
  */
 export function batchOrigin(traces: Iterable<string | null | undefined>): Pick<SpanOptions, 'parent' | 'links'> {
   const distinct = new Map<string, string>();

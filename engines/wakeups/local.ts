@@ -1,6 +1,9 @@
 import type { Wakeups } from './port';
 
-/** Wake-ups within one process. A name's listeners are called once per turn of the event loop, however often it was notified. */
+/**
+ * Wake-ups within one process. A name's listeners are called once per turn of the event loop, however often it was
+ * notified.
+ */
 export function createLocalWakeups(): Wakeups {
   return new LocalWakeups();
 }

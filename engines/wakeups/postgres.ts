@@ -13,7 +13,10 @@ const OTHERS = `
   select count(*)::int as others from pg_locks
   where locktype = 'advisory' and classid = 0 and objid = ${LINK_LOCK} and objsubid = 1 and pid <> pg_backend_pid()
     and database = (select oid from pg_database where datname = current_database())`;
-/** A new link says HELLO; who hears it sends from now on and says WELCOME, upon which the new one wakes everyone: nothing fell between. */
+/**
+ * A new link says HELLO; who hears it sends from now on and says WELCOME, upon which the new one wakes everyone:
+ * nothing fell between.
+ */
 const HELLO = '?';
 const WELCOME = '!';
 
@@ -22,15 +25,18 @@ export interface PostgresWakeupsOptions {
   log?: Logger;
   /** Milliseconds in which notifications of one name become one. Default 5. */
   coalesce_ms?: number;
-  /** Milliseconds between proofs that the link is alive, and the longest wait for one: a half-open link looks like silence. Default 5000. */
+  /**
+   * Milliseconds between proofs that the link is alive, and the longest wait for one: a half-open link looks like
+   * silence. Default 5000.
+   */
   keepalive_ms?: number;
 }
 
 /**
- * Wake-ups by LISTEN and NOTIFY on a connection of their own: the data transactions never carry a NOTIFY, which would serialise their commits.
- * Listeners of this process are woken at once, without the round trip. While the link is down others wait for their fallback poll;
- * when it is back everyone is woken. A process that is alone on the database sends nothing: most installations are one process, and a
- * NOTIFY every few milliseconds was a tenth of its work under load.
+ * Wake-ups by LISTEN and NOTIFY on a connection of their own: the data transactions never carry a NOTIFY, which would
+ * serialise their commits. Listeners of this process are woken at once, without the round trip. While the link is down
+ * others wait for their fallback poll; when it is back everyone is woken. A process that is alone on the database sends
+ * nothing: most installations are one process, and a NOTIFY every few milliseconds was a tenth of its work under load.
  */
 export function createPostgresWakeups(options: PostgresWakeupsOptions): Wakeups {
   return new PostgresWakeups(options);

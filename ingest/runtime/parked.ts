@@ -29,7 +29,10 @@ export interface DeadLetter extends Omit<ParkedDelivery, 'received_at'> {
 
 /** Where deliveries go that cannot be normalised or stored. */
 export interface DeadLetterSink {
-  /** Durable when it resolves. The same delivery again raises the attempts of the one that is there, and parks it anew when it had been settled. */
+  /**
+   * Durable when it resolves. The same delivery again raises the attempts of the one that is there, and parks it anew
+   * when it had been settled.
+   */
   park(delivery: ParkedDelivery): Promise<void>;
 }
 
@@ -42,9 +45,14 @@ export interface DeadLetters extends DeadLetterSink {
   settle(id: string, status: 'retried' | 'dropped'): Promise<boolean>;
   /** A retry that failed again. */
   failed(id: string, reason: string, detail: string): Promise<void>;
-  /** Deletes those of the vendor, settled or not, whose body mentions this id of a person as a word of its own. Returns how many. */
+  /**
+   * Deletes those of the vendor, settled or not, whose body mentions this id of a person as a word of its own. Returns
+   * how many.
+   */
   erase(vendor: Vendor, person_id: string): Promise<number>;
-  /** Deletes those last received more than `age_ms` ago, settled or not: bodies hold personal data. Returns how many. */
+  /**
+   * Deletes those last received more than `age_ms` ago, settled or not: bodies hold personal data. Returns how many.
+   */
   trim(age_ms: number): Promise<number>;
 }
 

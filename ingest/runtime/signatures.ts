@@ -24,7 +24,10 @@ export function secretList(setting: string): string[] {
   return parts.length === 1 ? parts : [setting, ...parts];
 }
 
-/** True when `presented` is the HMAC of `body` under one of the secrets. Constant time for each secret; the length, which is public, is checked first. */
+/**
+ * True when `presented` is the HMAC of `body` under one of the secrets. Constant time for each secret; the length,
+ * which is public, is checked first.
+ */
 export function hmacMatches(
   algorithm: HmacAlgorithm,
   encoding: 'hex' | 'base64',
@@ -58,7 +61,8 @@ export function prefixedSignature(header: string): { algorithm: HmacAlgorithm; h
 }
 
 /**
- * Public keys of a setting, compiled once: PEM blocks, one after another; `\n` may be written as two characters, as environment files do.
+ * Public keys of a setting, compiled once: PEM blocks, one after another; `\n` may be written as two characters, as
+ * environment files do.
  * @throws Error that names the setting when it holds text but no readable RSA key.
  */
 export function publicKeys(setting: string, name: string): KeyObject[] {

@@ -17,7 +17,10 @@ export function decodeText(bytes: Buffer): string {
   return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text;
 }
 
-/** JSON text with `\u0000` and lone surrogate escapes as `\ufffd`, since PostgreSQL keeps neither; everything else byte for byte. */
+/**
+ * JSON text with `\u0000` and lone surrogate escapes as `\ufffd`, since PostgreSQL keeps neither; everything else byte
+ * for byte.
+ */
 export function storableJson(text: string): string {
   if (!SUSPECT_ESCAPE.test(text)) return text;
   // pairs and other escapes are matched first, so that `\\u0000` (a backslash, then letters) and whole pairs stay

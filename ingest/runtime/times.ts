@@ -1,4 +1,7 @@
-/** Vendors' times: 0 to 9 fraction digits, `Z` or an offset, or Unix seconds or milliseconds. They differ even within one vendor. */
+/**
+ * Vendors' times: 0 to 9 fraction digits, `Z` or an offset, or Unix seconds or milliseconds. They differ even within
+ * one vendor.
+ */
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:?\d\d)$/;
 

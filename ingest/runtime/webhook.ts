@@ -33,7 +33,8 @@ export interface WebhookAnswer {
 /**
  * One inbound webhook, outside the operations: file-like bodies, vendors' own signatures, REST only (spec rulings c45).
  * `handle` answers 2xx only after everything it took in is durable.
- * @throws ApiError: 401 or 403 for signatures (these count against the caller's IP), 400 where the spec says so, 503 with `Retry-After` when it could not be stored.
+ * @throws ApiError: 401 or 403 for signatures (these count against the caller's IP), 400 where the spec says so, 503
+ * with `Retry-After` when it could not be stored.
  */
 export interface WebhookRoute {
   method: 'GET' | 'POST';
@@ -49,7 +50,10 @@ export interface Delivery {
   text: string;
   /** SHA-256 of the raw body, hex; made when it is asked for. */
   readonly digest: string;
-  /** Whether the signature covers the id in the headers, too; else whoever captured one delivery can send it again under any id. */
+  /**
+   * Whether the signature covers the id in the headers, too; else whoever captured one delivery can send it again under
+   * any id.
+   */
   id_signed: boolean;
   /** Unix milliseconds. */
   received_at: number;
@@ -160,7 +164,10 @@ export function externalId(vendor: Vendor, ...parts: readonly string[]): string 
   return `${vendor}:sha256:${createHash('sha256').update(id).digest('hex')}`;
 }
 
-/** For a delivery without any id: the same bytes are the same event. `salt` is what else tells two events apart (a signed time). */
+/**
+ * For a delivery without any id: the same bytes are the same event. `salt` is what else tells two events apart (a
+ * signed time).
+ */
 export function contentId(vendor: Vendor, delivery: Delivery, salt = ''): string {
   const hash = createHash('sha256').update(delivery.digest).update(salt).digest('hex');
   return `${vendor}:content:${hash.slice(0, 40)}`;
@@ -176,7 +183,9 @@ export function signedIdentity(vendor: Vendor, signed: string, unsigned: string 
   return former_id === external_id ? { external_id } : { external_id, former_id };
 }
 
-/** `kick:987654321`, or null when there is no such person in the payload (0 and empty are vendors' words for nobody). */
+/**
+ * `kick:987654321`, or null when there is no such person in the payload (0 and empty are vendors' words for nobody).
+ */
 export function subjectOf(vendor: Vendor, id: unknown): string | null {
   const text = idText(id);
   return text === null || text === '0' ? null : externalId(vendor, text);

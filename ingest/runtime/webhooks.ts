@@ -40,12 +40,16 @@ const ACCEPTED: WebhookAnswer = { status: 200, body: '{"success":true}' };
 /** Seconds after which a vendor is asked to deliver again what could not be stored. */
 const RETRY_AFTER_SECONDS = 5;
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** Repeated in this many milliseconds, the same kind of remark is logged once: an attacker or a noisy vendor must not fill the disk. */
+/**
+ * Repeated in this many milliseconds, the same kind of remark is logged once: an attacker or a noisy vendor must not
+ * fill the disk.
+ */
 const REMARK_EVERY_MS = 10_000;
 
 /**
- * The inbound webhooks of YouTube, Kick, Trovo and Shopify (spec doc3 §4.2). Each delivery is verified over its raw bytes, normalised, and answered
- * 200 only after the record log (or the dead letters) has it durably. Duplicates are accepted: the projector makes each effect once.
+ * The inbound webhooks of YouTube, Kick, Trovo and Shopify (spec doc3 §4.2). Each delivery is verified over its raw
+ * bytes, normalised, and answered 200 only after the record log (or the dead letters) has it durably. Duplicates are
+ * accepted: the projector makes each effect once.
  * @throws Error that names the setting when a key is unreadable.
  */
 export function webhookRoutes(deps: WebhookDeps): WebhookRoute[] {
@@ -66,8 +70,8 @@ export type RetryResult =
   | { status: 'not_parked' };
 
 /**
- * Normalises and stores a dead letter once more, as it would have been at its first receipt; its signature was verified then. A failure leaves it parked.
- * Storing it twice (a crash before it is settled) has one effect.
+ * Normalises and stores a dead letter once more, as it would have been at its first receipt; its signature was verified
+ * then. A failure leaves it parked. Storing it twice (a crash before it is settled) has one effect.
  */
 export async function retryDeadLetter(id: string, deps: WebhookDeps & { parked: DeadLetters }): Promise<RetryResult> {
   const letter = await deps.parked.get(id);
@@ -197,7 +201,10 @@ function createIngest({ connections, records: recordLog, parked, log, metrics, n
     }
   }
 
-  /** Appends one record for each account that the drafts belong to. @throws what the lookup or the log threw, unless the payload itself earned it */
+  /**
+   * Appends one record for each account that the drafts belong to. @throws what the lookup or the log threw, unless the
+   * payload itself earned it
+   */
   async function store(drafts: readonly DraftRecord[], received_at: number, trace: string | null): Promise<Stored> {
     const large = drafts.find((draft) => Buffer.byteLength(draft.raw) > MAX_STORED_BYTES);
     if (large) return { kind: 'park', reason: 'too_large', detail: `more than ${MAX_STORED_BYTES} bytes` };
@@ -251,7 +258,10 @@ function isUnstorable(error: unknown): boolean {
   return typeof code === 'string' && /^(?:22|54)[0-9A-Z]{3}$/.test(code);
 }
 
-/** Kept beside a parked delivery's headers, since its signature is not: what {@link Verified} said. No sender's header of this name is kept. */
+/**
+ * Kept beside a parked delivery's headers, since its signature is not: what {@link Verified} said. No sender's header
+ * of this name is kept.
+ */
 const ID_SIGNED = 'lumio-id-signed';
 
 function keptHeaders(vendor: WebhookVendor, request: WebhookRequest): Record<string, string> {
@@ -263,7 +273,10 @@ function keptHeaders(vendor: WebhookVendor, request: WebhookRequest): Record<str
   return kept;
 }
 
-/** Logs the first of each kind (message, vendor and reason), and then one in {@link REMARK_EVERY_MS} with the number left out. */
+/**
+ * Logs the first of each kind (message, vendor and reason), and then one in {@link REMARK_EVERY_MS} with the number
+ * left out.
+ */
 function createRemarks(log: Logger, now: () => number) {
   const kinds = new Map<string, { until: number; left_out: number }>();
   return (

@@ -57,7 +57,8 @@ async function waitingOf(p: Projection, items: readonly Item[], tx: Queryable): 
 
 /**
  * Applies a batch in the caller's transaction without savepoints: the fast way, for batches without poison.
- * @throws DataFailure when a record is to blame (the caller undoes all and calls {@link applyCarefully}); anything else is ours
+ * @throws DataFailure when a record is to blame (the caller undoes all and calls {@link applyCarefully}); anything else
+ * is ours
  */
 export async function applyPlainly(
   p: Projection,

@@ -19,8 +19,8 @@ export interface Batch {
 const CONTENTION_RETRIES = 3;
 
 /**
- * The one transaction of design §7: fence and move the checkpoint, apply, park what is poison, write the outbox, commit.
- * Effects are therefore exactly once: whatever dies in between undoes all of it.
+ * The one transaction of design §7: fence and move the checkpoint, apply, park what is poison, write the outbox,
+ * commit. Effects are therefore exactly once: whatever dies in between undoes all of it.
  * @throws CheckpointLost when another worker moved the checkpoint; database errors as they come
  */
 export async function commitBatch(

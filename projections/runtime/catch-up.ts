@@ -8,7 +8,8 @@ export interface ArchivedBatch {
 }
 
 /**
- * What lies between a checkpoint (`from`) and the beginning of its topic (`to`), in batches of at most `batch_records`; the last one moves to `to`.
+ * What lies between a checkpoint (`from`) and the beginning of its topic (`to`), in batches of at most `batch_records`;
+ * the last one moves to `to`.
  * @throws HistoryGone before the first batch when no archive holds all of it
  */
 export async function* archivedBatches(

@@ -30,8 +30,8 @@ export class CheckpointLost extends Error {
 }
 
 /**
- * The checkpoint belongs to another log; its positions mean nothing here. The checkpoint must not be deleted: beside it lies the ledger of what
- * was taken before, without which old deliveries have effects again.
+ * The checkpoint belongs to another log; its positions mean nothing here. The checkpoint must not be deleted: beside it
+ * lies the ledger of what was taken before, without which old deliveries have effects again.
  */
 export class EngineMismatch extends Error {
   constructor(projection: string, source: string, stored: string, current: string) {
@@ -115,9 +115,10 @@ export async function openCheckpoints(
 }
 
 /**
- * Moves checkpoints by compare-and-set in the caller's transaction. The runtime sends it first: the row lock then fences
- * a second worker before it did any work, and it is undone with everything else. A worker that hangs in the transaction is
- * cut off by the server after `idle_ms` without a statement: the row must not stay locked by a process that does nothing.
+ * Moves checkpoints by compare-and-set in the caller's transaction. The runtime sends it first: the row lock then
+ * fences a second worker before it did any work, and it is undone with everything else. A worker that hangs in the
+ * transaction is cut off by the server after `idle_ms` without a statement: the row must not stay locked by a process
+ * that does nothing.
  * @throws CheckpointLost when any of them was not where the batch began
  */
 export async function moveCheckpoints(

@@ -22,8 +22,8 @@ const PARTITIONS = 1;
 const UNRELAYED = '(relayed_status is distinct from status or relayed_attempts <> attempts)';
 
 /**
- * Every state of every dead letter that is there when it is looked at: parked, failed again, retried, dropped. Keyed by the letter, so that
- * a compacted topic keeps its newest state. What was relayed to another log is relayed again.
+ * Every state of every dead letter that is there when it is looked at: parked, failed again, retried, dropped. Keyed by
+ * the letter, so that a compacted topic keeps its newest state. What was relayed to another log is relayed again.
  */
 export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
   const { db, broker, codec, upcasters } = deps;
@@ -76,7 +76,10 @@ export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
   };
 }
 
-/** A page by number and by bytes, at least one. Letters that are being settled at this moment come with their next state. */
+/**
+ * A page by number and by bytes, at least one. Letters that are being settled at this moment come with their next
+ * state.
+ */
 function unrelayed(db: Queryable, after: number): Promise<DeadLetter[]> {
   return db.query<DeadLetter>(
     `with page as materialized (

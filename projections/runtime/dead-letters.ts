@@ -51,8 +51,8 @@ export function placeOf(item: Parked['item']): { partition: number; position: st
 }
 
 /**
- * Parks in the caller's transaction, beside its neighbours' effects. What is parked already keeps its id, counts one more
- * attempt and takes the new reason. The table is the authority on what was not applied.
+ * Parks in the caller's transaction, beside its neighbours' effects. What is parked already keeps its id, counts one
+ * more attempt and takes the new reason. The table is the authority on what was not applied.
  */
 export async function park(tx: Queryable, p: Projection, parked: readonly Parked[]): Promise<void> {
   for (const { item, reason, error } of parked) {

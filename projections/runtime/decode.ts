@@ -4,7 +4,9 @@ import type { RecordLog } from '../../engines/records/port';
 import type { Item, Parked } from './dead-letters';
 import { describe } from './failures';
 
-/** Records decoded at a stretch: more would keep the statements of the batch in hand waiting for tens of milliseconds. */
+/**
+ * Records decoded at a stretch: more would keep the statements of the batch in hand waiting for tens of milliseconds.
+ */
 const SLICE = 250;
 
 export interface DecodedBatch {
@@ -12,7 +14,10 @@ export interface DecodedBatch {
   undecodable: Parked[];
 }
 
-/** Decodes stored records in their order, in slices between which other work gets its turn; what cannot be decoded comes apart. */
+/**
+ * Decodes stored records in their order, in slices between which other work gets its turn; what cannot be decoded comes
+ * apart.
+ */
 export async function decodeStored(
   log: Pick<RecordLog, 'decode'>,
   stored: readonly BrokerRecord[],

@@ -18,8 +18,8 @@ export interface DomainEventRelayDeps {
 }
 
 /**
- * Every domain event, in commit order, keyed by its stream. How far is kept as a checkpoint that names both the event store and the log:
- * another log is filled from the first event on.
+ * Every domain event, in commit order, keyed by its stream. How far is kept as a checkpoint that names both the event
+ * store and the log: another log is filled from the first event on.
  */
 export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
   const { db, stored_events: events, codec, upcasters } = deps;
@@ -60,7 +60,10 @@ export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
   };
 }
 
-/** An event as outside consumers read it: brought to the newest version, or as it was stored when this program cannot read it. */
+/**
+ * An event as outside consumers read it: brought to the newest version, or as it was stored when this program cannot
+ * read it.
+ */
 export function relayedEvent(event: StoredEvent, upcasters: Upcasters): RelayedDomainEvent {
   const { id, stream, revision, type, metadata, recorded_at } = event;
   const { version, data } = upcasters.unmarked(upcasters.read(event));

@@ -1,4 +1,7 @@
-/** SQLSTATE classes that say nothing about the data: connection, limits, locks, shutdown, serialization, and our own schema or rights. */
+/**
+ * SQLSTATE classes that say nothing about the data: connection, limits, locks, shutdown, serialization, and our own
+ * schema or rights.
+ */
 const INFRASTRUCTURE = new Set(['08', '25', '28', '3D', '40', '42', '53', '55', '57', '58', 'F0', 'XX']);
 const SOCKET =
   /^(E(CONN|HOST|NET|TIME|PIPE|AI_|NOTFOUND|NOENT|ADDR|MFILE|NFILE)\w*|UND_ERR\w*|ERR_STREAM\w*|ERR_SOCKET\w*)$/;
@@ -15,8 +18,8 @@ interface Coded {
 const facts = (error: unknown): Coded => (typeof error === 'object' && error !== null ? (error as Coded) : {});
 
 /**
- * True when the failure is ours (database away, deadlock, disk full, missing table), so that trying again can help and no
- * record is to blame. Everything else is a data error: the record is parked. Design §7.
+ * True when the failure is ours (database away, deadlock, disk full, missing table), so that trying again can help and
+ * no record is to blame. Everything else is a data error: the record is parked. Design §7.
  */
 export function isInfrastructure(error: unknown): boolean {
   const { code, message, name } = facts(error);

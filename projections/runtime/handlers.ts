@@ -30,7 +30,9 @@ export type Handler =
 export const each = (key: readonly string[], ...statements: Sql[]): Handler => ({ take: 'each', key, statements });
 /** Of the events with the same values of these members only the last one counts. */
 export const last = (key: readonly string[], ...statements: Sql[]): Handler => ({ take: 'last', key, statements });
-/** The statement gives the same rows however often a row occurs: it inserts what is not there, deletes, or aggregates. */
+/**
+ * The statement gives the same rows however often a row occurs: it inserts what is not there, deletes, or aggregates.
+ */
 export const all = (...statements: Sql[]): Handler => ({ take: 'all', key: [], statements });
 
 /** Nothing that these tables hold follows from the event. */
@@ -43,7 +45,9 @@ export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
   tables: readonly string[];
   /** What it reads: whole areas, or {@link pick}ed types of one. */
   events: Sets;
-  /** One handler for each type. Its statement selects from `e`: the events' members as columns of their declared types. */
+  /**
+   * One handler for each type. Its statement selects from `e`: the events' members as columns of their declared types.
+   */
   on: { readonly [Type in Types<Sets>]: Handler };
   /** What is pushed on channels, in the projection's transaction; never in a rebuild. */
   messages?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => readonly ChannelMessage[] };
@@ -72,8 +76,8 @@ interface Compiled {
 }
 
 /**
- * A projection of domain events by a handler for each type. Neighbouring events of one type are one statement, so that the order between
- * types is kept; a handler says how it takes several events of one row. Design §7.
+ * A projection of domain events by a handler for each type. Neighbouring events of one type are one statement, so that
+ * the order between types is kept; a handler says how it takes several events of one row. Design §7.
  */
 export function handled<const Sets extends readonly AnyEventSet[]>(spec: HandledProjection<Sets>): DeclaredProjection {
   const { name, version, tables } = spec;

@@ -1,15 +1,19 @@
 import type { Queryable } from '../../engines/postgres/port';
 
 const MARKED = `select 1 as one from installation where name = 'outbox_lock'`;
-/** Every transaction holds its own number in pg_locks, which any role may read; sessions of other databases do not matter. */
+/**
+ * Every transaction holds its own number in pg_locks, which any role may read; sessions of other databases do not
+ * matter.
+ */
 const RUNNING = `
   select l.virtualtransaction as number from pg_locks l join pg_stat_activity a on a.pid = l.pid
   where l.locktype = 'virtualxid' and l.granted and a.datname = current_database() and a.pid <> pg_backend_pid()`;
 
 /**
- * Brings the outbox to its own lock (migrations/0024-outbox-lock.ts). Each call is one look; true when the outbox takes its own lock alone.
- * A call of the function's earlier text runs in a transaction that began before the step: once every transaction of the first look is over,
- * none is left, and none can begin. Processes of the build before call the same function in the database, so they need no other wait.
+ * Brings the outbox to its own lock (migrations/0024-outbox-lock.ts). Each call is one look; true when the outbox takes
+ * its own lock alone. A call of the function's earlier text runs in a transaction that began before the step: once
+ * every transaction of the first look is over, none is left, and none can begin. Processes of the build before call the
+ * same function in the database, so they need no other wait.
  */
 export function createOutboxLock(db: Queryable): () => Promise<boolean> {
   let alone = false;

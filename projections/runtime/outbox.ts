@@ -4,7 +4,10 @@ import type { ChannelMessage } from '../../kernel/projection';
 /** The wake-up that realtime nodes wait for; sent after the commit, never inside it. */
 export const OUTBOX_WAKEUP = 'outbox';
 
-/** Stores channel messages by {@link outboxStatement} in the caller's transaction; returns the newest id, null without messages. */
+/**
+ * Stores channel messages by {@link outboxStatement} in the caller's transaction; returns the newest id, null without
+ * messages.
+ */
 export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessage[]): Promise<number | null> {
   const statement = outboxStatement(messages);
   if (!statement) return null;
@@ -13,9 +16,10 @@ export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessa
 }
 
 /**
- * What stores channel messages; null without any. It must be the transaction's last statement: from here to the
- * commit one lock orders all projectors, so that outbox ids are in commit order and every channel's `seq` is dense. Design §7.
- * `trace` is the traceparent of the batch: null when its messages keep their own, absent when tracing is off and none is stored.
+ * What stores channel messages; null without any. It must be the transaction's last statement: from here to the commit
+ * one lock orders all projectors, so that outbox ids are in commit order and every channel's `seq` is dense. Design §7.
+ * `trace` is the traceparent of the batch: null when its messages keep their own, absent when tracing is off and none
+ * is stored.
  */
 export function outboxStatement(messages: readonly ChannelMessage[], trace?: string | null): Statement | null {
   if (messages.length === 0) return null;
@@ -63,9 +67,9 @@ export function tailOutbox(db: Queryable, after: number, limit: number): Promise
 const TRIM_CHUNK = 5000;
 
 /**
- * Deletes messages older than `keep_ms`, oldest first, in short transactions; returns how many. Ids are in the order of time, so that it
- * looks at the eldest rows alone, by the primary key, and stops at the first young one.
- * Channel heads stay: a channel's sequence never starts again.
+ * Deletes messages older than `keep_ms`, oldest first, in short transactions; returns how many. Ids are in the order of
+ * time, so that it looks at the eldest rows alone, by the primary key, and stops at the first young one. Channel heads
+ * stay: a channel's sequence never starts again.
  */
 export async function trimOutbox(db: Database, keep_ms: number): Promise<number> {
   let trimmed = 0;

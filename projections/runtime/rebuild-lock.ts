@@ -10,8 +10,9 @@ export class RebuildRunning extends Error {
 }
 
 /**
- * Runs `work` while no other rebuild of this name runs. The lock is a session's own and not a transaction's, which an alert would tell
- * people to end. When it is lost all the same, an erasure may have changed the live rows: what was rebuilt must then not take their place.
+ * Runs `work` while no other rebuild of this name runs. The lock is a session's own and not a transaction's, which an
+ * alert would tell people to end. When it is lost all the same, an erasure may have changed the live rows: what was
+ * rebuilt must then not take their place.
  * @throws RebuildRunning
  */
 export async function withRebuildLock<T>(db: Database, name: string, work: (lock: HeldLock) => Promise<T>): Promise<T> {

@@ -44,7 +44,10 @@ export interface Page {
 /** One projection's source, read from its beginning. */
 export interface RebuildSource {
   engine: string;
-  /** Per partition how far to replay: the live checkpoint, or where a projection without one would begin. @throws HistoryGone */
+  /**
+   * Per partition how far to replay: the live checkpoint, or where a projection without one would begin. @throws
+   * HistoryGone
+   */
   goal(live: Map<number, string>): Promise<Map<number, string>>;
   /** Records up to the goal; null when they cannot be counted. */
   count(goal: Map<number, string>): number | null;
@@ -53,7 +56,8 @@ export interface RebuildSource {
 }
 
 /**
- * Records of one partition from `from` to `to` (exclusive): the archive first, then the topic, also when the archiver trims meanwhile.
+ * Records of one partition from `from` to `to` (exclusive): the archive first, then the topic, also when the archiver
+ * trims meanwhile.
  * @throws HistoryGone
  */
 export async function* readStored(
@@ -97,8 +101,9 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
       const goal = new Map<number, string>();
       for (const [partition, { earliest, next }] of bounds) {
         if (earliest > 0 && !readArchived) throw new HistoryGone(topic, partition, earliest);
-        // Without a checkpoint the live side will begin at 0, or cannot begin at all when 0 is gone: then all of it is ours.
-        // One that stands before the topic's beginning reads on from the archive: the ledger does not know yet what lies beyond it.
+        // Without a checkpoint the live side will begin at 0, or cannot begin at all when 0 is gone: then all of it is
+        // ours. One that stands before the topic's beginning reads on from the archive: the ledger does not know yet
+        // what lies beyond it.
         goal.set(partition, live.get(partition) ?? String(earliest > 0 ? next : 0));
       }
       return goal;

@@ -42,20 +42,26 @@ export { HistoryGone, type ReadArchived } from './rebuild-source';
 
 /** Behind by no more than this, the rest is replayed inside the swap. */
 const SWAP_BELOW = 2000;
-/** Rounds of catching up before the swap is done with whatever is left: a live side that is faster must not starve it. */
+/**
+ * Rounds of catching up before the swap is done with whatever is left: a live side that is faster must not starve it.
+ */
 const MOST_ROUNDS = 50;
 const SWAP_TRIES = 60;
-/** Partitions replayed at a time: while one waits for its commit or decodes, another keeps the database busy. The live side reads them side by side too. */
+/**
+ * Partitions replayed at a time: while one waits for its commit or decodes, another keeps the database busy. The live
+ * side reads them side by side too.
+ */
 const LANES = 2;
 
 const shadowName = (name: string) => `rebuild_${name.replaceAll('-', '_')}`;
 
 /**
- * Builds the projection's tables anew from its whole source while the old ones serve and live batches go on, then swaps in one
- * transaction; readers never see a gap. The shadow is never ahead of the live checkpoint. Killed at any point it leaves the
- * live side untouched: run it again, it drops the leftover and starts anew. What is parked or dropped live stays unapplied;
- * what fails only here is parked at the swap. Design §7.
- * @throws RebuildRunning, HistoryGone, EngineMismatch; LockLost when the connection that keeps erasures away broke: run it again
+ * Builds the projection's tables anew from its whole source while the old ones serve and live batches go on, then swaps
+ * in one transaction; readers never see a gap. The shadow is never ahead of the live checkpoint. Killed at any point it
+ * leaves the live side untouched: run it again, it drops the leftover and starts anew. What is parked or dropped live
+ * stays unapplied; what fails only here is parked at the swap. Design §7.
+ * @throws RebuildRunning, HistoryGone, EngineMismatch; LockLost when the connection that keeps erasures away broke: run
+ * it again
  */
 export async function rebuild(options: RebuildOptions): Promise<RebuildResult> {
   const p = options.projections.find(({ name }) => name === options.name);
@@ -99,7 +105,10 @@ class Rebuild {
     return { records: this.done, seconds: (performance.now() - started) / 1000, parked };
   }
 
-  /** Drops what a killed rebuild left and lays out the shadow. Its `rebuild_run` row is locked by every write: who dropped the schema stops us. */
+  /**
+   * Drops what a killed rebuild left and lays out the shadow. Its `rebuild_run` row is locked by every write: who
+   * dropped the schema stops us.
+   */
   private async prepare(): Promise<void> {
     const shadow = ident(this.shadow);
     await this.options.db.query(`drop schema if exists ${shadow} cascade`);
@@ -111,7 +120,10 @@ class Rebuild {
     });
   }
 
-  /** What is done for all rows at once, and the late indexes; what arrived meanwhile is replayed onto them. The live side keeps its cores. */
+  /**
+   * What is done for all rows at once, and the late indexes; what arrived meanwhile is replayed onto them. The live
+   * side keeps its cores.
+   */
   private async endLoad(): Promise<void> {
     const { late_indexes = [], tables } = this.p;
     this.goOn();
@@ -207,9 +219,9 @@ class Rebuild {
   }
 
   /**
-   * Points the transaction at the shadow. The lock comes first and names the schema: if it is gone or another rebuild's,
-   * this throws instead of letting the search path fall through to the live tables. Returns the places that are parked or dropped live:
-   * those effects are not in the live tables either. One round trip: a page has few enough.
+   * Points the transaction at the shadow. The lock comes first and names the schema: if it is gone or another
+   * rebuild's, this throws instead of letting the search path fall through to the live tables. Returns the places that
+   * are parked or dropped live: those effects are not in the live tables either. One round trip: a page has few enough.
    */
   private async enter(tx: Queryable, synchronous_commit?: 'off'): Promise<ReadonlySet<string>> {
     const [mine] = await tx.query<{ absent: string[] }>(
@@ -224,7 +236,10 @@ class Rebuild {
     return new Set(mine.absent);
   }
 
-  /** Holds the live side at its fence, replays the rest, and changes the tables over; tried again while readers hold the old tables. */
+  /**
+   * Holds the live side at its fence, replays the rest, and changes the tables over; tried again while readers hold the
+   * old tables.
+   */
   private async swap(): Promise<number> {
     const { db, lock_timeout_ms = 500 } = this.options;
     for (let tries = 1; ; tries += 1) {
@@ -239,7 +254,8 @@ class Rebuild {
           await tx.query('set local search_path = public');
           await cloneTables(tx, this.p.tables, this.shadow);
           await swapTables(tx, this.p.tables, this.shadow);
-          // From here on an erasure waits for the tables. One that was done before, while the lock was lost, would be undone by them.
+          // From here on an erasure waits for the tables. One that was done before, while the lock was lost, would be
+          // undone by them.
           if (!(await this.lock.stillHeld(tx))) throw new LockLost(this.lock.signal.reason);
           const parked = await this.mergeDeadLetters(tx);
           await this.settleCheckpoints(tx);

@@ -16,9 +16,10 @@ interface Asked {
 }
 
 /**
- * The records of a batch without those that no signature tells from an earlier one: the same bytes came before under another unsigned id, or
- * the delivery counted under its former id. Records with signed ids alone pass. What stays claims its bytes, in the caller's transaction, and
- * must then be given to the ledger of ids. Decided in the batch's order, as the ledger does. docs/decisions/0003.
+ * The records of a batch without those that no signature tells from an earlier one: the same bytes came before under
+ * another unsigned id, or the delivery counted under its former id. Records with signed ids alone pass. What stays
+ * claims its bytes, in the caller's transaction, and must then be given to the ledger of ids. Decided in the batch's
+ * order, as the ledger does. docs/decisions/0003.
  */
 export async function withoutRepeats<R extends Facts>(batch: readonly R[], topic: string, tx: Queryable): Promise<R[]> {
   const asked = new Map<R, Asked>();
@@ -58,8 +59,8 @@ export async function trimBodies(db: Queryable): Promise<number> {
 }
 
 /**
- * The signed bytes as the ledger knows them, beside the account: with the platform they stand for the connection. Migration 0022 makes the same
- * of events that came before. Null where they are no matter, or gone.
+ * The signed bytes as the ledger knows them, beside the account: with the platform they stand for the connection.
+ * Migration 0022 makes the same of events that came before. Null where they are no matter, or gone.
  */
 function bodyKey({ platform, type, raw, same_raw }: Facts): string | null {
   if (same_raw === undefined || raw === ERASED_RAW) return null;

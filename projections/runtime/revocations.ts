@@ -7,7 +7,10 @@ export interface Revocation {
   account_id?: string;
 }
 
-/** Tells every node, in the projection's own transaction, what no longer holds. A rebuild tells nothing: it was told when it happened. */
+/**
+ * Tells every node, in the projection's own transaction, what no longer holds. A rebuild tells nothing: it was told
+ * when it happened.
+ */
 export async function recordRevocations(
   tx: Queryable,
   mode: ApplyMode,

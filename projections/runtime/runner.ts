@@ -38,7 +38,9 @@ export interface RunnerDeps {
   /** Default: off. */
   tracing?: Tracing;
   progress: Progress;
-  /** Reads what the topics no longer hold. Absent: a checkpoint before the beginning of its topic waits for a rebuild. */
+  /**
+   * Reads what the topics no longer hold. Absent: a checkpoint before the beginning of its topic waits for a rebuild.
+   */
   readArchived?: ReadArchived;
   onFatal?: (error: Error) => void;
   batch_records: number;
@@ -49,7 +51,10 @@ export interface RunnerDeps {
   stall_ms: number;
 }
 
-/** `standby`: another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is of another engine. */
+/**
+ * `standby`: another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is
+ * of another engine.
+ */
 export const RUNNER_STATES = [
   'starting',
   'running',
@@ -202,7 +207,8 @@ export class Runner {
     try {
       await Promise.race([drive.done, interrupted, this.stopped]);
     } finally {
-      // The consumer's own failure is thrown already; a stop that fails or hangs is left behind, fenced by the checkpoint.
+      // The consumer's own failure is thrown already; a stop that fails or hangs is left behind, fenced by the
+      // checkpoint.
       drive.done.catch(() => undefined);
       if (!this.stopping) this.generation += 1;
       const letGo = drive.stop().catch((error: unknown) => {

@@ -34,7 +34,10 @@ export interface ProjectionRuntimeDeps {
   readArchived?: ReadArchived;
   /** Told of what no restart can mend: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;
-  /** How long channel messages stay for reconnecting clients. Default 11 minutes: the default resume window and a margin. */
+  /**
+   * How long channel messages stay for reconnecting clients. Default 11 minutes: the default resume window and a
+   * margin.
+   */
   keep_outbox_ms?: number;
   /** Most records per transaction. Default 1000. */
   batch_records?: number;
@@ -61,7 +64,9 @@ export interface ProjectionLag {
 export interface ProjectionRuntime {
   /** Checks that every checkpoint belongs to these engines, then drives. @throws EngineMismatch */
   start(): Promise<void>;
-  /** Drains: takes nothing new, lets batches in hand end, at most `drain_ms`. What is cut off is undone and comes again. */
+  /**
+   * Drains: takes nothing new, lets batches in hand end, at most `drain_ms`. What is cut off is undone and comes again.
+   */
   stop(): Promise<void>;
   readonly read_models: ReadModels;
   lag(): ProjectionLag[];
@@ -96,7 +101,9 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
     state = to;
   };
 
-  /** Runs `work` every `ms` while RUNNING, never twice at once; a failure is logged and tried again at the next turn. */
+  /**
+   * Runs `work` every `ms` while RUNNING, never twice at once; a failure is logged and tried again at the next turn.
+   */
   const every = (ms: number, what: string, work: () => Promise<void>) => {
     let busy = false;
     const timer = setInterval(() => {

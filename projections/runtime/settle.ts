@@ -15,7 +15,9 @@ export interface SettleDeps {
   db: Database;
   records: Pick<RecordLog, 'decode'>;
   projections: readonly Projection[];
-  /** Woken after messages were written; a short-lived process may leave it out: realtime then finds them by its poll. */
+  /**
+   * Woken after messages were written; a short-lived process may leave it out: realtime then finds them by its poll.
+   */
   wakeups?: Wakeups;
   /** Makes events readable that were kept as they are stored: a later program reads a letter that this one cannot. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
@@ -37,15 +39,19 @@ export class NotSettled extends Error {
 }
 
 /**
- * Applies a parked record, or a parked event and then what waits behind it in its stream, in order, up to the first failure.
- * Exactly once: effects, channel messages and the letters' state change in one transaction, with the live side held at its fence.
+ * Applies a parked record, or a parked event and then what waits behind it in its stream, in order, up to the first
+ * failure. Exactly once: effects, channel messages and the letters' state change in one transaction, with the live side
+ * held at its fence.
  * @throws NotSettled, RebuildRunning
  */
 export function retryDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
   return settle(deps, id, 'retry');
 }
 
-/** Gives a parked record or event up for good; the stream that waited behind it goes on. @throws NotSettled, RebuildRunning */
+/**
+ * Gives a parked record or event up for good; the stream that waited behind it goes on. @throws NotSettled,
+ * RebuildRunning
+ */
 export function dropDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
   return settle(deps, id, 'drop');
 }

@@ -13,7 +13,10 @@ interface TableRow {
   options: string[] | null;
 }
 
-/** The tables and all their partitions in `schema`, parents first. Children of other kinds are an extension's own affair (chunks of a hypertable). */
+/**
+ * The tables and all their partitions in `schema`, parents first. Children of other kinds are an extension's own affair
+ * (chunks of a hypertable).
+ */
 async function tableTree(tx: Queryable, schema: string, tables: readonly string[]): Promise<TableRow[]> {
   return tx.query<TableRow>(
     `with recursive tree as (
@@ -60,11 +63,11 @@ async function refuseUncloneable(tx: Queryable, schema: string, tables: readonly
 }
 
 /**
- * Creates `tables` with the same names and structure in the schema `shadow`: columns, defaults, identity, generated columns,
- * checks, storage, named indexes and constraints, storage parameters, partitioning and partitions of any depth, and what an extension made
- * of the table (migrations/0018-rebuilt-tables.ts).
- * Indexes exist before the load, but those named in `late` ({@link cloneLateIndexes}). What exists already is left as it is, so a second
- * call adds partitions made meanwhile.
+ * Creates `tables` with the same names and structure in the schema `shadow`: columns, defaults, identity, generated
+ * columns, checks, storage, named indexes and constraints, storage parameters, partitioning and partitions of any
+ * depth, and what an extension made of the table (migrations/0018-rebuilt-tables.ts). Indexes exist before the load,
+ * but those named in `late` ({@link cloneLateIndexes}). What exists already is left as it is, so a second call adds
+ * partitions made meanwhile.
  * @throws Error when a table has foreign keys, triggers, serial columns or views on it
  */
 export async function cloneTables(
@@ -106,7 +109,10 @@ export async function cloneLateIndexes(
   }
 }
 
-/** Statistics for the planner, of the tables that hold rows: of their partitioned parents there are none in the live schema either. */
+/**
+ * Statistics for the planner, of the tables that hold rows: of their partitioned parents there are none in the live
+ * schema either.
+ */
 export async function analyzeTables(db: Queryable, tables: readonly string[], shadow: string): Promise<void> {
   const filled = (await tableTree(db, shadow, tables)).filter(({ kind }) => kind === 'r');
   await db.query(`analyze ${filled.map(({ name }) => `${ident(shadow)}.${ident(name)}`).join(', ')}`);

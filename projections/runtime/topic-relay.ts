@@ -14,7 +14,9 @@ export interface Waiting {
   settle(tx: Queryable): Promise<void>;
 }
 
-/** `behind` counts what waits; where that cannot be counted it is 1. `seconds` is how long the oldest of it has waited. */
+/**
+ * `behind` counts what waits; where that cannot be counted it is 1. `seconds` is how long the oldest of it has waited.
+ */
 export interface RelayLag {
   behind: number;
   seconds: number;
@@ -27,7 +29,10 @@ export interface RelaySource {
   readonly wakeup?: string;
   /** Called before the first look, and again after every failure: reads what is remembered. */
   open(): Promise<void>;
-  /** All that waits now, in the order in which it must lie in its topic. The next one is asked for when the last one was settled. */
+  /**
+   * All that waits now, in the order in which it must lie in its topic. The next one is asked for when the last one was
+   * settled.
+   */
   waiting(): AsyncIterable<Waiting>;
   lag(): Promise<RelayLag>;
 }
@@ -53,8 +58,9 @@ const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 10_000;
 
 /**
- * Relays each source into its topics, one process of all under a lease. At least once: records are remembered as relayed after the log has
- * taken them, and a holder that lost its lease remembers nothing. What comes again is the same record, to its id. Design §6, §7.
+ * Relays each source into its topics, one process of all under a lease. At least once: records are remembered as
+ * relayed after the log has taken them, and a holder that lost its lease remembers nothing. What comes again is the
+ * same record, to its id. Design §6, §7.
  */
 export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void> } {
   const { db, broker, leases, wakeups, log, poll_ms = 1000, observe_ms = 5000 } = deps;

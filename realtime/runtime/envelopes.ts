@@ -17,8 +17,9 @@ export interface StoredMessage {
 }
 
 /**
- * The server message of a stored row as JSON text; `data` is passed on byte for byte. `type` is the family's own where doc3 §6.3 gives
- * one; `channel` and `event_type` are always there (rulings c30 to c32), and `id` so that a client can resume.
+ * The server message of a stored row as JSON text; `data` is passed on byte for byte. `type` is the family's own where
+ * doc3 §6.3 gives one; `channel` and `event_type` are always there (rulings c30 to c32), and `id` so that a client can
+ * resume.
  */
 export function storedMessageText(epoch: string, message: StoredMessage): string {
   const family = message.channel.slice(0, message.channel.indexOf(':'));

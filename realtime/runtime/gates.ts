@@ -18,7 +18,9 @@ export type ResourceResolvers = Partial<
 
 export interface GateDeps {
   features: FeatureFlags;
-  /** Permissions that a caller has on an account other than its active one (a member of several accounts). Absent: none. */
+  /**
+   * Permissions that a caller has on an account other than its active one (a member of several accounts). Absent: none.
+   */
   permissions_on?: (caller: Caller, account_id: string) => Promise<ReadonlySet<string> | null>;
   resources?: ResourceResolvers;
 }
@@ -28,7 +30,10 @@ export type Verdict = 'ok' | 'UNAUTHORIZED' | 'FEATURE_DISABLED';
 const grants = (permissions: ReadonlySet<string>, permission: string, wildcards: boolean): boolean =>
   permissions.has(permission) || (wildcards && permissions.has(`${permission.slice(0, permission.indexOf(':'))}:*`));
 
-/** Decides who may read or write a channel: gate first, then the flag, so that only who may ask learns whether a feature is on. */
+/**
+ * Decides who may read or write a channel: gate first, then the flag, so that only who may ask learns whether a feature
+ * is on.
+ */
 export class Gates {
   constructor(private readonly deps: GateDeps) {}
 
@@ -51,7 +56,10 @@ export class Gates {
     return (await this.enabled(family.flag, resource.account_id)) ? 'ok' : 'FEATURE_DISABLED';
   }
 
-  /** May this caller broadcast? Only on the families that say so; refused is `UNAUTHORIZED` (rulings "refused broadcast"). */
+  /**
+   * May this caller broadcast? Only on the families that say so; refused is `UNAUTHORIZED` (rulings "refused
+   * broadcast").
+   */
   async mayWrite(caller: Caller, channel: string): Promise<Verdict> {
     const parsed = parseChannel(channel);
     const permission = parsed?.family.write_permission;
@@ -99,7 +107,10 @@ export class Gates {
     return permissions !== null && grants(permissions, permission, caller.kind === 'system_key');
   }
 
-  /** What the caller may do on this account; null when it has nothing to do with it. System keys are bound to no account. */
+  /**
+   * What the caller may do on this account; null when it has nothing to do with it. System keys are bound to no
+   * account.
+   */
   private async permissionsOn(caller: Caller, account_id: string): Promise<ReadonlySet<string> | null> {
     if (caller.kind === 'system_key' || caller.account_id === account_id) return caller.permissions;
     return (await this.deps.permissions_on?.(caller, account_id)) ?? null;

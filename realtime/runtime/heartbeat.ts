@@ -33,7 +33,10 @@ const CONCURRENT_CHECKS = 8;
 /** Longer than an upgrade may take: a credential revoked while its socket was being opened is found here. */
 const RECENT_MS = 30_000;
 
-/** One ticker for all sessions: silence, stalls, expiry, revalidation. Source: spec doc3 §4.1 "Heartbeat", rulings "socket closes", c21. */
+/**
+ * One ticker for all sessions: silence, stalls, expiry, revalidation. Source: spec doc3 §4.1 "Heartbeat", rulings
+ * "socket closes", c21.
+ */
 export class Heartbeat {
   private readonly timer: NodeJS.Timeout;
   private ticks = 0;
@@ -76,7 +79,10 @@ export class Heartbeat {
     void this.revalidate([...this.deps.sessions.values()].filter((session) => session.number % SHARES === this.share));
   }
 
-  /** Sockets that did not take everything: slow ones lose channels, stuck ones are closed and, two ticks later, destroyed. */
+  /**
+   * Sockets that did not take everything: slow ones lose channels, stuck ones are closed and, two ticks later,
+   * destroyed.
+   */
   private watchBlocked(now: number): void {
     for (const session of this.deps.hub.blocked) {
       if (!session.blocked) {

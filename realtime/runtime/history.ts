@@ -4,7 +4,9 @@ export interface HistoryEntry {
   created_at: number;
 }
 
-/** The newest frames of one channel, kept so that many clients that reconnect at once are served without a query each. */
+/**
+ * The newest frames of one channel, kept so that many clients that reconnect at once are served without a query each.
+ */
 export class History {
   /** Bytes that all channels of a node may keep. */
   static readonly BUDGET = 64 * 1024 * 1024;

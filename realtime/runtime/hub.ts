@@ -21,7 +21,10 @@ const LINGER_MS = 30_000;
 export interface Subscription {
   session: Session;
   channel: Channel;
-  /** `live` ones get each frame as it comes; `replaying` ones read the history at their own pace; `ended` ones get nothing. */
+  /**
+   * `live` ones get each frame as it comes; `replaying` ones read the history at their own pace; `ended` ones get
+   * nothing.
+   */
   state: 'replaying' | 'live' | 'ended';
   /** Last seq sent by a replay. Live subscriptions stand where their channel stands. */
   seq: number;
@@ -74,7 +77,10 @@ interface Job {
   spans: Span[] | null;
 }
 
-/** Channels, their subscriptions, and the fan-out: a message is framed once, joined with its neighbours once, and written once per socket. */
+/**
+ * Channels, their subscriptions, and the fan-out: a message is framed once, joined with its neighbours once, and
+ * written once per socket.
+ */
 export class Hub {
   readonly channels = new Map<string, Channel>();
   /** Sessions whose sockets did not take everything. */
@@ -91,7 +97,9 @@ export class Hub {
   constructor(
     private readonly epoch: string,
     private readonly metrics: RealtimeMetrics,
-    /** A live subscription got more than its queue holds while its socket still takes bytes: goes on from the history. */
+    /**
+     * A live subscription got more than its queue holds while its socket still takes bytes: goes on from the history.
+     */
     private readonly fallBack: (subscription: Subscription) => void,
     private readonly tracing: Tracing,
   ) {}
@@ -322,7 +330,10 @@ export class Hub {
     return this.jobs.length > 64;
   }
 
-  /** Makes a subscription live at the channel's present place. Nothing may be awaited between reading `channel.seq` and this. */
+  /**
+   * Makes a subscription live at the channel's present place. Nothing may be awaited between reading `channel.seq` and
+   * this.
+   */
   join(subscription: Subscription): void {
     if (subscription.state === 'ended') return;
     const { channel } = subscription;
@@ -332,7 +343,10 @@ export class Hub {
     channel.changed();
   }
 
-  /** Ends a subscription; nothing of its channel is sent to its session any more. Returns how many messages were taken back. */
+  /**
+   * Ends a subscription; nothing of its channel is sent to its session any more. Returns how many messages were taken
+   * back.
+   */
   leave(subscription: Subscription): number {
     if (subscription.state === 'ended') return 0;
     subscription.state = 'ended';
@@ -347,7 +361,10 @@ export class Hub {
     return taken_back;
   }
 
-  /** The client fell behind on this channel: it keeps its session, and may subscribe again from the last id it saw. `missed` messages were never queued. */
+  /**
+   * The client fell behind on this channel: it keeps its session, and may subscribe again from the last id it saw.
+   * `missed` messages were never queued.
+   */
   drop(subscription: Subscription, missed = 0): void {
     const { session, channel } = subscription;
     this.metrics.dropped_messages.inc(this.leave(subscription) + missed);
@@ -384,12 +401,17 @@ export class Hub {
     }
   }
 
-  /** Gives up every frame kept for reconnecting clients: stored messages were rewritten, and are read from the outbox again. */
+  /**
+   * Gives up every frame kept for reconnecting clients: stored messages were rewritten, and are read from the outbox
+   * again.
+   */
   forgetHistories(): void {
     for (const channel of this.channels.values()) this.history_bytes -= channel.history.clear();
   }
 
-  /** The shared history has a budget; the channels that were opened first give theirs up. The outbox still has it all. */
+  /**
+   * The shared history has a budget; the channels that were opened first give theirs up. The outbox still has it all.
+   */
   private trimHistories(): void {
     for (const channel of this.channels.values()) {
       if (this.history_bytes <= History.BUDGET / 2) return;

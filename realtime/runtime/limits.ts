@@ -1,4 +1,7 @@
-/** Numbers of the WebSocket service. Sources: spec doc3 §4.1, limits.json `ws.*`, rulings "socket closes"; the rest is ours, with its reason. */
+/**
+ * Numbers of the WebSocket service. Sources: spec doc3 §4.1, limits.json `ws.*`, rulings "socket closes"; the rest is
+ * ours, with its reason.
+ */
 export const LIMITS = {
   /** A larger text frame is answered with `MESSAGE_TOO_LARGE`; the session stays. */
   frame_bytes: 64 * 1024,
@@ -13,7 +16,10 @@ export const LIMITS = {
   queue_bytes: 4 * 1024 * 1024,
   silence_ms: 30_000,
   stall_ms: 30_000,
-  /** A backlogged socket that drained nothing for this long is slow: its channels are dropped once the queue is full. Below it a burst is only a burst. */
+  /**
+   * A backlogged socket that drained nothing for this long is slow: its channels are dropped once the queue is full.
+   * Below it a burst is only a burst.
+   */
   grace_ms: 1_000,
   heartbeat_ms: 5_000,
   revalidate_ms: 30_000,

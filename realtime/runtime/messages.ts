@@ -10,7 +10,10 @@ import { parseClientMessage, PONG } from './protocol';
 import type { Session } from './session';
 import type { Subscriptions } from './subscriptions';
 
-/** The relay topic of messages that are not stored: `{"channel", "message"}`, `message` being the whole server message as text. */
+/**
+ * The relay topic of messages that are not stored: `{"channel", "message"}`, `message` being the whole server message
+ * as text.
+ */
 export const LIVE_TOPIC = 'live';
 /** Client messages that may wait behind one being worked on before the socket is not read any more. */
 const INBOX = 64;

@@ -5,7 +5,10 @@ interface Backlogged {
   readonly backlogged: { messages: number; bytes: number };
 }
 
-/** Series of the WebSocket service; how many sessions and channels there are is asked for when metrics are read. Hot paths add to plain numbers, and the ticker moves them over. */
+/**
+ * Series of the WebSocket service; how many sessions and channels there are is asked for when metrics are read. Hot
+ * paths add to plain numbers, and the ticker moves them over.
+ */
 export class RealtimeMetrics {
   /** Messages handed to sessions since the last {@link publish}. */
   sent = 0;

@@ -17,7 +17,9 @@ const bounded = (matching: string, by: string, messages: string, bytes: string):
      select *, sum(octet_length(data)) over (order by ${by} rows between unbounded preceding and 1 preceding) as before
      from (${matching} order by ${by} limit ${messages}) first
    ) sized where coalesce(before, 0) < ${bytes} order by ${by}`;
-/** Reads of clients that resume, at most this many at once: a reconnecting crowd must not become the database's load. */
+/**
+ * Reads of clients that resume, at most this many at once: a reconnecting crowd must not become the database's load.
+ */
 const CONCURRENT_READS = 4;
 /** How long a client may be held up by a database that does not answer. */
 const READ_TIMEOUT_MS = 10_000;
@@ -70,8 +72,8 @@ export class Outbox {
   }
 
   /**
-   * Messages of a channel after `seq` that are within the resume window, oldest first. Clients that ask for the same page at the same
-   * time share one query.
+   * Messages of a channel after `seq` that are within the resume window, oldest first. Clients that ask for the same
+   * page at the same time share one query.
    */
   page(channel: string, seq: number, { messages, bytes }: PageBounds): Promise<StoredMessage[]> {
     const key = `${channel} ${seq}`;

@@ -63,7 +63,10 @@ export interface Realtime {
   handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Aggregate counts, for `GET /v1/health`. */
   stats(): { sessions: number; channels: number };
-  /** Closes every session with 1012, waits up to `drain_ms` (default 3 s) for the clients' answers, then ends what is left. */
+  /**
+   * Closes every session with 1012, waits up to `drain_ms` (default 3 s) for the clients' answers, then ends what is
+   * left.
+   */
   stop(drain_ms?: number): Promise<void>;
 }
 
@@ -89,11 +92,16 @@ interface HardenedOptions extends ServerOptions {
   closeTimeout: number;
 }
 
-/** A connection with its session on it: listeners are shared functions that find the session here, so an idle socket costs no closures. */
+/**
+ * A connection with its session on it: listeners are shared functions that find the session here, so an idle socket
+ * costs no closures.
+ */
 class SessionSocket extends WebSocket {
   session: Session | null = null;
 
-  /** Called by `ws` itself when a frame breaks the protocol or its limits: an oversized message gets its error first. */
+  /**
+   * Called by `ws` itself when a frame breaks the protocol or its limits: an oversized message gets its error first.
+   */
   override close(code?: number, data?: string | Buffer): void {
     const oversized = code === CLOSE.too_large || code === 1008;
     if (oversized && this.session && !this.session.closing && this.readyState === WebSocket.OPEN) {

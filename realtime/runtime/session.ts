@@ -30,8 +30,9 @@ function kernelBacklog(socket: Socket): number {
 }
 
 /**
- * One connected client and its writer. All outgoing frames pass through here: a healthy socket is written at once, one that did not
- * take everything is "blocked", and what comes meanwhile waits here, bounded. Progress, not the amount that waits, tells slow from busy.
+ * One connected client and its writer. All outgoing frames pass through here: a healthy socket is written at once, one
+ * that did not take everything is "blocked", and what comes meanwhile waits here, bounded. Progress, not the amount
+ * that waits, tells slow from busy.
  */
 export class Session {
   last_seen: number;
@@ -164,7 +165,10 @@ export class Session {
     else this.wake();
   }
 
-  /** Milliseconds since the socket last took a byte; 0 when nothing waits. Looks at the kernel, so call it from a ticker. */
+  /**
+   * Milliseconds since the socket last took a byte; 0 when nothing waits. Looks at the kernel, so call it from a
+   * ticker.
+   */
   stalledFor(now: number): number {
     if (!this.blocked) return 0;
     const backlog = kernelBacklog(this.socket);
@@ -249,7 +253,9 @@ export class Session {
     this.wake();
   }
 
-  /** Ends a socket that does not read: the close frame is queued, and the connection destroyed when the ticker comes by. */
+  /**
+   * Ends a socket that does not read: the close frame is queued, and the connection destroyed when the ticker comes by.
+   */
   cut(): void {
     this.queue = null;
     this.queued = this.queued_bytes = 0;

@@ -33,7 +33,10 @@ interface Frame {
   bytes: Buffer;
 }
 
-/** Subscribing, resuming and leaving. A replay never reads past what this node's tail has delivered, so it joins the live stream without a seam. */
+/**
+ * Subscribing, resuming and leaving. A replay never reads past what this node's tail has delivered, so it joins the
+ * live stream without a seam.
+ */
 export class Subscriptions {
   constructor(private readonly deps: SubscriptionDeps) {}
 
@@ -136,7 +139,10 @@ export class Subscriptions {
     return channel.seq >= seq;
   }
 
-  /** Sends the history after `subscription.seq`, a page whenever the socket has taken the one before, and joins at the end. */
+  /**
+   * Sends the history after `subscription.seq`, a page whenever the socket has taken the one before, and joins at the
+   * end.
+   */
   private async replay(subscription: Subscription, first: readonly Frame[] = []): Promise<void> {
     const { session, channel } = subscription;
     const { hub, log } = this.deps;

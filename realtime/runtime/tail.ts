@@ -21,8 +21,9 @@ export interface TailDeps {
 }
 
 /**
- * Reads the outbox of all channels once per node, from its head at the start on; while no channel has subscribers here, only its end. Woken by the projector; polls each second in case a
- * wake-up was lost. A database that goes away is waited for, and reading goes on after the last id: nothing is lost or repeated.
+ * Reads the outbox of all channels once per node, from its head at the start on; while no channel has subscribers here,
+ * only its end. Woken by the projector; polls each second in case a wake-up was lost. A database that goes away is
+ * waited for, and reading goes on after the last id: nothing is lost or repeated.
  */
 export class Tail {
   private after = -1;
@@ -74,8 +75,8 @@ export class Tail {
   }
 
   /**
-   * Passes by what nobody here listens to. A channel that came meanwhile may have read its head before the end was asked for: then the
-   * rows in between are its own, and are read after all.
+   * Passes by what nobody here listens to. A channel that came meanwhile may have read its head before the end was
+   * asked for: then the rows in between are its own, and are read after all.
    */
   private async skip(): Promise<boolean> {
     const newest = await this.deps.outbox.newest();

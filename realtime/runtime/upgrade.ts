@@ -2,7 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { LIMITS } from './limits';
 
-/** The answer to an upgrade that is refused before the 101: an ordinary HTTP response with the two members of doc3 §4.1. */
+/**
+ * The answer to an upgrade that is refused before the 101: an ordinary HTTP response with the two members of doc3 §4.1.
+ */
 export interface Refusal {
   status: number;
   error: string;
@@ -68,7 +70,9 @@ export function refuseEarly(req: IncomingMessage, url: URL | null, origins: read
   return null;
 }
 
-/** Only browsers send `Origin`, and it keeps other sites' pages from speaking in a visitor's name: same host or listed. */
+/**
+ * Only browsers send `Origin`, and it keeps other sites' pages from speaking in a visitor's name: same host or listed.
+ */
 function originAllowed(req: IncomingMessage, origins: readonly string[]): boolean {
   const { origin, host } = req.headers;
   if (origin === undefined || origins.includes('*') || origins.includes(origin)) return true;

@@ -1,5 +1,5 @@
-// Checks docs/operating/alerts.yml with promtool and runs its cases. promtool comes from Debian's package `prometheus`: only the program is
-// taken out of it, so that no service is installed.
+// Checks docs/operating/alerts.yml with promtool and runs its cases. promtool comes from Debian's package `prometheus`:
+// only the program is taken out of it, so that no service is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';

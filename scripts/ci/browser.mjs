@@ -1,5 +1,5 @@
-// Opens Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and holds that they ask no other host for anything.
-// With LUMIO_SCREENSHOTS it leaves a picture of each in that folder.
+// Opens Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and holds that they ask
+// no other host for anything. With LUMIO_SCREENSHOTS it leaves a picture of each in that folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -53,7 +53,10 @@ function apt(...args) {
   if (status !== 0) throw new Error(`apt-get ${args.join(' ')} failed (code ${status}); the check needs ${BROWSER}`);
 }
 
-/** Opens the page and uses it; fails with all that went wrong on it: what was waited for in vain, errors of the console, failed and foreign requests. */
+/**
+ * Opens the page and uses it; fails with all that went wrong on it: what was waited for in vain, errors of the console,
+ * failed and foreign requests.
+ */
 async function visit(path, use) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   page.setDefaultTimeout(PATIENCE_MS);

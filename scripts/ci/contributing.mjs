@@ -1,4 +1,5 @@
-// Holds the worked example of CONTRIBUTING.md: places its blocks into a copy of the tree, type-checks it, checks its imports and runs its test.
+// Holds the worked example of CONTRIBUTING.md: places its blocks into a copy of the tree, type-checks it, checks its
+// imports and runs its test.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// A fresh clone starts with `npm start` alone, as root in a folder that only root may enter (when root runs this), and as an ordinary user; then
-// stops cleanly and starts warm.
+// A fresh clone starts with `npm start` alone, as root in a folder that only root may enter (when root runs this), and
+// as an ordinary user; then stops cleanly and starts warm.
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,10 @@ function run(command, args) {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed (code ${status})`);
 }
 
-/** Starts, waits for the ready line and a healthy answer, stops by SIGINT to the server itself; returns the milliseconds to ready. */
+/**
+ * Starts, waits for the ready line and a healthy answer, stops by SIGINT to the server itself; returns the milliseconds
+ * to ready.
+ */
 async function startAndStop(cwd, user) {
   const started = Date.now();
   const home = join(cwd, '..');

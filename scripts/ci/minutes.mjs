@@ -1,5 +1,5 @@
-// Turns what .ci/run and its suites wrote down (a line of JSON each) into ci-minutes.json: minutes of each stage, and of each suite in it.
-// node scripts/ci/minutes.mjs LINES FILE
+// Turns what .ci/run and its suites wrote down (a line of JSON each) into ci-minutes.json: minutes of each stage, and
+// of each suite in it. node scripts/ci/minutes.mjs LINES FILE
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 

@@ -1,4 +1,5 @@
-// Runs the shell blocks of README.md's "A webhook, all the way", word for word, in a folder of their own against a server that was just started.
+// Runs the shell blocks of README.md's "A webhook, all the way", word for word, in a folder of their own against a
+// server that was just started.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';

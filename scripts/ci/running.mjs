@@ -5,7 +5,10 @@ import { root } from '../prepare.mjs';
 
 const READY_WITHIN_MS = 120_000;
 
-/** Starts Lumio with its data in `<folder>/.lumio` and resolves when it serves. `stop` ends it and waits; `output` is all that it printed. */
+/**
+ * Starts Lumio with its data in `<folder>/.lumio` and resolves when it serves. `stop` ends it and waits; `output` is
+ * all that it printed.
+ */
 export async function startLumio(folder, settings = {}) {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LUMIO_')));
   const env = {

@@ -1,4 +1,5 @@
-// What the fault stage needs beside the engines (install.mjs): libfaketime, as Debian builds it, without installing it into the system.
+// What the fault stage needs beside the engines (install.mjs): libfaketime, as Debian builds it, without installing it
+// into the system.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +11,10 @@ function run(command, args, options = {}) {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
 }
 
-/** Fetches what is missing; throws when something cannot be had, since a fault that was not injected must not look survived. */
+/**
+ * Fetches what is missing; throws when something cannot be had, since a fault that was not injected must not look
+ * survived.
+ */
 export function fetchFaultTools() {
   installEngines();
   const library = join(cache, 'faketime/libfaketime.so.1');

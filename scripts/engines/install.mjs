@@ -1,4 +1,5 @@
-// Real engines for test:engines, from package registries alone, at fixed versions, into a folder outside the checkout. What is there is kept.
+// Real engines for test:engines, from package registries alone, at fixed versions, into a folder outside the checkout.
+// What is there is kept.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -13,7 +14,10 @@ const answer = (program, args) => {
   return status === 0 ? `${stdout}${stderr}` : undefined;
 };
 
-/** Installs into a folder beside, which takes its place when it is complete: a crash in the middle leaves nothing that looks whole. */
+/**
+ * Installs into a folder beside, which takes its place when it is complete: a crash in the middle leaves nothing that
+ * looks whole.
+ */
 function replaced(name, install) {
   const [fresh, target] = [join(folder, `${name}.new`), join(folder, name)];
   rmSync(fresh, { recursive: true, force: true });
@@ -23,7 +27,10 @@ function replaced(name, install) {
   renameSync(fresh, target);
 }
 
-/** A program written in Go; it tells the versions of its modules itself, so that no note beside it can be wrong or missing. */
+/**
+ * A program written in Go; it tells the versions of its modules itself, so that no note beside it can be wrong or
+ * missing.
+ */
 function goProgram(name, version, module, install) {
   const program = join(folder, name, name);
   return {
@@ -91,8 +98,8 @@ const ENGINES = {
 };
 
 /**
- * Installs what is missing of the engines named, or of all; the version of each. An engine that cannot be installed is an error: a suite that silently did not run
- * would look like one that passed.
+ * Installs what is missing of the engines named, or of all; the version of each. An engine that cannot be installed is
+ * an error: a suite that silently did not run would look like one that passed.
  */
 export function installEngines(names = Object.keys(ENGINES)) {
   mkdirSync(folder, { recursive: true });

@@ -237,7 +237,8 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
         t.db.query('select partition, from_offset, to_offset, blob_key from archive_segments order by 1, 2');
       await publish(200);
       await archiver({ segment_records: 10, trim: false }).run();
-      // Archivers that were killed before they listed what they had put: the next one makes longer segments from the same places.
+      // Archivers that were killed before they listed what they had put: the next one makes longer segments from the
+      // same places.
       await t.db.query('delete from archive_segments where from_offset > 0');
       await archiver({ trim: false }).run();
       const before = await listed();

@@ -69,7 +69,8 @@ describe('killed in a flood of webhooks', () => {
     const api = new ApiClient(server.base_url, server.credentials.access_token);
     await verify(api, sent);
 
-    // What came before the cut and what comes after it is the log from the subscription on: no hole, nothing twice, in order.
+    // What came before the cut and what comes after it is the log from the subscription on: no hole, nothing twice, in
+    // order.
     const marker = `round-${round}-end`;
     expect(await postTrovo(server, agent, marker)).toMatchObject({ status: 200 });
     sent.tried.add(marker);
@@ -112,7 +113,10 @@ async function verify(api: ApiClient, { acked, tried }: Sent): Promise<void> {
   expect(compareIds(stored, acked, tried)).toEqual([]);
 }
 
-/** Sends numbered webhooks, a fixed number at once, until all are sent or `stop` says so; then waits for every answer or its loss. */
+/**
+ * Sends numbered webhooks, a fixed number at once, until all are sent or `stop` says so; then waits for every answer or
+ * its loss.
+ */
 async function flood(server: TestServer, agent: Agent, from: number, sent: Sent, stop: () => boolean): Promise<void> {
   let next = from;
   const lane = async () => {

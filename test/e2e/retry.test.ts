@@ -3,7 +3,10 @@ import { LOCKS } from '../../engines/locks/port';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
-/** A client that never got its answer sends its command again, under the same Idempotency-Key, to what has been started since. */
+/**
+ * A client that never got its answer sends its command again, under the same Idempotency-Key, to what has been started
+ * since.
+ */
 describe('killed between an append and its answer', () => {
   let server: TestServer;
   beforeAll(async () => {

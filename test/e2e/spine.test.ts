@@ -2,7 +2,10 @@ import { Client } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 
-/** One path through every room: a signed webhook becomes a stored event, an answer of both query APIs and a live message. */
+/**
+ * One path through every room: a signed webhook becomes a stored event, an answer of both query APIs and a live
+ * message.
+ */
 describe('a webhook, all the way', () => {
   let server: TestServer;
   let vendors: VendorCloud;

@@ -8,7 +8,10 @@ import { program } from './support/process';
 const SCHEMAS = join(__dirname, '../../docs/operating/schemas');
 const SAMPLE = { numRuns: 300, seed: 7 };
 
-/** Values that this program writes, read by a library that shares nothing with it, through the files that other programs are given. */
+/**
+ * Values that this program writes, read by a library that shares nothing with it, through the files that other programs
+ * are given.
+ */
 describe('fastavro reads', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 200 });
   const maybe = <T>(what: fc.Arbitrary<T>) => fc.option(what);

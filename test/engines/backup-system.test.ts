@@ -117,7 +117,8 @@ describe(`backup and restore on Kafka, KurrentDB (${REAL ? 'a real server' : 'th
     expect(await server.command('erase', 'trovo:canary-2')).toMatchObject({ code: 0 });
     const acked = traffic.acked;
     await until(() => traffic.acked > acked + 100, 'traffic beyond the backup');
-    // What was sent since is lost with everything else, or not: the logs were copied a little later than the backup began.
+    // What was sent since is lost with everything else, or not: the logs were copied a little later than the backup
+    // began.
     const { tried, keys: made, violations } = await traffic.stop();
     promised = both(promised, { ...nothing(), tried, keys: { acked: new Set(), tried: made.tried }, violations });
     expect(await server.stop()).toBe(0);

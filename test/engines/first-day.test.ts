@@ -20,8 +20,9 @@ const ROLES = ['api', 'ingest', 'projector', 'realtime', 'worker'] as const;
 type Role = (typeof ROLES)[number];
 
 /**
- * `docs/operating/first-day.md` word for word, in a shell, on a system of production: a process of each role under the environment that
- * `docker-compose.yml` gives it from an `.env`, on engines of their own. Docker itself is stood in for by a script.
+ * `docs/operating/first-day.md` word for word, in a shell, on a system of production: a process of each role under the
+ * environment that `docker-compose.yml` gives it from an `.env`, on engines of their own. Docker itself is stood in for
+ * by a script.
  */
 describe('the first day', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-first-day-'));
@@ -83,7 +84,9 @@ describe('the first day', () => {
     rmSync(folder, { recursive: true, force: true });
   }, 60_000);
 
-  /** What docker compose gives a service from `.env`: values, `${NAME:-…}` filled in, names alone as `.env` has them. */
+  /**
+   * What docker compose gives a service from `.env`: values, `${NAME:-…}` filled in, names alone as `.env` has them.
+   */
   function environmentOf(service: string): Record<string, string> {
     const env = Object.fromEntries(
       [...readFileSync(join(folder, 'deploy/example.env'), 'utf8').matchAll(/^(\w+)=(.*)$/gm)].map(

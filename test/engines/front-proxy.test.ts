@@ -3,7 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { startCaddy } from './support/caddy';
 import { type Engine, freePort } from './support/process';
 
-/** What `deploy/Caddyfile` does with a request whose node went away, on a real Caddy. Its nodes here are two sockets of this test. */
+/**
+ * What `deploy/Caddyfile` does with a request whose node went away, on a real Caddy. Its nodes here are two sockets of
+ * this test.
+ */
 describe('the front proxy', () => {
   const arrived: { node: string; method: string; body: string }[] = [];
   let caddy: Engine;

@@ -131,7 +131,8 @@ describe('a kafka cluster', () => {
         const numbers = order.map((value) => Number(value.split(':')[1]));
         expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
       }
-      // Seen on a busy machine: 6 s and 15 s (the broker's session, an election, the session of a member that could not say goodbye).
+      // Seen on a busy machine: 6 s and 15 s (the broker's session, an election, the session of a member that could not
+      // say goodbye).
       expect(Math.max(stored_again_ms, read_again_ms)).toBeLessThan(45 * SECONDS);
     },
     dose(90, 1500) * SECONDS,

@@ -17,7 +17,10 @@ interface Heard {
   content: Record<string, unknown> | undefined;
 }
 
-/** The whole server on a real Kafka, before and after a schema registry was configured, and a program outside that knows the registry alone. */
+/**
+ * The whole server on a real Kafka, before and after a schema registry was configured, and a program outside that knows
+ * the registry alone.
+ */
 describe('Lumio on Kafka with a schema registry', () => {
   let kafka: Kafka;
   let registry: Engine;

@@ -202,7 +202,10 @@ async function serves(env: Record<string, string>): Promise<void> {
   }
 }
 
-/** The start ends with this one line, and at once: what no later try can change is not tried for the minute that a starting broker gets. */
+/**
+ * The start ends with this one line, and at once: what no later try can change is not tried for the minute that a
+ * starting broker gets.
+ */
 async function refuses(database: TestDatabase, given: Record<string, string | undefined>, line: RegExp): Promise<void> {
   const env = Object.entries({
     ...given,

@@ -329,7 +329,8 @@ describe('kafka', () => {
       await silence();
       expect(await unsure).toBe('refused');
       await link.up();
-      // As many records as in the send whose outcome is unknown: what the old producer would pass off as its repetition.
+      // As many records as in the send whose outcome is unknown: what the old producer would pass off as its
+      // repetition.
       for (let n = 0; n < 5; n += 1) await publish(`after-${round}-${n}`);
     }
     const stored = (await readAll(broker, 'unsure')).map(({ value }) => value.toString());
@@ -363,7 +364,8 @@ describe('kafka', () => {
       await until(() => new Set(seen).size >= new Set(all).size && all.every((v) => seen.includes(v)), 60 * SECONDS);
       await tail.stop();
       const log = await readAll(broker, 'flood');
-      // Every place of the log had its effect once; a record that was sent twice lies in the log twice, for the ledger behind it to see.
+      // Every place of the log had its effect once; a record that was sent twice lies in the log twice, for the ledger
+      // behind it to see.
       expect([...seen].sort()).toEqual(log.map(({ value }) => value.toString()).sort());
       for (let publisher = 0; publisher < 8; publisher += 1) {
         const first_seen = [...new Set(seen.filter((v) => v.startsWith(`${publisher}:`)))].map((v) =>
@@ -433,7 +435,8 @@ describe('kafka', () => {
       const zombie_end = zombie.done.catch((error: Error) => error.message);
       await until(() => held > 0);
       const second = follow(await open(), 'zombie', 'zombie', checkpoint, seen);
-      // One partition goes to the second member while the first one still holds its batch; later the first one's stop brings the other.
+      // One partition goes to the second member while the first one still holds its batch; later the first one's stop
+      // brings the other.
       await until(() => checkpoint.size > 0);
       hold();
       expect(await zombie_end).toBe('checkpoint lost');

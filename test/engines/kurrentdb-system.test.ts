@@ -8,7 +8,10 @@ import { type Kurrent, startKurrent } from './support/kurrentdb';
 
 const DIST = join(__dirname, '../../dist');
 
-/** The whole server with its domain events in KurrentDB: in two test nodes in a process of their own, or in the real one that KURRENTDB_URL names. */
+/**
+ * The whole server with its domain events in KurrentDB: in two test nodes in a process of their own, or in the real one
+ * that KURRENTDB_URL names.
+ */
 describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' : 'two test nodes'})`, () => {
   let kurrent: Kurrent | undefined;
   let url: string;

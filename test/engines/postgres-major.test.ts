@@ -49,7 +49,10 @@ async function startOlder(folder: string): Promise<{ url: string; stop(): Promis
   };
 }
 
-/** A backup is logical: it carries the data from one major version of PostgreSQL to the next, where a data folder itself cannot go. */
+/**
+ * A backup is logical: it carries the data from one major version of PostgreSQL to the next, where a data folder itself
+ * cannot go.
+ */
 test('a backup taken on PostgreSQL 15 is restored into the embedded PostgreSQL, and goes on there', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-major-'));
   const keys = { LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}` };

@@ -109,7 +109,9 @@ async function nodes() {
   };
 }
 
-/** Everything of one node while Redis is away: no wait, no throw, local subscribers hear all, others' loss is counted. */
+/**
+ * Everything of one node while Redis is away: no wait, no throw, local subscribers hear all, others' loss is counted.
+ */
 async function expectAlone(node: SharedEngines, heard: string[], m: ReturnType<typeof metrics>): Promise<void> {
   const lost_before = await value(m, 'lumio_relay_lost_total');
   const round = randomUUID();

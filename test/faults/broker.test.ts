@@ -8,7 +8,9 @@ import { Lumio } from './support/lumio';
 import { freePort } from './support/toxiproxy';
 import { Traffic } from './support/traffic';
 
-/** Rows 7, 8 and 21 over a real Kafka: it dies, it answers with errors, and members of its groups are frozen or killed. */
+/**
+ * Rows 7, 8 and 21 over a real Kafka: it dies, it answers with errors, and members of its groups are frozen or killed.
+ */
 describe('the broker fails', () => {
   let kafka: Kafka;
   let errors: KafkaErrors;

@@ -17,7 +17,9 @@ const NEW = createUpcasters([
   { type: 'note:written', to: 2, upcast: ({ body, ...rest }) => ({ ...rest, text: body ?? null }) },
 ]);
 
-/** Row 24: a new event version is deployed, rolled back and deployed again over one log. Row 10: an upcaster that fails. */
+/**
+ * Row 24: a new event version is deployed, rolled back and deployed again over one log. Row 10: an upcaster that fails.
+ */
 describe('event versions over deployments', () => {
   let cluster: Cluster;
   let db: PostgresDatabase;

@@ -18,7 +18,8 @@ describe('the process dies', () => {
     const random = seeded(SEED);
     const traffic = new Traffic(lumio, { seed: SEED, name: 'kill' }).start();
     for (let round = 0; round < dose(10, 100); round += 1) {
-      // Before, inside and after append, projection transaction, offset commit and answer: whatever runs at that moment.
+      // Before, inside and after append, projection transaction, offset commit and answer: whatever runs at that
+      // moment.
       await sleep(100 + random() * 900);
       if (random() < 0.4) lumio.killDatabase();
       await lumio.kill();

@@ -9,9 +9,10 @@ import { residentMiB } from './support/signals';
 import { Traffic } from './support/traffic';
 
 /**
- * npm run soak: kills the real server and what it runs on at seeded moments under a seeded load, and after each round compares what it keeps
- * with what it promised (see support/invariants.ts). The seed is printed first and at a failure: --seed S makes the same decisions again.
- * With --kafka the records lie in a real Kafka, which is killed too; without, all engines are the embedded ones.
+ * npm run soak: kills the real server and what it runs on at seeded moments under a seeded load, and after each round
+ * compares what it keeps with what it promised (see support/invariants.ts). The seed is printed first and at a failure:
+ * --seed S makes the same decisions again. With --kafka the records lie in a real Kafka, which is killed too; without,
+ * all engines are the embedded ones.
  */
 interface Fault {
   name: string;

@@ -36,7 +36,8 @@ describe('hostile and untidy deliveries', () => {
   test('row 11: duplicates, other orders, three days late: one event each, placed by the vendor’s time', async () => {
     const random = seeded(SEED);
     const now = Date.now();
-    // Each happened 20 s after the one before; the first third comes three days late. Each is delivered three times, all shuffled.
+    // Each happened 20 s after the one before; the first third comes three days late. Each is delivered three times,
+    // all shuffled.
     const count = dose(60, 3000);
     const told = Array.from({ length: count }, (_, n) => ({
       id: `late-w0-${n}`,

@@ -189,7 +189,10 @@ export const sampleOperations: readonly Operation[] = [
   }),
 ];
 
-/** `Authorization: Bearer <kind>[:<permissions by +>][:<requests a minute>]` says who calls: the sample has no identities. */
+/**
+ * `Authorization: Bearer <kind>[:<permissions by +>][:<requests a minute>]` says who calls: the sample has no
+ * identities.
+ */
 function sampleCaller(authorization: string | undefined, account: string | undefined, ip: string): Caller {
   const [kind = 'anonymous', granted = '', rate = ''] = (authorization ?? '').replace(/^Bearer /, '').split('|');
   const permissions = new Set(granted === '' ? [] : granted.split('+'));

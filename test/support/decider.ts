@@ -8,7 +8,9 @@ interface Outcome<Event> {
   thenFails(reason: string): void;
 }
 
-/** Given events, when a command, then events: `const given = decider(ideas); given([opened]).when(vote).then(voted)`. */
+/**
+ * Given events, when a command, then events: `const given = decider(ideas); given([opened]).when(vote).then(voted)`.
+ */
 export function decider<State, Command, Event extends DomainEvent>(subject: Decider<State, Command, Event>) {
   return (history: readonly Event[]) => ({
     when(command: Command): Outcome<Event> {

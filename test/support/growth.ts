@@ -8,9 +8,9 @@ const RUNS = 5;
 const NOISE_MS = 2;
 
 /**
- * How much more processor time (best of 5) `run` takes for an input of 1 MiB than for one of 256 KiB, made by `make` from the size wanted.
- * The small one is the mean of four in a row whose results are kept: both then fill memory equally, and collecting it costs both the same.
- * What `run` throws is its answer to the input.
+ * How much more processor time (best of 5) `run` takes for an input of 1 MiB than for one of 256 KiB, made by `make`
+ * from the size wanted. The small one is the mean of four in a row whose results are kept: both then fill memory
+ * equally, and collecting it costs both the same. What `run` throws is its answer to the input.
  */
 export function growthOf<T>(make: (bytes: number) => T, run: (input: T) => unknown): number {
   const large = make(LARGE);

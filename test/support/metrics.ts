@@ -25,7 +25,10 @@ export function documentedSeries(): Map<string, Series & { optional: boolean }> 
   return found;
 }
 
-/** Series of an exposition by name, with the labels that its samples carry beside the constant ones; `labels` is null without samples. */
+/**
+ * Series of an exposition by name, with the labels that its samples carry beside the constant ones; `labels` is null
+ * without samples.
+ */
 export function servedSeries(exposition: string): Map<string, { type: string; labels: string[] | null }> {
   const found = new Map<string, { type: string; labels: string[] | null }>();
   let name = '';

@@ -1,6 +1,9 @@
 const { appendFileSync } = require('node:fs');
 
-/** Writes how long each test file took to where `.ci/run` collects it (CI_MINUTES_FILE, a line of JSON each); says nothing elsewhere. */
+/**
+ * Writes how long each test file took to where `.ci/run` collects it (CI_MINUTES_FILE, a line of JSON each); says
+ * nothing elsewhere.
+ */
 module.exports = class MinutesReporter {
   onTestResult(test, { perfStats, testFilePath, numFailingTests, numPassingTests }) {
     const file = process.env.CI_MINUTES_FILE;

@@ -14,8 +14,8 @@ export interface OrdinaryUser {
 }
 
 /**
- * A user without rights of its own to run the compiled program as: the test's own, or `nobody` when the test runs as root. Where `nobody` may not
- * enter the checkout, or reach node, it gets a copy.
+ * A user without rights of its own to run the compiled program as: the test's own, or `nobody` when the test runs as
+ * root. Where `nobody` may not enter the checkout, or reach node, it gets a copy.
  */
 export function ordinaryUser(root: string): OrdinaryUser {
   const own = process.getuid!();

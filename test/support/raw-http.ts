@@ -1,6 +1,9 @@
 import { connect } from 'node:net';
 
-/** Sends bytes as they are, and resolves with all that came back when the server has closed. @throws Error when it does not close */
+/**
+ * Sends bytes as they are, and resolves with all that came back when the server has closed. @throws Error when it does
+ * not close
+ */
 export function rawHttp(origin: string, text: string | Buffer): Promise<string> {
   const { port, hostname } = new URL(origin);
   return new Promise((done, fail) => {

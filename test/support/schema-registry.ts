@@ -3,7 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** A schema registry in memory, over HTTP, as its API is documented: ids are global, the same text has one id, a subject's schemas are compatible backwards. */
+/**
+ * A schema registry in memory, over HTTP, as its API is documented: ids are global, the same text has one id, a
+ * subject's schemas are compatible backwards.
+ */
 export class TestSchemaRegistry {
   /** Requests seen, `METHOD path`. */
   readonly seen: string[] = [];

@@ -34,8 +34,8 @@ const PUBLISH_TIMEOUT_MS = 4_000;
 const START_TIMEOUT_MS = 60_000;
 
 /**
- * Kafka behind the broker port, on kafkajs. Its `id` is the cluster's: `kafka:<cluster id>`.
- * Partitions are chosen as Kafka's own clients choose them; offsets live in the caller's checkpoint, and what the group stores is for lag tools.
+ * Kafka behind the broker port, on kafkajs. Its `id` is the cluster's: `kafka:<cluster id>`. Partitions are chosen as
+ * Kafka's own clients choose them; offsets live in the caller's checkpoint, and what the group stores is for lag tools.
  * @throws Error with one line when no broker answers within `start_timeout_ms`, or refuses us
  */
 export async function createKafkaBroker(options: KafkaBrokerOptions): Promise<Broker> {
@@ -96,7 +96,8 @@ class KafkaBroker implements Broker {
   async publish(topic: string, records: readonly NewRecord[]): Promise<Ends> {
     if (this.closed) throw new Error('the broker is closed');
     if (records.length === 0) return new Map();
-    // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being looked up.
+    // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being
+    // looked up.
     const publisher = this.opening.get(topic) ?? this.publishers.get(topic) ?? this.open(topic);
     try {
       return await (publisher instanceof KafkaPublisher

@@ -130,7 +130,8 @@ export class KafkaClient {
         const socket = ssl
           ? connectTls({ host, port, ...(isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
           : connectTcp({ host, port }, onConnect);
-        // While a broker is away kafkajs lets go of its last socket once more with every try, which leaves a listener each time.
+        // While a broker is away kafkajs lets go of its last socket once more with every try, which leaves a listener
+        // each time.
         return socket.setMaxListeners(0).setNoDelay(true).setKeepAlive(true, 10_000);
       },
       logLevel: logLevel.WARN,

@@ -46,10 +46,11 @@ const STORM = 15;
 const STORM_MS = 30_000;
 
 /**
- * One member of a group, over as many kafkajs consumers as it takes: one that crashes, stalls or turns in a storm of rebalances is thrown away
- * and the next one begins at the caller's checkpoint. kafkajs is the group's member only, {@link KafkaTail} fetches. What was fetched waits in
- * a bounded buffer: heartbeats, fetches and rebalances go on while `onBatch` works. A batch that is in hand when its partition goes to another
- * member is fenced by the caller's checkpoint, not by the group.
+ * One member of a group, over as many kafkajs consumers as it takes: one that crashes, stalls or turns in a storm of
+ * rebalances is thrown away and the next one begins at the caller's checkpoint. kafkajs is the group's member only,
+ * {@link KafkaTail} fetches. What was fetched waits in a bounded buffer: heartbeats, fetches and rebalances go on while
+ * `onBatch` works. A batch that is in hand when its partition goes to another member is fenced by the caller's
+ * checkpoint, not by the group.
  */
 export class KafkaConsumer implements Consumer {
   readonly done: Promise<void>;

@@ -20,8 +20,9 @@ export interface FetchLimits {
 }
 
 /**
- * Fetches from the leaders of partitions, over connections of its own. kafkajs' consumer would do it too, but it decodes each record by way
- * of a dozen objects, sleeps a whole fetch wait when an assignment begins paused, and goes on elsewhere when an offset is out of range.
+ * Fetches from the leaders of partitions, over connections of its own. kafkajs' consumer would do it too, but it
+ * decodes each record by way of a dozen objects, sleeps a whole fetch wait when an assignment begins paused, and goes
+ * on elsewhere when an offset is out of range.
  */
 export class KafkaFetcher {
   private readonly cluster: Cluster;

@@ -1,4 +1,7 @@
-/** Parts of kafkajs 2.2.4 (kept at exactly that version) that fetching without its consumer needs; it publishes no types for them. */
+/**
+ * Parts of kafkajs 2.2.4 (kept at exactly that version) that fetching without its consumer needs; it publishes no types
+ * for them.
+ */
 declare module 'kafkajs/src/cluster' {
   import type { ISocketFactory, Logger, SASLOptions } from 'kafkajs';
   import type { ConnectionOptions } from 'node:tls';

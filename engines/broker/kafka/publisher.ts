@@ -6,7 +6,10 @@ import { partitionOf } from '../partitioner';
 import type { Ends, NewRecord } from '../port';
 import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
 
-/** Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its records go. */
+/**
+ * Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its
+ * records go.
+ */
 const MAX_SEND_BYTES = 2 * 1024 * 1024;
 const MAX_SEND_RECORDS = 4096;
 /** Share of the time for one try: a silent connection must leave time for another one. */
@@ -32,9 +35,10 @@ interface Sized extends Message {
 /**
  * Publishes of one process to one topic: a group of them leaves in one send.
  *
- * After any failed send the producer is thrown away and the records are sent by a new one. kafkajs takes back its sequence number when a send
- * fails; when the brokers had stored it after all, the next records would pass for a repetition: acknowledged, never written. A new producer
- * has a new identity, so the worst that can happen is a record stored twice, which is deduplicated behind the log.
+ * After any failed send the producer is thrown away and the records are sent by a new one. kafkajs takes back its
+ * sequence number when a send fails; when the brokers had stored it after all, the next records would pass for a
+ * repetition: acknowledged, never written. A new producer has a new identity, so the worst that can happen is a record
+ * stored twice, which is deduplicated behind the log.
  */
 export class KafkaPublisher {
   private readonly queue: PublishQueue<Sized>;
@@ -133,7 +137,10 @@ export class KafkaPublisher {
     }
   }
 
-  /** A broker that knew the batch already does not say where it lies: then the partition's end is named, which is behind it. */
+  /**
+   * A broker that knew the batch already does not say where it lies: then the partition's end is named, which is behind
+   * it.
+   */
   private async counter(sent: readonly RecordMetadata[]): Promise<(partition: number) => number> {
     const { client, topic } = this.options;
     const said = new Map(sent.map(({ partition, baseOffset = '-1' }) => [partition, Number(baseOffset)]));

@@ -16,8 +16,9 @@ export interface Page {
 }
 
 /**
- * Reads ranges of a partition straight from its leader. kafkajs offers reading to members of a group only; a group made for one read would
- * wait for its first rebalance (3 s by default), need rights on group names that nobody knows beforehand, and stay behind.
+ * Reads ranges of a partition straight from its leader. kafkajs offers reading to members of a group only; a group made
+ * for one read would wait for its first rebalance (3 s by default), need rights on group names that nobody knows
+ * beforehand, and stay behind.
  */
 export class KafkaReader {
   private fetcher: KafkaFetcher | undefined;

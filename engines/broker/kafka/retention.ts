@@ -6,8 +6,10 @@ const POLICY = 'cleanup.policy';
 const LIMITS = ['retention.ms', 'retention.bytes'];
 
 /**
- * Topics of Lumio are the log of record, and a topic that somebody else made may have the brokers' default of seven days.
- * @throws Error in one line that names topic and setting when the brokers drop records of one of these topics by themselves, or do not let us see
+ * Topics of Lumio are the log of record, and a topic that somebody else made may have the brokers' default of seven
+ * days.
+ * @throws Error in one line that names topic and setting when the brokers drop records of one of these topics by
+ * themselves, or do not let us see
  */
 export async function refuseLimited(client: KafkaClient, topics: readonly string[]): Promise<void> {
   if (topics.length === 0) return;

@@ -10,7 +10,10 @@ export interface KafkaTailOptions {
   topic: string;
   limits: FetchLimits;
   log: Logger | undefined;
-  /** What was fetched of one partition, in order and without a gap; `next` is where its next fetch begins. None where only markers lay. */
+  /**
+   * What was fetched of one partition, in order and without a gap; `next` is where its next fetch begins. None where
+   * only markers lay.
+   */
   onRecords(partition: number, records: BrokerRecord[], next: number): void;
   /** A leader answered, with records or without. */
   onAnswer(): void;
@@ -32,8 +35,9 @@ const BEYOND_END_TRIES = 6;
 const BEYOND_END_MS = 500;
 
 /**
- * Follows partitions from given places, one loop for each node that leads some of them. What passes (a node that is away, a leader that
- * moved) is waited out here, loop by loop: a node that does not answer holds up its own partitions alone.
+ * Follows partitions from given places, one loop for each node that leads some of them. What passes (a node that is
+ * away, a leader that moved) is waited out here, loop by loop: a node that does not answer holds up its own partitions
+ * alone.
  */
 export class KafkaTail {
   private readonly fetcher: KafkaFetcher;

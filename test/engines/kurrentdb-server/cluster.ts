@@ -2,8 +2,8 @@ import { ServerLog } from './log';
 import { KurrentServer, type Cluster, type KurrentServerOptions } from './server';
 
 /**
- * Several nodes over one log, as clients see them: one leads and takes appends, the others say who does. The log is what a majority has; a
- * node's own copy of it can be held back.
+ * Several nodes over one log, as clients see them: one leads and takes appends, the others say who does. The log is
+ * what a majority has; a node's own copy of it can be held back.
  */
 export class KurrentCluster implements Cluster {
   readonly log = new ServerLog();

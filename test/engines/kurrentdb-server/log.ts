@@ -39,8 +39,8 @@ export type Outcome =
   | { result: 'mixed' };
 
 /**
- * The log in memory, with the rules of the server's writer: expected revisions, and repetitions recognised by place (a fixed revision) or by
- * a cache of recent event ids ('any'), which a restart empties.
+ * The log in memory, with the rules of the server's writer: expected revisions, and repetitions recognised by place (a
+ * fixed revision) or by a cache of recent event ids ('any'), which a restart empties.
  */
 export class ServerLog extends EventEmitter<{ record: [LogRecord] }> {
   readonly records: LogRecord[] = [];

@@ -7,7 +7,10 @@ import { refusal, toCaughtUp, toCheckpoint, toReadEvent } from './messages';
 type ReadCall = ServerWritableStream<ReadReq, ReadResp>;
 type Options = ReadReq.Options;
 
-/** The first protocol's Read: a stream or $all, forwards or backwards, filtered or not, once or as a subscription to $all. */
+/**
+ * The first protocol's Read: a stream or $all, forwards or backwards, filtered or not, once or as a subscription to
+ * $all.
+ */
 export function read(log: NodeLog, call: ReadCall): void {
   const options = call.request.getOptions()!;
   if (options.hasSubscription()) return subscribe(log, call, options);
@@ -54,7 +57,10 @@ function allRecords(log: NodeLog, options: Options): readonly LogRecord[] {
   return log.records.filter(({ position }) => (backwards ? position < from : position >= from));
 }
 
-/** From a position (exclusive) on, then live; a checkpoint after every so many events looked at, and one on the way from past to present. */
+/**
+ * From a position (exclusive) on, then live; a checkpoint after every so many events looked at, and one on the way from
+ * past to present.
+ */
 function subscribe(log: NodeLog, call: ReadCall, options: Options): void {
   if (!options.hasAll()) {
     call.emit('error', refusal(status.UNIMPLEMENTED, 'subscriptions to one stream are not served here'));

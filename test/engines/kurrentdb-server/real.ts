@@ -10,8 +10,8 @@ import type { StoreEngine } from '../../contracts/event-store';
 import { Relay } from './relay';
 
 /**
- * A part of a real server that looks empty: streams under a prefix of their own, and the log from here on. Nobody else may write meanwhile.
- * Links are cut at a relay when the connection string names one node; otherwise they stay whole.
+ * A part of a real server that looks empty: streams under a prefix of their own, and the log from here on. Nobody else
+ * may write meanwhile. Links are cut at a relay when the connection string names one node; otherwise they stay whole.
  */
 export async function realEngine(url: string): Promise<StoreEngine> {
   const [, before, host, port, after] = /^(\w+:\/\/(?:[^@]*@)?)([^/?,:]+)(?::(\d+))?(\?.*)?$/.exec(url) ?? [];

@@ -60,8 +60,8 @@ export interface Cluster {
 }
 
 /**
- * A KurrentDB for tests: the published gRPC protocol, as the client's own definitions have it, over a log in memory. Behind a TCP relay, so that
- * links can be cut at any moment.
+ * A KurrentDB for tests: the published gRPC protocol, as the client's own definitions have it, over a log in memory.
+ * Behind a TCP relay, so that links can be cut at any moment.
  */
 export class KurrentServer {
   readonly log: ServerLog;

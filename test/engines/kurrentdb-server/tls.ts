@@ -1,4 +1,7 @@
-/** A certificate for 127.0.0.1 that nobody trusts, with its key: enough to see that a link is encrypted. Good for nothing else. */
+/**
+ * A certificate for 127.0.0.1 that nobody trusts, with its key: enough to see that a link is encrypted. Good for
+ * nothing else.
+ */
 export const TLS = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvW9hUUStZGb2pMoa

@@ -7,7 +7,10 @@ const CADDYFILE = join(__dirname, '../../../deploy/Caddyfile');
 /** Ports on loopback of each role's nodes, in the order in which they are tried. */
 export type Nodes = Record<'ingest' | 'api' | 'realtime', readonly number[]>;
 
-/** A real Caddy under `deploy/Caddyfile`, in which only names that docker compose knows, and the policy that would choose by chance, are replaced. */
+/**
+ * A real Caddy under `deploy/Caddyfile`, in which only names that docker compose knows, and the policy that would
+ * choose by chance, are replaced.
+ */
 export async function startCaddy(nodes: Nodes): Promise<Engine> {
   const folder = engineFolder('caddy');
   const port = await freePort();

@@ -13,7 +13,10 @@ export interface PrivateAuthority {
   client(name: string): { cert_file: string; key_file: string };
 }
 
-/** A certificate authority that nobody else trusts, with one server certificate and clients' as asked for; valid for two days. */
+/**
+ * A certificate authority that nobody else trusts, with one server certificate and clients' as asked for; valid for two
+ * days.
+ */
 export function privateAuthority(): PrivateAuthority {
   const folder = engineFolder('authority');
   const at = (name: string) => join(folder, name);

@@ -48,8 +48,8 @@ process.once('exit', () => {
 });
 
 /**
- * A folder for what an engine keeps and prints. It outlives the engine, which may be started again on it, and goes with the run: its script removes
- * the run's own folder; without one, the end of this process does.
+ * A folder for what an engine keeps and prints. It outlives the engine, which may be started again on it, and goes with
+ * the run: its script removes the run's own folder; without one, the end of this process does.
  */
 export function engineFolder(name: string): string {
   const run = process.env.LUMIO_ENGINES_RUN;

@@ -47,7 +47,9 @@ export async function startRedis(): Promise<RedisServer> {
   };
 }
 
-/** A link that can fall silent with its sockets open, or become slow; `heal` closes the connections that were swallowed. */
+/**
+ * A link that can fall silent with its sockets open, or become slow; `heal` closes the connections that were swallowed.
+ */
 export interface Faults {
   blackhole(): Promise<void>;
   delay(ms: number): Promise<void>;

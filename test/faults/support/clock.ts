@@ -5,7 +5,10 @@ import { ENGINES } from './toxiproxy';
 
 const LIBRARY = join(ENGINES, 'faketime/libfaketime.so.1');
 
-/** The wall clock of one process, which can be made to jump while it runs; its monotonic clock goes on, as a real machine's does. */
+/**
+ * The wall clock of one process, which can be made to jump while it runs; its monotonic clock goes on, as a real
+ * machine's does.
+ */
 export interface FakeClock {
   /** For the process's environment. */
   env: Record<string, string>;

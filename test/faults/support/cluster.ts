@@ -10,7 +10,10 @@ import { silentLog } from '../../support/log';
 import { assertDisposable, disown, own } from './disposable';
 import { signalTree } from './signals';
 
-/** A PostgreSQL server that may be broken in every way: on a loopback address of its own, so that links can lead to it by TCP. */
+/**
+ * A PostgreSQL server that may be broken in every way: on a loopback address of its own, so that links can lead to it
+ * by TCP.
+ */
 export interface Cluster {
   readonly host: string;
   readonly pid: number;

@@ -43,9 +43,9 @@ const TABLES: Record<string, Record<string, string>> = {
 };
 
 /**
- * The one invariant behind every fault: each acknowledged webhook and command is there exactly once and nothing is there that was not
- * sent; per-account order kept; channel numbers dense; counters equal rows; streams without a hole; live rows equal a rebuild's; memory bounded;
- * no error in the log but those that the fault excuses.
+ * The one invariant behind every fault: each acknowledged webhook and command is there exactly once and nothing is
+ * there that was not sent; per-account order kept; channel numbers dense; counters equal rows; streams without a hole;
+ * live rows equal a rebuild's; memory bounded; no error in the log but those that the fault excuses.
  * @throws InvariantBroken with everything that does not hold
  */
 export async function checkInvariant(lumio: Lumio, sent: Sent, options: CheckOptions = {}): Promise<Checked> {

@@ -8,7 +8,9 @@ interface Api {
   share: number;
   /** What a broker may say. */
   codes: readonly number[];
-  /** Where the first error code lies in an answer (which begins with its correlation id); undefined when it holds none. */
+  /**
+   * Where the first error code lies in an answer (which begins with its correlation id); undefined when it holds none.
+   */
   at(answer: Buffer, version: number): number | undefined;
 }
 

@@ -129,7 +129,8 @@ export class Lumio {
       if (child.signalCode !== null) this.printed.cut();
       if (child.signalCode === null) this.ends.push(code);
       if (this.options.supervise && this.wanted) {
-        setTimeout(() => void (this.wanted && this.start().catch(() => undefined)), 200); // a failed start ends too, and comes here again
+        // A failed start ends too, and comes here again.
+        setTimeout(() => void (this.wanted && this.start().catch(() => undefined)), 200);
       }
     });
     const deadline = Date.now() + 60_000;
@@ -142,7 +143,9 @@ export class Lumio {
     this.readCredentials();
   }
 
-  /** Its tokens last a quarter of an hour; while it runs it writes new ones before. Returns whether there are new ones. */
+  /**
+   * Its tokens last a quarter of an hour; while it runs it writes new ones before. Returns whether there are new ones.
+   */
   readCredentials(): boolean {
     const path = join(this.data_dir, 'dev-credentials.json');
     if (!existsSync(path)) return false;

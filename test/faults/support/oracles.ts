@@ -32,8 +32,8 @@ export async function checkEvents(on: Observed, sent: Sent): Promise<{ events: n
 }
 
 /**
- * The channel: numbered without a hole, once for each event that is promised on it, and each lane's events in the order of their
- * acknowledgement. Of what the outbox has trimmed only the number is known, and that it was the oldest.
+ * The channel: numbered without a hole, once for each event that is promised on it, and each lane's events in the order
+ * of their acknowledgement. Of what the outbox has trimmed only the number is known, and that it was the oldest.
  */
 export async function checkChannel(on: Observed, sent: Sent, announced: (id: string) => boolean): Promise<string[]> {
   const channel = `events:${on.credentials.account_id}`;

@@ -17,7 +17,10 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   send(pid, name);
 }
 
-/** The process and its children, which may lead sessions of their own (PostgreSQL's backends call setsid, so a group kill misses them). */
+/**
+ * The process and its children, which may lead sessions of their own (PostgreSQL's backends call setsid, so a group
+ * kill misses them).
+ */
 export function signalTree(pid: number, name: NodeJS.Signals): void {
   assertOurs(pid);
   for (const one of [pid, ...childrenOf(pid)]) send(one, name);

@@ -11,7 +11,10 @@ export const ENGINES = process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/
 
 type ToxicType = 'latency' | 'bandwidth' | 'slow_close' | 'timeout' | 'reset_peer' | 'slicer' | 'limit_data';
 
-/** A TCP link to one engine that can be made slow, silent or broken. `downstream` is the engine's answers, `upstream` what is sent to it. */
+/**
+ * A TCP link to one engine that can be made slow, silent or broken. `downstream` is the engine's answers, `upstream`
+ * what is sent to it.
+ */
 export interface Link {
   readonly port: number;
   /** Refuses connections and cuts those that stand. */
@@ -88,7 +91,10 @@ export async function startToxiproxy(): Promise<Toxiproxy> {
   };
 }
 
-/** A port that is free now, below the range that outgoing connections take theirs from: nobody takes it while its engine is down. */
+/**
+ * A port that is free now, below the range that outgoing connections take theirs from: nobody takes it while its engine
+ * is down.
+ */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 200; tries += 1) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);

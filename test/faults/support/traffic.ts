@@ -5,7 +5,10 @@ import type { Lumio } from './lumio';
 
 /** What was sent and answered, to be compared with what the server keeps. */
 export interface Sent {
-  /** By lane: external ids that were acknowledged, in the order of their acknowledgement. Each was sent after the one before was answered. */
+  /**
+   * By lane: external ids that were acknowledged, in the order of their acknowledgement. Each was sent after the one
+   * before was answered.
+   */
   lanes: Map<string, string[]>;
   /** External ids that were sent at all: the unanswered ones may be there, once, or not. */
   tried: Set<string>;
@@ -109,8 +112,8 @@ export class Traffic {
   }
 
   /**
-   * The 99th percentile of all requests of webhooks that ended since that moment or wait now, milliseconds: one that was not taken took for
-   * ever, one that waits as long as it has. Undefined when there are fewer than 50.
+   * The 99th percentile of all requests of webhooks that ended since that moment or wait now, milliseconds: one that
+   * was not taken took for ever, one that waits as long as it has. Undefined when there are fewer than 50.
    */
   p99Since(moment: number): number | undefined {
     const now = Date.now();
@@ -188,7 +191,9 @@ export class Traffic {
     return done;
   }
 
-  /** A command under an Idempotency-Key: true when it is done, false when it was refused in a way that a fault excuses. */
+  /**
+   * A command under an Idempotency-Key: true when it is done, false when it was refused in a way that a fault excuses.
+   */
   private async command(path: string, body: string, id: string, isDone: (answer: Answer) => boolean): Promise<boolean> {
     const { access_token } = this.lumio.credentials;
     const answer = await this.post(path, body, { authorization: `Bearer ${access_token}`, 'idempotency-key': id });
