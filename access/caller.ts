@@ -67,6 +67,8 @@ export type Written =
 /** What a request brings beside its body. */
 export interface RequestContext {
   correlation_id: string;
+  /** Id of the event that this request follows from; absent where a caller asked by themselves. */
+  causation_id?: string;
   /** W3C traceparent of the request, when it carried or was given one. */
   trace: string | null;
   ip: string;

@@ -6,6 +6,7 @@ import { observedBroker } from '../engines/broker/observed';
 import type { Broker } from '../engines/broker/port';
 import type { Cache } from '../engines/cache/port';
 import { observedEventStore } from '../engines/event-store/observed';
+import { attributedEventStore } from '../engines/event-store/attributed';
 import { declaredEventStore } from '../engines/event-store/declared';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
 import { readVersioned, renewedEventStore, versionedEventStore } from '../engines/event-store/versioned';
@@ -145,7 +146,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const store = await openEventStore({ url: settings.event_store.url, pool: log_db.pool, wakeups, log });
   const sealing = createSealing(EVENTS, subject_keys);
   const known = new Set(EVENTS.keys());
-  const clear_events = versionedEventStore(sealedEventStore(store, sealing), UPCASTERS, known);
+  const clear_events = attributedEventStore(versionedEventStore(sealedEventStore(store, sealing), UPCASTERS, known));
   const events = opened(observedEventStore(declaredEventStore(clear_events, EVENTS), { metrics, tracing }));
   const topics = await openBroker({
     settings,

@@ -132,7 +132,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       stops.push(() => archiver.stop());
     }
     if (has('worker')) {
-      const worker = createWorker({ leases: engines.leases, chores: sweeps(engines.projector_db), log, metrics });
+      const chores = sweeps(engines.projector_db, engines.subject_keys);
+      const worker = createWorker({ leases: engines.leases, chores, log, metrics });
       stops.push(() => worker.stop());
     }
 

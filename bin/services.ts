@@ -64,7 +64,7 @@ export function createServices(parts: ServiceParts): Services {
   };
 }
 
-/** Who did it, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
+/** Who did it, why, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
 export function metadata(caller: Caller, context: RequestContext): Metadata {
   const facts = {
     actor_kind: caller.kind,
@@ -72,7 +72,9 @@ export function metadata(caller: Caller, context: RequestContext): Metadata {
     credential_id: caller.credential_id,
     account_id: caller.account_id,
     correlation_id: context.correlation_id,
+    causation_id: context.causation_id ?? context.correlation_id,
     traceparent: context.trace,
+    ip: context.ip || null,
   };
   return Object.fromEntries(Object.entries(facts).filter((entry): entry is [string, string] => entry[1] !== null));
 }

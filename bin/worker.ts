@@ -3,6 +3,7 @@ import type { Leases } from '../engines/leases/port';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
+import type { SubjectKeys } from '../engines/subject-keys/port';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { ensureEventLogPartitions } from '../projections/event-log';
 import { trimBodies } from '../projections/runtime/repeats';
@@ -30,7 +31,7 @@ const DAY_MS = 86_400_000;
 const DEAD_LETTERS_KEPT_MS = 30 * DAY_MS;
 
 /** The sweeps of the role `worker`. */
-export const sweeps = (db: Database): Chore[] => [
+export const sweeps = (db: Database, subject_keys: Pick<SubjectKeys, 'expire'>): Chore[] => [
   { name: 'event-log-partitions', every_ms: DAY_MS, run: () => ensureEventLogPartitions(db) },
   { name: 'stream-sample-partitions', every_ms: DAY_MS, run: () => ensureStreamSamplePartitions(db) },
   {
@@ -39,6 +40,7 @@ export const sweeps = (db: Database): Chore[] => [
     run: () => createDeadLetters({ db }).trim(DEAD_LETTERS_KEPT_MS),
   },
   { name: 'ingested-bodies', every_ms: 3_600_000, run: () => trimBodies(db) },
+  { name: 'subject-keys', every_ms: 3_600_000, run: () => subject_keys.expire() },
 ];
 
 /**

@@ -98,12 +98,12 @@ export async function* replayEvents(
     return (!from || !('number' in from) || at >= from.number) && (!to || !('number' in to) || at < to.number);
   };
   if (stream !== undefined) {
-    const found = await events.read(stream);
+    const found = await events.read(stream, 0, { ips: true });
     if (found.length === 0) throw new Error(`there is no topic and no stream ${stream}`);
     yield found.filter(wanted);
     return;
   }
-  for await (const batch of events.readAll(null, types?.length ? { types } : {})) {
+  for await (const batch of events.readAll(null, { ips: true, ...(types?.length && { types }) })) {
     const found = batch.events.filter(wanted);
     if (found.length > 0) yield found;
   }

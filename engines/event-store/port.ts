@@ -22,8 +22,10 @@ export interface StreamWrite {
 }
 
 /**
- * Who, why and on whose behalf; flat strings on every engine (actor_kind, actor_id, credential_id, account_id,
- * correlation_id, causation_id, traceparent).
+ * Who, why and on whose behalf; flat strings on every engine: actor_kind, actor_id, credential_id, account_id,
+ * correlation_id, causation_id, traceparent, ip. `account_id` and `causation_id` are always there (attributed.ts); `ip`
+ * is stored sealed (caller-ip.ts), and `subjects` are the hashes, by commas, of all persons whose personal parts the
+ * append holds (sealing.ts).
  */
 export type Metadata = Readonly<Record<string, string>>;
 
@@ -57,6 +59,8 @@ export interface StoredEvent {
 export interface EventFilter {
   /** Only these event types; absent means all. */
   types?: readonly string[];
+  /** With the addresses that the callers had, as `ip` in the metadata. Default false: few readers need them. */
+  ips?: boolean;
 }
 
 export interface SubscribeOptions extends EventFilter {
@@ -107,7 +111,7 @@ export interface EventStore {
   /** @throws RevisionConflict */
   append(writes: readonly StreamWrite[], metadata: Metadata): Promise<AppendResult>;
   /** Events of one stream from revision `from` (default 0) on, oldest first; empty when the stream does not exist. */
-  read(stream: string, from?: number): Promise<StoredEvent[]>;
+  read(stream: string, from?: number, wanted?: Pick<EventFilter, 'ips'>): Promise<StoredEvent[]>;
   /** All events in commit order from `after` (exclusive) to the head at the time of the call. */
   readAll(after: Position | null, filter?: EventFilter): AsyncIterable<EventBatch>;
   subscribe(options: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): Subscription;

@@ -2,8 +2,9 @@ import type { EventCatalogue } from '../../kernel/event';
 import type { Json, JsonObject } from '../../kernel/json';
 import { decrypt, encrypt } from '../records/cipher';
 import type { SubjectKeys } from '../subject-keys/port';
+import { openCallerIps, personOf, sealCallerIp } from './caller-ip';
 import { delegated } from './delegated';
-import type { EventBatch, EventStore, NewEvent, StoredEvent, StreamWrite } from './port';
+import type { EventBatch, EventFilter, EventStore, Metadata, NewEvent, StoredEvent, StreamWrite } from './port';
 
 /** How a personal member is stored: AES-256-GCM in base64 under the subject's key, bound to its event. */
 interface Sealed extends JsonObject {
@@ -16,13 +17,14 @@ const isSealed = (value: Json | undefined): value is Sealed =>
 
 /** Personal members of domain events, encrypted and read again. Design §5. */
 export interface Sealing {
-  seal(writes: readonly StreamWrite[]): Promise<readonly StreamWrite[]>;
+  /** An append as it is stored: nothing personal in clear, and in its metadata whose it is, hashed. */
+  seal(writes: readonly StreamWrite[], metadata: Metadata): Promise<Parameters<EventStore['append']>>;
   /**
    * Events with their personal members in clear; null where the subject's key was erased. What was stored stays beside
-   * them.
+   * them. With `ips` the callers' addresses too.
    * @throws Error when the key store does not answer: an outage never looks like an erasure
    */
-  open(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
+  open(events: readonly StoredEvent[], wanted?: Pick<EventFilter, 'ips'>): Promise<StoredEvent[]>;
 }
 
 export function createSealing(declared: EventCatalogue, keys: SubjectKeys): Sealing {
@@ -42,10 +44,14 @@ export function createSealing(declared: EventCatalogue, keys: SubjectKeys): Seal
   }
 
   return {
-    async seal(writes) {
+    async seal(writes, clear) {
+      const metadata = await sealCallerIp(keys, clear);
       const subjects = writes.flatMap(({ events }) => events.flatMap((event) => wanted(event).map(([, one]) => one)));
-      if (subjects.length === 0) return writes;
-      const found = await keys.forWriting(subjects);
+      const actor = clear['ip'] === undefined ? undefined : personOf(clear)?.subject;
+      const persons = new Set(actor === undefined ? subjects : [...subjects, actor]);
+      if (persons.size === 0) return [writes, metadata];
+      const found = await keys.forWriting([...persons]);
+      const told = { ...metadata, subjects: [...persons].map((person) => found.get(person)!.hash).join(',') };
       const sealed = (event: NewEvent): NewEvent => {
         const members = wanted(event).map(([member, subject]): [string, Sealed] => {
           const { key, key_id } = found.get(subject)!;
@@ -54,10 +60,11 @@ export function createSealing(declared: EventCatalogue, keys: SubjectKeys): Seal
         });
         return members.length === 0 ? event : { ...event, data: { ...event.data, ...Object.fromEntries(members) } };
       };
-      return writes.map((write) => ({ ...write, events: write.events.map(sealed) }));
+      return [writes.map((write) => ({ ...write, events: write.events.map(sealed) })), told];
     },
 
-    async open(events) {
+    async open(stored, { ips = false } = {}) {
+      const events = ips ? await openCallerIps(keys, stored) : stored;
       const parts = events.map(({ type, data }) =>
         (personal.get(type) ?? []).flatMap(([member]) => {
           const value = data[member];
@@ -87,17 +94,17 @@ export function createSealing(declared: EventCatalogue, keys: SubjectKeys): Seal
 
 /** Any event store, whose callers see personal members in clear. */
 export function sealedEventStore(store: EventStore, sealing: Sealing): EventStore {
-  const opened = async ({ events, position }: EventBatch): Promise<EventBatch> => ({
-    events: await sealing.open(events),
+  const opened = async ({ events, position }: EventBatch, filter?: EventFilter): Promise<EventBatch> => ({
+    events: await sealing.open(events, filter),
     position,
   });
   return {
     ...delegated(store),
-    append: async (writes, metadata) => store.append(await sealing.seal(writes), metadata),
-    read: async (stream, from) => sealing.open(await store.read(stream, from)),
+    append: async (writes, metadata) => store.append(...(await sealing.seal(writes, metadata))),
+    read: async (stream, from, filter) => sealing.open(await store.read(stream, from), filter),
     async *readAll(after, filter) {
-      for await (const batch of store.readAll(after, filter)) yield await opened(batch);
+      for await (const batch of store.readAll(after, filter)) yield await opened(batch, filter);
     },
-    subscribe: (options, onBatch) => store.subscribe(options, async (batch) => onBatch(await opened(batch))),
+    subscribe: (options, onBatch) => store.subscribe(options, async (batch) => onBatch(await opened(batch, options))),
   };
 }

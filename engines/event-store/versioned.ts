@@ -26,8 +26,8 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters, kno
         writes.map((write) => ({ ...write, events: write.events.map(upcasters.stamp) })),
         metadata,
       ),
-    async read(stream, from) {
-      const stored = await store.read(stream, from);
+    async read(stream, from, wanted) {
+      const stored = await store.read(stream, from, wanted);
       const strange = known && stored.find(({ type }) => !known.has(type));
       if (strange)
         throw new UnreadableEvent(

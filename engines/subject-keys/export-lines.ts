@@ -6,7 +6,14 @@ const Head = z.object({
   /** Key of the keyed hash under which subjects are found; null when nobody's key was ever made. */
   subject_hash_key: z.string().nullable(),
 });
-const Key = z.object({ key_id: z.uuid(), subject_hash: z.string(), wrapped_key: z.string(), created_at: z.string() });
+const Key = z.object({
+  key_id: z.uuid(),
+  subject_hash: z.string(),
+  wrapped_key: z.string(),
+  created_at: z.string(),
+  /** When it destroys itself. Builds before knew none that does. */
+  expires_at: z.string().nullable().default(null),
+});
 const Erasure = z.object({ key_id: z.uuid(), erased_at: z.string() });
 const Counts = z.object({ keys: z.int(), erasures: z.int() });
 

@@ -3,6 +3,8 @@ export interface SubjectKey {
   key_id: string;
   /** 32 bytes, AES-256-GCM. */
   key: Buffer;
+  /** The subject's keyed hash, see {@link SubjectKeys.hashesOf}. */
+  hash: string;
 }
 
 /**
@@ -10,12 +12,19 @@ export interface SubjectKey {
  * replays included. Design §5.
  */
 export interface SubjectKeys {
-  /** Keys of these subjects, made (durably) where missing. */
-  forWriting(subjects: readonly string[]): Promise<Map<string, SubjectKey>>;
+  /** Keys of these subjects, made (durably) where missing; what is made with `expires_at` is destroyed after it. */
+  forWriting(subjects: readonly string[], expires_at?: Date): Promise<Map<string, SubjectKey>>;
   /** Keys by key id; a key that was erased is absent. */
   forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>>;
   /** Ids of the subject's keys; makes none. */
   keysOf(subject: string): Promise<string[]>;
   /** Destroys every key of the subject; returns how many. */
   erase(subject: string): Promise<number>;
+  /** Destroys every key whose time is over; returns how many. */
+  expire(): Promise<number>;
+  /**
+   * What stands for a subject where it must not be read: 128 bits of a keyed hash as base64url. Knowing a subject, only
+   * who holds this database's keys can tell its hash.
+   */
+  hashesOf(subjects: readonly string[]): Promise<Map<string, string>>;
 }

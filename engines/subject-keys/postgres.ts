@@ -28,12 +28,13 @@ const RETRY_FOR_MS = 10_000;
 // again.
 const FIND_OR_MAKE = `
   with wanted as (
-    select * from unnest($1::uuid[], $2::bytea[], $3::text[]) w (key_id, subject_hash, wrapped_key)
+    select * from unnest($1::uuid[], $2::bytea[], $3::text[], $4::timestamptz[])
+      w (key_id, subject_hash, wrapped_key, expires_at)
   ), found as (
     select s.subject_hash, s.key_id, s.wrapped_key from wanted join subject_keys s using (subject_hash)
   ), made as (
-    insert into subject_keys (key_id, subject_hash, wrapped_key)
-    select key_id, subject_hash, wrapped_key from wanted where subject_hash not in (select subject_hash from found)
+    insert into subject_keys (key_id, subject_hash, wrapped_key, expires_at)
+    select key_id, subject_hash, wrapped_key, expires_at from wanted where subject_hash not in (select subject_hash from found)
     order by subject_hash
     on conflict (subject_hash) do nothing
     returning subject_hash, key_id, wrapped_key
@@ -58,6 +59,7 @@ export function createSubjectKeys(options: SubjectKeysOptions): SubjectKeys {
 
 interface Waiting {
   subject: string;
+  expires_at: Date | undefined;
   resolve(key: SubjectKey): void;
   reject(error: Error): void;
 }
@@ -82,14 +84,14 @@ class PostgresSubjectKeys implements SubjectKeys {
     options.wakeups?.on('subject-keys', () => (this.checked_at = 0));
   }
 
-  async forWriting(subjects: readonly string[]): Promise<Map<string, SubjectKey>> {
+  async forWriting(subjects: readonly string[], expires_at?: Date): Promise<Map<string, SubjectKey>> {
     await this.forgetErased();
     const keys = new Map<string, SubjectKey>();
     const missing: Promise<void>[] = [];
     for (const subject of new Set(subjects)) {
       const known = this.by_subject.get(subject);
       if (known) keys.set(subject, known);
-      else missing.push(this.make(subject).then((key) => void keys.set(subject, key)));
+      else missing.push(this.make(subject, expires_at).then((key) => void keys.set(subject, key)));
     }
     if (missing.length > 0) await Promise.all(missing);
     return keys;
@@ -126,27 +128,40 @@ class PostgresSubjectKeys implements SubjectKeys {
   }
 
   async erase(subject: string): Promise<number> {
-    const hash = await this.hash(subject);
+    const erased = await this.destroy('subject_hash = $1', [await this.hash(subject)]);
+    this.by_subject.delete(subject);
+    return erased;
+  }
+
+  expire(): Promise<number> {
+    return this.destroy('expires_at <= now()', []);
+  }
+
+  async hashesOf(subjects: readonly string[]): Promise<Map<string, string>> {
+    const hashes = new Map<string, string>();
+    for (const subject of subjects) hashes.set(subject, shown(await this.hash(subject)));
+    return hashes;
+  }
+
+  private async destroy(which: string, values: readonly unknown[]): Promise<number> {
     const erased = await this.options.db.transaction(async (tx) => {
       // Erasures come one after the other, so that their numbers are in commit order and none is overlooked.
       await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.subject_keys]);
-      const rows = await tx.query<{ key_id: string }>(
-        'delete from subject_keys where subject_hash = $1 returning key_id',
-        [hash],
+      return tx.query<{ key_id: string }>(
+        `with gone as (delete from subject_keys where ${which} returning key_id)
+         insert into subject_key_erasures (key_id) select key_id from gone returning key_id`,
+        values,
       );
-      for (const { key_id } of rows) await tx.query('insert into subject_key_erasures (key_id) values ($1)', [key_id]);
-      return rows;
     });
-    this.by_subject.delete(subject);
     for (const { key_id } of erased) this.forget(key_id);
     this.options.wakeups?.notify('subject-keys');
     return erased.length;
   }
 
   /** Joins the next round trip. */
-  private make(subject: string): Promise<SubjectKey> {
+  private make(subject: string, expires_at: Date | undefined): Promise<SubjectKey> {
     return new Promise((resolve, reject) => {
-      this.waiting.push({ subject, resolve, reject });
+      this.waiting.push({ subject, expires_at, resolve, reject });
       if (this.making) return;
       this.making = true;
       setImmediate(() => void this.makeWaiting());
@@ -157,7 +172,7 @@ class PostgresSubjectKeys implements SubjectKeys {
     while (this.waiting.length > 0) {
       const group = this.waiting.splice(0, 1000);
       try {
-        const made = await this.findOrMake(new Set(group.map(({ subject }) => subject)));
+        const made = await this.findOrMake(new Map(group.map(({ subject, expires_at }) => [subject, expires_at])));
         for (const { subject, resolve } of group) resolve(made.get(subject)!);
       } catch (error) {
         for (const { reject } of group) reject(error as Error);
@@ -166,10 +181,10 @@ class PostgresSubjectKeys implements SubjectKeys {
     this.making = false;
   }
 
-  private async findOrMake(subjects: ReadonlySet<string>): Promise<Map<string, SubjectKey>> {
+  private async findOrMake(subjects: ReadonlyMap<string, Date | undefined>): Promise<Map<string, SubjectKey>> {
     const made = new Map<string, SubjectKey>();
     let open = new Map<string, string>();
-    for (const subject of subjects) open.set((await this.hash(subject)).toString('hex'), subject);
+    for (const subject of subjects.keys()) open.set((await this.hash(subject)).toString('hex'), subject);
     const give_up_at = Date.now() + RETRY_FOR_MS;
     let failures = 0;
     for (let answers = 0; open.size > 0;) {
@@ -177,9 +192,10 @@ class PostgresSubjectKeys implements SubjectKeys {
       const ids = [...open.keys()].map(() => randomUUID());
       const wrapped = ids.map((id) => this.box.seal(randomBytes(32), contextOf(id)));
       const hashes = [...open.keys()].map((hash) => Buffer.from(hash, 'hex'));
+      const expiries = [...open.values()].map((subject) => subjects.get(subject) ?? null);
       let rows: { subject_hash: string; key_id: string; wrapped_key: string }[];
       try {
-        rows = await this.options.db.query(FIND_OR_MAKE, [ids, hashes, wrapped], 'subject-keys-make');
+        rows = await this.options.db.query(FIND_OR_MAKE, [ids, hashes, wrapped, expiries], 'subject-keys-make');
       } catch (error) {
         // Whether or not it was done: asking again finds what was made.
         if (!isPassing(error) || Date.now() > give_up_at) throw error;
@@ -191,7 +207,8 @@ class PostgresSubjectKeys implements SubjectKeys {
       for (const row of rows) {
         if (this.erased.has(row.key_id)) continue;
         const subject = open.get(row.subject_hash)!;
-        const key = { key_id: row.key_id, key: this.remember(row.key_id, row.wrapped_key) };
+        const hash = shown(Buffer.from(row.subject_hash, 'hex'));
+        const key = { key_id: row.key_id, key: this.remember(row.key_id, row.wrapped_key), hash };
         this.by_subject.set(subject, key);
         made.set(subject, key);
       }
@@ -269,6 +286,8 @@ class PostgresSubjectKeys implements SubjectKeys {
     return this.box.open(row!.wrapped_key, HASH_KEY);
   }
 }
+
+const shown = (hash: Buffer): string => hash.subarray(0, 16).toString('base64url');
 
 /** What a subject key is wrapped for. */
 export const contextOf = (key_id: string) => `subject-key:${key_id}`;

@@ -48,7 +48,7 @@ export async function exportSubjectKeys(db: Database, write: (line: string) => P
     }
     for (let after = '00000000-0000-0000-0000-000000000000'; ;) {
       const keys = await tx.query<ExportedKey & Row>(
-        `select key_id, encode(subject_hash, 'hex') as subject_hash, wrapped_key, created_at from subject_keys
+        `select key_id, encode(subject_hash, 'hex') as subject_hash, wrapped_key, created_at, expires_at from subject_keys
          where key_id > $1 order by key_id limit $2`,
         [after, ROWS],
       );
@@ -108,10 +108,11 @@ async function bringBack(tx: Queryable, secrets: SecretBox, keys: readonly Expor
   for (const { key_id, wrapped_key } of keys.slice(0, 1)) secrets.open(wrapped_key, contextOf(key_id));
   const rows = await tx.query<{ outcome: keyof Imported }>(
     `with given as (
-       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) g (key_id, subject_hash, wrapped_key, created_at)
+       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[])
+         g (key_id, subject_hash, wrapped_key, created_at, expires_at)
      ), made as (
-       insert into subject_keys (key_id, subject_hash, wrapped_key, created_at)
-       select key_id, decode(subject_hash, 'hex'), wrapped_key, created_at from given
+       insert into subject_keys (key_id, subject_hash, wrapped_key, created_at, expires_at)
+       select key_id, decode(subject_hash, 'hex'), wrapped_key, created_at, expires_at from given
        where key_id not in (select key_id from subject_key_erasures)
        on conflict do nothing returning key_id
      )
@@ -123,6 +124,7 @@ async function bringBack(tx: Queryable, secrets: SecretBox, keys: readonly Expor
       keys.map(({ subject_hash }) => subject_hash),
       keys.map(({ wrapped_key }) => wrapped_key),
       keys.map(({ created_at }) => created_at),
+      keys.map(({ expires_at }) => expires_at),
     ],
   );
   return rows.map(({ outcome }) => outcome);

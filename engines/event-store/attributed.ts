@@ -1,0 +1,26 @@
+import { delegated } from './delegated';
+import type { EventStore, Metadata, StreamWrite } from './port';
+
+/** The `account_id` in the metadata of events that belong to no account: users, reservations, system keys. */
+export const GLOBAL = 'global';
+
+/**
+ * Any event store, whose events always name in their metadata the account that they belong to and what caused them,
+ * whoever appends. An event belongs to the account that its data name; the caller's active account may be another one.
+ * Source: design §5.
+ */
+export const attributedEventStore = (store: EventStore): EventStore => ({
+  ...delegated(store),
+  append: (writes, metadata) => store.append(writes, attributed(writes, metadata)),
+});
+
+function attributed(writes: readonly StreamWrite[], metadata: Metadata): Metadata {
+  const events = writes.flatMap((write) => write.events);
+  const cause = metadata['causation_id'] ?? metadata['correlation_id'] ?? events[0]?.id;
+  const owner = events.map(({ data }) => data['account_id']).find((account) => typeof account === 'string');
+  return {
+    ...metadata,
+    account_id: (owner as string | undefined) ?? GLOBAL,
+    ...(cause !== undefined && { causation_id: cause }),
+  };
+}
