@@ -1,7 +1,7 @@
 // Real engines for test:engines, from package registries alone, at fixed versions, into a folder outside the checkout.
 // What is there is kept.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../prepare.mjs';
@@ -46,6 +46,27 @@ const goInstalled = (name, version, module, path) =>
     run('go', ['install', `${module}/${path}@v${version}`], { env: { ...process.env, GOBIN: target }, cwd: folder });
     renameSync(join(target, path.split('/').at(-1)), program);
   });
+
+/** Lumio as it was at a commit of this repository, with the packages that its own lock file names. */
+function ownBuild(name, commit) {
+  const note = join(folder, name, 'commit');
+  return {
+    version: commit,
+    present: () => existsSync(note) && readFileSync(note, 'utf8') === commit,
+    install: () =>
+      replaced(name, (target) => {
+        const archive = join(target, 'source.tar');
+        if (answer('git', ['-C', root, 'cat-file', '-e', `${commit}^{commit}`]) === undefined)
+          throw new Error(`this clone has no commit ${commit}: get the whole history (git fetch --unshallow)`);
+        run('git', ['-C', root, 'archive', '--output', archive, commit]);
+        run('tar', ['-xf', archive, '-C', target]);
+        rmSync(archive);
+        run('npm', ['ci', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: target });
+        run(process.execPath, ['scripts/build.mjs'], { cwd: target });
+        writeFileSync(join(target, 'commit'), commit);
+      }),
+  };
+}
 
 /** A Debian package, without the server that it would start. */
 function aptInstall(name) {
@@ -95,6 +116,7 @@ const ENGINES = {
   },
   caddy: goInstalled('caddy', '2.10.2', 'github.com/caddyserver/caddy/v2', 'cmd/caddy'),
   toxiproxy: goInstalled('toxiproxy', '2.5.0', 'github.com/Shopify/toxiproxy/v2', 'cmd/server'),
+  'lumio-before': ownBuild('lumio-before', 'd893b11'),
 };
 
 /**

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { runningPostmaster, runningUrl } from '../../../engines/postgres/embedded';
 import { Printed } from '../../support/printed';
-import { type DevCredentials, runLumio, settingsOf, spawnLumio } from '../../support/server';
+import { type DevCredentials, runLumio, type ServerOptions, settingsOf, spawnLumio } from '../../support/server';
 import { assertDisposable, disown, own } from './disposable';
 import { embeddedEnds, type Ends } from './ends';
 import { signal, signalTree } from './signals';
@@ -22,6 +22,8 @@ export interface LumioOptions {
   data_dir?: string;
   /** Where logs end that are not in its database. */
   ends?: Partial<Ends>;
+  /** Node, and the checkout that it runs; without them those of the test. */
+  program?: ServerOptions['program'];
   /** Starts it again whenever it ends by itself or is killed, as a supervisor does. */
   supervise?: boolean;
 }
@@ -113,7 +115,7 @@ export class Lumio {
   private async launch(): Promise<void> {
     this.lives += 1;
     this.serves = false;
-    const child = spawnLumio(['start'], this.env);
+    const child = spawnLumio(['start'], this.env, this.options);
     this.child = child;
     own(child.pid!);
     let life = '';

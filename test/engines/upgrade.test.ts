@@ -1,0 +1,213 @@
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PROJECTIONS } from '../../bin/areas';
+import { SEED, until } from '../faults/support/dose';
+import { checkInvariant } from '../faults/support/invariants';
+import { Lumio } from '../faults/support/lumio';
+import { both, Traffic } from '../faults/support/traffic';
+import { emptyDatabase, ORDINARY_ROLE, type TestDatabase } from '../support/database';
+import { Client, type ServerMessage } from '../support/realtime';
+import { runLumio, startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+import { ENGINES } from './support/process';
+
+/** The last build before this one that is known to run somewhere, installed from its own lock file. */
+const BEFORE = { node: process.execPath, root: join(ENGINES, 'lumio-before') };
+
+describe('a data folder that the build before has filled', () => {
+  let server: TestServer;
+  let channel: string;
+  /** What the build before answered, by what was asked. */
+  const answered: Record<string, any> = {};
+  const secrets: Record<'kept' | 'removed', string> = { kept: '', removed: '' };
+  const received: ServerMessage[] = [];
+
+  const api = () => new ApiClient(server.base_url, server.credentials.access_token);
+  const vendors = () => new VendorCloud(server.base_url, server.credentials);
+  const writeKept = () =>
+    api().send('POST', '/v1/api-keys', { label: 'Kept', permissions: ['events:read'] }, { 'idempotency-key': 'kept' });
+  const emit = () =>
+    api().send(
+      'POST',
+      '/v1/events/emit',
+      { event_type: 'twitch:cheer', external_id: 'emitted-1', raw: { bits: 1 } },
+      { 'idempotency-key': 'emitted' },
+    );
+  /** Each read model as callers see it; when a key was used last is no part of what was stored. */
+  const reads = async () => ({
+    events: await api().allEvents(),
+    keys: (await api().get('/v1/api-keys')).body.data.map(({ last_used_at: _, ...key }: any) => key),
+    me: (await api().get('/v1/tokens/me')).body.data.user,
+    others: await new ApiClient(server.base_url, server.credentials.other.access_token).allEvents(),
+  });
+  const lumio = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runLumio(args, server.env);
+    expect([args, code, stderr]).toEqual([args, 0, expect.any(String)]);
+    return stdout;
+  };
+  const statusOf = async (key: string, headers = {}) => {
+    const url = `${server.base_url}/v1/events?limit=1`;
+    return (await fetch(url, { headers: { authorization: `Bearer ${key}`, ...headers } })).status;
+  };
+
+  beforeAll(async () => {
+    server = await startServer({ embedded: true, program: BEFORE });
+    channel = `events:${server.credentials.account_id}`;
+    const socket = await Client.open(server.ws_url, server.credentials.access_token);
+    expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+
+    for (const n of [1, 2, 3]) expect((await vendors().kickFollow(n, `delivery-${n}`)).status).toBe(200);
+    expect((await vendors().youtube('video-1', 'A title')).status).toBe(200);
+    const spell = { type: 'channel.spell', message_id: 'spell-1', uid: '7', gift: 'Winner' };
+    expect((await vendors().trovo(spell)).status).toBe(200);
+    const order = Buffer.from('{"id":820982911946154508,"total_price":"19.90","currency":"EUR"}');
+    expect((await vendors().shopify('orders/create', order, 'order-1')).status).toBe(200);
+    answered.emitted = (await emit()).body;
+    // Signed, and not to be understood: parked.
+    expect((await vendors().kick('channel.followed', Buffer.from('[]'))).status).toBe(200);
+
+    answered.kept = (await writeKept()).body;
+    secrets.kept = answered.kept.data.key;
+    const renamed = await api().send('POST', '/v1/api-keys', { label: 'Old name', permissions: ['events:read'] });
+    const path = `/v1/api-keys/${renamed.body.data.id}`;
+    expect((await api().send('PATCH', path, { label: 'New name' })).status).toBe(200);
+    const removed = await api().send('POST', '/v1/api-keys', { label: 'Removed', permissions: ['events:read'] });
+    secrets.removed = removed.body.data.key;
+    expect((await api().send('DELETE', `/v1/api-keys/${removed.body.data.id}`, undefined)).status).toBe(204);
+
+    await socket.until(() => socket.events(channel).length >= 7, 'seven events live');
+    received.push(...socket.messages.filter((message) => message.channel === channel && message.type === 'event'));
+    socket.end();
+    await eventually(async () => ((await api().allEvents()).length >= 7 ? true : undefined), 'seven events');
+    answered.reads = await reads();
+    const { access_token, refresh_token, user_api_key, system_key } = server.credentials;
+    answered.credentials = { access_token, refresh_token, user_api_key, system_key };
+    expect(await server.stop()).toBe(0);
+
+    const { data_dir } = server;
+    server = await startServer({ embedded: true, data_dir });
+    // A read model whose version is higher is built first, and says so until it is there.
+    await until(async () => (await api().get('/v1/events')).status === 200, 'the read models to be built', 60_000);
+  });
+  afterAll(() => server?.dispose());
+
+  test('everything that was there is read as it was', async () => {
+    expect(await reads()).toEqual(answered.reads);
+    expect(answered.reads.events).toHaveLength(7);
+  });
+
+  test('keys, tokens and sessions live on, and what was dead stays dead', async () => {
+    const { access_token, refresh_token, user_api_key, system_key } = answered.credentials;
+    const account = { 'x-lumio-account': server.credentials.account_id };
+    expect(await statusOf(secrets.kept)).toBe(200);
+    expect(await statusOf(user_api_key)).toBe(200);
+    expect(await statusOf(system_key, account)).toBe(200);
+    expect(await statusOf(access_token)).toBe(200);
+    expect(await statusOf(secrets.removed)).toBe(401);
+    const refreshed = await api().send('POST', '/v1/auth/refresh', { refresh_token });
+    expect([refreshed.status, await statusOf(refreshed.body.token)]).toEqual([200, 200]);
+  });
+
+  test('a call repeated with its Idempotency-Key, and a delivery sent again, have had their effect', async () => {
+    const kept = await writeKept();
+    expect([kept.status, kept.headers.get('idempotency-replayed')]).toEqual([201, 'true']);
+    expect(kept.body).toEqual(answered.kept);
+    expect((await emit()).body).toEqual(answered.emitted);
+    expect((await vendors().kickFollow(1, 'delivery-1')).status).toBe(200);
+    expect(await reads()).toEqual(answered.reads);
+  });
+
+  test('a socket resumes after the last message that the build before gave it, and goes on without a hole', async () => {
+    const socket = await Client.open(server.ws_url, server.credentials.access_token);
+    const [third, ...missed] = received.slice(2);
+    expect(await socket.subscribe(channel, third!.id)).toMatchObject({ type: 'subscribed', recovered: true });
+    expect((await vendors().kickFollow(4, 'delivery-4')).status).toBe(200);
+    await socket.until(() => socket.events(channel).length > missed.length, 'what was missed, and what is new');
+    const resumed = socket.messages.filter((message) => message.channel === channel && message.type === 'event');
+    expect(resumed.slice(0, missed.length)).toEqual(missed);
+    const seq = (message: ServerMessage) => Number(message.id!.slice(message.id!.lastIndexOf('-') + 1));
+    expect(seq(resumed.at(-1)!)).toBe(seq(received.at(-1)!) + 1);
+    expect(resumed).toHaveLength(missed.length + 1);
+    socket.end();
+  });
+
+  test('the parked delivery is there, and can be dropped', async () => {
+    const [letter, ...others] = (await lumio('parked-webhooks', 'list')).trim().split('\n');
+    expect([letter, others]).toEqual([expect.stringContaining('kick'), []]);
+    await lumio('parked-webhooks', 'drop', letter!.split('\t')[0]!);
+    expect(await lumio('dead-letters', 'list')).toBe('');
+  });
+
+  test('every read model is the same when it is built anew, from events and records of the build before', async () => {
+    const before = await reads();
+    for (const { name } of PROJECTIONS) await lumio('rebuild', name);
+    expect(await reads()).toEqual(before);
+    expect(server.printed.unexcused()).toEqual([]);
+  });
+});
+
+/** Processes are replaced one after another: for a while both builds serve one installation. */
+describe('the build before and this one beside each other', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lumio-upgrade-'));
+  const env = {
+    LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
+    LUMIO_BLOBS__URL: join(folder, 'blobs'),
+  };
+  let database: TestDatabase;
+  const lives: Lumio[] = [];
+
+  const start = async (name: string, program?: typeof BEFORE) => {
+    const data_dir = mkdtempSync(join(folder, name));
+    // Both are told the same by their vendors.
+    if (lives[0]) copyFileSync(join(lives[0].data_dir, 'dev-secrets.json'), join(data_dir, 'dev-secrets.json'));
+    const lumio = await Lumio.start({ database_url: database.url, data_dir, env, program });
+    lives.push(lumio);
+    return lumio;
+  };
+
+  beforeAll(async () => {
+    database = await emptyDatabase();
+  });
+  afterAll(async () => {
+    for (const lumio of lives) await lumio.dispose();
+    await database?.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('all that either of them acknowledged is there once, in order, live and in the log', async () => {
+    // Its first start reads a setting that an ordinary role may not.
+    await database.asAdmin(`grant pg_read_all_settings to ${ORDINARY_ROLE}`);
+    const before = await start('before', BEFORE);
+    await database.asAdmin(`revoke pg_read_all_settings from ${ORDINARY_ROLE}`);
+    const of_before = new Traffic(before, { seed: SEED, name: 'before', pause_ms: 10 }).start();
+    await until(async () => of_before.acked > 100, 'the build before to have work', 30_000);
+
+    const after = await start('after');
+    const of_after = new Traffic(after, { seed: SEED, name: 'after', pause_ms: 10 }).start();
+    await until(async () => of_after.acked > 300, 'both to have worked beside each other', 60_000);
+    const acked = of_before.acked;
+    await until(async () => of_before.acked > acked + 300, 'the build before to go on beside it', 60_000);
+    await key(before, after);
+    await key(after, before);
+
+    const sent_before = await of_before.stop();
+    expect(await before.stop()).toBe(0);
+    const alone = of_after.acked;
+    await until(async () => of_after.acked > alone + 300, 'this build to go on alone', 60_000);
+    const sent = both(sent_before, await of_after.stop());
+    expect(before.printed.unexcused()).toEqual([]);
+    await checkInvariant(after, sent, { excused: [] });
+  });
+
+  /** A key made by one is known to the other, and dead for the other once the one has removed it. */
+  async function key(maker: Lumio, other: Lumio): Promise<void> {
+    const api = new ApiClient(maker.base_url, maker.credentials.access_token);
+    const made = await api.send('POST', '/v1/api-keys', { label: 'Short-lived', permissions: ['events:read'] });
+    const with_key = new ApiClient(other.base_url, made.body.data.key);
+    expect((await with_key.get('/v1/events?limit=1')).status).toBe(200);
+    expect((await api.send('DELETE', `/v1/api-keys/${made.body.data.id}`, undefined)).status).toBe(204);
+    await until(async () => (await with_key.get('/v1/events?limit=1')).status === 401, 'the key to be dead', 5_000);
+  }
+});
