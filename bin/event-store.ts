@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { fedEventStore } from '../engines/event-store/feed';
 import type { EventStore } from '../engines/event-store/port';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import type { Logger } from '../engines/log/port';
@@ -16,12 +17,13 @@ export interface EventStoreDeps {
 const KURRENT = /^(?:kurrentdb|kurrent|kdb|esdb)(?:\+discover)?:\/\//;
 
 /**
- * The event store that the settings choose. @throws SettingsError for a URL that none goes by, Error when its server
- * cannot be used
+ * The event store that the settings choose, read by one tail a process. @throws SettingsError for a URL that none goes
+ * by, Error when its server cannot be used
  */
 export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps): Promise<EventStore> {
-  if (url === 'postgres') return createPostgresEventStore({ pool, wakeups, log });
-  return openKurrent({ url, log });
+  const store =
+    url === 'postgres' ? await createPostgresEventStore({ pool, wakeups, log }) : await openKurrent({ url, log });
+  return fedEventStore(store, { log });
 }
 
 /** The KurrentDB of the settings. @throws as {@link openEventStore} */

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { fedEventStore } from '../engines/event-store/feed';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
@@ -43,6 +44,10 @@ async function makeEngine(): Promise<PostgresEngine> {
 }
 
 eventStoreContract('postgres', makeEngine);
+eventStoreContract('postgres, one feed a process', async () => {
+  const engine = await makeEngine();
+  return { ...engine, open: async () => fedEventStore(await engine.open()) };
+});
 
 describe('event store on PostgreSQL', () => {
   let engine: PostgresEngine;

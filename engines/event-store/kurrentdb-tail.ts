@@ -25,10 +25,14 @@ export interface KurrentTailOptions {
 /** An event, or a position up to which nothing else matched. */
 type Arrival = { event: StoredEvent } | { checkpoint: Position };
 
+/** Events that the server looks through before it tells a position although none of them was ours. */
+const SEARCH_WINDOW = 1000;
+
 /**
- * A tail that runs until it is stopped: first the pages up to the head, then a live subscription whose server tells a
- * position for every event, matching or not, so that a reader who waits for a position never waits for the next
- * matching event. A lost link is waited out, an error of the receiver ends it.
+ * A tail that runs until it is stopped: first the pages up to the head, then a live subscription to every domain event,
+ * of which those of other types are passed over here. Each of them tells a position, so that a reader who waits for a
+ * position never waits for the next matching event, and the server need not tell one for each event of its own. A lost
+ * link is waited out, an error of the receiver ends it.
  */
 export class KurrentTail implements Subscription {
   readonly done: Promise<void>;
@@ -133,6 +137,7 @@ class ReceiverFailed extends Error {
  */
 class LiveFeed {
   private readonly arrivals: Arrival[] = [];
+  private readonly types: ReadonlySet<string> | undefined;
   private readonly subscription: AllStreamSubscription;
   private failure: unknown;
   private ended = false;
@@ -144,18 +149,19 @@ class LiveFeed {
     private readonly link: KurrentLink,
     private readonly client: KurrentDBClient,
     after: Position | null,
-    filter: EventFilter,
+    { types }: EventFilter,
     private readonly bound: number,
   ) {
     link.hold(client);
     this.newest = after;
+    this.types = types && new Set(types);
     this.subscription = client.subscribeToAll({
       // A node that has less than the pages came from would begin before them.
       requiresLeader: true,
       fromPosition: fromPosition(after),
       filter: eventTypeFilter({
-        regex: typesPattern(filter),
-        maxSearchWindow: 1,
+        regex: typesPattern({}),
+        maxSearchWindow: SEARCH_WINDOW,
         checkpointInterval: 1,
         checkpointReached: (_, at) => this.checkpoint(formatPosition(at)),
       }),
@@ -211,6 +217,13 @@ class LiveFeed {
     this.newest = 'event' in arrival ? arrival.event.position : arrival.checkpoint;
   }
 
+  /** Nothing that is wanted lies before `position` but what is in the line. */
+  private passed(position: Position): void {
+    const last = this.arrivals[this.arrivals.length - 1];
+    if (last && 'checkpoint' in last) last.checkpoint = this.newest = position;
+    else if (!(last && last.event.position === position)) this.push({ checkpoint: position });
+  }
+
   /** What the client has read goes into the line, as far as there is room. */
   private pull(bound: number): void {
     try {
@@ -218,7 +231,9 @@ class LiveFeed {
         const resolved = this.subscription.read() as Parameters<typeof toEvent>[0] | null;
         if (resolved === null) break;
         const event = toEvent(resolved);
-        if (event) this.push({ event });
+        if (!event) continue;
+        if (this.types?.has(event.type) ?? true) this.push({ event });
+        else this.passed(event.position);
       }
     } catch (error) {
       this.fail(error);
@@ -232,9 +247,7 @@ class LiveFeed {
    */
   private async checkpoint(position: Position): Promise<void> {
     this.pull(Infinity);
-    const last = this.arrivals[this.arrivals.length - 1];
-    if (last && 'checkpoint' in last) last.checkpoint = this.newest = position;
-    else if (!(last && last.event.position === position)) this.push({ checkpoint: position });
+    this.passed(position);
     this.arrived.raise();
     while (this.arrivals.length > this.bound && !this.ended && this.failure === undefined)
       await this.taken.wait(Infinity);

@@ -4,6 +4,7 @@ import { TOPICS, type RecordEnvelope } from '../../domain/records';
 import { UPCASTERS } from '../../bin/areas';
 import type { Broker } from '../../engines/broker/port';
 import { createPostgresBroker } from '../../engines/broker/postgres';
+import { fedEventStore } from '../../engines/event-store/feed';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
 import { createPostgresEventStore } from '../../engines/event-store/postgres';
 import type { Metrics } from '../../engines/metrics/port';
@@ -51,7 +52,7 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
   const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
   const subject_keys = createSubjectKeys({ db, master_keys });
   const records = createRecordLog({ broker, subject_keys });
-  const events = await createPostgresEventStore({ pool: db.pool, wakeups, poll_ms: 200 });
+  const events = fedEventStore(await createPostgresEventStore({ pool: db.pool, wakeups, poll_ms: 200 }));
   await broker.ensureTopics(Object.values(TOPICS), 4);
   return {
     broker,
