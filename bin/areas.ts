@@ -4,6 +4,7 @@ import type { Operation } from '../access/operation';
 import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
 import type { Projection } from '../kernel/projection';
+import type { Family } from '../realtime/runtime/family';
 
 /** The first level of a room is the product: one file an area. */
 const AREA = /^[a-z][a-z-]*\.(js|ts)$/;
@@ -36,6 +37,9 @@ export const UPCASTERS = createUpcasters(upcastersOf(EVENTS));
 export const OPERATIONS: readonly Operation[] = ['read-api', 'commands'].flatMap((room) =>
   exported<Operation>(room, has('kind', 'guard', 'input', 'output', 'run')),
 );
+
+/** Every family of WebSocket channels of Lumio. */
+export const CHANNELS: readonly Family[] = exported<Family>('realtime', has('pattern', 'gate', 'flag'));
 
 /** Every projection of Lumio. */
 export const PROJECTIONS: readonly Projection[] = exported<Projection>(

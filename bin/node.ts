@@ -24,7 +24,7 @@ import { archiving } from './archiving';
 import { type Engines, openEngines } from './engines';
 import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
 import { reportProcess } from './process-metrics';
-import { OPERATIONS, PROJECTIONS } from './areas';
+import { CHANNELS, OPERATIONS, PROJECTIONS } from './areas';
 import { startRelays } from './relays';
 import { createServices } from './services';
 import { VERSION } from './version';
@@ -148,6 +148,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           db,
           wakeups,
           relay,
+          families: CHANNELS,
           presence: engines.presence,
           features,
           resolve: (credentials) => resolver.resolve(credentials),

@@ -1,167 +1,17 @@
-import { readProfile } from '../access/profiles';
-import type { Logger } from '../engines/log/port';
-import type { Queryable } from '../engines/postgres/port';
-import type { Presence } from '../engines/presence/port';
-import type { Relay } from '../engines/relay/port';
-import type { Hub, Subscription } from './runtime/hub';
+import { accountScoped } from '../kernel/channel';
+import { channel } from './runtime/family';
 
-export interface PresenceDeps {
-  hub: Pick<Hub, 'transient'>;
-  store: Presence;
-  relay: Relay;
-  db: Queryable;
-  log: Logger;
-  /**
-   * How often rooms are compared with the store, to find whom the relay or a dead node did not tell of. Default 10 s.
-   */
-  compare_ms?: number | undefined;
-}
-
-/** The relay topic of who comes and goes: `{"channel", "id", "info"}` for a join, without `info` for a leave. */
-const PRESENCE_TOPIC = 'presence';
 const PREFIX = 'presence:';
 
-/** A presence channel with subscribers on this node. */
-interface Room {
-  /** Connection id to its info, as this node's subscribers were told. */
-  known: Map<string, string>;
-  /** Subscribers on this node. */
-  here: number;
-  /** What is there has not been read yet. */
-  fresh: boolean;
-  /** Ids that differed from the store at the last comparison: only those that differ twice are told. */
-  differing: Set<string>;
-}
-
 /**
- * Whoever subscribes to `presence:<resource channel>` is present on it: subscribers get `presence:bootstrap` with
- * everybody on all nodes, then `presence:join` and `presence:leave`. Connections of a node that died leave within about
- * half a minute. Source: spec doc3 §4.1.
+ * Who is on another channel: whoever subscribes is present, is sent `presence:bootstrap` with everybody on all nodes,
+ * and then `presence:join` and `presence:leave`. A channel that belongs to no account has no presence.
  */
-export class PresenceRooms {
-  private readonly rooms = new Map<string, Room>();
-  /** Per session and channel: joins and leaves take effect in their order. */
-  private readonly pending = new Map<string, Promise<void>>();
-  private readonly timer: NodeJS.Timeout;
-  private readonly end: () => void;
-
-  constructor(private readonly deps: PresenceDeps) {
-    this.end = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.told(text));
-    this.timer = setInterval(() => void this.compare(), deps.compare_ms ?? 10_000);
-    this.timer.unref();
-  }
-
-  /** A subscription was answered with `subscribed`. */
-  joined(subscription: Subscription): void {
-    const { session, channel } = subscription;
-    const { name } = channel;
-    if (!name.startsWith(PREFIX)) return;
-    let room = this.rooms.get(name);
-    if (!room) this.rooms.set(name, (room = { known: new Map(), here: 0, fresh: true, differing: new Set() }));
-    room.here += 1;
-    this.inOrder(subscription, async () => {
-      const info = await this.infoOf(subscription);
-      await this.deps.store.join(name, { id: session.id, info });
-      const members = await this.deps.store.list(name);
-      if (room.fresh) {
-        room.fresh = false;
-        for (const member of members) if (member.id !== session.id) room.known.set(member.id, member.info);
-      }
-      if (subscription.state !== 'ended' && session.open) {
-        const data = `{"connections":[${members.map((member) => member.info).join(',')}]}`;
-        session.send(eventText(name, 'presence:bootstrap', data));
-      }
-      await this.deps.relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel: name, id: session.id, info }));
-    });
-  }
-
-  /** A subscription ended, for whatever reason. */
-  left(subscription: Subscription): void {
-    const { session, channel } = subscription;
-    const { name } = channel;
-    const room = this.rooms.get(name);
-    if (!name.startsWith(PREFIX) || !room) return;
-    room.here -= 1;
-    if (room.here === 0) this.rooms.delete(name);
-    this.inOrder(subscription, async () => {
-      await this.deps.store.leave(name, session.id);
-      await this.deps.relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel: name, id: session.id }));
-    });
-  }
-
-  /** Waits until all leaves are told. */
-  async stop(): Promise<void> {
-    clearInterval(this.timer);
-    await Promise.all(this.pending.values());
-    this.end();
-    this.rooms.clear();
-  }
-
-  private inOrder(subscription: Subscription, work: () => Promise<void>): void {
-    const key = `${subscription.session.id} ${subscription.channel.name}`;
-    const done: Promise<void> = (this.pending.get(key) ?? Promise.resolve())
-      .then(work)
-      .catch((error: unknown) => this.deps.log.warn({ err: error }, 'presence could not be told'))
-      .then(() => {
-        if (this.pending.get(key) === done) this.pending.delete(key);
-      });
-    this.pending.set(key, done);
-  }
-
-  private async infoOf({ session }: Subscription): Promise<string> {
-    const { user_id, account_id } = session.caller;
-    const profile = user_id === null ? null : await readProfile(this.deps.db, user_id);
-    return JSON.stringify({
-      connection_id: session.id,
-      display_name: profile?.display_name ?? null,
-      avatar: profile?.avatar_url ?? null,
-      user_id,
-      account_id,
-    });
-  }
-
-  private told(text: string): void {
-    const { channel, id, info } = JSON.parse(text) as { channel: string; id: string; info?: string };
-    const room = this.rooms.get(channel);
-    if (!room) return;
-    if (info === undefined) this.tellLeave(channel, room, id);
-    else this.tellJoin(channel, room, id, info);
-  }
-
-  private tellJoin(channel: string, room: Room, id: string, info: string): void {
-    if (room.known.has(id)) return;
-    room.known.set(id, info);
-    this.deps.hub.transient(channel, eventText(channel, 'presence:join', info));
-  }
-
-  private tellLeave(channel: string, room: Room, id: string): void {
-    const info = room.known.get(id);
-    if (info === undefined) return;
-    room.known.delete(id);
-    this.deps.hub.transient(channel, eventText(channel, 'presence:leave', info));
-  }
-
-  private async compare(): Promise<void> {
-    for (const [channel, room] of [...this.rooms]) {
-      if (room.fresh) continue;
-      try {
-        const there = new Map((await this.deps.store.list(channel)).map(({ id, info }) => [id, info]));
-        const differing = new Set<string>();
-        for (const id of new Set([...there.keys(), ...room.known.keys()])) {
-          const info = there.get(id);
-          if ((info !== undefined) === room.known.has(id)) continue;
-          if (!room.differing.has(id)) differing.add(id);
-          else if (info === undefined) this.tellLeave(channel, room, id);
-          else this.tellJoin(channel, room, id, info);
-        }
-        room.differing = differing;
-      } catch (error) {
-        this.deps.log.warn({ err: error, channel }, 'presence could not be compared; it is tried again');
-      }
-    }
-  }
-}
-
-function eventText(channel: string, event_type: string, data: string): string {
-  return `{"type":"event","channel":${JSON.stringify(channel)},"event_type":"${event_type}","data":${data}}`;
-}
+export const presence = channel({
+  pattern: `${PREFIX}<resource_channel>`,
+  ids: { resource_channel: /[a-z-]{1,40}:[A-Za-z0-9:._~-]{1,140}/ },
+  owner: async (wrapped, _caller, { ownerOf }) => (wrapped.startsWith(PREFIX) ? null : ownerOf(wrapped)),
+  gate: accountScoped,
+  flag: null,
+  bootstrap: (subscriber, { rooms }) => rooms?.enter(subscriber),
+});

@@ -4,7 +4,15 @@ import type { Presence } from '../engines/presence/port';
 import { createLocalRelay } from '../engines/relay/local';
 import type { Relay } from '../engines/relay/port';
 import { type TestDatabase, testDatabase } from './support/database';
-import { ACCOUNT, caller, Client, OTHER_ACCOUNT, type RealtimeNode, realtimeNode } from './support/realtime';
+import {
+  ACCOUNT,
+  caller,
+  Client,
+  familiesWith,
+  OTHER_ACCOUNT,
+  type RealtimeNode,
+  realtimeNode,
+} from './support/realtime';
 
 const ADA = '0190a000-0000-7000-8000-0000000000aa';
 const WIDGET = `presence:widget:w1`;
@@ -26,7 +34,7 @@ describe('presence channels', () => {
     store = createLocalPresence();
     const windows = { silence_ms: 30_000, stall_ms: 30_000, compare_ms: 100 };
     const widget = async (id: string) => (id === 'w1' ? { account_id: ACCOUNT, bound: false, owned: false } : null);
-    const node = () => realtimeNode(t, { relay, presence: store, windows, resources: { widget } });
+    const node = () => realtimeNode(t, { relay, presence: store, windows, families: familiesWith({ widget }) });
     nodes = await Promise.all([node(), node()]);
     for (const one of nodes) {
       one.callers.set('ada', caller({ user_id: ADA }));

@@ -4,6 +4,7 @@ import {
   ACCOUNT,
   caller,
   Client,
+  familiesWith,
   OTHER_ACCOUNT,
   publish,
   realtimeNode,
@@ -299,10 +300,10 @@ describe('gates', () => {
 
   test('bound tokens reach their own resource; c16 for extensions', async () => {
     const own = await realtimeNode(t, {
-      resources: {
+      families: familiesWith({
         overlay: async (id) => ({ account_id: ACCOUNT, bound: id === 'mine', owned: false }),
-        extension_install: async (id) => ({ account_id: ACCOUNT, bound: id === install, owned: false }),
-      },
+        'ext-storage': async (id) => ({ account_id: ACCOUNT, bound: id === install, owned: false }),
+      }),
     });
     own.callers.set('overlay', caller({ kind: 'overlay', permissions: new Set() }));
     own.callers.set('extension', caller({ kind: 'extension', permissions: new Set(['events:read']) }));

@@ -1,4 +1,3 @@
-import { SERVICE_MESSAGE_TYPES } from '../channels';
 import { messageId } from './ids';
 
 /** A row of the outbox. */
@@ -21,9 +20,7 @@ export interface StoredMessage {
  * doc3 §6.3 gives one; `channel` and `event_type` are always there (rulings c30 to c32), and `id` so that a client can
  * resume.
  */
-export function storedMessageText(epoch: string, message: StoredMessage): string {
-  const family = message.channel.slice(0, message.channel.indexOf(':'));
-  const type = SERVICE_MESSAGE_TYPES[family] ?? 'event';
+export function storedMessageText(type: string, epoch: string, message: StoredMessage): string {
   return (
     `{"type":${JSON.stringify(type)},"id":"${messageId(epoch, message.seq)}","channel":${JSON.stringify(message.channel)},` +
     `"event_type":${JSON.stringify(message.event_type)},"data":${message.data}}`
@@ -34,5 +31,10 @@ export function storedMessageText(epoch: string, message: StoredMessage): string
 export function broadcastText(channel: string, payload: string, parsed: unknown): string {
   const given = typeof parsed === 'object' && parsed !== null ? (parsed as { type?: unknown }).type : undefined;
   const event_type = typeof given === 'string' && given.length > 0 ? given : 'broadcast';
-  return `{"type":"event","channel":${JSON.stringify(channel)},"event_type":${JSON.stringify(event_type)},"data":${payload}}`;
+  return eventText(channel, event_type, payload);
+}
+
+/** A message that is not stored; `data` is JSON text. */
+export function eventText(channel: string, event_type: string, data: string): string {
+  return `{"type":"event","channel":${JSON.stringify(channel)},"event_type":${JSON.stringify(event_type)},"data":${data}}`;
 }

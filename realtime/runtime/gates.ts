@@ -1,28 +1,16 @@
 import type { Caller } from '../../access/caller';
 import type { FeatureFlags } from '../../access/services';
-import { parseChannel, type ChannelFamily, type Resource } from '../channels';
-
-/** Whose a named resource is, and whether this caller's token is bound to exactly it. */
-export interface ResolvedResource {
-  account_id: string;
-  /** The caller's token was issued for this one resource. */
-  bound: boolean;
-  /** The caller owns it or belongs to the team that does (extensions). */
-  owned: boolean;
-}
-
-/** Looks a channel's resource up; null when there is none. Areas add theirs; a family without one is refused. */
-export type ResourceResolvers = Partial<
-  Record<Exclude<Resource, 'account' | 'presence'>, (id: string, caller: Caller) => Promise<ResolvedResource | null>>
->;
+import type { ChannelOwner } from '../../kernel/channel';
+import type { ChannelServices, Families, Family } from './family';
 
 export interface GateDeps {
+  families: Families;
+  services: ChannelServices;
   features: FeatureFlags;
   /**
    * Permissions that a caller has on an account other than its active one (a member of several accounts). Absent: none.
    */
-  permissions_on?: (caller: Caller, account_id: string) => Promise<ReadonlySet<string> | null>;
-  resources?: ResourceResolvers;
+  permissions_on?: ((caller: Caller, account_id: string) => Promise<ReadonlySet<string> | null>) | undefined;
 }
 
 export type Verdict = 'ok' | 'UNAUTHORIZED' | 'FEATURE_DISABLED';
@@ -39,9 +27,8 @@ export class Gates {
 
   /** May this caller subscribe? Source: spec doc3 §4.1, rulings c16, c27, c29. */
   async mayRead(caller: Caller, channel: string): Promise<Verdict> {
-    const parsed = parseChannel(channel);
-    if (!parsed) return 'UNAUTHORIZED';
-    const { family, id } = parsed;
+    const family = this.deps.families.of(channel)?.family;
+    if (!family) return 'UNAUTHORIZED';
     const { gate } = family;
     if (gate.kind === 'public_when_feature') {
       return (await this.enabled(gate.flag, null)) && (await this.enabled(family.flag, null))
@@ -50,10 +37,9 @@ export class Gates {
     }
     if (gate.kind === 'public') return (await this.enabled(family.flag, null)) ? 'ok' : 'FEATURE_DISABLED';
     if (caller.kind === 'anonymous') return 'UNAUTHORIZED';
-    const resource = await this.resource(family, id, caller);
-    if (!resource) return 'UNAUTHORIZED';
-    if (!(await this.passes(family, resource, caller))) return 'UNAUTHORIZED';
-    return (await this.enabled(family.flag, resource.account_id)) ? 'ok' : 'FEATURE_DISABLED';
+    const owner = await this.ownerOf(channel, caller);
+    if (!(await this.passes(family, owner, caller))) return 'UNAUTHORIZED';
+    return (await this.enabled(family.flag, owner?.account_id ?? null)) ? 'ok' : 'FEATURE_DISABLED';
   }
 
   /**
@@ -61,42 +47,36 @@ export class Gates {
    * broadcast").
    */
   async mayWrite(caller: Caller, channel: string): Promise<Verdict> {
-    const parsed = parseChannel(channel);
-    const permission = parsed?.family.write_permission;
-    if (!parsed || permission === undefined || caller.kind === 'anonymous') return 'UNAUTHORIZED';
-    if (!(await this.has(caller, permission, parsed.id))) return 'UNAUTHORIZED';
-    return (await this.enabled(parsed.family.flag, parsed.id)) ? 'ok' : 'FEATURE_DISABLED';
+    const family = this.deps.families.of(channel)?.family;
+    if (family?.writable === undefined || caller.kind === 'anonymous') return 'UNAUTHORIZED';
+    const owner = await this.ownerOf(channel, caller);
+    if (owner === null || !(await this.has(caller, family.writable, owner.account_id))) return 'UNAUTHORIZED';
+    return (await this.enabled(family.flag, owner.account_id)) ? 'ok' : 'FEATURE_DISABLED';
   }
 
-  private async resource(family: ChannelFamily, id: string, caller: Caller): Promise<ResolvedResource | null> {
-    if (family.resource === null) return { account_id: '', bound: false, owned: false };
-    if (family.resource === 'account') return { account_id: id, bound: false, owned: false };
-    if (family.resource === 'presence') {
-      // Whose the wrapped channel is; one that belongs to no account has no presence.
-      const wrapped = parseChannel(id);
-      const owned = wrapped !== null && wrapped.family.resource !== null && wrapped.family.resource !== 'presence';
-      return owned ? this.resource(wrapped.family, wrapped.id, caller) : null;
-    }
-    return (await this.deps.resources?.[family.resource]?.(id, caller)) ?? null;
+  /** Whose the channel is; null for one that is nobody's, or of nothing that there is. */
+  private async ownerOf(channel: string, caller: Caller): Promise<ChannelOwner | null> {
+    const named = this.deps.families.of(channel);
+    if (!named) return null;
+    const { family, form, id } = named;
+    if (form.of_account) return { account_id: id, bound: false, owned: false };
+    const services = { ...this.deps.services, ownerOf: (other: string) => this.ownerOf(other, caller) };
+    return (await family.owner?.(id, caller, services)) ?? null;
   }
 
-  private async passes(family: ChannelFamily, resource: ResolvedResource, caller: Caller): Promise<boolean> {
-    const { gate } = family;
+  private async passes({ gate }: Family, owner: ChannelOwner | null, caller: Caller): Promise<boolean> {
+    if (gate.kind === 'authenticated') return true;
+    if (gate.kind === 'user_permission') return caller.user_permissions.has(gate.permission);
+    if (owner === null) return false;
     switch (gate.kind) {
-      case 'authenticated':
-        return true;
       case 'permission':
-        // A token of one extension install reads that install's storage and no other's (c16).
-        if (caller.kind === 'extension' && family.resource === 'extension_install') return resource.bound;
-        return this.has(caller, gate.permission, resource.account_id);
+        return gate.bound === caller.kind ? owner.bound : this.has(caller, gate.permission, owner.account_id);
       case 'account_scoped':
-        return (await this.permissionsOn(caller, resource.account_id)) !== null;
-      case 'user_permission':
-        return caller.user_permissions.has(gate.permission);
+        return (await this.permissionsOn(caller, owner.account_id)) !== null;
       case 'bound_token':
-        return (gate.callers as readonly string[]).includes(caller.kind) && resource.bound;
+        return gate.callers.includes(caller.kind) && owner.bound;
       case 'extension_owner':
-        return resource.owned;
+        return owner.owned;
       default:
         return false;
     }

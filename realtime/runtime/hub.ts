@@ -55,6 +55,8 @@ export class Channel {
 
   constructor(
     readonly name: string,
+    /** The `type` of its stored messages. */
+    readonly message_type: string,
     installation_epoch: string,
   ) {
     this.epoch = channelEpoch(installation_epoch, name);
@@ -102,12 +104,14 @@ export class Hub {
      */
     private readonly fallBack: (subscription: Subscription) => void,
     private readonly tracing: Tracing,
+    /** The `type` of a channel's stored messages. */
+    private readonly messageType: (channel: string) => string,
   ) {}
 
   /** The channel of this name; made when it has none yet (then its head must be read: `seq` is -1). */
   channel(name: string): Channel {
     let channel = this.channels.get(name);
-    if (!channel) this.channels.set(name, (channel = new Channel(name, this.epoch)));
+    if (!channel) this.channels.set(name, (channel = new Channel(name, this.messageType(name), this.epoch)));
     return channel;
   }
 
@@ -134,7 +138,7 @@ export class Hub {
       this.forget(channel, 'CHANNEL_DROPPED');
       return;
     }
-    const bytes = textFrame(storedMessageText(channel.epoch, message));
+    const bytes = textFrame(storedMessageText(channel.message_type, channel.epoch, message));
     this.queue(channel, bytes, false);
     if (this.tracing.on && message.trace) this.trace(channel, message.trace);
     channel.seq = message.seq;

@@ -17,6 +17,7 @@ import type { Presence } from '../../engines/presence/port';
 import type { Relay } from '../../engines/relay/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
+import { Families, type ChannelServices, type Family } from './family';
 import { Gates, type GateDeps } from './gates';
 import { Heartbeat, type Windows } from './heartbeat';
 import { Hub, type Subscription } from './hub';
@@ -25,13 +26,15 @@ import { LIVE_TOPIC, Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
 import { Outbox, within } from './outbox';
 import { welcomeText } from './protocol';
-import { PresenceRooms } from '../presence';
+import { PresenceRooms } from './presence-rooms';
 import { Session } from './session';
 import { Subscriptions } from './subscriptions';
 import { Tail } from './tail';
 import { refuse, refuseEarly, requestUrl, type Refusal } from './upgrade';
 
-export interface RealtimeDeps extends GateDeps {
+export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_on'> {
+  /** Every family of channels that there is. */
+  families: readonly Family[];
   settings: Pick<Settings, 'allowed_origins' | 'public_url' | 'realtime'>;
   db: Queryable;
   wakeups: Wakeups;
@@ -117,10 +120,10 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const { log } = deps;
   const metrics = new RealtimeMetrics(deps.metrics);
   const sessions = new Map<string, Session>();
-  const gates = new Gates(deps);
   const outbox = new Outbox(deps.db, deps.settings.realtime.resume_window);
   const fallBack = (subscription: Subscription) => subscriptions.fallBack(subscription);
-  const hub = new Hub(deps.epoch, metrics, fallBack, deps.tracing ?? NO_TRACING);
+  const families = new Families(deps.families);
+  const hub = new Hub(deps.epoch, metrics, fallBack, deps.tracing ?? NO_TRACING, families.messageType);
   const tail = new Tail({
     outbox,
     wakeups: deps.wakeups,
@@ -134,17 +137,21 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
   const resume_window_ms = deps.settings.realtime.resume_window;
   const store = deps.presence;
-  const presence =
-    store &&
-    new PresenceRooms({ hub, store, relay: deps.relay, db: deps.db, log, compare_ms: deps.windows?.compare_ms });
-  if (presence) hub.onLeave = (subscription) => presence.left(subscription);
+  const rooms = store
+    ? new PresenceRooms({ hub, store, relay: deps.relay, db: deps.db, log, compare_ms: deps.windows?.compare_ms })
+    : null;
+  if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
+  const services: ChannelServices = { db: deps.db, rooms };
+  const { features, permissions_on } = deps;
+  const gates = new Gates({ families, services, features, permissions_on });
   const subscriptions: Subscriptions = new Subscriptions({
     hub,
     gates,
     outbox,
     tail,
     resume_window_ms,
-    onJoined: (subscription) => presence?.joined(subscription),
+    families,
+    services,
     log,
     metrics,
   });
@@ -315,7 +322,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
         session.ws.terminate();
         for (const subscription of [...session.subscriptions]) hub.leave(subscription);
       }
-      await presence?.stop();
+      await rooms?.stop();
       metrics.publish(new Set());
       server.close();
     },

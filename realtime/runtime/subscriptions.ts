@@ -1,7 +1,8 @@
 import type { Logger } from '../../engines/log/port';
 import type { StoredMessage } from './envelopes';
-import { storedMessageText } from './envelopes';
+import { eventText, storedMessageText } from './envelopes';
 import { textFrame } from './frames';
+import type { ChannelServices, Families } from './family';
 import type { Gates } from './gates';
 import type { Channel, Hub, Subscription } from './hub';
 import { messageId, parseMessageId } from './ids';
@@ -22,8 +23,8 @@ export interface SubscriptionDeps {
   /** Settles when the tail has its starting point: a head read before it could fall into the gap between. */
   tail: { readonly ready: Promise<void> };
   resume_window_ms: number;
-  /** Told of every subscription that was answered with `subscribed`. */
-  onJoined?: (subscription: Subscription) => void;
+  families: Families;
+  services: ChannelServices;
   log: Logger;
   metrics: RealtimeMetrics;
 }
@@ -118,7 +119,25 @@ export class Subscriptions {
     session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
     if (from === channel.seq) hub.join(subscription);
     else void this.replay(subscription, first ?? []);
-    this.deps.onJoined?.(subscription);
+    this.bootstrap(subscription);
+  }
+
+  /** Lets the family begin with the new subscriber. */
+  private bootstrap(subscription: Subscription): void {
+    const { session } = subscription;
+    const { name } = subscription.channel;
+    const { families, services } = this.deps;
+    families.of(name)?.family.bootstrap?.(
+      {
+        id: session.id,
+        channel: name,
+        caller: session.caller,
+        send: (event_type, data) => {
+          if (subscription.state !== 'ended' && session.open) session.send(eventText(name, event_type, data));
+        },
+      },
+      services,
+    );
   }
 
   /** The first page after `seq`, empty when nothing was missed; null when not everything after it can still be sent. */
@@ -194,6 +213,10 @@ const frames = new WeakMap<StoredMessage, Frame>();
 
 function framed(channel: Channel, row: StoredMessage): Frame {
   let frame = frames.get(row);
-  if (!frame) frames.set(row, (frame = { seq: row.seq, bytes: textFrame(storedMessageText(channel.epoch, row)) }));
+  if (!frame)
+    frames.set(
+      row,
+      (frame = { seq: row.seq, bytes: textFrame(storedMessageText(channel.message_type, channel.epoch, row)) }),
+    );
   return frame;
 }

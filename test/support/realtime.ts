@@ -9,6 +9,8 @@ import type { Relay } from '../../engines/relay/port';
 import { createLocalRelay } from '../../engines/relay/local';
 import { LocalWakeups } from '../../engines/wakeups/local';
 import { createRealtime, type Realtime, type RealtimeDeps } from '../../realtime/runtime/service';
+import { CHANNELS } from '../../bin/areas';
+import type { Family } from '../../realtime/runtime/family';
 import type { TestDatabase } from './database';
 import { silentLog } from './log';
 
@@ -30,6 +32,13 @@ export function caller(given: Partial<Caller> = {}): Caller {
     ...given,
   };
 }
+
+/** Every family there is; those of these prefixes say whose their channels are as given. */
+export const familiesWith = (owners: Readonly<Record<string, NonNullable<Family['owner']>>>): readonly Family[] =>
+  CHANNELS.map((family) => {
+    const owner = owners[family.pattern.slice(0, family.pattern.indexOf(':'))];
+    return owner ? { ...family, owner } : family;
+  });
 
 export interface RealtimeNode {
   url: string;
@@ -66,6 +75,7 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
   const listeners = new Set<(revocation: Revocation) => void>();
   const prometheus = createPrometheusMetrics({});
   const realtime = createRealtime({
+    families: CHANNELS,
     settings: { allowed_origins: ['https://app.example'], public_url: undefined, realtime: { resume_window: 600_000 } },
     db: t.db,
     wakeups,

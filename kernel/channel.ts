@@ -1,0 +1,106 @@
+import { UUID } from './uuid';
+
+/** Whose a channel is, and what the caller's token has to do with it. */
+export interface ChannelOwner {
+  account_id: string;
+  /** The caller's token was issued for this one resource. */
+  bound: boolean;
+  /** The caller owns it or belongs to the team that does (extensions). */
+  owned: boolean;
+}
+
+/** Who may subscribe. Kinds and meanings: spec doc3 §4.1, "Channels, gates and feature flags". */
+export type Gate<Kind extends string = string> =
+  | { kind: 'public' }
+  /** Anybody, while the system flag is on; `FEATURE_DISABLED` when it is off. */
+  | { kind: 'public_when_feature'; flag: string }
+  | { kind: 'authenticated' }
+  /**
+   * The permission on the channel's account. A caller of the kind `bound` passes by its token's being bound to the
+   * resource instead, and by nothing else.
+   */
+  | { kind: 'permission'; permission: string; bound?: Kind }
+  /** Any credential of the account. */
+  | { kind: 'account_scoped' }
+  | { kind: 'user_permission'; permission: string }
+  /** A token of one of these kinds, bound to exactly this resource. */
+  | { kind: 'bound_token'; callers: readonly Kind[] }
+  | { kind: 'extension_owner' };
+
+export const publicAlways: Gate<never> = { kind: 'public' };
+export const publicWhen = (flag: string): Gate<never> => ({ kind: 'public_when_feature', flag });
+export const accountScoped: Gate<never> = { kind: 'account_scoped' };
+export const extensionOwner: Gate<never> = { kind: 'extension_owner' };
+export const permission = <Kind extends string = never>(name: string, bound?: Kind): Gate<Kind> => ({
+  kind: 'permission',
+  permission: name,
+  ...(bound && { bound }),
+});
+export const boundToken = <Kind extends string>(...callers: readonly Kind[]): Gate<Kind> => ({
+  kind: 'bound_token',
+  callers,
+});
+
+/** One family of channels as its area declares it. Source: spec doc3 §4.1. */
+export interface ChannelFamily<Caller, Kind extends string, Services> {
+  /**
+   * `events:<account_id>`: what is in angle brackets varies, in the form that `ids` gives it. `<account_id>` is a UUID
+   * and names the account whose the channel is.
+   */
+  readonly pattern: string;
+  /** Forms of the other parts that vary. Default: up to 128 letters, digits, dots, underscores, tildes and hyphens. */
+  readonly ids?: Readonly<Record<string, RegExp>>;
+  /**
+   * Whose the channel of this id is where the id is no account's; null when there is no such thing. Absent: nobody's.
+   * `ownerOf` says whose another channel is.
+   */
+  owner?(id: string, caller: Caller, services: OwnerServices<Services>): Promise<ChannelOwner | null>;
+  readonly gate: Gate<Kind>;
+  /** Checked against the channel's account (`feature:*`) or the installation (`system:*`); null: none. */
+  readonly flag: string | null;
+  /** The permission that a client's broadcast takes; absent: clients may not broadcast. */
+  readonly writable?: string;
+  /** The `type` of the family's stored messages where it is not `event` (doc3 §6.3). */
+  readonly message_type?: string;
+  /** What a new subscriber begins with, after `subscribed`; what it sends goes to that subscriber alone. */
+  bootstrap?(subscriber: ChannelSubscriber<Caller>, services: Services): void;
+}
+
+export type OwnerServices<Services> = Services & { ownerOf(channel: string): Promise<ChannelOwner | null> };
+
+/** One connection on one channel. */
+export interface ChannelSubscriber<Caller> {
+  /** Of the connection. */
+  readonly id: string;
+  readonly channel: string;
+  readonly caller: Caller;
+  /** `data` is JSON text. Nothing is sent once the subscription has ended. */
+  send(event_type: string, data: string): void;
+}
+
+const KEY = /[A-Za-z0-9._~-]{1,128}/;
+
+/** A pattern taken apart. */
+export interface ChannelForm {
+  prefix: string;
+  /** What may come after `prefix:`, whole. */
+  id: RegExp;
+  /** The id is an account's. */
+  of_account: boolean;
+}
+
+/**
+ * Reads a family's pattern.
+ * @throws Error when it has no prefix, or `ids` names what the pattern has not
+ */
+export function channelForm({ pattern, ids = {} }: { pattern: string; ids?: Readonly<Record<string, RegExp>> }) {
+  const colon = pattern.indexOf(':');
+  if (!/^[a-z][a-z-]*$/.test(pattern.slice(0, Math.max(colon, 0)))) throw new Error(`${pattern} has no prefix`);
+  const rest = pattern.slice(colon + 1);
+  const names = [...rest.matchAll(/<([a-z_]+)>/g)].map(([, name]) => name!);
+  const stray = Object.keys(ids).find((name) => !names.includes(name));
+  if (stray !== undefined) throw new Error(`${pattern} has no <${stray}>`);
+  const formOf = (name: string) => (ids[name] ?? (name === 'account_id' ? UUID : KEY)).source.replace(/^\^|\$$/g, '');
+  const source = rest.replace(/<([a-z_]+)>/g, (_all, name: string) => `(?:${formOf(name)})`);
+  return { prefix: pattern.slice(0, colon), id: new RegExp(`^${source}$`), of_account: rest === '<account_id>' };
+}

@@ -1,0 +1,52 @@
+import type { Caller, CallerKind } from '../../access/caller';
+import type { Queryable } from '../../engines/postgres/port';
+import { channelForm, type ChannelFamily, type ChannelForm, type ChannelSubscriber } from '../../kernel/channel';
+import type { PresenceRooms } from './presence-rooms';
+
+/** What the families of channels are given. */
+export interface ChannelServices {
+  db: Queryable;
+  /** Null where presence is not kept. */
+  rooms: PresenceRooms | null;
+}
+
+export type Family = ChannelFamily<Caller, CallerKind, ChannelServices>;
+export type Subscriber = ChannelSubscriber<Caller>;
+
+/** Declares a family of channels; what a file of this room's first level declares is served. */
+export const channel = (family: Family): Family => family;
+
+/** A channel by its name: the family it belongs to, and its id. */
+export interface NamedChannel {
+  family: Family;
+  form: ChannelForm;
+  id: string;
+}
+
+/** Every family there is. */
+export class Families {
+  private readonly byPrefix = new Map<string, { family: Family; form: ChannelForm }[]>();
+
+  /** @throws Error when two families have one pattern */
+  constructor(families: readonly Family[]) {
+    for (const family of families) {
+      const form = channelForm(family);
+      const neighbours = this.byPrefix.get(form.prefix) ?? [];
+      if (neighbours.some((other) => other.family.pattern === family.pattern))
+        throw new Error(`the channel ${family.pattern} is declared twice`);
+      this.byPrefix.set(form.prefix, [...neighbours, { family, form }]);
+    }
+  }
+
+  /** Null for a name that no family has (gate "Unknown": always rejected). */
+  of(name: string): NamedChannel | null {
+    const colon = name.indexOf(':');
+    if (colon <= 0) return null;
+    const id = name.slice(colon + 1);
+    const found = this.byPrefix.get(name.slice(0, colon))?.find(({ form }) => form.id.test(id));
+    return found ? { ...found, id } : null;
+  }
+
+  /** The `type` of the stored messages of a channel. */
+  messageType = (name: string): string => this.of(name)?.family.message_type ?? 'event';
+}

@@ -1,0 +1,156 @@
+import { readProfile } from '../../access/profiles';
+import type { Logger } from '../../engines/log/port';
+import type { Queryable } from '../../engines/postgres/port';
+import type { Presence } from '../../engines/presence/port';
+import type { Relay } from '../../engines/relay/port';
+import { eventText } from './envelopes';
+import type { Subscriber } from './family';
+import type { Hub, Subscription } from './hub';
+
+export interface PresenceDeps {
+  hub: Pick<Hub, 'transient'>;
+  store: Presence;
+  relay: Relay;
+  db: Queryable;
+  log: Logger;
+  /**
+   * How often rooms are compared with the store, to find whom the relay or a dead node did not tell of. Default 10 s.
+   */
+  compare_ms?: number | undefined;
+}
+
+/** The relay topic of who comes and goes: `{"channel", "id", "info"}` for a join, without `info` for a leave. */
+const PRESENCE_TOPIC = 'presence';
+
+/** A presence channel with subscribers on this node. */
+interface Room {
+  /** Connection id to its info, as this node's subscribers were told. */
+  known: Map<string, string>;
+  /** Subscribers on this node. */
+  here: number;
+  /** What is there has not been read yet. */
+  fresh: boolean;
+  /** Ids that differed from the store at the last comparison: only those that differ twice are told. */
+  differing: Set<string>;
+}
+
+/**
+ * Who is on the channels of the presence family: subscribers get `presence:bootstrap` with everybody on all nodes, then
+ * `presence:join` and `presence:leave`. Connections of a node that died leave within about half a minute. Source: spec
+ * doc3 §4.1.
+ */
+export class PresenceRooms {
+  private readonly rooms = new Map<string, Room>();
+  /** Per session and channel: joins and leaves take effect in their order. */
+  private readonly pending = new Map<string, Promise<void>>();
+  private readonly timer: NodeJS.Timeout;
+  private readonly end: () => void;
+
+  constructor(private readonly deps: PresenceDeps) {
+    this.end = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.told(text));
+    this.timer = setInterval(() => void this.compare(), deps.compare_ms ?? 10_000);
+    this.timer.unref();
+  }
+
+  /** Somebody subscribed: they are sent who is there, and everybody is told of them. */
+  enter(subscriber: Subscriber): void {
+    const { id, channel } = subscriber;
+    let room = this.rooms.get(channel);
+    if (!room) this.rooms.set(channel, (room = { known: new Map(), here: 0, fresh: true, differing: new Set() }));
+    room.here += 1;
+    this.inOrder(id, channel, async () => {
+      const info = await this.infoOf(subscriber);
+      await this.deps.store.join(channel, { id, info });
+      const members = await this.deps.store.list(channel);
+      if (room.fresh) {
+        room.fresh = false;
+        for (const member of members) if (member.id !== id) room.known.set(member.id, member.info);
+      }
+      subscriber.send('presence:bootstrap', `{"connections":[${members.map((member) => member.info).join(',')}]}`);
+      await this.deps.relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel, id, info }));
+    });
+  }
+
+  /** A subscription of whatever family ended, for whatever reason. */
+  left({ session: { id }, channel: { name } }: Subscription): void {
+    const room = this.rooms.get(name);
+    if (!room) return;
+    room.here -= 1;
+    if (room.here === 0) this.rooms.delete(name);
+    this.inOrder(id, name, async () => {
+      await this.deps.store.leave(name, id);
+      await this.deps.relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel: name, id }));
+    });
+  }
+
+  /** Waits until all leaves are told. */
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    await Promise.all(this.pending.values());
+    this.end();
+    this.rooms.clear();
+  }
+
+  private inOrder(id: string, channel: string, work: () => Promise<void>): void {
+    const key = `${id} ${channel}`;
+    const done: Promise<void> = (this.pending.get(key) ?? Promise.resolve())
+      .then(work)
+      .catch((error: unknown) => this.deps.log.warn({ err: error }, 'presence could not be told'))
+      .then(() => {
+        if (this.pending.get(key) === done) this.pending.delete(key);
+      });
+    this.pending.set(key, done);
+  }
+
+  private async infoOf({ id, caller: { user_id, account_id } }: Subscriber): Promise<string> {
+    const profile = user_id === null ? null : await readProfile(this.deps.db, user_id);
+    return JSON.stringify({
+      connection_id: id,
+      display_name: profile?.display_name ?? null,
+      avatar: profile?.avatar_url ?? null,
+      user_id,
+      account_id,
+    });
+  }
+
+  private told(text: string): void {
+    const { channel, id, info } = JSON.parse(text) as { channel: string; id: string; info?: string };
+    const room = this.rooms.get(channel);
+    if (!room) return;
+    if (info === undefined) this.tellLeave(channel, room, id);
+    else this.tellJoin(channel, room, id, info);
+  }
+
+  private tellJoin(channel: string, room: Room, id: string, info: string): void {
+    if (room.known.has(id)) return;
+    room.known.set(id, info);
+    this.deps.hub.transient(channel, eventText(channel, 'presence:join', info));
+  }
+
+  private tellLeave(channel: string, room: Room, id: string): void {
+    const info = room.known.get(id);
+    if (info === undefined) return;
+    room.known.delete(id);
+    this.deps.hub.transient(channel, eventText(channel, 'presence:leave', info));
+  }
+
+  private async compare(): Promise<void> {
+    for (const [channel, room] of [...this.rooms]) {
+      if (room.fresh) continue;
+      try {
+        const there = new Map((await this.deps.store.list(channel)).map(({ id, info }) => [id, info]));
+        const differing = new Set<string>();
+        for (const id of new Set([...there.keys(), ...room.known.keys()])) {
+          const info = there.get(id);
+          if ((info !== undefined) === room.known.has(id)) continue;
+          if (!room.differing.has(id)) differing.add(id);
+          else if (info === undefined) this.tellLeave(channel, room, id);
+          else this.tellJoin(channel, room, id, info);
+        }
+        room.differing = differing;
+      } catch (error) {
+        this.deps.log.warn({ err: error, channel }, 'presence could not be compared; it is tried again');
+      }
+    }
+  }
+}

@@ -1,0 +1,9 @@
+import { boundToken } from '../kernel/channel';
+import { channel } from './runtime/family';
+
+/** What one widget shows; only its own token listens. */
+export const widget = channel({
+  pattern: 'widget:<widget_instance_id>',
+  gate: boundToken('widget'),
+  flag: 'feature:widgets',
+});
