@@ -52,6 +52,24 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
+  // What an operation refuses stands in its declaration, or OpenAPI does not know of it.
+  {
+    files: ['commands/**/*.ts', 'read-api/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              group: ['**/kernel/errors'],
+              importNames: ['ApiError'],
+              message: 'declare it in `errors` and throw `refuse(reason)`',
+            },
+          ],
+        },
+      ],
+    },
+  },
   // Rows and answers of a server are looked into member by member.
   { files: ['engines/postgres/port.ts', 'test/**'], rules: { '@typescript-eslint/no-explicit-any': 'off' } },
   // A line is read at one glance. Exact texts (strings, patterns, addresses) stay whole: they are searched for.

@@ -1,4 +1,4 @@
-import { ApiError, DomainError, ERROR_STATUS, type ErrorCode } from '../kernel/errors';
+import { ApiError, ERROR_STATUS, type ErrorCode } from '../kernel/errors';
 import { UnreadableEvent } from '../kernel/upcasters';
 import { RevisionConflict } from '../engines/event-store/port';
 import { EngineAway } from '../engines/away';
@@ -68,12 +68,6 @@ export function toFailure(error: unknown): Failure {
       hidden,
       rest_body: error.rest_body,
       graphql_code: error.graphql_code,
-    };
-  }
-  if (error instanceof DomainError) {
-    return {
-      ...plain('CONFLICT', error.reason),
-      details: Object.keys(error.details).length > 0 ? error.details : undefined,
     };
   }
   const code = codeOf(error);

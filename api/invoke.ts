@@ -2,6 +2,7 @@ import { actFor } from '../access/act';
 import type { Caller, RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
+import { declaredAnswer, refuse } from '../kernel/operation-errors';
 import { authorise, gateOf } from './guard';
 import { inputReader, type InputReader } from './input';
 
@@ -25,9 +26,13 @@ export function prepare(operation: Operation, services: Services): Prepared {
       const pending = authorise(gate, caller, services.features);
       return pending ? pending.then(() => reader.validate(input())) : reader.validate(input());
     },
-    run: (input, caller, context) => {
+    async run(input, caller, context) {
       const request = { caller, context };
-      return operation.run({ input, ...request, act: actFor(request, services) }, services);
+      try {
+        return await operation.run({ input, ...request, act: actFor(request, services), refuse }, services);
+      } catch (error) {
+        throw declaredAnswer(operation.errors, error);
+      }
     },
   };
 }

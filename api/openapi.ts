@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import type { Operation, RestRoute } from '../access/operation';
-import { ERROR_STATUS, type ErrorCode } from '../kernel/errors';
+import type { Operation } from '../access/operation';
+import type { RestRoute } from '../kernel/routes';
+import { ERROR_STATUS } from '../kernel/errors';
 import { shapeOf, unwrap } from './schema-shape';
-import { GENERIC_MESSAGES } from './errors';
+import { failures } from './openapi-failures';
 import { FIXED_PATHS } from './openapi-fixed';
 import { webhookPaths } from './openapi-webhooks';
 import type { WebhookRoute } from './webhooks';
@@ -104,7 +105,7 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
     ...(inBody && members.length > 0
       ? { requestBody: bodyOf(operation, new Set(members.map(([name]) => name)), components) }
       : {}),
-    responses: { ...success(operation, rest, components), ...failures(operation, rest, needs.open, inPath.size > 0) },
+    responses: { ...success(operation, rest, components), ...failures(operation, rest) },
   };
 }
 
@@ -190,47 +191,6 @@ function success(operation: Operation, rest: RestRoute, components: Record<strin
 }
 
 const strict = (properties: Json): Json => ({ type: 'object', properties, required: Object.keys(properties) });
-
-function failures(operation: Operation, rest: RestRoute, open: boolean, hasPath: boolean): Json {
-  const codes: ErrorCode[] = [
-    'BAD_REQUEST',
-    'VALIDATION_ERROR',
-    'RATE_LIMIT_EXCEEDED',
-    'INTERNAL_SERVER_ERROR',
-    'DATABASE_ERROR',
-  ];
-  if (!open) codes.push('UNAUTHORIZED', 'FORBIDDEN');
-  // A public POST takes a token in its body.
-  else if (rest.method === 'POST') codes.push('UNAUTHORIZED');
-  if (operation.guard.some((guard) => guard.kind === 'feature')) codes.push('FEATURE_DISABLED');
-  if (hasPath || operation.account === 'input') codes.push('NOT_FOUND');
-  if (rest.method !== 'GET') codes.push('CONFLICT', 'PLAN_LIMIT_REACHED');
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of codes) byStatus.set(ERROR_STATUS[code], [...(byStatus.get(ERROR_STATUS[code]) ?? []), code]);
-  const entry = (description: string): Json => ({
-    description,
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-  });
-  const answers: Record<string, Json> = Object.fromEntries(
-    [...byStatus].map(([status, names]) => [
-      status,
-      entry(names.map((name) => (name in GENERIC_MESSAGES ? `${name}: no detail is shown` : name)).join(', ')),
-    ]),
-  );
-  if (answers[401]) {
-    answers[401].headers = {
-      'WWW-Authenticate': {
-        description: 'What is asked for, and why a credential that was presented did not count.',
-        schema: { type: 'string' },
-      },
-    };
-  }
-  if (rest.method !== 'GET') {
-    answers[413] = entry('BAD_REQUEST: the body is larger than 1 MiB');
-    answers[415] = entry('BAD_REQUEST: the content type is not application/json, or the body is compressed');
-  }
-  return answers;
-}
 
 /** JSON Schema of one zod schema, with its named parts moved to the components. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Record<string, Json>, inline = false): Json {

@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestContext } from '../access/caller';
-import type { Operation, Page, RestRoute } from '../access/operation';
+import type { Operation } from '../access/operation';
+import type { Page } from '../kernel/operation';
+import type { RestRoute } from '../kernel/routes';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Prepared } from './invoke';
 import { ApiError } from '../kernel/errors';

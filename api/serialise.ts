@@ -1,6 +1,6 @@
 import fastJsonStringify from 'fast-json-stringify';
 import { z } from 'zod';
-import type { Envelope } from '../access/operation';
+import type { Envelope } from '../kernel/routes';
 import { withRawJson } from '../domain/json';
 
 type Schema = Record<string, unknown>;

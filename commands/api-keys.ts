@@ -3,9 +3,10 @@ import { UserApiKey, userApiKeys } from '../access/api-keys';
 import { feature, firstParty, permission } from '../access/guards';
 import { newId } from '../access/handle';
 import { generateKey } from '../access/keys';
-import { command, del, patch, post } from '../access/operation';
+import { command } from '../access/operation';
+import { del, patch, post } from '../kernel/routes';
 import { apiKey, type ApiKey, apiKeyStream } from '../domain/api-keys';
-import { ApiError } from '../kernel/errors';
+import { conflict, forbidden, invalid, notFound, type Refuse } from '../kernel/operation-errors';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
 
@@ -44,6 +45,8 @@ const UserApiKeyCreated = z
 
 const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteTokenResult' });
 
+const KEY_NOT_FOUND = { KEY_NOT_FOUND: notFound('API key not found') };
+
 /**
  * Bound to the caller and the active account; the scope is a subset of what the caller holds now. Source: spec doc1
  * §5.4.
@@ -64,18 +67,27 @@ export const createUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:create')],
   input: CreateUserApiKeyInput,
   output: CreateUserApiKeyResult,
-  async run({ input, caller, context, act }) {
+  errors: {
+    UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
+    EXPIRY_IN_THE_PAST: invalid('expires_at cannot be in the past'),
+    PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}'),
+    // A retry of a call whose answer was lost finds a key that nobody has seen: only its hash was kept.
+    KEY_NOT_SHOWN: conflict('The key was created but can no longer be shown; delete it and create another', {
+      shows: ['id'],
+    }),
+  },
+  async run({ input, caller, context, act, refuse }) {
     const { account_id, user_id } = caller;
-    for (const name of input.permissions) {
-      if (!isAccountPermission(name)) throw new ApiError('VALIDATION_ERROR', `Invalid permission: ${name}`);
+    for (const permission of input.permissions) {
+      if (!isAccountPermission(permission)) throw refuse('UNKNOWN_PERMISSION', { permission });
     }
     const wanted = input.expires_at ?? null;
     const expires_at = wanted === null ? null : parseInstant(wanted);
     if (expires_at !== null && Date.parse(expires_at) <= context.now) {
-      throw new ApiError('VALIDATION_ERROR', 'expires_at cannot be in the past');
+      throw refuse('EXPIRY_IN_THE_PAST');
     }
     const beyond = input.permissions.find((name) => !caller.permissions.has(name));
-    if (beyond !== undefined) throw new ApiError('FORBIDDEN', `Missing permission: ${beyond}`);
+    if (beyond !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission: beyond });
 
     const key_id = newId(context, 'api-key');
     const made = generateKey('user_api_key');
@@ -92,12 +104,7 @@ export const createUserApiKey = command({
       now: new Date(context.now).toISOString(),
     });
     const created = events.find((event) => event.type === 'api_key:created');
-    // A retry of a call whose answer was lost finds a key that nobody has seen: only its hash was kept.
-    if (created?.key_hash !== made.hash) {
-      throw new ApiError('CONFLICT', 'The key was created but can no longer be shown; delete it and create another', {
-        details: { id: key_id },
-      });
-    }
+    if (created?.key_hash !== made.hash) throw refuse('KEY_NOT_SHOWN', { id: key_id });
     return {
       key: made.key,
       api_key: {
@@ -124,11 +131,12 @@ export const updateUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:edit')],
   input: z.object({ id: z.uuid(), label }),
   output: UserApiKey,
-  async run({ input, caller, context, act }, services) {
+  errors: KEY_NOT_FOUND,
+  async run({ input, caller, context, act, refuse }, services) {
     const [row] = await userApiKeys(services.db, caller, input.id);
-    if (!row) throw new ApiError('NOT_FOUND', 'API key not found');
+    if (!row) throw refuse('KEY_NOT_FOUND');
     const rename = { type: 'api_key:rename', label: input.label, now: new Date(context.now).toISOString() } as const;
-    await act(apiKey, apiKeyStream(input.id), rename, { given: own(caller) });
+    await act(apiKey, apiKeyStream(input.id), rename, { given: own(caller, refuse) });
     return { ...row, label: input.label };
   },
 });
@@ -142,10 +150,11 @@ export const deleteUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:delete')],
   input: z.object({ id: z.uuid() }),
   output: DeleteTokenResult,
-  async run({ input, caller, context, act }, services) {
+  errors: KEY_NOT_FOUND,
+  async run({ input, caller, context, act, refuse }, services) {
     const revoke = { type: 'api_key:revoke', now: new Date(context.now).toISOString() } as const;
     await act(apiKey, apiKeyStream(input.id), revoke, {
-      given: own(caller),
+      given: own(caller, refuse),
       // Written before the append, and not by the projector alone: no crash leaves a removed key alive while its read
       // model lags. A key whose append failed is dead too, as its owner wanted; it is listed until the call is
       // repeated.
@@ -160,7 +169,9 @@ export const deleteUserApiKey = command({
 });
 
 /** The caller's own key of the active account; anything else, revoked keys included, is not there. */
-const own = (caller: { account_id: string; user_id: string }) => (key: ApiKey) => {
-  const theirs = key.account_id === caller.account_id && key.user_id === caller.user_id;
-  if (key.status !== 'active' || !theirs) throw new ApiError('NOT_FOUND', 'API key not found');
-};
+const own =
+  (caller: { account_id: string; user_id: string }, refuse: Refuse<typeof KEY_NOT_FOUND>) =>
+  (key: ApiKey): void => {
+    const theirs = key.account_id === caller.account_id && key.user_id === caller.user_id;
+    if (key.status !== 'active' || !theirs) throw refuse('KEY_NOT_FOUND');
+  };

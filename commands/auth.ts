@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { firstParty, publicAccess } from '../access/guards';
-import { command, post } from '../access/operation';
-import { ApiError } from '../kernel/errors';
+import { command } from '../access/operation';
+import { post } from '../kernel/routes';
+import { badRequest, unauthorized } from '../kernel/operation-errors';
 import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
@@ -18,6 +19,8 @@ const LogoutResult = z.object({ success: z.boolean() }).meta({ id: 'LogoutResult
 const WsTokenResult = z.object({ ws_token: z.string(), expires_at: dateTime }).meta({ id: 'WsTokenResult' });
 const RefreshTokenInput = z.object({ refresh_token: z.string().min(1).max(4096) });
 
+const errors = { REFUSED_REFRESH_TOKEN: unauthorized('Invalid or expired refresh token') };
+
 const instant = (ms: number) => new Date(ms).toISOString();
 
 export const refreshToken = command({
@@ -28,6 +31,7 @@ export const refreshToken = command({
   guard: [publicAccess],
   input: RefreshTokenInput,
   output: TokenResult,
+  errors,
   async run({ input, context }, services) {
     const { access, refresh, user_id } = await refreshSession(services, input.refresh_token, context.now);
     const [membership] = await services.db.query('select 1 from account_members where user_id = $1 limit 1', [user_id]);
@@ -49,6 +53,7 @@ export const logout = command({
   guard: [publicAccess],
   input: RefreshTokenInput,
   output: LogoutResult,
+  errors,
   async run({ input, context }, services) {
     await endSession(services, await sessionOf(services, input.refresh_token, context.now));
     return { success: true };
@@ -63,10 +68,9 @@ export const logoutSession = command({
   guard: [firstParty],
   input: z.object({}),
   output: LogoutResult,
-  async run({ caller }, services) {
-    if (caller.kind !== 'jwt' || caller.credential_id === null) {
-      throw new ApiError('BAD_REQUEST', 'An API key has no session to end');
-    }
+  errors: { NO_SESSION: badRequest('An API key has no session to end') },
+  async run({ caller, refuse }, services) {
+    if (caller.kind !== 'jwt' || caller.credential_id === null) throw refuse('NO_SESSION');
     await endSession(services, caller.credential_id);
     return { success: true };
   },

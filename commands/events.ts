@@ -2,9 +2,10 @@ import { v5, v7 } from 'uuid';
 import { z } from 'zod';
 import type { RequestContext } from '../access/caller';
 import { feature, permission, systemKeyOnly } from '../access/guards';
-import { command, post } from '../access/operation';
+import { command } from '../access/operation';
+import { post } from '../kernel/routes';
 import type { Services } from '../access/services';
-import { ApiError } from '../kernel/errors';
+import { invalid, notFound, type Refuse } from '../kernel/operation-errors';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
@@ -44,6 +45,10 @@ const EmitEventInput = z
   })
   .meta({ id: 'EmitEventInput' });
 
+const errors = {
+  CREATED_IN_THE_FUTURE: invalid('created_at must not be more than five minutes in the future'),
+};
+
 const EmitEventResult = z.object({ success: z.boolean(), event: EventRecord }).meta({ id: 'EmitEventResult' });
 
 /**
@@ -61,8 +66,9 @@ export const emitEvent = command({
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,
   output: EmitEventResult,
-  async run({ input, caller, context }, services) {
-    const row = newEvent(input, caller.account_id, context);
+  errors,
+  async run({ input, caller, context, refuse }, services) {
+    const row = newEvent(input, caller.account_id, context, refuse);
     const earlier = context.idempotency_seed === null ? undefined : await stored(services, row);
     if (earlier) return { success: true, event: eventRecord(earlier) };
     const user_id = eventUserId(row.platform, row.raw);
@@ -100,8 +106,9 @@ export const testEvent = command({
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,
   output: EmitEventResult,
-  async run({ input, caller, context }, { live }) {
-    const row = newEvent(input, caller.account_id, context);
+  errors,
+  async run({ input, caller, context, refuse }, { live }) {
+    const row = newEvent(input, caller.account_id, context, refuse);
     await broadcast(live, row);
     return { success: true, event: eventRecord(row) };
   },
@@ -126,11 +133,12 @@ export const emitBotEvent = command({
     raw: raw.meta({ graphql: 'JSON' }),
   }),
   output: EmitEventResult,
-  async run({ input, context }, { db, live }) {
+  errors: { ACCOUNT_NOT_FOUND: notFound('Account not found') },
+  async run({ input, context, refuse }, { db, live }) {
     const [account] = await db.query('select id from accounts where id = $1', [input.account_id], 'event-account');
-    if (!account) throw new ApiError('NOT_FOUND', 'Account not found');
+    if (!account) throw refuse('ACCOUNT_NOT_FOUND');
     const payload = { username: input.username, ...input.raw };
-    const row = newEvent({ ...input, raw: payload }, input.account_id, context);
+    const row = eventOf({ ...input, raw: payload }, input.account_id, context, new Date(context.now).toISOString());
     await broadcast(live, row);
     return { success: true, event: eventRecord(row) };
   },
@@ -138,13 +146,18 @@ export const emitBotEvent = command({
 
 type NewEvent = z.output<typeof EmitEventInput>;
 
-function newEvent(input: NewEvent, account_id: string, context: RequestContext): EventRow {
-  const created_at = shownInstant(
-    input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString(),
-  );
-  if (Date.parse(created_at) > context.now + FUTURE_MS) {
-    throw new ApiError('VALIDATION_ERROR', 'created_at must not be more than five minutes in the future');
-  }
+function newEvent(
+  input: NewEvent,
+  account_id: string,
+  context: RequestContext,
+  refuse: Refuse<typeof errors>,
+): EventRow {
+  const created_at = input.created_at ? parseInstant(input.created_at)! : new Date(context.now).toISOString();
+  if (Date.parse(created_at) > context.now + FUTURE_MS) throw refuse('CREATED_IN_THE_FUTURE');
+  return eventOf(input, account_id, context, created_at);
+}
+
+function eventOf(input: NewEvent, account_id: string, context: RequestContext, created_at: string): EventRow {
   return {
     id: context.idempotency_seed === null ? v7() : v5(context.idempotency_seed, EMITTED),
     account_id: account_id.toLowerCase(),
@@ -152,7 +165,7 @@ function newEvent(input: NewEvent, account_id: string, context: RequestContext):
     platform: input.platform ?? input.event_type.slice(0, input.event_type.indexOf(':')).slice(0, 50),
     external_id: input.external_id ?? null,
     raw: stringify(input.raw ?? {}),
-    created_at,
+    created_at: shownInstant(created_at),
   };
 }
 

@@ -2,7 +2,7 @@ import { v7 } from 'uuid';
 import type { Caller } from '../access/caller';
 import type { Services } from '../access/services';
 import { hashJti, type SignedToken } from '../access/tokens';
-import { ApiError } from '../kernel/errors';
+import { DomainError } from '../kernel/errors';
 
 /**
  * Sessions are rows, not events: they are keyed by the hash of the refresh token's `jti`, rotate with every refresh,
@@ -36,8 +36,8 @@ export async function openSession(
 }
 
 /**
- * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. @throws
- * ApiError UNAUTHORIZED
+ * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together.
+ * @throws DomainError `REFUSED_REFRESH_TOKEN`
  */
 export async function refreshSession(services: Needs, refresh_token: string, now: number): Promise<SessionTokens> {
   const { claims, failure } = await services.tokens.verify(refresh_token, now);
@@ -62,8 +62,8 @@ export async function refreshSession(services: Needs, refresh_token: string, now
 }
 
 /**
- * Ends a session that the refresh token belongs to, however old the token is. @throws ApiError UNAUTHORIZED when it is
- * not a refresh token of ours
+ * The session that a refresh token belongs to, however old the token is.
+ * @throws DomainError `REFUSED_REFRESH_TOKEN` when it is not a refresh token of ours
  */
 export async function sessionOf(
   services: Pick<Services, 'tokens'>,
@@ -89,9 +89,11 @@ export async function endSession(services: Pick<Services, 'db' | 'access'>, sess
  * A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3
  * rule 4, rulings "ws tokens".
  */
-export async function mintWsToken(services: Needs, caller: Caller, now: number): Promise<SignedToken> {
-  if (caller.user_id === null || caller.credential_id === null)
-    throw new ApiError('FORBIDDEN', 'This action requires a logged-in user');
+export async function mintWsToken(
+  services: Needs,
+  caller: Pick<Caller, 'kind' | 'account_id' | 'credential_id'> & { user_id: string },
+  now: number,
+): Promise<SignedToken> {
   const signed = await services.tokens.sign(
     { sub: caller.user_id, account_id: caller.account_id, session_id: null, use: 'ws' },
     now,
@@ -121,4 +123,4 @@ async function signPair(
   return { session_id, user_id, access, refresh };
 }
 
-const refused = () => new ApiError('UNAUTHORIZED', 'Invalid or expired refresh token');
+const refused = () => new DomainError('REFUSED_REFRESH_TOKEN');

@@ -55,7 +55,10 @@ export class ApiError extends Error {
   }
 }
 
-/** A rule of the domain said no. The front door answers 409 `CONFLICT` unless the area maps it otherwise. */
+/**
+ * A rule said no, for this reason. An operation declares what its callers are told of it
+ * (`kernel/operation-errors.ts`); a reason that it does not declare is a fault of ours and answered as one.
+ */
 export class DomainError extends Error {
   constructor(
     readonly reason: string,

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { UserApiKey, userApiKeys as keysOf } from '../access/api-keys';
 import { feature, firstParty, permission } from '../access/guards';
-import { list, query } from '../access/operation';
+import { query } from '../access/operation';
+import { list } from '../kernel/routes';
 
 /** The caller's own keys for the active account, newest first; all on one page. Source: spec doc2 §4.2, §4.3. */
 export const userApiKeys = query({

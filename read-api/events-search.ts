@@ -36,7 +36,7 @@ const turns = new SearchTurns(CONCURRENT, LONGEST_QUEUE);
  * One page of the events whose raw text holds `search`, whatever its case; `%`, `_` and backslash mean themselves.
  * Looks newest first, for at most `budget_ms`, the wait for a place included: what was found until then is answered
  * with `partial: true`, and `total` is then a lower bound.
- * @throws ApiError RATE_LIMIT_EXCEEDED when too many searches wait
+ * @throws DomainError `TOO_MANY_SEARCHES` when too many searches wait
  */
 export async function searchEvents(
   db: Database,

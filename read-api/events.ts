@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { feature, permission } from '../access/guards';
-import { get, list, type Page, query } from '../access/operation';
-import { ApiError } from '../kernel/errors';
+import { query } from '../access/operation';
+import type { Page } from '../kernel/operation';
+import { get, list } from '../kernel/routes';
+import { invalid, notFound, rateLimited, type Refuse } from '../kernel/operation-errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
 import { type EventQuery, eventsPage } from './events-pages';
@@ -27,6 +29,12 @@ const EventFilterInput = z
   })
   .meta({ id: 'EventFilterInput' });
 
+const errors = {
+  ENDS_BEFORE_IT_BEGINS: invalid('from must not be after to'),
+  // A search takes no longer than its time to wait.
+  TOO_MANY_SEARCHES: rateLimited('Rate limit exceeded', { retry_after_seconds: SEARCH_BUDGET_MS / 1000 }),
+};
+
 /** The account's events, newest first (spec doc2 §4.3, doc1 §8). */
 export const events = query({
   name: 'events',
@@ -37,8 +45,9 @@ export const events = query({
   guard: [feature('feature:events'), permission('events:read')],
   input: EventFilterInput,
   output: EventRecord,
-  async run({ input, caller, context }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
-    const filter = eventQuery(input, caller.account_id);
+  errors,
+  async run({ input, caller, context, refuse }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
+    const filter = eventQuery(input, caller.account_id, refuse);
     const search = input.search ?? '';
     const found =
       search === ''
@@ -64,13 +73,14 @@ export const event = query({
   guard: [feature('feature:events'), permission('events:read')],
   input: z.object({ id: z.uuid() }),
   output: EventRecord,
-  async run({ input, caller }, { db }) {
+  errors: { EVENT_NOT_FOUND: notFound('Event not found') },
+  async run({ input, caller, refuse }, { db }) {
     const [row] = await db.query<EventRow>(
       `select ${EVENT_COLUMNS} from platform_event_logs where id = $1 and account_id = $2`,
       [input.id, caller.account_id],
       'event-by-id',
     );
-    if (!row) throw new ApiError('NOT_FOUND', 'Event not found');
+    if (!row) throw refuse('EVENT_NOT_FOUND');
     return eventRecord(row);
   },
 });
@@ -84,7 +94,11 @@ function fromQueryString({ userId, ...query }: Record<string, unknown>): Record<
   };
 }
 
-function eventQuery(input: z.output<typeof EventFilterInput>, account_id: string): EventQuery {
+function eventQuery(
+  input: z.output<typeof EventFilterInput>,
+  account_id: string,
+  refuse: Refuse<typeof errors>,
+): EventQuery {
   const platforms = (input.platform ?? '')
     .split(',')
     .map((slug) => slug.trim())
@@ -92,7 +106,7 @@ function eventQuery(input: z.output<typeof EventFilterInput>, account_id: string
   const types = input.types ?? [];
   const from = input.from ? parseInstant(input.from) : null;
   const to = input.to ? parseInstant(input.to) : null;
-  if (from !== null && to !== null && from > to) throw new ApiError('VALIDATION_ERROR', 'from must not be after to');
+  if (from !== null && to !== null && from > to) throw refuse('ENDS_BEFORE_IT_BEGINS');
   return {
     account_id,
     types: types.length > 0 ? [...new Set(types)] : null,

@@ -1,5 +1,5 @@
 import type { RequestContext } from '../access/caller';
-import { ApiError } from '../kernel/errors';
+import { DomainError } from '../kernel/errors';
 
 interface Waiter {
   account_id: string;
@@ -7,9 +7,6 @@ interface Waiter {
   called(granted: boolean): void;
   refuse(): void;
 }
-
-/** Seconds after which a caller who found the queue full may try again: a search takes no longer. */
-const RETRY_AFTER_SECONDS = 2;
 
 /**
  * The places in which heavy reads run, shared by all accounts: one at a time for each account, and a bounded queue for
@@ -32,7 +29,7 @@ export class SearchTurns {
 
   /**
    * Runs `work` in a place of the account. Null when none came within `wait_ms`, or the caller left before.
-   * @throws ApiError RATE_LIMIT_EXCEEDED when too many wait
+   * @throws DomainError `TOO_MANY_SEARCHES` when too many wait
    */
   async run<T>(
     account_id: string,
@@ -78,7 +75,7 @@ export class SearchTurns {
     }
   }
 
-  /** @throws ApiError when the queue is full and nobody waits more often than this account would */
+  /** @throws DomainError when the queue is full and nobody waits more often than this account would */
   private makeRoom(account_id: string): void {
     if (this.waiting.length < this.longest_queue) return;
     const counts = new Map<string, number>();
@@ -105,5 +102,4 @@ export class SearchTurns {
   }
 }
 
-const busy = () =>
-  new ApiError('RATE_LIMIT_EXCEEDED', 'Rate limit exceeded', { retry_after_seconds: RETRY_AFTER_SECONDS });
+const busy = () => new DomainError('TOO_MANY_SEARCHES');

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
 import { authenticated, publicAccess } from '../access/guards';
-import { get, query } from '../access/operation';
+import { query } from '../access/operation';
+import { get } from '../kernel/routes';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
 
 /**

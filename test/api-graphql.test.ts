@@ -225,6 +225,7 @@ test('the OpenAPI document names permission, feature, errors and schemas, and ev
     '404',
     '429',
     '500',
+    '503',
   ]);
   const references = [...JSON.stringify(json).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(
     (match) => match[1]!,

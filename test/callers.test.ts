@@ -220,7 +220,9 @@ describe('sessions', () => {
     await endSession(forgetting(), session_id);
     expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
     expect(await resolver.again(caller, Date.now())).toEqual({ caller: null, failure: 'UNAUTHORIZED' });
-    await expect(refreshSession(services(), refresh.token, Date.now())).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    await expect(refreshSession(services(), refresh.token, Date.now())).rejects.toMatchObject({
+      reason: 'REFUSED_REFRESH_TOKEN',
+    });
   });
 
   test('refuse a token with another signature, algorithm or use', async () => {
@@ -250,14 +252,16 @@ describe('sessions', () => {
     expect(won).toHaveLength(1);
     const { session_id, refresh } = won[0]!.value;
     expect([session_id, refresh.expires_at]).toEqual([first.session_id, first.refresh.expires_at]);
-    await expect(refreshSession(services(), first.access.token, began)).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    await expect(refreshSession(services(), first.access.token, began)).rejects.toMatchObject({
+      reason: 'REFUSED_REFRESH_TOKEN',
+    });
   });
 });
 
 describe('ws tokens', () => {
   test('open sockets alone, and end with the session that minted them', async () => {
     const { access, session_id } = await openSession(services(), ada, account_id, Date.now());
-    const ws = await mintWsToken(services(), (await bearer(access.token)).caller, Date.now());
+    const ws = await mintWsToken(services(), { ...(await bearer(access.token)).caller, user_id: ada }, Date.now());
     expect((await bearer(ws.token)).failure).toBe('UNAUTHORIZED');
     expect((await ask({ query_token: ws.token })).caller.kind).toBe('anonymous');
     expect((await ask({ query_token: ws.token, on_upgrade: true })).caller).toMatchObject({
@@ -271,7 +275,7 @@ describe('ws tokens', () => {
 
   test('of an API key hold what the key holds', async () => {
     const { key, key_id } = await makeKey(ada, ['events:read']);
-    const ws = await mintWsToken(services(), (await bearer(key)).caller, Date.now());
+    const ws = await mintWsToken(services(), { ...(await bearer(key)).caller, user_id: ada }, Date.now());
     const { caller } = await ask({ query_token: ws.token, on_upgrade: true });
     expect(caller).toMatchObject({
       kind: 'user_api_key',

@@ -1,3 +1,4 @@
+import { ran } from './support/operations';
 import { v4, v5, v7 } from 'uuid';
 import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
@@ -67,15 +68,8 @@ describe('the event log', () => {
     expect(messages[0]).toMatchObject({ channel: `events:${given.account_id}`, event_type: 'kick:follower' });
     expect(messages[0]!.data).toContain(`"raw":${BIG},`);
     expect(messages[0]!.data).toContain(`"payload":${BIG}}`);
-    const shown = (await event.run(
-      {
-        input: { id: given.id },
-        caller: { account_id: given.account_id } as never,
-        context: {} as never,
-        act: undefined as never,
-      },
-      { db: t.db } as never,
-    )) as Record<string, unknown>;
+    const asked = ran(event, { id: given.id }, { account_id: given.account_id }, { db: t.db });
+    const shown = (await asked) as Record<string, unknown>;
     const { payload, raw, ...data } = JSON.parse(messages[0]!.data) as Record<string, unknown>;
     expect(data).toEqual({ ...shown, raw: undefined });
     expect(payload).toEqual(raw);

@@ -1,3 +1,5 @@
+import type { Operation } from '../access/operation';
+import { ran } from './support/operations';
 import fc from 'fast-check';
 import { v4, v7 } from 'uuid';
 import { parseInstant } from '../domain/instants';
@@ -168,17 +170,13 @@ describe('pages of the event log', () => {
     const [mine, other] = [v4(), v4()];
     const given = record(mine, { raw: '{"user_id":"p"}' });
     await store([given]);
-    const as = (account_id: string | null) => ({
-      caller: { account_id } as never,
-      context: {} as never,
-      act: undefined as never,
-    });
-    const services = { db: t.db } as never;
+    const as = (account_id: string, operation: Operation, input: object) =>
+      ran(operation, input, { account_id }, { db: t.db });
     for (const input of [{}, { types: [given.type] }, { user_id: 'p' }, { search: 'user' }, { platform: 'kick' }]) {
-      expect(await events.run({ input, ...as(mine) }, services)).toMatchObject({ total: 1, items: [{ id: given.id }] });
-      expect(await events.run({ input, ...as(other) }, services)).toMatchObject({ total: 0, items: [] });
+      expect(await as(mine, events, input)).toMatchObject({ total: 1, items: [{ id: given.id }] });
+      expect(await as(other, events, input)).toMatchObject({ total: 0, items: [] });
     }
-    await expect(event.run({ input: { id: given.id }, ...as(other) }, services)).rejects.toMatchObject({
+    await expect(as(other, event, { id: given.id })).rejects.toMatchObject({
       code: 'NOT_FOUND',
     });
   });
@@ -268,8 +266,8 @@ describe('input of the list', () => {
 
   test('a range that ends before it begins is refused', async () => {
     const input = { from: '2026-03-02', to: '2026-03-01' };
-    const request = { input, caller: { account_id: v4() } as never, context: {} as never, act: undefined as never };
-    await expect(events.run(request, { db: t.db } as never)).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
+    const asked = ran(events, input, { account_id: v4() }, { db: t.db });
+    await expect(asked).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
   });
 
   test.each([

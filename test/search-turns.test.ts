@@ -1,4 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { DomainError } from '../kernel/errors';
+import { declaredAnswer } from '../kernel/operation-errors';
+import { events } from '../read-api/events';
 import { SearchTurns } from '../read-api/search-turns';
 
 /** Work that runs until it is let go. */
@@ -10,6 +13,11 @@ function held() {
 
 /** Everything that has been set off takes its course. */
 const settled = () => pause(0);
+
+test('one too many is told when to come again', () => {
+  const answer = declaredAnswer(events.errors, new DomainError('TOO_MANY_SEARCHES'));
+  expect(answer).toMatchObject({ code: 'RATE_LIMIT_EXCEEDED', status: 429, retry_after_seconds: 2 });
+});
 
 describe('places of searches', () => {
   let turns: SearchTurns;
@@ -45,7 +53,7 @@ describe('places of searches', () => {
     holds.get(name)!();
     await settled();
   };
-  const BUSY = { code: 'RATE_LIMIT_EXCEEDED', status: 429, retry_after_seconds: 2 };
+  const BUSY = { reason: 'TOO_MANY_SEARCHES' };
 
   test('an account runs one at a time, and leaves the others theirs', async () => {
     for (const name of ['a1', 'a2', 'a3', 'b1', 'c1', 'd1']) void search(name);

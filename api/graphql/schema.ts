@@ -8,7 +8,8 @@ import {
   type GraphQLArgumentConfig,
   type GraphQLFieldConfig,
 } from 'graphql';
-import type { Operation, Page } from '../../access/operation';
+import type { Operation } from '../../access/operation';
+import type { Page } from '../../kernel/operation';
 import type { Prepared } from '../invoke';
 import { blame, type RequestState } from '../request-state';
 import { shapeOf, unwrap } from '../schema-shape';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { feature, permission } from '../../access/guards';
-import { get, list, query, type Operation } from '../../access/operation';
+import { query, type Operation } from '../../access/operation';
+import { get, list } from '../../kernel/routes';
 
 const Person = z
   .object({ id: z.string(), display_name: z.string(), avatar_url: z.string().nullable() })

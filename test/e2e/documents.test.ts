@@ -1,3 +1,4 @@
+import { ERROR_STATUS } from '../../kernel/errors';
 import { buildSchema, type GraphQLObjectType, printSchema, validateSchema } from 'graphql';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -65,6 +66,37 @@ describe('development', () => {
       return JSON.stringify(shown) === JSON.stringify(wanted) ? [] : [{ shown, wanted }];
     });
     expect(missing).toEqual([]);
+  });
+
+  test('each operation lists the errors that it declares, and no code that it cannot answer', () => {
+    const ours = ['BAD_REQUEST', 'VALIDATION_ERROR', 'RATE_LIMIT_EXCEEDED', 'INTERNAL_SERVER_ERROR', 'DATABASE_ERROR'];
+    const faults = OPERATIONS.filter(({ rest }) => rest !== null).flatMap((operation) => {
+      const { responses } = document.paths[operation.rest!.path][operation.rest!.method.toLowerCase()];
+      const listed = new Set(
+        [...JSON.stringify(responses).matchAll(/"enum":(\["[A-Z_",]+\])/g)].flatMap(([, codes]) => JSON.parse(codes!)),
+      );
+      const declared = Object.values(operation.errors);
+      const guarded = operation.guard.every(({ kind }) => kind === 'public') ? [] : ['UNAUTHORIZED', 'FORBIDDEN'];
+      const possible = new Set([
+        ...ours,
+        ...guarded,
+        ...(operation.guard.some(({ kind }) => kind === 'feature') ? ['FEATURE_DISABLED'] : []),
+        ...(operation.rest!.method === 'GET' ? [] : ['CONFLICT']),
+        ...declared.map(({ code }) => code),
+      ]);
+      const shown = Object.entries(operation.errors).filter(
+        ([name, { code, text }]) =>
+          JSON.stringify(responses[ERROR_STATUS[code]]?.content['application/json'].examples?.[name]) !==
+          JSON.stringify({ value: { error: code, message: text } }),
+      );
+      return [
+        ...[...listed].filter((code) => !possible.has(code)).map((code) => `${operation.name} lists ${code}`),
+        ...[...possible].filter((code) => !listed.has(code)).map((code) => `${operation.name} hides ${code}`),
+        ...shown.map(([name]) => `${operation.name} does not show ${name}`),
+      ];
+    });
+    expect(faults).toEqual([]);
+    expect(document.paths['/v1/api-keys/{id}'].patch.responses['404'].description).toBe('NOT_FOUND: API key not found');
   });
 
   test('no text of it, or of the SDL, cites the specification', async () => {

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { Caller, CallerKind } from '../../access/caller';
 import { feature, firstParty, permission, publicAccess, systemKeyOnly, userPermission } from '../../access/guards';
-import { command, del, get, list, patch, post, query, type Operation } from '../../access/operation';
+import { command, query, type Operation } from '../../access/operation';
+import { del, get, list, patch, post } from '../../kernel/routes';
 import { SettingsSchema } from '../../kernel/settings';
 import type { Services } from '../../access/services';
 import { createApi, type Api } from '../../api/server';
-import { ApiError } from '../../kernel/errors';
+import { conflict, forbidden, notFound } from '../../kernel/operation-errors';
 import { RawJson } from '../../domain/json';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { ProcessSession } from '../../engines/postgres/process-session';
@@ -59,6 +60,7 @@ const note = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 });
 
+const CLOSED = 'Account creation is currently disabled';
 let made = 0;
 const guard = [feature('feature:notes'), permission('notes:read')] as const;
 const shape = { renamed: { noteType: 'type' } };
@@ -87,8 +89,9 @@ export const sampleOperations: readonly Operation[] = [
     guard,
     input: z.strictObject({ id: z.uuid() }),
     output: Note,
-    run: async ({ input }) => {
-      if (input.id !== ID) throw new ApiError('NOT_FOUND', 'Note not found');
+    errors: { NOTE_NOT_FOUND: notFound('Note not found') },
+    run: async ({ input, refuse }) => {
+      if (input.id !== ID) throw refuse('NOTE_NOT_FOUND');
       return note();
     },
   }),
@@ -100,17 +103,18 @@ export const sampleOperations: readonly Operation[] = [
     guard: [permission('notes:create')],
     input: NewNote,
     output: Note,
-    run: async ({ input, context }, { db }) => {
+    errors: {
+      NOTE_EXISTS: conflict('Note already exists', { shows: ['made'] }),
+      CREATION_CLOSED: forbidden(CLOSED, {
+        rest_body: { error: CLOSED, error_code: 'account_creation_disabled' },
+        graphql_code: 'ACCOUNT_CREATION_DISABLED',
+      }),
+    },
+    run: async ({ input, context, refuse }, { db }) => {
       if (input.note_text === 'behind a lock') await db.query('select pg_advisory_xact_lock_shared(4711)');
       if (input.note_text === 'slow') await new Promise((resolve) => setTimeout(resolve, 300));
-      if (input.note_text === 'taken') throw new ApiError('CONFLICT', 'Note already exists', { details: { made } });
-      if (input.note_text === 'closed') {
-        const message = 'Account creation is currently disabled';
-        throw new ApiError('FORBIDDEN', message, {
-          rest_body: { error: message, error_code: 'account_creation_disabled' },
-          graphql_code: 'ACCOUNT_CREATION_DISABLED',
-        });
-      }
+      if (input.note_text === 'taken') throw refuse('NOTE_EXISTS', { made });
+      if (input.note_text === 'closed') throw refuse('CREATION_CLOSED');
       if (input.note_text === 'broken') throw new Error('secret detail');
       made += 1;
       return note({

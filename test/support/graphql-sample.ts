@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Caller, RequestContext } from '../../access/caller';
 import { publicAccess } from '../../access/guards';
-import { command, get, list, patch, post, query, type Operation } from '../../access/operation';
+import { command, query, type Operation } from '../../access/operation';
+import { get, list, patch, post } from '../../kernel/routes';
 import type { Services } from '../../access/services';
 import { buildGraphqlSchema } from '../../api/graphql/schema';
 import { prepare } from '../../api/invoke';

@@ -1,0 +1,109 @@
+import type { Operation } from '../access/operation';
+import { ERROR_STATUS, type ErrorCode } from '../kernel/errors';
+import type { OperationError } from '../kernel/operation-errors';
+import type { RestRoute } from '../kernel/routes';
+import { GENERIC_MESSAGES } from './errors';
+import { gateOf, GUARD_MESSAGES } from './guard';
+import { RATE_LIMIT_MESSAGE } from './rate-limit';
+
+type Json = Record<string, unknown>;
+
+/** One way in which a request is refused, as the document shows it. */
+interface Refusal {
+  code: ErrorCode;
+  /** What is always said; absent where the text depends on the request. */
+  text?: string;
+  /** Shown as an example under this name. */
+  name?: string;
+  body?: Json;
+}
+
+/**
+ * The answers of one operation beside its success: what it declares, what its guards refuse, and what is refused of any
+ * request before an operation is reached.
+ */
+export function failures(operation: Operation, rest: RestRoute): Json {
+  const byStatus = new Map<number, Refusal[]>();
+  for (const refusal of [...ofTransport(rest), ...ofGuards(operation), ...declared(operation)]) {
+    const status = ERROR_STATUS[refusal.code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), refusal]);
+  }
+  const answers: Record<string, Json> = Object.fromEntries(
+    [...byStatus].map(([status, refusals]) => [status, answered(refusals)]),
+  );
+  if (answers[401]) {
+    answers[401].headers = {
+      'WWW-Authenticate': {
+        description: 'What is asked for, and why a credential that was presented did not count.',
+        schema: { type: 'string' },
+      },
+    };
+  }
+  if (rest.method !== 'GET') {
+    answers[413] = answered([{ code: 'BAD_REQUEST', text: 'The request body is too large' }]);
+    answers[415] = answered([{ code: 'BAD_REQUEST' }]);
+  }
+  answers[429]!.headers = RETRY_AFTER;
+  answers[503] = { ...answered(GENERIC), headers: RETRY_AFTER };
+  return answers;
+}
+
+const RETRY_AFTER: Json = { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer', minimum: 1 } } };
+const GENERIC: readonly Refusal[] = (['INTERNAL_SERVER_ERROR', 'DATABASE_ERROR'] as const).map((code) => ({
+  code,
+  text: GENERIC_MESSAGES[code],
+}));
+
+function ofTransport(rest: RestRoute): Refusal[] {
+  return [
+    { code: 'BAD_REQUEST' },
+    { code: 'VALIDATION_ERROR' },
+    { code: 'RATE_LIMIT_EXCEEDED', text: RATE_LIMIT_MESSAGE },
+    ...GENERIC,
+    ...(rest.method === 'GET'
+      ? []
+      : [{ code: 'CONFLICT', text: 'The Idempotency-Key is in use, or was used for another request' } as const]),
+  ];
+}
+
+function ofGuards(operation: Operation): Refusal[] {
+  const gate = gateOf(operation);
+  if (gate.open) return [];
+  const forbidden = [
+    ...(gate.first_party ? [GUARD_MESSAGES.first_party] : []),
+    ...(gate.system_key ? [GUARD_MESSAGES.system_key] : []),
+    ...gate.permissions.map(({ permission }) => GUARD_MESSAGES.permission(permission)),
+  ];
+  return [
+    { code: 'UNAUTHORIZED', text: GUARD_MESSAGES.unauthenticated },
+    ...(forbidden.length === 0 ? [GUARD_MESSAGES.first_party] : forbidden).map((text) => {
+      return { code: 'FORBIDDEN', text } as const;
+    }),
+    ...gate.features.map((flag) => ({ code: 'FEATURE_DISABLED', text: GUARD_MESSAGES.feature(flag) }) as const),
+    ...(gate.needs_account ? [{ code: 'BAD_REQUEST', text: GUARD_MESSAGES.account } as const] : []),
+  ];
+}
+
+const declared = ({ errors }: Operation): Refusal[] =>
+  Object.entries<OperationError>(errors).map(([name, { code, text, rest_body }]) => ({
+    name,
+    code,
+    text,
+    body: rest_body ?? { error: code, message: text },
+  }));
+
+function answered(refusals: readonly Refusal[]): Json {
+  const codes = [...new Set(refusals.filter(({ body }) => !body || 'error' in body).map(({ code }) => code))];
+  const examples = refusals.flatMap(({ name, body }) => (name ? [[name, { value: body }]] : []));
+  const special = refusals.some(({ body }) => body && body.message === undefined);
+  const flat = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { error: { enum: codes } } }] };
+  return {
+    description: [...new Set(refusals.map(({ code, text }) => (text ? `${code}: ${text}` : code)))].join('; '),
+    content: {
+      'application/json': {
+        schema: special ? { anyOf: [flat, { type: 'object', additionalProperties: true }] } : flat,
+        ...(examples.length > 0 ? { examples: Object.fromEntries(examples) } : {}),
+      },
+    },
+  };
+}
