@@ -6,7 +6,7 @@ import type { Database } from '../engines/postgres/port';
 import type { SubjectKeys } from '../engines/subject-keys/port';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { ensureEventLogPartitions } from '../projections/event-log';
-import { trimBodies } from '../projections/runtime/repeats';
+import { ensureLedgerPartitions, trimBodies } from '../projections/runtime/ledger';
 import { ensureStreamSamplePartitions } from '../projections/stream-samples';
 
 /** A piece of upkeep that one process of all does, at its start and then regularly. It must bear being done twice. */
@@ -39,8 +39,9 @@ export const sweeps = (db: Database, subject_keys: Pick<SubjectKeys, 'expire'>):
     every_ms: 3_600_000,
     run: () => createDeadLetters({ db }).trim(DEAD_LETTERS_KEPT_MS),
   },
-  { name: 'ingested-bodies', every_ms: 3_600_000, run: () => trimBodies(db) },
   { name: 'subject-keys', every_ms: 3_600_000, run: () => subject_keys.expire() },
+  { name: 'ledger-partitions', every_ms: DAY_MS, run: () => ensureLedgerPartitions(db) },
+  { name: 'ledger-bodies', every_ms: 3_600_000, run: () => trimBodies(db) },
 ];
 
 /**

@@ -14,6 +14,7 @@ import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { applyNotedErasures, importSubjectKeys } from '../engines/subject-keys/transfer';
 import { createArchiveReader } from '../maintenance/archive-reader';
 import { ensureEventLogPartitions } from '../projections/event-log';
+import { ensureLedgerPartitions } from '../projections/runtime/ledger';
 import { rebuild } from '../projections/runtime/rebuild';
 import { openBareDatabase } from '../bin/bare-database';
 import { openConfiguredBlobs } from '../bin/blobs-address';
@@ -178,6 +179,7 @@ async function finish(url: string, keys_file: string | undefined): Promise<void>
       }
     }
     await ensureEventLogPartitions(engines.db);
+    await ensureLedgerPartitions(engines.db);
   } finally {
     await engines.close();
   }

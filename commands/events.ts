@@ -177,7 +177,8 @@ async function stored({ db }: Services, row: EventRow): Promise<EventRow | undef
     `select ${EVENT_COLUMNS} from platform_event_logs
      where account_id = $1 and id in (
        select $2::uuid union all
-       select record_id from ingested_ids where account_id = $1 and topic = $3 and external_id = $4)
+       select record_id from ledger
+       where account_id = $1 and external_id = $4 and projection = 'event-log' and topic = $3)
      limit 1`,
     [row.account_id, row.id, TOPICS.platform_events, row.external_id],
     'event-stored',

@@ -41,8 +41,9 @@ interface ProjectionBase {
 }
 
 /**
- * Reads a topic of records. `apply` is set-based, runs in one transaction with outbox and checkpoint, and must give the
- * same rows when a batch comes again.
+ * Reads a topic of records. `apply` gets the records that count (the runtime keeps the ledger of external ids), in the
+ * log's order; it is set-based, runs in one transaction with outbox and checkpoint, and must give the same rows when
+ * records come again.
  */
 export interface RecordProjection extends ProjectionBase {
   from: { kind: 'topic'; topic: string };
@@ -63,6 +64,8 @@ export interface ApplyMode {
    * each. A batch that fails comes again without it.
    */
   loading?: boolean;
+  /** Records of a topic: true when some of the batch may have been applied before. False: none was. */
+  again?: boolean;
 }
 
 export type Projection = RecordProjection | EventProjection;

@@ -137,7 +137,8 @@ async function duplicatesAmong(db: Queryable, topic: string, records: readonly L
   const rows = await db.query<{ id: string }>(
     `select r.id from unnest($1::uuid[], $2::uuid[], $3::text[], $5::boolean[], $6::integer[], $7::bigint[])
        r (id, account_id, external_id, unsigned, partition, "offset")
-     left join ingested_ids l on l.account_id = r.account_id and l.topic = $4 and l.external_id = r.external_id
+     left join ledger l on l.account_id = r.account_id and l.external_id = r.external_id
+       and l.projection = $8 and l.topic = $4
      where l.record_id <> r.id
        or (l.record_id is null and r.unsigned
          and exists (select from checkpoints c where c.projection = $8 and c.source = $4

@@ -4,9 +4,10 @@ import { migrate } from '../engines/postgres/migrate';
 import type { LoggedRecord } from '../engines/records/port';
 import { MIGRATIONS } from '../migrations';
 import { eventLog } from '../projections/event-log';
+import { applyRecords } from '../projections/runtime/apply';
 import { rebuild } from '../projections/runtime/rebuild';
 import { replayTopic } from '../maintenance/replay';
-import { trimBodies } from '../projections/runtime/repeats';
+import { trimBodies } from '../projections/runtime/ledger';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
 import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
 
@@ -30,7 +31,8 @@ describe('records whose id no signature covers', () => {
   beforeAll(async () => void (t = await testDatabase(20)));
   afterAll(() => t.drop());
 
-  const live = (batch: LoggedRecord[]) => t.db.transaction((tx) => eventLog.apply(batch, tx, { rebuilding: false }));
+  const live = (batch: LoggedRecord[]) =>
+    t.db.transaction((tx) => applyRecords(eventLog, batch, tx, { rebuilding: false }));
   const kept = async (account_id: string) =>
     (
       await t.db.query('select external_id from platform_event_logs where account_id = $1 order by id', [account_id])
@@ -116,14 +118,14 @@ describe('records whose id no signature covers', () => {
     const said = await Promise.all(pages.map(live));
     expect(said.flat()).toHaveLength(30);
     expect(await kept(account_id)).toHaveLength(30);
-    const held = await t.db.query('select 1 as one from ingested_ids where account_id = $1', [account_id]);
+    const held = await t.db.query('select 1 as one from ledger where account_id = $1', [account_id]);
     expect(held).toHaveLength(30);
   });
 
   test('a batch that fails claims nothing', async () => {
     const account_id = v4();
     const failing = t.db.transaction(async (tx) => {
-      await eventLog.apply([unsigned(account_id, 'kick:1')], tx, { rebuilding: false });
+      await applyRecords(eventLog, [unsigned(account_id, 'kick:1')], tx, { rebuilding: false });
       throw new Error('the process died');
     });
     await expect(failing).rejects.toThrow('died');
@@ -140,7 +142,7 @@ describe('records whose id no signature covers', () => {
     const account_id = v4();
     await live([unsigned(account_id, 'kick:1')]);
     const age = (days: number) =>
-      t.db.query(`update ingested_bodies set taken_at = now() - make_interval(days => $2) where account_id = $1`, [
+      t.db.query(`update ledger_bodies set taken_at = now() - make_interval(days => $2) where account_id = $1`, [
         account_id,
         days,
       ]);
@@ -204,7 +206,7 @@ describe('through the log', () => {
     };
     expect(await replayed()).toEqual(['kick:0', 'kick:1', 'kick:4']);
     // The second key is not kept for ever, and neither a rebuild nor a replay needs it.
-    await t.db.query('truncate ingested_bodies');
+    await t.db.query('truncate ledger_bodies');
     await rebuild({ db: t.db, ...on, projections: [eventLog], name: 'event-log' });
     expect(await rows()).toEqual(before);
     expect(await replayed()).toEqual(['kick:0', 'kick:1', 'kick:4']);
@@ -244,7 +246,7 @@ describe('the step to the second key', () => {
       await migrate(t.url);
 
       const live = (batch: LoggedRecord[]) =>
-        t.db.transaction((tx) => eventLog.apply(batch, tx, { rebuilding: false }));
+        t.db.transaction((tx) => applyRecords(eventLog, batch, tx, { rebuilding: false }));
       const trovo = { platform: 'trovo', type: 'trovo:spell' };
       const shopify = { platform: 'shopify', same_raw: 'once_per_type' as const };
       expect(

@@ -4,6 +4,7 @@ import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { ensureEventLogPartitions, eventLog } from '../projections/event-log';
+import { applyRecords } from '../projections/runtime/apply';
 import { cloneTables } from '../projections/runtime/shadow';
 import { event } from '../read-api/events';
 import { testDatabase, type TestDatabase } from './support/database';
@@ -37,8 +38,10 @@ function record(given: Partial<LoggedRecord> = {}): LoggedRecord {
   };
 }
 
-const live = (batch: LoggedRecord[]) => t.db.transaction((tx) => eventLog.apply(batch, tx, { rebuilding: false }));
-const rebuilt = (batch: LoggedRecord[]) => t.db.transaction((tx) => eventLog.apply(batch, tx, { rebuilding: true }));
+const live = (batch: LoggedRecord[]) =>
+  t.db.transaction((tx) => applyRecords(eventLog, batch, tx, { rebuilding: false }));
+const rebuilt = (batch: LoggedRecord[]) =>
+  t.db.transaction((tx) => applyRecords(eventLog, batch, tx, { rebuilding: true }));
 const rowsOf = (account_id: string) =>
   t.db.query('select * from platform_event_logs where account_id = $1 order by created_at, id', [account_id]);
 const countersOf = (account_id: string) =>
@@ -153,14 +156,14 @@ describe('the event log', () => {
     await live(records.slice(0, 25));
     await live(records.slice(20));
     const before = [await rowsOf(account_id), await countersOf(account_id)];
-    const ledger = await t.db.query('select * from ingested_ids order by record_id');
+    const ledger = await t.db.query('select * from ledger order by record_id');
     await t.db.query('delete from platform_event_logs where account_id = $1', [account_id]);
     await t.db.query('delete from event_log_counters where account_id = $1', [account_id]);
     // Another order of batches: what counts is the ledger's word, not who comes first.
     expect(await rebuilt(records.slice(30))).toEqual([]);
     expect(await rebuilt(records)).toEqual([]);
     expect([await rowsOf(account_id), await countersOf(account_id)]).toEqual(before);
-    expect(await t.db.query('select * from ingested_ids order by record_id')).toEqual(ledger);
+    expect(await t.db.query('select * from ledger order by record_id')).toEqual(ledger);
   });
 
   test('loaded into empty tables, duplicates and all, the same rows and counts come out', async () => {
@@ -189,10 +192,10 @@ describe('the event log', () => {
       for (const page of pages) {
         await tx.query('savepoint page');
         // As a rebuild does: a page that fails comes again as one that is not loaded.
-        const messages = await eventLog.apply(page, tx, { rebuilding: true, loading: true }).catch(async () => {
+        const messages = await applyRecords(eventLog, page, tx, { rebuilding: true, loading: true }).catch(async () => {
           failed += 1;
           await tx.query('rollback to savepoint page');
-          return eventLog.apply(page, tx, { rebuilding: true });
+          return applyRecords(eventLog, page, tx, { rebuilding: true });
         });
         expect(messages).toEqual([]);
       }
@@ -266,7 +269,7 @@ describe('the event log', () => {
       tx.query(`select count(*) from ${table} where account_id = $1`, [given.account_id]);
     await t.db.transaction(async (tx) => {
       await tx.query('set local search_path = shadow_test, public');
-      await eventLog.apply([given], tx, { rebuilding: true });
+      await applyRecords(eventLog, [given], tx, { rebuilding: true });
       expect(await count(tx, 'shadow_test.platform_event_logs')).toEqual([{ count: 1 }]);
     });
     expect(await count(t.db, 'public.platform_event_logs')).toEqual([{ count: 1 }]);

@@ -6,6 +6,7 @@ import { parseInstant } from '../domain/instants';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { eventLog } from '../projections/event-log';
+import { applyRecords } from '../projections/runtime/apply';
 import { event, events } from '../read-api/events';
 import { type EventQuery, eventsPage } from '../read-api/events-pages';
 import { searchEvents } from '../read-api/events-search';
@@ -41,7 +42,8 @@ function record(account_id: string, given: Partial<LoggedRecord>): LoggedRecord 
   };
 }
 
-const store = (records: LoggedRecord[]) => t.db.transaction((tx) => eventLog.apply(records, tx, { rebuilding: false }));
+const store = (records: LoggedRecord[]) =>
+  t.db.transaction((tx) => applyRecords(eventLog, records, tx, { rebuilding: false }));
 const all = (account_id: string, given: Partial<EventQuery> = {}): EventQuery => ({
   account_id,
   types: null,

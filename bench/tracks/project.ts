@@ -16,6 +16,7 @@ import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import { eventLog } from '../../projections/event-log';
+import { applyRecords } from '../../projections/runtime/apply';
 import { writeOutbox } from '../../projections/runtime/outbox';
 import { rebuild } from '../../projections/runtime/rebuild';
 import { createProjectionRuntime } from '../../projections/runtime/runtime';
@@ -38,7 +39,7 @@ import {
 import { database } from '../system';
 
 const ACCOUNTS = Array.from({ length: 16 }, () => v7());
-const LIVE_TABLES = ['platform_event_logs', 'outbox', 'ingested_ids'];
+const LIVE_TABLES = ['platform_event_logs', 'outbox', 'ledger'];
 const noMetrics: Metrics = {
   counter: () => ({ inc: () => undefined }),
   gauge: () => ({ set: () => undefined }),
@@ -160,7 +161,7 @@ async function live(on: Opened): Promise<void> {
 }
 
 async function reset({ db }: Opened): Promise<void> {
-  await db.query('truncate platform_event_logs, event_log_counters, ingested_ids, outbox, channel_heads, checkpoints');
+  await db.query('truncate platform_event_logs, event_log_counters, ledger, outbox, channel_heads, checkpoints');
 }
 
 async function decoded({ broker, records }: Opened): Promise<LoggedRecord[]> {
@@ -266,14 +267,14 @@ async function perEvent(postgres: BenchPostgres, history: readonly LoggedRecord[
   return {
     name: 'one transaction per event',
     async run(ms) {
-      await db.query('truncate platform_event_logs, event_log_counters, ingested_ids, outbox, channel_heads');
+      await db.query('truncate platform_event_logs, event_log_counters, ledger, outbox, channel_heads');
       return timed(postgres.engineCpu, async () => {
         const end = Date.now() + ms;
         let n = 0;
         for (; Date.now() < end && n < history.length; n += 1) {
           const record = history[n]!;
           await db.transaction(async (tx) => {
-            await writeOutbox(tx, await eventLog.apply([record], tx, { rebuilding: false }));
+            await writeOutbox(tx, await applyRecords(eventLog, [record], tx, { rebuilding: false }));
           });
         }
         return n;

@@ -89,7 +89,7 @@ async function refuseUsed(db: Queryable, { steps }: Manifest): Promise<void> {
   const [others] = await db.query(`select count(*)::int as n from pg_stat_activity
     where datname = current_database() and application_name in ('lumio main', 'lumio projector', 'lumio log') and pid <> pg_backend_pid()`);
   if (others!.n > 0) throw new Error('a Lumio is running on this database: stop it first');
-  for (const table of ['domain_events', 'broker_records', 'ingested_ids']) {
+  for (const table of ['domain_events', 'broker_records', 'ledger']) {
     const [there] = await db.query('select to_regclass($1) is not null as yes', [`public.${table}`]);
     if (!there!.yes) continue;
     const rows = await db.query(`select 1 from public.${ident(table)} limit 1`);

@@ -3,7 +3,9 @@ import type { Queryable } from '../../engines/postgres/port';
 import { isEventProjection, isRecordProjection } from './checkpoints';
 import { park, waitingStreams, type Item, type Parked } from './dead-letters';
 import { describe, isInfrastructure } from './failures';
-import type { ApplyMode, ChannelMessage, Projection } from '../../kernel/projection';
+import type { ApplyMode, ChannelMessage, Projection, RecordProjection } from '../../kernel/projection';
+import type { LoggedRecord } from '../../engines/records/port';
+import { askLedger, takeIntoLedger } from './ledger';
 
 export interface Applied {
   messages: ChannelMessage[];
@@ -18,11 +20,23 @@ export class DataFailure extends Error {
   }
 }
 
+/** Asks the ledger which records count, and gives these to the projection. */
+export async function applyRecords(
+  p: RecordProjection,
+  batch: readonly LoggedRecord[],
+  tx: Queryable,
+  mode: ApplyMode,
+): Promise<ChannelMessage[]> {
+  const { records, again } = await (mode.rebuilding ? askLedger : takeIntoLedger)(p, batch, tx);
+  return records.length === 0 ? [] : p.apply(records, tx, { ...mode, again });
+}
+
 /** One call of the projection. */
 async function call(p: Projection, items: readonly Item[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
   if (items.length === 0) return [];
   if (isRecordProjection(p)) {
-    return p.apply(
+    return applyRecords(
+      p,
       items.flatMap((item) => (item.kind === 'record' ? [item.record] : [])),
       tx,
       mode,

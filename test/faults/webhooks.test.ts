@@ -106,7 +106,7 @@ describe('hostile and untidy deliveries', () => {
     return lumio.query(
       `select (select count(*) from broker_records) as records, (select count(*) from platform_event_logs) as events,
         (select count(*) from dead_letters) as dead, (select count(*) from ingest_dead_letters) as parked,
-        (select count(*) from ingested_ids) as ids, (select count(*) from outbox) as messages`,
+        (select count(*) from ledger) as ids, (select count(*) from outbox) as messages`,
     );
   }
 });

@@ -92,7 +92,7 @@ export const BOOKS = {
     full join event_log_counters c using (account_id, type, platform, day) where n is distinct from c.count`,
   'ledger differs from rows': `
     select * from (select id, external_id from platform_event_logs where external_id is not null) e
-    full join ingested_ids l on l.record_id = e.id where e.id is null or l.record_id is null`,
+    full join ledger l on l.record_id = e.id where e.id is null or l.record_id is null`,
   'a stream has a hole or a double': `
     select stream from domain_events group by stream having count(*) <> max(revision) + 1 or min(revision) <> 0`,
   'one event id in two places': 'select id from domain_events group by id having count(*) > 1',

@@ -1,0 +1,239 @@
+import { createHash } from 'node:crypto';
+import { ERASED_RAW, SAME_RAW_DAYS } from '../../domain/records';
+import { type Queryable, textArray } from '../../engines/postgres/port';
+import type { LoggedRecord } from '../../engines/records/port';
+import type { RecordProjection } from '../../kernel/projection';
+
+/** The records of a batch that count for a projection, in their order. */
+export interface Counting {
+  records: readonly LoggedRecord[];
+  /** Some of them may have been applied before: they counted already, or have no external id to be known by. */
+  again: boolean;
+}
+
+/** One record as the ledger is asked about it. */
+interface Asked {
+  record: LoggedRecord;
+  id: string;
+  account_id: string;
+  external_id: string | null;
+  /** The unsigned id by which a build before knew the delivery: looked for, never written. */
+  former_id: string | null;
+  /** Platform, perhaps type, and digest of signed bytes that no signed id goes with. */
+  body: string | null;
+}
+
+type Source = Pick<RecordProjection, 'name' | 'from'>;
+
+/**
+ * Takes a batch into the projection's ledger, in the transaction of its effects. Of records with one external id the
+ * first in the log's order counts, and of records that no signature tells apart the first with these bytes; a record
+ * that comes again finds itself named and counts again. Records without an external id always count, within a batch
+ * once. Design §6, docs/decisions/0003 and 0016.
+ */
+export async function takeIntoLedger(p: Source, batch: readonly LoggedRecord[], tx: Queryable): Promise<Counting> {
+  const firsts = firstOfEachId(batch);
+  let asked = firsts.map(questionOf);
+  const nameless = asked.some(({ external_id }) => external_id === null);
+  asked = asked.filter(({ external_id, former_id, body }) => (external_id ?? former_id ?? body) !== null);
+  if (asked.length === 0) return { records: firsts, again: nameless };
+  const passed_over = new Set<string>();
+  if (shareKeys(asked)) {
+    // Who of them is refused decides what stays free for the others: that is asked first, then told in their order.
+    const left = inOrder(asked, await ask(KNOWN, p, asked, tx));
+    for (const { id } of asked) if (!left.has(id)) passed_over.add(id);
+    asked = asked.filter(({ id }) => left.has(id));
+  }
+  let again = nameless;
+  for (const { id, own } of asked.length > 0 ? await ask(takingOf(asked), p, asked, tx) : []) {
+    if (own) again = true;
+    else passed_over.add(id);
+  }
+  return { records: without(firsts, passed_over), again };
+}
+
+/** The records of a batch whom the ledger does not pass over, for a rebuild: it asks and never writes. */
+export async function askLedger(p: Source, batch: readonly LoggedRecord[], tx: Queryable): Promise<Counting> {
+  const firsts = firstOfEachId(batch);
+  const asked = firsts.map(questionOf).filter(({ external_id }) => external_id !== null);
+  if (asked.length === 0) return { records: firsts, again: true };
+  const passed_over = (await ask(PASSED_OVER, p, asked, tx)).map(({ id }) => id);
+  return { records: without(firsts, new Set(passed_over)), again: true };
+}
+
+/** Forgets bytes older than {@link SAME_RAW_DAYS}, a bounded number at a time. Returns how many. */
+export async function trimBodies(db: Queryable): Promise<number> {
+  for (let trimmed = 0; ;) {
+    const rows = await db.query(
+      `delete from ledger_bodies where (account_id, body, projection) in (
+         select account_id, body, projection from ledger_bodies
+         where taken_at < now() - make_interval(days => $1) limit 10000
+       ) returning 1 as one`,
+      [SAME_RAW_DAYS],
+    );
+    trimmed += rows.length;
+    if (rows.length === 0) return trimmed;
+  }
+}
+
+/**
+ * Makes the ledger's partitions of this quarter and of those that begin within `months`. To be called at the start and
+ * once a day by any number of processes; returns how many it made. Without it rows go to the default partition.
+ */
+export async function ensureLedgerPartitions(db: Queryable, months = 2): Promise<number> {
+  const [row] = await db.query<{ made: number }>('select ensure_ledger_partitions($1) as made', [months]);
+  return row!.made;
+}
+
+/** A record can lie in the log twice, when its producer could not know that the first attempt was stored. */
+function firstOfEachId(batch: readonly LoggedRecord[]): readonly LoggedRecord[] {
+  const firsts = new Map<string, LoggedRecord>();
+  for (const record of batch) if (!firsts.has(record.id)) firsts.set(record.id, record);
+  return firsts.size === batch.length ? batch : [...firsts.values()];
+}
+
+const without = (records: readonly LoggedRecord[], passed_over: ReadonlySet<string>) =>
+  passed_over.size === 0 ? records : records.filter(({ id }) => !passed_over.has(id.toLowerCase()));
+
+function questionOf(record: LoggedRecord): Asked {
+  const { external_id, former_id } = record;
+  return {
+    record,
+    id: record.id.toLowerCase(),
+    account_id: record.account_id.toLowerCase(),
+    external_id: external_id === null || external_id === '' ? null : withoutNul(external_id),
+    former_id: former_id === undefined || former_id === external_id ? null : withoutNul(former_id),
+    body: bodyKey(record),
+  };
+}
+
+// U+0000 does not exist in PostgreSQL's text.
+const withoutNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text);
+
+/** The signed bytes as the ledger knows them, beside the account. Null where they are no matter, or gone. */
+function bodyKey({ platform, type, raw, same_raw }: LoggedRecord): string | null {
+  if (same_raw === undefined || raw === ERASED_RAW) return null;
+  const digest = createHash('sha256').update(raw).digest('hex');
+  return same_raw === 'once_per_type' ? `${platform}:${type}:${digest}` : `${platform}:${digest}`;
+}
+
+// An account's id has one length, so that no two pairs make one key.
+const idKey = (account_id: string, external_id: string) => `${account_id} id ${external_id}`;
+const keysOf = ({ account_id, external_id, former_id, body }: Asked): string[] => [
+  ...(external_id === null ? [] : [idKey(account_id, external_id)]),
+  ...(former_id === null ? [] : [idKey(account_id, former_id)]),
+  ...(body === null ? [] : [`${account_id} body ${body}`]),
+];
+
+/** Whether any two of them are after the same id or the same bytes. */
+function shareKeys(asked: readonly Asked[]): boolean {
+  const keys = new Set<string>();
+  let count = 0;
+  for (const one of asked) {
+    for (const key of keysOf(one)) {
+      keys.add(key);
+      count += 1;
+      if (keys.size < count) return true;
+    }
+  }
+  return false;
+}
+
+/** The ids of those that count when each takes its keys in turn. Who is passed over takes none. */
+function inOrder(asked: readonly Asked[], known: readonly Answer[]): Set<string> {
+  const refused = new Set(known.filter(({ own }) => !own).map(({ id }) => id));
+  const taken = new Set<string>();
+  const left = new Set<string>();
+  for (const one of asked) {
+    const keys = keysOf(one);
+    if (refused.has(one.id) || keys.some((key) => taken.has(key))) continue;
+    for (const key of keys) taken.add(key);
+    left.add(one.id);
+  }
+  return left;
+}
+
+interface Answer {
+  id: string;
+  /** The ledger names this very record; else it names another. */
+  own: boolean;
+}
+
+// Functions in a select list give their rows one by one. Lists of records are compared by `in`, which hashes them
+// however few the planner takes them for.
+const ASKED = `asked as materialized (
+    select unnest($3::text[])::uuid as account_id, unnest($4::text[]) as external_id, unnest($5::text[])::uuid as id,
+      unnest($6::text[]) as former_id, unnest($7::text[]) as body)`;
+const SIGNED = `asked as materialized (
+    select unnest($3::text[])::uuid as account_id, unnest($4::text[]) as external_id, unnest($5::text[])::uuid as id)`;
+// Partitions of quarters that have not begun are left out.
+const FOUND = (external_id: string) => `
+    join ledger l on l.account_id = a.account_id and l.external_id = a.${external_id} and l.projection = $1 and l.topic = $2
+      and l.taken_at < now() + interval '1 day'`;
+const NAMED = `select a.id, l.record_id = a.id as own from asked a ${FOUND('external_id')}`;
+const NAMED_OTHERWISE = `${NAMED}
+    union all select a.id, l.record_id = a.id from asked a ${FOUND('former_id')}
+    union all select a.id, b.record_id = a.id from asked a
+      join ledger_bodies b on b.account_id = a.account_id and b.body = a.body and b.projection = $1`;
+const TAKEN = (more = '') => `taken as (
+    insert into ledger (projection, topic, account_id, external_id, record_id)
+    select $1, $2, account_id, external_id, id from asked
+    where external_id is not null and id not in (select id from known) ${more}
+    on conflict do nothing returning record_id)`;
+
+interface Question {
+  name: string;
+  text: string;
+  /** Whether it takes former ids and bodies. */
+  unsigned: boolean;
+}
+
+const PASSED_OVER: Question = {
+  name: 'ledger-passed-over',
+  unsigned: false,
+  text: `with ${SIGNED}
+    select a.id, false as own from asked a left ${FOUND('external_id').trimStart()}
+    where l.record_id is distinct from a.id`,
+};
+const KNOWN: Question = {
+  name: 'ledger-known',
+  unsigned: true,
+  text: `with ${ASKED} select id, bool_and(own) as own from (${NAMED_OTHERWISE}) k group by id`,
+};
+/** Answers for those that are known, and for those whom another worker was faster than. */
+const TAKE: Question = {
+  name: 'ledger-take',
+  unsigned: false,
+  text: `with ${SIGNED}, known as materialized (${NAMED}), ${TAKEN()}
+    select id, own from known
+    union all
+    select id, false from asked where id not in (select id from known) and id not in (select record_id from taken)`,
+};
+const TAKE_UNSIGNED: Question = {
+  name: 'ledger-take-unsigned',
+  unsigned: true,
+  // One order for all workers, so that two never wait for each other in a circle.
+  text: `with ${ASKED}, known as materialized (${NAMED_OTHERWISE}),
+    claimed as (
+      insert into ledger_bodies (projection, account_id, body, record_id)
+      select $1, account_id, body, id from asked where body is not null and id not in (select id from known)
+      order by account_id, body
+      on conflict do nothing returning record_id),
+    ${TAKEN('and (body is null or id in (select record_id from claimed))')}
+    select id, bool_and(own) as own from known group by id
+    union all
+    select id, false from asked
+    where id not in (select id from known)
+      and (external_id is not null and id not in (select record_id from taken)
+        or body is not null and id not in (select record_id from claimed))`,
+};
+
+const takingOf = (asked: readonly Asked[]): Question =>
+  asked.some(({ former_id, body }) => former_id !== null || body !== null) ? TAKE_UNSIGNED : TAKE;
+
+function ask(question: Question, p: Source, asked: readonly Asked[], tx: Queryable): Promise<Answer[]> {
+  const column = (name: Exclude<keyof Asked, 'record'>) => textArray(asked.map((one) => one[name]));
+  const signed = [p.name, p.from.topic, column('account_id'), column('external_id'), column('id')];
+  const values = question.unsigned ? [...signed, column('former_id'), column('body')] : signed;
+  return tx.query<Answer & Record<string, unknown>>(question.text, values, question.name);
+}

@@ -1,0 +1,212 @@
+import { v4, v7 } from 'uuid';
+import { TOPICS } from '../domain/records';
+import { migrate } from '../engines/postgres/migrate';
+import type { LoggedRecord } from '../engines/records/port';
+import { type ApplyMode, type RecordProjection, topic } from '../kernel/projection';
+import { MIGRATIONS } from '../migrations';
+import { applyRecords } from '../projections/runtime/apply';
+import { ensureLedgerPartitions } from '../projections/runtime/ledger';
+import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
+import { ACCOUNTS, engines, record, runtimeOf, until } from './support/projections';
+
+function logged(account_id: string, external_id: string | null, given: Partial<LoggedRecord> = {}): LoggedRecord {
+  return { ...record(account_id, ''), external_id, topic: TOPICS.platform_events, partition: 0, offset: 0, ...given };
+}
+
+/** A projection that only remembers what it was given. */
+function listening(name: string) {
+  const given: { id: string; again: boolean | undefined }[] = [];
+  const p: RecordProjection = {
+    name,
+    version: 1,
+    from: topic(TOPICS.platform_events),
+    tables: [],
+    apply(batch, _tx, { again }: ApplyMode) {
+      given.push(...batch.map(({ id }) => ({ id, again })));
+      return Promise.resolve([]);
+    },
+  };
+  return { p, given, ids: () => given.map(({ id }) => id) };
+}
+
+describe('the ledger of a projection', () => {
+  let t: TestDatabase;
+  beforeAll(async () => void (t = await testDatabase(20)));
+  afterAll(() => t.drop());
+  const live = (p: RecordProjection, batch: LoggedRecord[]) =>
+    t.db.transaction((tx) => applyRecords(p, batch, tx, { rebuilding: false }));
+
+  test('apply gets the first of each external id, and one that comes again as such', async () => {
+    const account_id = v4();
+    const { p, given, ids } = listening(v4());
+    const [first, second, other] = ['x', 'x', 'y'].map((id) => logged(account_id, id));
+    await live(p, [first!, second!]);
+    await live(p, [second!, other!]);
+    await live(p, [second!]);
+    expect(given).toEqual([first!, other!].map(({ id }) => ({ id, again: false })));
+    await live(p, [first!, second!, other!]);
+    expect(given.slice(2)).toEqual([first!, other!].map(({ id }) => ({ id, again: true })));
+    // Without an external id nothing tells whether it came before.
+    const nameless = logged(account_id, null);
+    await live(p, [nameless, nameless]);
+    expect(given.slice(4)).toEqual([{ id: nameless.id, again: true }]);
+    expect(ids()).toHaveLength(5);
+  });
+
+  test('is its own: two projections of one topic count the same records', async () => {
+    const account_id = v4();
+    const [one, other] = [listening(v4()), listening(v4())];
+    const unsigned = logged(account_id, 'kick:1', { same_raw: 'once', raw: '{"n":1}' });
+    await live(one.p, [unsigned]);
+    await live(other.p, [unsigned, logged(account_id, 'kick:2', { same_raw: 'once', raw: '{"n":1}' })]);
+    expect([one.ids(), other.ids()]).toEqual([[unsigned.id], [unsigned.id]]);
+  });
+
+  test('a rebuild asks and writes nothing', async () => {
+    const account_id = v4();
+    const { p, ids } = listening(v4());
+    const [winner, loser, unknown] = ['x', 'x', 'z'].map((id) => logged(account_id, id));
+    await live(p, [winner!]);
+    const before = await t.db.query('select * from ledger order by record_id');
+    await t.db.transaction((tx) => applyRecords(p, [loser!, unknown!, winner!], tx, { rebuilding: true }));
+    expect(ids().slice(1)).toEqual([winner!.id]);
+    expect(await t.db.query('select * from ledger order by record_id')).toEqual(before);
+  });
+
+  test('workers that meet the same ids at once let one through', async () => {
+    const account_id = v4();
+    const { p, ids } = listening(v4());
+    const pages = Array.from({ length: 6 }, () => Array.from({ length: 40 }, (_, n) => logged(account_id, `x${n}`)));
+    await Promise.all(pages.map((page) => live(p, page)));
+    expect(ids()).toHaveLength(40);
+  });
+
+  test('an id is known in whichever quarter it was taken, and rows find the partition of their quarter', async () => {
+    const account_id = v4();
+    const { p, ids } = listening(v4());
+    const old = logged(account_id, 'old');
+    await t.db.query(
+      `insert into ledger (projection, topic, account_id, external_id, record_id, taken_at)
+       values ($1, $2, $3, 'old', $4, now() - interval '1 year')`,
+      [p.name, TOPICS.platform_events, account_id, old.id],
+    );
+    await live(p, [logged(account_id, 'old'), logged(account_id, 'new')]);
+    expect(ids()).toHaveLength(1);
+    const parts = () =>
+      t.db.query(
+        `select external_id, tableoid::regclass::text ~ 'ledger_\\d{4}_q[1-4]' as timed from ledger where account_id = $1 order by 1`,
+        [account_id],
+      );
+    expect(await parts()).toEqual([
+      { external_id: 'new', timed: true },
+      { external_id: 'old', timed: false },
+    ]);
+    const made = await Promise.all([1, 2, 3].map(() => ensureLedgerPartitions(t.db)));
+    expect(made.sort()).toEqual([0, 0, 1]);
+    expect((await parts()).map(({ timed }) => timed as boolean)).toEqual([true, true]);
+    await live(p, [logged(account_id, 'old'), old]);
+    expect(ids()).toHaveLength(2);
+    // The place for next quarter is made ahead, each with its key.
+    const [keys] = await t.db.query(`
+      select count(*)::int as parts, count(*) filter (where exists (
+        select from pg_index k where k.indrelid = i.inhrelid and k.indisunique))::int as keyed
+      from pg_inherits i where i.inhparent = 'ledger'::regclass`);
+    expect(keys!.keyed).toBe(keys!.parts);
+  });
+
+  test('survives a lost checkpoint: what had counted counts again, what had not still does not', async () => {
+    const on = await engines(t.db);
+    const name = v4();
+    const { p, ids } = listening(name);
+    const account = ACCOUNTS[0]!;
+    const sent = ['a', 'b', 'a'].map((external_id) => ({
+      ...record(account, ''),
+      external_id: `${name} ${external_id}`,
+    }));
+    await on.records.append(TOPICS.platform_events, sent);
+    const [a, b] = sent.map(({ id }) => id);
+    const mine = () => ids().filter((id) => sent.some((one) => one.id === id));
+    let running = runtimeOf(t.db, on, [p]);
+    await running.start();
+    await until(() => mine().length === 2);
+    await running.stop();
+    await t.db.query('delete from checkpoints where projection = $1', [name]);
+    running = runtimeOf(t.db, on, [p]);
+    await running.start();
+    await until(() => mine().length === 4);
+    await running.stop();
+    expect(mine()).toEqual([a, b, a, b]);
+    await on.close();
+  });
+});
+
+describe('the step to the ledger', () => {
+  const stepsBelow = (number: string) => ({ only: MIGRATIONS.map(({ name }) => name).filter((name) => name < number) });
+  /** What the build before takes into its ledger; returns what counts. */
+  const taken = (t: TestDatabase, account_id: string, external_ids: string[]) =>
+    t.db.query(
+      `insert into ingested_ids (account_id, topic, external_id, record_id)
+         select account_id, $4, external_id, id from (
+           select unnest($1::text[])::uuid as id, unnest($2::text[])::uuid as account_id, unnest($3::text[]) as external_id) i
+         where external_id is not null
+         on conflict do nothing returning record_id`,
+      [external_ids.map(() => v7()), external_ids.map(() => account_id), external_ids, TOPICS.platform_events],
+    );
+  const claimed = (t: TestDatabase, account_id: string, body: string) =>
+    t.db.query(
+      `insert into ingested_bodies (account_id, body, record_id)
+         select * from (select unnest($1::text[])::uuid as account_id, unnest($2::text[]) as body, unnest($3::text[])::uuid as id) c
+         order by account_id, body
+         on conflict do nothing returning record_id`,
+      [[account_id], [body], [v7()]],
+    );
+
+  test('forgets nothing, whichever build took it, and the two go on beside each other', async () => {
+    const t = await emptyDatabase();
+    try {
+      const account_id = v4();
+      await migrate(t.url, stepsBelow('0040'));
+      expect(await taken(t, account_id, ['before'])).toHaveLength(1);
+      expect(await claimed(t, account_id, 'kick:before')).toHaveLength(1);
+      await migrate(t.url, stepsBelow('0041'));
+      expect(await taken(t, account_id, ['before', 'between'])).toHaveLength(1);
+      expect(await claimed(t, account_id, 'kick:between')).toHaveLength(1);
+      // The rows of before are read through while somebody writes.
+      await t.db.transaction(async (tx) => {
+        await tx.query(`insert into ingested_ids values ($1, $2, 'meanwhile', $3)`, [
+          account_id,
+          TOPICS.platform_events,
+          v7(),
+        ]);
+        await migrate(t.url, stepsBelow('0042'));
+      });
+      await migrate(t.url);
+
+      const { p, ids } = listening('event-log');
+      const live = (...external_ids: string[]) =>
+        t.db.transaction((tx) =>
+          applyRecords(
+            p,
+            external_ids.map((id) => logged(account_id, id)),
+            tx,
+            { rebuilding: false },
+          ),
+        );
+      await live('before', 'between', 'meanwhile', 'new');
+      expect(ids()).toHaveLength(1);
+      // The build before is told of what this one took, and this one of what that one takes now.
+      expect(await taken(t, account_id, ['before', 'meanwhile', 'new', 'late', 'late'])).toHaveLength(1);
+      await live('late', 'later');
+      expect(ids()).toHaveLength(2);
+      expect(await t.db.query(`select external_id from ingested_ids order by 1`)).toHaveLength(6);
+
+      for (const body of ['kick:before', 'kick:between']) expect(await claimed(t, account_id, body)).toEqual([]);
+      expect(await claimed(t, account_id, 'kick:late')).toHaveLength(1);
+      expect(await t.db.query('select body from ledger_bodies order by 1')).toHaveLength(3);
+      await t.db.query(`delete from ingested_bodies where taken_at < now() + interval '1 day'`);
+      expect(await t.db.query('select body from ledger_bodies')).toEqual([]);
+    } finally {
+      await t.drop();
+    }
+  });
+});
