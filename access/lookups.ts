@@ -2,6 +2,7 @@ import { SYSTEM_ADMIN_ROLES, USER_PERMISSIONS } from '../domain/permissions';
 import type { Database, Row } from '../engines/postgres/port';
 import { expired, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
+import { grantedBy, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
 
 const NONE: ReadonlySet<string> = new Set();
@@ -52,7 +53,7 @@ export class CredentialLookups {
     now: number,
   ): Promise<Recognised> {
     const [row] = await this.db.query(
-      `select m.account_id, r.permissions, array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
+      `select m.account_id, r.permissions, r.holds_all, array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
        from sessions s join users u on u.id = s.user_id
        left join account_members m on m.user_id = s.user_id and m.account_id = $3
        left join account_roles r on r.id = m.role_id
@@ -68,7 +69,7 @@ export class CredentialLookups {
         user_id: claims.sub,
         account_id: row.account_id,
         credential_id: session_id,
-        permissions: new Set<string>(row.permissions ?? []),
+        permissions: grantedBy(row as RoleRow),
         admin_permissions: new Set((row.admin_roles as string[]).flatMap((role) => SYSTEM_ADMIN_ROLES[role] ?? [])),
         user_permissions: userPermissions,
         rate_bucket: `user:${claims.sub}`,

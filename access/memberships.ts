@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Database } from '../engines/postgres/port';
 import type { Caller } from './caller';
 import type { Revocation } from './revocations';
+import { grantedBy, type RoleRow } from './roles';
 
 const REMEMBER_MS = 900;
 const REMEMBERED_BYTES = 8 * 1024 * 1024;
@@ -53,12 +54,12 @@ export function createMemberPermissions({ db }: { db: Database }): MemberPermiss
       const { kind, user_id } = caller;
       if (kind !== 'jwt' || user_id === null || !(await accountsOf(user_id)).has(account_id)) return null;
       const [row] = await db.query(
-        `select r.permissions from account_members m join account_roles r on r.id = m.role_id
+        `select r.permissions, r.holds_all from account_members m join account_roles r on r.id = m.role_id
          where m.user_id = $1 and m.account_id = $2`,
         [user_id, account_id],
         'member-permissions',
       );
-      return row ? new Set<string>(row.permissions) : null;
+      return row ? grantedBy(row as RoleRow) : null;
     },
     forget({ user_id }) {
       if (user_id) remembered.delete(user_id);

@@ -12,9 +12,11 @@ import { createApi } from '../api/server';
 import { SERVICE } from '../domain/vendors';
 import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
+import { asOperator } from '../cli/admin/operator';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { createArchiveReader } from '../maintenance/archive-reader';
+import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createProjectionRuntime } from '../projections/runtime/runtime';
 import { createRealtime } from '../realtime/runtime/service';
@@ -26,7 +28,7 @@ import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, ti
 import { reportProcess } from './process-metrics';
 import { CHANNELS, OPERATIONS, PROJECTIONS } from './areas';
 import { startRelays } from './relays';
-import { createServices } from './services';
+import { createServices, metadata } from './services';
 import { VERSION } from './version';
 import { createWorker, sweeps } from './worker';
 
@@ -115,6 +117,10 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       : undefined;
     const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups });
     const services = createServices({ settings, engines, read_models, features, tokens, access });
+    await adoptFeatureFlags(
+      { db, events, commit: ({ caller, context }, writes) => events.append(writes, metadata(caller, context)) },
+      asOperator('upgrade'),
+    );
     await runtime?.start();
     stops.push(() => runtime?.stop());
 

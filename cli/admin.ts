@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
 import { DEFAULT_ROLES, isSystemGrant, SYSTEM_ADMIN_ROLES } from '../domain/permissions';
 import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/users';
@@ -20,6 +20,10 @@ const words =
       throw new InvalidArgumentError(`must have 1 to ${longest} characters.`);
     return trimmed;
   };
+const knownFlag = (text: string): string => {
+  if (!isKnownFlag(text)) throw new InvalidArgumentError(`unknown feature ${text}, see lumio admin grant --help.`);
+  return text;
+};
 const SWITCHES = { on: true, off: false, default: null } as const;
 type Features = Record<string, boolean | null>;
 const feature = (text: string, before: Features): Features => {
@@ -196,6 +200,18 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
         features: await admin.setFeatures(context, account, features),
       }));
     });
+
+  group
+    .command('switch-feature')
+    .argument('<feature>', 'one of those that grant --help lists', knownFlag)
+    .addArgument(new Argument('<state>').choices(['on', 'off']))
+    .description('turn a feature off for everyone, whatever accounts were given, or on again')
+    .action((feature: string, state: 'on' | 'off') =>
+      run(async (admin, context) => {
+        await admin.switchFeature(context, feature, state === 'on');
+        return { feature, enabled: state === 'on' };
+      }),
+    );
 
   group
     .command('token')

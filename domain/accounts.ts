@@ -6,13 +6,13 @@ import { isKnownFlag } from './feature-flags';
 import { DEFAULT_ROLES } from './permissions';
 import { unreachable } from './unreachable';
 
-/** A role as an account keeps it: its permissions are listed one by one, never by wildcard. */
+/** A role as an account keeps it: its permissions are listed one by one, but the Owner's, who holds all there is. */
 const AccountRole = z.strictObject({
   role_id: z.uuid(),
   slug: z.string(),
   name: z.string(),
   is_system: z.boolean(),
-  permissions: z.array(z.string()),
+  permissions: z.array(z.string()).nullable().describe('Null: all, with those that come later'),
 });
 export type AccountRole = z.output<typeof AccountRole>;
 
@@ -21,14 +21,18 @@ const user_id = z.uuid();
 
 /** A tenant: members with roles, feature overrides. Source: spec doc1 §1, §5.9, §5.10. */
 export const ACCOUNT_EVENTS = events({
-  'account:created': event({
-    account_id,
-    name: z.string(),
-    owner_id: user_id,
-    roles: z.array(AccountRole).describe('Owner, Administrator, Moderator, Viewer, in this order'),
-    membership_id: z.uuid().describe("The owner's membership"),
-    created_at: instant(),
-  }),
+  'account:created': event(
+    {
+      account_id,
+      name: z.string(),
+      owner_id: user_id,
+      roles: z.array(AccountRole).describe('Owner, Administrator, Moderator, Viewer, in this order'),
+      membership_id: z.uuid().describe("The owner's membership"),
+      created_at: instant(),
+    },
+    // The first version listed what an Owner held on the day.
+    { version: 2, upcast: [({ roles, ...rest }) => ({ ...rest, roles: (roles as AccountRole[]).map(asSeeded) })] },
+  ),
   'account:member_added': event({
     account_id,
     membership_id: z.uuid(),
@@ -85,11 +89,14 @@ export const accountStream = (account_id: string): string => `account-${account_
 export function seededRoles(role_ids: readonly string[]): AccountRole[] {
   if (role_ids.length !== DEFAULT_ROLES.length)
     throw new Error(`an account is seeded with ${DEFAULT_ROLES.length} roles`);
-  return DEFAULT_ROLES.map((role, index) => ({
-    role_id: role_ids[index]!,
-    ...role,
-    permissions: [...role.permissions],
-  }));
+  return DEFAULT_ROLES.map((role, index) =>
+    asSeeded({ role_id: role_ids[index]!, ...role, permissions: [...role.permissions] }),
+  );
+}
+
+/** An Owner's permissions are not listed. */
+function asSeeded(role: AccountRole): AccountRole {
+  return role.is_system && role.slug === 'owner' ? { ...role, permissions: null } : role;
 }
 
 function decideAccount(state: Account, command: AccountCommand): AccountEvent[] {

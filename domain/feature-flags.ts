@@ -1,3 +1,8 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
+import type { Decider } from '../kernel/decider';
+import { DomainError } from '../kernel/errors';
+import { unreachable } from './unreachable';
 import { PLATFORMS } from './vendors';
 
 /** In the order the admin panel lists them. Source: spec extra-facts §26. */
@@ -99,3 +104,38 @@ export function flagEnabled(key: string, layers: FlagLayers): boolean {
 }
 
 export const isKnownFlag = (key: string): boolean => byKey.has(key);
+
+/** The operator's global switches, a stream a flag. Source: spec extra-facts §26. */
+export const FEATURE_FLAG_EVENTS = events({
+  'feature_flag:switched': event({ flag: z.string(), enabled: z.boolean(), switched_at: instant() }),
+});
+export type FeatureFlagEvent = EventOf<typeof FEATURE_FLAG_EVENTS>;
+
+export type FeatureFlagCommand =
+  | { type: 'feature_flag:switch'; flag: string; enabled: boolean; now: string }
+  /** What was set before flags were events; says nothing where something was said since. */
+  | { type: 'feature_flag:adopt'; flag: string; enabled: boolean; now: string };
+
+export interface FeatureFlag {
+  /** Null: nobody switched it, so it is on. */
+  enabled: boolean | null;
+}
+
+export const featureFlagStream = (flag: string): string => `feature-flag-${flag}`;
+
+export const featureFlag: Decider<FeatureFlag, FeatureFlagCommand, FeatureFlagEvent> = {
+  initial: { enabled: null },
+  decide(state, { type, flag, enabled, now }) {
+    const switched = { type: 'feature_flag:switched', flag, enabled, switched_at: now } as const;
+    switch (type) {
+      case 'feature_flag:switch':
+        if (!isKnownFlag(flag)) throw new DomainError('UNKNOWN_FLAG', { flag });
+        return state.enabled === enabled ? [] : [switched];
+      case 'feature_flag:adopt':
+        return state.enabled === null ? [switched] : [];
+      default:
+        return unreachable(type);
+    }
+  },
+  evolve: (_state, { enabled }) => ({ enabled }),
+};

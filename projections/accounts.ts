@@ -19,12 +19,21 @@ export const accounts = handled({
   events: [ACCOUNT_EVENTS],
   on: {
     'account:created': all(sql`
-      with roles as (
+      with role as (
+        select distinct on (id) * from (
+          select row_number() over () as place, (role ->> 'role_id')::uuid as id, account_id, role ->> 'slug' as slug,
+                 role ->> 'name' as name, position, (role ->> 'is_system')::boolean as is_system,
+                 nullif(role -> 'permissions', 'null') as permissions
+          from e, jsonb_array_elements(roles) with ordinality as r (role, position)
+        ) every order by id, place
+      ), listed as (
         insert into account_roles (id, account_id, slug, name, position, is_system, permissions)
-        select (role ->> 'role_id')::uuid, account_id, role ->> 'slug', role ->> 'name', position,
-               (role ->> 'is_system')::boolean, array(select jsonb_array_elements_text(role -> 'permissions'))
-        from e, jsonb_array_elements(roles) with ordinality as r (role, position)
-        on conflict (id) do nothing
+        select id, account_id, slug, name, position, is_system, array(select jsonb_array_elements_text(permissions))
+        from role where permissions is not null on conflict (id) do nothing
+      ), whole as (
+        insert into account_roles (id, account_id, slug, name, position, is_system)
+        select id, account_id, slug, name, position, is_system
+        from role where permissions is null on conflict (id) do nothing
       ), members as (
         insert into account_members (account_id, user_id, id, role_id, joined_at)
         select account_id, owner_id, membership_id, (roles -> 0 ->> 'role_id')::uuid, created_at from e

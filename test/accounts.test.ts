@@ -1,9 +1,11 @@
+import { UPCASTERS } from '../bin/areas';
 import { account, seededRoles, type AccountEvent } from '../domain/accounts';
 import { connections, type ConnectionEvent } from '../domain/connections';
 import { user, type UserEvent } from '../domain/users';
 import { accounts } from '../projections/accounts';
 import { connections as connectionsModel } from '../projections/connections';
 import { users } from '../projections/users';
+import type { JsonObject } from '../kernel/json';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
@@ -38,6 +40,17 @@ describe('accounts', () => {
     given([])
       .when({ type: 'account:create', account_id, name: 'Ada', owner_id: ada, membership_id, role_ids, now })
       .then(created));
+  test('list what each role may do, but not the Owner, who holds all there will ever be', () => {
+    const [owner, administrator] = seededRoles(role_ids);
+    expect(owner).toMatchObject({ slug: 'owner', permissions: null });
+    expect(administrator!.permissions).toHaveLength(119);
+    const { type, ...data } = created;
+    const first = {
+      ...data,
+      roles: data.roles.map((role) => ({ ...role, permissions: role.permissions ?? ['chat:read'] })),
+    };
+    expect(UPCASTERS.read({ type, data: first as JsonObject }).data).toEqual(data);
+  });
   test('take a member once', () =>
     given([created, joined])
       .when({ type: 'account:add_member', membership_id: uuid(6), user_id: bob, role_id: viewer_role, now })
@@ -191,6 +204,7 @@ describe('read models', () => {
       ['moderator', 3, 43],
       ['viewer', 4, 9],
     ]);
+    expect(await t.db.query('select slug from account_roles where holds_all')).toEqual([{ slug: 'owner' }]);
     const members = await t.db.query('select user_id, role_id from account_members order by user_id');
     expect(members).toEqual([
       { user_id: ada, role_id: owner_role },

@@ -6,12 +6,19 @@ import { tokenKind } from '../access/contexts';
 import { generateKey, hashToken } from '../access/keys';
 import { createMemberPermissions } from '../access/memberships';
 import { failureBucket, networkOf } from '../access/rate-buckets';
-import { createCallerResolver, type CallerResolver, type Credentials, type Resolution } from '../access/resolve';
+import {
+  anonymous,
+  createCallerResolver,
+  type CallerResolver,
+  type Credentials,
+  type Resolution,
+} from '../access/resolve';
 import { createRevocationTail, type Revocation } from '../access/revocations';
 import { createTokens, type Tokens } from '../access/tokens';
 import { SettingsSchema } from '../kernel/settings';
 import { endSession, mintWsToken, openSession, refreshSession } from '../commands/sessions';
 import { seededRoles } from '../domain/accounts';
+import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createLocalRateLimits } from '../engines/rate-limits/local';
 import { createLocalRelay } from '../engines/relay/local';
@@ -605,6 +612,15 @@ test('features: off by default, on by override, off by the global switch', async
   expect(await features.enabled('feature:events', uuid(50))).toBe(false);
   await t.db.query(`insert into feature_flags values ('feature:events', false, now())`);
   await until(async () => !(await features.enabled('feature:events', account_id)));
+});
+
+test('an Owner holds permissions that came after the account was made', async () => {
+  await t.db.query(`update account_roles set permissions = '{chat:read}' where slug = 'owner'`);
+  const held = await createMemberPermissions({ db: t.db }).permissionsOn(
+    { ...anonymous('203.0.113.9'), kind: 'jwt', user_id: ada },
+    account_id,
+  );
+  expect([...held!]).toEqual(ACCOUNT_PERMISSIONS);
 });
 
 test('connections are found at once after they were announced, by every account that has them', async () => {

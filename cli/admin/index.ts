@@ -1,5 +1,6 @@
 export { createAccount, requireAccount, setFeatures, setMembership } from './accounts';
 export { connectChannel, connectShop } from './connections';
+export { switchFeature } from './feature-flags';
 export { createAdminContext } from './services';
 export { openUserSession } from './sessions';
 export { createSystemKey, revokeSystemKey } from './system-keys';

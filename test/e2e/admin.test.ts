@@ -236,6 +236,15 @@ describe('lumio admin', () => {
     expect((await permissions()).permissions).not.toContain('events:create');
     await role('moderator');
     expect((await permissions()).permissions).toContain('events:create');
+    const client = await clientOf(user_id);
+    const shown = async () => (await client.get('/v1/events')).status;
+    expect(await shown()).toBe(200);
+    const off = await admin('switch-feature', 'feature:events', 'off');
+    expect(off).toEqual({ feature: 'feature:events', enabled: false });
+    await seldom(async () => (await shown()) === 403, 'the feature to be off for everyone');
+    await admin('switch-feature', 'feature:events', 'on');
+    await seldom(async () => (await shown()) === 200, 'the feature to be on again');
+
     await admin('grant', '--user', guest, '--admin-role', 'super-admin');
     expect((await permissions()).admin_permissions).toContain('admin:access');
     expect(await admin('grant', '--user', guest, '--admin-role', 'super-admin', '--take')).toEqual({
