@@ -141,12 +141,13 @@ export type KeyKind = {
 /** The context of this kind, whichever it is. */
 export const contextOf = (kind: CallerKind): CredentialContext => CONTEXTS[kind];
 
+const PREFIXES = (Object.entries(CONTEXTS) as [CallerKind, CredentialContext][]).flatMap(([kind, { prefix }]) =>
+  prefix === null ? [] : [{ kind, prefix }],
+);
+
 /** What a presented token claims to be by its prefix; null when that is nobody's. */
 export function tokenKind(token: string): CallerKind | null {
-  for (const [kind, { prefix }] of Object.entries(CONTEXTS) as [CallerKind, CredentialContext][]) {
-    if (prefix !== null && token.startsWith(prefix)) return kind;
-  }
-  return null;
+  return PREFIXES.find(({ prefix }) => token.startsWith(prefix))?.kind ?? null;
 }
 
 /** False for a key that is none by its length or its characters; such a one need not be looked up. */

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { CONTEXTS, type KeyKind } from './contexts';
 
 export interface NewKey {
@@ -18,4 +18,4 @@ export function generateKey(kind: KeyKind): NewKey {
 }
 
 /** Hex SHA-256: tokens are looked up by it, so no comparison ever sees a stored secret. */
-export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
+export const hashToken = (token: string): string => hash('sha256', token, 'hex');
