@@ -9,6 +9,7 @@ export type Guard =
   | { kind: 'authenticated' }
   | { kind: 'first_party' }
   | { kind: 'system_key' }
+  | { kind: 'account'; member: string }
   | { kind: 'feature'; flag: string }
   | { kind: 'permission'; permission: string }
   | { kind: 'admin_permission'; permission: string }
@@ -18,6 +19,12 @@ export const publicAccess: Guard = { kind: 'public' };
 export const authenticated: Guard = { kind: 'authenticated' };
 export const firstParty: Narrowing<Guard, { user_id: string }> = { kind: 'first_party' };
 export const systemKeyOnly: Guard = { kind: 'system_key' };
+/**
+ * The input's member names the account that the operation acts on: the caller's rights are taken for it, and feature
+ * and permission guards judge those. Who is no member is refused alike whether it exists or not. Source: spec rulings,
+ * "accounts in paths".
+ */
+export const account = (member: string): Narrowing<Guard, { account_id: string }> => ({ kind: 'account', member });
 export const feature = (flag: string): Guard => ({ kind: 'feature', flag });
 export const permission = (name: string): Narrowing<Guard, { account_id: string }> => ({
   kind: 'permission',

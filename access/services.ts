@@ -5,6 +5,7 @@ import type { RecordLog } from '../engines/records/port';
 import type { Relay } from '../engines/relay/port';
 import type { SecretBox } from '../engines/secrets/port';
 import type { Cache } from '../engines/cache/port';
+import type { AccountRights } from './account-rights';
 import type { Caller, RequestContext, Written } from './caller';
 import type { AccessChanges } from './changes';
 import type { Settings } from '../kernel/settings';
@@ -39,6 +40,8 @@ export interface Services {
   cache: Cache;
   read_models: ReadModels;
   features: FeatureFlags;
+  /** Rights on an account that a request names. */
+  accounts: AccountRights;
   live: LiveMessages;
   secrets: SecretBox;
   /** Signs and checks JWTs. */

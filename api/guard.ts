@@ -2,8 +2,9 @@ import type { Caller } from '../access/caller';
 import { CONTEXTS } from '../access/contexts';
 import type { Guard } from '../access/guards';
 import type { Operation } from '../access/operation';
-import type { FeatureFlags } from '../access/services';
+import type { Services } from '../access/services';
 import { ApiError } from '../kernel/errors';
+import { shapeOf } from './schema-shape';
 
 /** The texts that both protocols answer refusals with. Source: spec rulings, "guard messages". */
 export const GUARD_MESSAGES = {
@@ -13,6 +14,8 @@ export const GUARD_MESSAGES = {
   permission: (name: string) => `Missing permission: ${name}`,
   feature: (flag: string) => `Feature not enabled: ${flag}`,
   account: 'An account is required: send its id in the X-Lumio-Account header',
+  no_account: 'Account not found',
+  member: 'This action requires membership of the account',
 } as const;
 
 /**
@@ -33,33 +36,73 @@ export interface Gate {
   readonly permissions: readonly (Guard & { permission: string })[];
   /** True when a caller without an account cannot be served. */
   readonly needs_account: boolean;
+  /** The input's member that names the account; null where the caller's own is acted on. */
+  readonly account: string | null;
+}
+
+/** What a gate looks up. */
+export type GateServices = Pick<Services, 'features' | 'accounts'>;
+
+/** A caller that was let pass, with the rights on the account that the operation acts on. */
+export interface Entry {
+  readonly caller: Caller;
+  /** False when a system key names an account that does not exist, which it is told after its input was judged. */
+  readonly exists: boolean;
 }
 
 /** Reads an operation's guards once, at start. */
-export function gateOf(operation: Pick<Operation, 'guard' | 'account'>): Gate {
-  const guards = operation.guard;
+export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
   const permissions = guards.filter((guard): guard is Guard & { permission: string } => 'permission' in guard);
+  const account = guards.find((guard) => guard.kind === 'account')?.member ?? null;
   return {
     open: guards.every((guard) => guard.kind === 'public'),
     first_party: guards.some((guard) => guard.kind === 'first_party'),
     system_key: guards.some((guard) => guard.kind === 'system_key'),
     features: guards.flatMap((guard) => (guard.kind === 'feature' ? [guard.flag] : [])),
     permissions,
-    needs_account: operation.account !== 'input' && permissions.some((guard) => guard.kind === 'permission'),
+    needs_account: account === null && permissions.some((guard) => guard.kind === 'permission'),
+    account,
   };
 }
 
 /**
- * Lets the caller pass or throws the {@link ApiError} that it gets, in the order of spec rulings "order of checks":
- * credential, first-party gate, feature, permission. Returns a promise only when a feature has to be looked up.
+ * Holds that an account which path or input names is judged by a guard. Administrators act on any account, and what is
+ * public is no member's.
+ * @throws Error naming the operation
  */
-export function authorise(gate: Gate, caller: Caller, features: FeatureFlags): Promise<void> | undefined {
-  if (gate.open) return undefined;
+export function holdAccountGuard({ name, rest, input }: Pick<Operation, 'name' | 'rest' | 'input'>, gate: Gate): void {
+  const members = shapeOf(input, 'input');
+  if (gate.account !== null && !(gate.account in members)) {
+    throw new Error(`${name}: its account guard names ${gate.account}, which is no member of its input`);
+  }
+  if (gate.open || gate.permissions.some(({ kind }) => kind === 'admin_permission')) return;
+  const named = /\/accounts\/\{(\w+)\}/.exec(rest?.path ?? '')?.[1] ?? ('account_id' in members ? 'account_id' : null);
+  if (named !== null && gate.account !== named) {
+    throw new Error(`${name}: its input names an account (${named}), but no account guard takes rights for it`);
+  }
+}
+
+/**
+ * Lets the caller pass or throws the {@link ApiError} that it gets, in the order of spec rulings "order of checks":
+ * credential, first-party gate, feature, permission. Returns a promise only when something has to be looked up.
+ * @param named what the request holds where it names the account
+ */
+export function authorise(
+  gate: Gate,
+  caller: Caller,
+  services: GateServices,
+  named: () => unknown = () => undefined,
+): Promise<Entry> | Entry {
+  if (gate.open) return { caller, exists: true };
   if (caller.kind === 'anonymous') throw new ApiError('UNAUTHORIZED', GUARD_MESSAGES.unauthenticated);
   if (gate.first_party && !CONTEXTS[caller.kind].first_party) {
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }
   if (gate.system_key && caller.kind !== 'system_key') throw new ApiError('FORBIDDEN', GUARD_MESSAGES.system_key);
+  if (gate.permissions.length === 0 && !CONTEXTS[caller.kind].rbac) {
+    throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
+  }
+  if (gate.account !== null) return authoriseOn(named(), gate, caller, services);
   if (caller.kind === 'system_key' && caller.account_id === null && gate.needs_account) {
     // Which features are on depends on the account, which is what is missing.
     checkPermissions(gate, caller);
@@ -67,12 +110,27 @@ export function authorise(gate: Gate, caller: Caller, features: FeatureFlags): P
   }
   if (gate.features.length === 0) {
     checkPermissions(gate, caller);
-    return undefined;
+    return { caller, exists: true };
   }
-  return checkFeatures(gate, caller, features);
+  return checkFeatures(gate, caller, services).then(() => ({ caller, exists: true }));
 }
 
-async function checkFeatures(gate: Gate, caller: Caller, features: FeatureFlags): Promise<void> {
+async function authoriseOn(named: unknown, gate: Gate, asked_by: Caller, services: GateServices): Promise<Entry> {
+  const { caller, exists } = await services.accounts.on(asked_by, named);
+  if (caller === null) throw new ApiError('FORBIDDEN', strangersText(gate));
+  // No account, no features: only what the key holds can be judged.
+  if (exists && gate.features.length > 0) await checkFeatures(gate, caller, services);
+  else checkPermissions(gate, caller);
+  return { caller, exists };
+}
+
+/** As somebody is refused who is a member and may not: whether the account exists does not show. */
+function strangersText(gate: Gate): string {
+  const missing = gate.permissions.find(({ kind }) => kind === 'permission');
+  return missing ? GUARD_MESSAGES.permission(missing.permission) : GUARD_MESSAGES.member;
+}
+
+async function checkFeatures(gate: Gate, caller: Caller, { features }: GateServices): Promise<void> {
   for (const flag of gate.features) {
     if (!(await features.enabled(flag, caller.account_id))) {
       throw new ApiError('FEATURE_DISABLED', GUARD_MESSAGES.feature(flag));
@@ -88,9 +146,6 @@ function checkPermissions(gate: Gate, caller: Caller): void {
     }
   }
   if (gate.needs_account && caller.account_id === null) throw new ApiError('BAD_REQUEST', GUARD_MESSAGES.account);
-  if (gate.permissions.length === 0 && !CONTEXTS[caller.kind].rbac) {
-    throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
-  }
 }
 
 /** Scopes never mix (spec rulings c03); a system key is checked against its one list (doc1 §5.9). */

@@ -3,30 +3,56 @@ import type { Caller, RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import { declaredAnswer, refuse } from '../kernel/operation-errors';
-import { authorise, gateOf } from './guard';
+import { ApiError } from '../kernel/errors';
+import { authorise, gateOf, GUARD_MESSAGES, holdAccountGuard, type Entry } from './guard';
 import { inputReader, type InputReader } from './input';
+
+/** What a request asks of an operation, read only as far as it has come. */
+export interface Asked {
+  /** All members, converted and not yet validated. @throws ApiError when they cannot be read */
+  input(): Record<string, unknown>;
+  /** One member as it was sent; undefined where it cannot be told. */
+  member(name: string): unknown;
+}
+
+/** Who an operation is run for, and with what. */
+export interface Admission {
+  readonly caller: Caller;
+  readonly input: unknown;
+}
 
 /** An operation made ready at start: what both protocols call. */
 export interface Prepared {
   readonly operation: Operation;
   readonly reader: InputReader;
-  /** Guard, then validation; the validated input. The order is that of spec rulings "order of checks". */
-  admit(caller: Caller, input: () => Record<string, unknown>): unknown;
-  run(input: unknown, caller: Caller, context: RequestContext): Promise<unknown>;
+  /** Guard, then validation, then whether the account exists. The order is that of spec rulings "order of checks". */
+  admit(caller: Caller, asked: Asked): Promise<Admission> | Admission;
+  run(admission: Admission, context: RequestContext): Promise<unknown>;
 }
 
 /** @throws ApiError from `admit` and `run` */
 export function prepare(operation: Operation, services: Services): Prepared {
   const gate = gateOf(operation);
+  holdAccountGuard(operation, gate);
   const reader = inputReader(operation);
+  const named = gate.account;
+
+  function validated({ caller, exists }: Entry, asked: Asked): Admission {
+    const input = reader.validate(asked.input());
+    if (!exists) throw new ApiError('NOT_FOUND', GUARD_MESSAGES.no_account);
+    // Streams and channels are named by the id in lower case.
+    if (named !== null) (input as Record<string, unknown>)[named] = caller.account_id;
+    return { caller, input };
+  }
+
   return {
     operation,
     reader,
-    admit(caller, input) {
-      const pending = authorise(gate, caller, services.features);
-      return pending ? pending.then(() => reader.validate(input())) : reader.validate(input());
+    admit(caller, asked) {
+      const entry = authorise(gate, caller, services, () => asked.member(named!));
+      return entry instanceof Promise ? entry.then((known) => validated(known, asked)) : validated(entry, asked);
     },
-    async run(input, caller, context) {
+    async run({ caller, input }, context) {
       const request = { caller, context };
       try {
         return await operation.run({ input, ...request, act: actFor(request, services), refuse }, services);

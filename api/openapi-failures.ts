@@ -72,6 +72,7 @@ function ofGuards(operation: Operation): Refusal[] {
   const forbidden = [
     ...(gate.first_party ? [GUARD_MESSAGES.first_party] : []),
     ...(gate.system_key ? [GUARD_MESSAGES.system_key] : []),
+    ...(gate.account !== null && gate.permissions.length === 0 ? [GUARD_MESSAGES.member] : []),
     ...gate.permissions.map(({ permission }) => GUARD_MESSAGES.permission(permission)),
   ];
   return [
@@ -80,6 +81,9 @@ function ofGuards(operation: Operation): Refusal[] {
       return { code: 'FORBIDDEN', text } as const;
     }),
     ...gate.features.map((flag) => ({ code: 'FEATURE_DISABLED', text: GUARD_MESSAGES.feature(flag) }) as const),
+    ...(gate.account !== null && !gate.first_party
+      ? [{ code: 'NOT_FOUND', text: GUARD_MESSAGES.no_account } as const]
+      : []),
     ...(gate.needs_account ? [{ code: 'BAD_REQUEST', text: GUARD_MESSAGES.account } as const] : []),
   ];
 }

@@ -118,6 +118,9 @@ function requirements(operation: Operation) {
   const text = [
     ...permissions.map((name) => `Permission: \`${name}\``),
     ...features.map((flag) => `Feature: \`${flag}\``),
+    ...operation.guard.flatMap((guard) =>
+      guard.kind === 'account' ? [`Rights are those on the account that \`${guard.member}\` names.`] : [],
+    ),
     ...(kinds.has('first_party') ? ['Only for a logged-in user or their own API key.'] : []),
     ...(kinds.has('system_key') ? ['Only for a system key.'] : []),
   ];

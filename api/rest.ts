@@ -4,7 +4,7 @@ import type { Operation } from '../access/operation';
 import type { Page } from '../kernel/operation';
 import type { RestRoute } from '../kernel/routes';
 import type { Idempotency, StoredAnswer } from './idempotency';
-import type { Prepared } from './invoke';
+import type { Asked, Prepared } from './invoke';
 import { ApiError } from '../kernel/errors';
 import { ownPath, pageLinks } from './links';
 import { stateOf } from './request-state';
@@ -37,11 +37,11 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
     url: fastifyPath(rest.path),
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
-      const admitted = prepared.admit(caller, () => inputOf(prepared, request, unsafe));
-      const input = admitted instanceof Promise ? await admitted : admitted;
+      const admitted = prepared.admit(caller, askedBy(prepared, request, unsafe));
+      const admission = admitted instanceof Promise ? await admitted : admitted;
       const key = unsafe ? request.headers['idempotency-key'] : undefined;
       const run = async (): Promise<StoredAnswer> => {
-        const result = await prepared.run(input, caller, context);
+        const result = await prepared.run(admission, context);
         return {
           status: rest.status,
           headers: headersOf(request, context, result) ?? null,
@@ -49,13 +49,13 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         };
       };
       if (key === undefined) {
-        const result = await prepared.run(input, caller, context);
+        const result = await prepared.run(admission, context);
         const headers = headersOf(request, context, result);
         if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
       }
       const stored = await options.idempotency.once(
-        { request, route: `${rest.method} ${rest.path}`, key, caller, context },
+        { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context },
         run,
       );
       if (stored.headers) void reply.headers(stored.headers);
@@ -67,6 +67,21 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
 function send(reply: FastifyReply, status: number, body: string | null): FastifyReply {
   void reply.code(status);
   return body === null ? reply.send() : reply.header('content-type', JSON_TYPE).send(body);
+}
+
+function askedBy(prepared: Prepared, request: FastifyRequest, unsafe: boolean): Asked {
+  return {
+    input: () => inputOf(prepared, request, unsafe),
+    member(name) {
+      const parameters = request.params as Record<string, unknown>;
+      if (Object.hasOwn(parameters, name)) return parameters[name];
+      try {
+        return inputOf(prepared, request, unsafe)[name];
+      } catch {
+        return undefined;
+      }
+    },
+  };
 }
 
 const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});

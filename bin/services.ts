@@ -1,3 +1,4 @@
+import { createAccountRights } from '../access/account-rights';
 import type { AccessChanges } from '../access/changes';
 import type { Caller, RequestContext, Written } from '../access/caller';
 import type { FeatureFlags, ReadModels, Services } from '../access/services';
@@ -48,6 +49,7 @@ export function createServices(parts: ServiceParts): Services {
     secrets: engines.secrets,
     read_models,
     features,
+    accounts: createAccountRights(engines),
     tokens,
     access,
     live: {

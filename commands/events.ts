@@ -1,11 +1,11 @@
 import { v5, v7 } from 'uuid';
 import { z } from 'zod';
 import type { RequestContext } from '../access/caller';
-import { feature, permission, systemKeyOnly } from '../access/guards';
+import { account, feature, permission, systemKeyOnly } from '../access/guards';
 import { command } from '../access/operation';
 import { post } from '../kernel/routes';
 import type { Services } from '../access/services';
-import { invalid, notFound, type Refuse } from '../kernel/operation-errors';
+import { invalid, type Refuse } from '../kernel/operation-errors';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
@@ -123,8 +123,7 @@ export const emitBotEvent = command({
   // Source: spec doc2 §4.3.
   summary: "Broadcasts a bot's event on an account's channel without storing it",
   rest: post('/v1/events/emit-bot', { envelope: 'bare' }),
-  guard: [systemKeyOnly],
-  account: 'input',
+  guard: [systemKeyOnly, account('account_id')],
   input: z.object({
     account_id: z.uuid().meta({ graphql: 'ID' }),
     event_type: eventType,
@@ -133,10 +132,7 @@ export const emitBotEvent = command({
     raw: raw.meta({ graphql: 'JSON' }),
   }),
   output: EmitEventResult,
-  errors: { ACCOUNT_NOT_FOUND: notFound('Account not found') },
-  async run({ input, context, refuse }, { db, live }) {
-    const [account] = await db.query('select id from accounts where id = $1', [input.account_id], 'event-account');
-    if (!account) throw refuse('ACCOUNT_NOT_FOUND');
+  async run({ input, context }, { live }) {
     const payload = { username: input.username, ...input.raw };
     const row = eventOf({ ...input, raw: payload }, input.account_id, context, new Date(context.now).toISOString());
     await broadcast(live, row);
@@ -160,7 +156,7 @@ function newEvent(
 function eventOf(input: NewEvent, account_id: string, context: RequestContext, created_at: string): EventRow {
   return {
     id: context.idempotency_seed === null ? v7() : v5(context.idempotency_seed, EMITTED),
-    account_id: account_id.toLowerCase(),
+    account_id,
     type: input.event_type,
     platform: input.platform ?? input.event_type.slice(0, input.event_type.indexOf(':')).slice(0, 50),
     external_id: input.external_id ?? null,

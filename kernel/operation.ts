@@ -58,12 +58,6 @@ interface Shape<I extends z.ZodType, O extends z.ZodType> {
   /** Null only for what the spec gives GraphQL alone. */
   rest: RestRoute | null;
   graphql?: GraphqlShape;
-  /**
-   * Where an account-scoped operation takes its account from: `caller` (default: what the credential or
-   * `X-Lumio-Account` says) or `input` (it names the account itself, so a system key needs no header). Spec rulings,
-   * "system key and accounts".
-   */
-  account?: 'caller' | 'input';
   /** Validation, OpenAPI schema and GraphQL arguments come from it. Always an object schema. */
   input: I;
   /**

@@ -55,7 +55,7 @@ describe.each(KINDS)('%s', (kind) => {
 
   test('passes the first-party gate as the specification says', async () => {
     const caller = { kind, account_id: 'a', permissions: new Set<string>() } as never;
-    const passing = async () => authorise(gateOf({ guard: [firstParty] }), caller, { enabled: async () => true });
+    const passing = async () => authorise(gateOf({ guard: [firstParty] }), caller, {} as never);
     const refusal = kind === 'anonymous' ? GUARD_MESSAGES.unauthenticated : GUARD_MESSAGES.first_party;
     const outcome = await passing().then(
       () => 'passed',

@@ -134,7 +134,9 @@ describe('every operation, called from another account', () => {
     return value;
   };
   const aims = (operation: Operation, members: readonly string[]) =>
-    members.some((member) => member === 'id' || (member === 'account_id' && operation.account === 'input'));
+    members.some(
+      (member) => member === 'id' || operation.guard.some((one) => one.kind === 'account' && one.member === member),
+    );
   const membersOf = (operation: Operation, all: boolean): string[] =>
     Object.entries(shapeOf(operation.input, 'input'))
       .filter(([, one]) => all || !isOptional(one))

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { type Answer, type ApiProcess, OWNER, startSampleApi } from './support/api-process';
+import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
+import type { Answer } from './support/door';
 import { type TestDatabase, testDatabase } from './support/database';
 import { until } from './support/projections';
 

@@ -62,12 +62,15 @@ function field(
     description: `${operation.summary}${guardText(operation)}`,
     async resolve(_source, given, { caller, context }, { fieldNodes }) {
       try {
-        const admitted = prepared.admit(caller, () => {
-          refuseDepth(fieldNodes[0]!, given);
-          return toInput(given) as Record<string, unknown>;
+        const admitted = prepared.admit(caller, {
+          input: () => {
+            refuseDepth(fieldNodes[0]!, given);
+            return toInput(given) as Record<string, unknown>;
+          },
+          member: (name) => (toInput(given) as Record<string, unknown>)[name],
         });
-        const input = admitted instanceof Promise ? await admitted : admitted;
-        const result = await prepared.run(input, caller, context);
+        const admission = admitted instanceof Promise ? await admitted : admitted;
+        const result = await prepared.run(admission, context);
         return convert && result !== null && result !== undefined ? convert(result) : result;
       } catch (error) {
         blame(error, context);
@@ -79,7 +82,7 @@ function field(
 
 function guardText(operation: Operation): string {
   const needs = operation.guard.flatMap((guard) =>
-    guard.kind === 'public'
+    guard.kind === 'public' || guard.kind === 'account'
       ? []
       : [guard.kind === 'feature' ? guard.flag : 'permission' in guard ? guard.permission : guard.kind],
   );

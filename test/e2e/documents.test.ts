@@ -81,6 +81,7 @@ describe('development', () => {
         ...ours,
         ...guarded,
         ...(operation.guard.some(({ kind }) => kind === 'feature') ? ['FEATURE_DISABLED'] : []),
+        ...(operation.guard.some(({ kind }) => kind === 'account') ? ['NOT_FOUND'] : []),
         ...(operation.rest!.method === 'GET' ? [] : ['CONFLICT']),
         ...declared.map(({ code }) => code),
       ]);

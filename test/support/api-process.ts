@@ -1,25 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { doorAt, type Door } from './door';
 
-export interface ApiProcess {
-  url: string;
+export interface ApiProcess extends Door {
   pid: number;
   stop(): Promise<void>;
   kill(): Promise<void>;
-  rest(
-    method: string,
-    path: string,
-    options?: { as?: string; body?: unknown; headers?: Record<string, string> },
-  ): Promise<Answer>;
-  gql(query: string, options?: { as?: string; variables?: unknown; headers?: Record<string, string> }): Promise<Answer>;
-}
-export interface Answer {
-  status: number;
-  headers: Headers;
-  text: string;
-  /** Each test expects a shape of its own. */
-  json: any;
 }
 
 /** Everything the sample operations ask for, on one caller. */
@@ -38,37 +25,9 @@ export async function startSampleApi(
   const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const url = line.trim();
 
-  async function send(
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body: string | undefined,
-  ): Promise<Answer> {
-    const response = await fetch(url + path, { method, headers, body, redirect: 'manual' });
-    const text = await response.text();
-    const json =
-      response.headers.get('content-type')?.startsWith('application/json') && text !== ''
-        ? JSON.parse(text)
-        : undefined;
-    return { status: response.status, headers: response.headers, text, json };
-  }
-  const credential = (as: string | undefined): Record<string, string> =>
-    as === '' ? {} : { authorization: `Bearer ${as ?? OWNER}` };
   return {
-    url,
+    ...doorAt(url, OWNER),
     pid: child.pid!,
-    rest(method, path, { as, body, headers } = {}) {
-      const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
-      const type: Record<string, string> = text === undefined ? {} : { 'content-type': 'application/json' };
-      return send(method, path, { ...type, ...credential(as), ...headers }, text);
-    },
-    gql: (query, { as, variables, headers } = {}) =>
-      send(
-        'POST',
-        '/v1/gql',
-        { 'content-type': 'application/json', ...credential(as), ...headers },
-        JSON.stringify({ query, variables }),
-      ),
     async kill() {
       child.kill('SIGKILL');
       if (child.signalCode === null) await once(child, 'exit');

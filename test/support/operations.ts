@@ -10,5 +10,5 @@ export function ran(
   caller: Partial<Caller>,
   services: Partial<Services>,
 ): Promise<unknown> {
-  return prepare(operation, services as Services).run(input, caller as Caller, {} as RequestContext);
+  return prepare(operation, services as Services).run({ input, caller: caller as Caller }, {} as RequestContext);
 }

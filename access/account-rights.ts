@@ -1,0 +1,53 @@
+import type { Database } from '../engines/postgres/port';
+import { isUuid } from '../kernel/uuid';
+import type { Caller } from './caller';
+
+/** The caller on the account that a request names. */
+export interface OnAccount {
+  /** With that account's id and the rights held on it; null for who has nothing to do with it. */
+  caller: Caller | null;
+  /**
+   * False only for a system key that names an account which does not exist: it is told so, after its input was judged.
+   */
+  exists: boolean;
+}
+
+/** Takes callers' rights for an account that path or input names. Source: spec rulings, "accounts in paths". */
+export interface AccountRights {
+  /**
+   * `named` is what the request holds in that place, of whatever type. One query for a person, the same for accounts
+   * that are foreign, unknown or no ids at all; none for a credential that is bound to one account.
+   */
+  on(caller: Caller, named: unknown): Promise<OnAccount>;
+}
+
+/** Belongs to no account: what is no id is looked for like one. */
+const NOBODYS = '00000000-0000-0000-0000-000000000000';
+
+export function createAccountRights({ db }: { db: Pick<Database, 'query'> }): AccountRights {
+  /** Permissions of the user's role, as they are at this moment; null for who is no member. */
+  async function asMember(user_id: string, account_id: string): Promise<ReadonlySet<string> | null> {
+    const [row] = await db.query<{ permissions: string[] }>(
+      `select r.permissions from account_members m join account_roles r on r.id = m.role_id
+       where m.user_id = $1 and m.account_id = $2`,
+      [user_id, account_id],
+      'rights-of-member',
+    );
+    return row ? new Set(row.permissions) : null;
+  }
+
+  return {
+    async on(caller, named) {
+      const account_id = typeof named === 'string' && isUuid(named) ? named.toLowerCase() : NOBODYS;
+      if (caller.kind === 'system_key') {
+        const [account] = await db.query('select 1 from accounts where id = $1', [account_id], 'rights-account');
+        return { caller: { ...caller, account_id: account ? account_id : null }, exists: account !== undefined };
+      }
+      if (caller.kind === 'jwt' && caller.user_id !== null) {
+        const permissions = await asMember(caller.user_id, account_id);
+        return { caller: permissions && { ...caller, account_id, permissions }, exists: true };
+      }
+      return { caller: caller.account_id === account_id ? caller : null, exists: true };
+    },
+  };
+}
