@@ -19,6 +19,7 @@ import { createArchiveReader } from '../maintenance/archive-reader';
 import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createProjectionRuntime } from '../projections/runtime/runtime';
+import { createUnbuilt } from '../projections/runtime/unbuilt';
 import { createRealtime } from '../realtime/runtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
@@ -72,7 +73,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     adopt: options.adopt,
     onLost: options.onFatal,
   });
-  const { db, relay, events, broker, records, wakeups, tracing } = engines;
+  const { relay, events, broker, records, wakeups, tracing } = engines;
   const stops: (() => unknown)[] = [() => engines.close()];
   const stop = once(async () => {
     const failures: unknown[] = [];
@@ -87,6 +88,10 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   });
 
   try {
+    const unbuilt = createUnbuilt({ ...engines, log, projections: PROJECTIONS });
+    stops.push(() => unbuilt.close());
+    await unbuilt.look();
+    const db = unbuilt.guard(engines.db);
     const tokens = await createTokens({ db, secrets: engines.secrets });
     const features = createFeatureFlags({ db });
     const counts = createCounts({ limits: engines.rate_limits, log, metrics });
@@ -110,18 +115,24 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           metrics,
           tracing,
           projections: PROJECTIONS,
+          unbuilt,
           readArchived: createArchiveReader(engines),
           keep_outbox_ms: settings.realtime.resume_window + 60_000,
           onFatal: (error) => options.onFatal(error.message),
         })
       : undefined;
-    const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups });
-    const services = createServices({ settings, engines, read_models, features, tokens, access });
+    const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt });
+    const services = createServices({ settings, engines, db, read_models, features, tokens, access });
     await adoptFeatureFlags(
-      { db, events, commit: ({ caller, context }, writes) => events.append(writes, metadata(caller, context)) },
+      {
+        db: engines.db,
+        events,
+        commit: ({ caller, context }, writes) => events.append(writes, metadata(caller, context)),
+      },
       asOperator('upgrade'),
     );
     await runtime?.start();
+    await unbuilt.look();
     stops.push(() => runtime?.stop());
 
     if (has('projector')) {
@@ -215,7 +226,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       health: {
         checks: [
           databaseCheck(db),
-          timeseriesCheck(db),
+          timeseriesCheck(engines.db),
           cacheCheck(engines.cache),
           brokerCheck(broker),
           eventStoreCheck(events),

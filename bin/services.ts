@@ -6,6 +6,7 @@ import type { Settings } from '../kernel/settings';
 import type { Tokens } from '../access/tokens';
 import { stringify } from '../domain/json';
 import type { Metadata, StreamWrite } from '../engines/event-store/port';
+import type { Database } from '../engines/postgres/port';
 import { readersOf } from './areas';
 import type { Engines } from './engines';
 
@@ -15,6 +16,8 @@ const LIVE_TOPIC = 'live';
 export interface ServiceParts {
   settings: Settings;
   engines: Engines;
+  /** As operations may use it. */
+  db: Database;
   read_models: ReadModels;
   features: FeatureFlags;
   tokens: Tokens;
@@ -33,7 +36,7 @@ export const shown = (read_models: ReadModels, written: Written): Promise<boolea
 
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
-  const { settings, engines, read_models, features, tokens, access } = parts;
+  const { settings, engines, db, read_models, features, tokens, access } = parts;
   const settle: Services['settle'] = async (context, written) => {
     if (await shown(read_models, written)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
@@ -41,7 +44,7 @@ export function createServices(parts: ServiceParts): Services {
   };
   return {
     settings,
-    db: engines.db,
+    db,
     events: engines.events,
     records: engines.records,
     relay: engines.relay,

@@ -59,6 +59,8 @@ export interface EventProjection extends ProjectionBase {
 export interface ApplyMode {
   /** True while a rebuild fills shadow tables: effects outside `tables` (ledger, messages) must not be made again. */
   rebuilding: boolean;
+  /** True for what came before the projection was first driven: nothing is announced, all else is as ever. */
+  silent?: boolean;
   /**
    * True for the first and by far largest part of that: what `loaded` does for all rows at once need not be done for
    * each. A batch that fails comes again without it.

@@ -15,6 +15,7 @@ import {
   type Engines,
   eventTally,
   fold,
+  opened,
   record,
   rowsOf,
   runtimeOf,
@@ -76,6 +77,7 @@ const mendedEvents = (): EventProjection => {
 test.each(['poison:sql', 'poison:js'])(
   'one %s in a batch of 1000 is parked; the other 999 keep their effects and order',
   async (poison) => {
+    await opened(t.db, on, [tally()]);
     const records = Array.from({ length: 1000 }, (_, n) => record(ACCOUNTS[n % 8]!, n === 617 ? poison : n));
     await on.records.append(TOPICS.platform_events, records);
     const runtime = runtimeOf(t.db, on, [tally()]);

@@ -24,6 +24,7 @@ import {
   type Engines,
   eventTally,
   fold,
+  opened,
   record,
   rowsOf,
   runtimeOf,
@@ -85,7 +86,9 @@ async function expectOutbox(entries: readonly (readonly [string, string])[]): Pr
 }
 
 test('records and events are applied in order, with their channel messages', async () => {
-  const runtime = runtimeOf(t.db, on, [tally(), eventTally()]);
+  const projections = [tally(), eventTally()];
+  await opened(t.db, on, projections);
+  const runtime = runtimeOf(t.db, on, projections);
   const before = await publish(300);
   await runtime.start();
   const after = await publish(300);
@@ -134,6 +137,7 @@ describe('a failure between any two statements', () => {
     const pool = new PostgresDatabase({ url: t.url, name: 'breaking', pipeline: true });
     const breaking = new Breaking(pool);
     const runtime = runtimeOf(breaking, on, [tally(), eventTally()], { batch_records: 20 });
+    await opened(t.db, on, [tally(), eventTally()]);
     const published = await publish(60);
     const happened = await happen(3, 3);
     breaking.left = nth;
@@ -152,6 +156,7 @@ test('kill -9 at random points, again and again: the rows are the fold', async (
   const random = seeded(26);
   const published: [string, string][] = [];
   const happened: [string, string][] = [];
+  await opened(t.db, on, [tally(), eventTally()]);
   for (let kill = 0; kill < 6; kill += 1) {
     published.push(...(await publish(400)));
     happened.push(...(await happen(4, 10)));

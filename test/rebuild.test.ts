@@ -15,6 +15,7 @@ import {
   type Engines,
   eventTally,
   fold,
+  opened,
   record,
   rowsOf,
   runtimeOf,
@@ -64,6 +65,7 @@ const shadows = async () => (await t.db.query(`select nspname from pg_namespace 
 
 test('under live traffic the rows are the fold, no reader sees a gap, and the structure is the same', async () => {
   const before = await structure();
+  await opened(t.db, on, [tally()]);
   const published = await publish(1500);
   const runtime = runtimeOf(t.db, on, [tally()]);
   await runtime.start();

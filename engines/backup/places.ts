@@ -14,12 +14,15 @@ export interface Source {
 }
 
 /**
- * Places in the log that the database names: those of checkpoints (next offset, last position) and of dead letters
- * (their own).
+ * Places in the log that the database names: those of checkpoints (next offset, last position; the end of a silent
+ * build) and of dead letters (their own).
  */
 export async function placesOf(db: Queryable, { engine, source, partition }: Source): Promise<string[]> {
   const rows = await db.query<{ position: string }>(
     `select position from checkpoints where engine = $1 and source = $2 and partition = $3
+     union
+     select silent_to from checkpoints
+       where engine = $1 and source = $2 and partition = $3 and silent_to is not null
      union
      select d.position from dead_letters d join checkpoints c using (projection, source, partition)
        where c.engine = $1 and d.source = $2 and d.partition = $3`,
@@ -51,6 +54,11 @@ export async function movePlaces(
     await tx.query(
       `update dead_letters set position = substr(position, 2) where source = $1 and partition = $2 and position like '~%'`,
       [source, partition],
+    );
+    await tx.query(
+      `update checkpoints c set silent_to = p.now from unnest($4::text[], $5::text[]) p (old, now)
+       where c.engine = $1 and c.source = $2 and c.partition = $3 and c.silent_to = p.old`,
+      values,
     );
     await tx.query(
       `update checkpoints c set position = p.now, engine = $6 from unnest($4::text[], $5::text[]) p (old, now)

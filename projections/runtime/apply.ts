@@ -89,7 +89,7 @@ export async function applyPlainly(
     throw isInfrastructure(error) ? error : new DataFailure(error);
   }
   const parked = [...undecodable, ...blocked];
-  await park(tx, p, parked);
+  await park(tx, p, parked, mode);
   return { messages, parked };
 }
 
@@ -141,6 +141,6 @@ export async function applyCarefully(
   };
 
   await bisect(items);
-  await park(tx, p, parked);
+  await park(tx, p, parked, mode);
   return { messages, parked };
 }

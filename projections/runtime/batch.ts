@@ -11,6 +11,8 @@ export interface Batch {
   /** Records that could not be decoded. */
   undecodable: Parked[];
   moves: Move[];
+  /** It lies before the end of a silent build: nothing of it is announced. */
+  silent?: boolean;
   /** See {@link outboxStatement}. */
   trace?: string | null;
 }
@@ -40,11 +42,11 @@ export async function commitBatch(
         ]);
         if (moved.status === 'rejected') throw moved.reason;
         if (applied.status === 'rejected') throw applied.reason;
-        return applied.value;
+        return batch.silent ? { ...applied.value, messages: [] } : applied.value;
       },
       ({ messages }) => outboxStatement(messages, batch.trace),
     );
-  const mode = { rebuilding: false };
+  const mode = { rebuilding: false, silent: batch.silent ?? false };
   for (let tries = 0; ; tries += 1) {
     try {
       return await attempt((tx) => applyPlainly(p, batch.items, batch.undecodable, tx, mode));

@@ -12,12 +12,18 @@ export interface Checkpoint {
   version: number;
   /** Next offset to read, or the position of the last event seen. */
   position: string;
+  /** Where its source ended when it was first driven: what came before is announced to nobody. Null: it was empty. */
+  silent_to: string | null;
+  /** That end was passed. */
+  built: boolean;
 }
 
 export interface Move {
   partition: number;
   from: string;
   to: string;
+  /** It passes the end of a silent build. */
+  built?: boolean;
 }
 
 /** The compare-and-set found another position: someone else drives this projection. The transaction must be undone. */
@@ -63,7 +69,8 @@ export const sourceOf = (p: Pick<Reader, 'from'>): string => (p.from.kind === 't
 /** Checkpoints of the projection on its source, by partition. */
 export async function readCheckpoints(db: Queryable, p: Reader): Promise<Map<number, Checkpoint>> {
   const rows = await db.query<Checkpoint>(
-    'select partition, engine, version, position from checkpoints where projection = $1 and source = $2',
+    `select partition, engine, version, position, silent_to, built from checkpoints
+     where projection = $1 and source = $2`,
     [p.name, sourceOf(p)],
     'checkpoints_read',
   );
@@ -73,7 +80,7 @@ export async function readCheckpoints(db: Queryable, p: Reader): Promise<Map<num
 /** Holds the projection still until the transaction ends: its next batch waits at its fence. */
 export async function lockCheckpoints(tx: Queryable, p: Reader): Promise<Map<number, Checkpoint>> {
   const rows = await tx.query<Checkpoint>(
-    `select partition, engine, version, position from checkpoints
+    `select partition, engine, version, position, silent_to, built from checkpoints
      where projection = $1 and source = $2 order by partition for update`,
     [p.name, sourceOf(p)],
   );
@@ -88,7 +95,9 @@ export function checkEngine(p: Reader, checkpoints: Iterable<Checkpoint>, engine
 }
 
 /**
- * Positions to read on from, made (at `first`) where missing.
+ * Checkpoints to read on from, made (at `first`) where missing. `ends` are where the source ends now: when there was no
+ * checkpoint at all, what lies before them is built silently; a partition that comes later is announced from its
+ * beginning.
  * @throws EngineMismatch, RebuildNeeded
  */
 export async function openCheckpoints(
@@ -97,12 +106,18 @@ export async function openCheckpoints(
   engine: string,
   partitions: readonly number[],
   first: string,
-): Promise<Map<number, string>> {
+  ends?: ReadonlyMap<number, string>,
+): Promise<Map<number, Checkpoint>> {
   await db.query(
-    `insert into checkpoints (projection, source, partition, engine, version, position)
-     select $1, $2, partition, $4, $5, $6 from unnest($3::integer[]) as partition
+    `insert into checkpoints (projection, source, partition, engine, version, position, silent_to, built)
+     select $1, $2, partition, $4, $5, $6, nullif(silent_to, $6), coalesce(silent_to, $6) = $6
+     from (
+       select partition, case when fresh then ending end as silent_to
+       from unnest($3::integer[], $7::text[]) as place (partition, ending),
+         (select not exists (select from checkpoints where projection = $1 and source = $2) as fresh) as any_before
+     ) as place order by partition
      on conflict do nothing`,
-    [p.name, sourceOf(p), partitions, engine, p.version, first],
+    [p.name, sourceOf(p), partitions, engine, p.version, first, partitions.map((n) => ends?.get(n) ?? null)],
   );
   const checkpoints = await readCheckpoints(db, p);
   checkEngine(p, checkpoints.values(), engine);
@@ -111,7 +126,7 @@ export async function openCheckpoints(
       throw new RebuildNeeded(p.name, `its rows are of version ${version}, this program makes version ${p.version}`);
     }
   }
-  return new Map(partitions.map((partition) => [partition, checkpoints.get(partition)!.position]));
+  return new Map(partitions.map((partition) => [partition, checkpoints.get(partition)!]));
 }
 
 /**
@@ -129,8 +144,8 @@ export async function moveCheckpoints(
   idle_ms = 30_000,
 ): Promise<void> {
   const moved = await tx.query(
-    `update checkpoints c set position = m.next, updated_at = clock_timestamp()
-     from unnest($4::integer[], $5::text[], $6::text[]) as m (partition, expected, next)
+    `update checkpoints c set position = m.next, built = c.built or m.built, updated_at = clock_timestamp()
+     from unnest($4::integer[], $5::text[], $6::text[], $9::boolean[]) as m (partition, expected, next, built)
      where c.projection = $1 and c.source = $2 and c.engine = $3 and c.version = $7
        and c.partition = m.partition and c.position = m.expected
      returning set_config('idle_in_transaction_session_timeout', $8, true)`,
@@ -143,6 +158,7 @@ export async function moveCheckpoints(
       moves.map((move) => move.to),
       p.version,
       String(idle_ms),
+      moves.map(({ built = false }) => built),
     ],
     'checkpoints_move',
   );

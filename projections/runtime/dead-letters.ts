@@ -3,7 +3,7 @@ import type { Queryable } from '../../engines/postgres/port';
 import type { BrokerRecord } from '../../engines/broker/port';
 import type { LoggedRecord } from '../../engines/records/port';
 import { sourceOf } from './checkpoints';
-import type { Projection } from '../../kernel/projection';
+import type { ApplyMode, Projection } from '../../kernel/projection';
 
 /** What one projection is fed, one by one: a decoded record and its stored form, or a domain event. */
 export type Item =
@@ -42,6 +42,8 @@ export interface DeadLetter {
   first_failed_at: string;
   last_failed_at: string;
   settled_at: string | null;
+  /** It was parked while nothing was announced: its retry announces nothing either. */
+  silent: boolean;
 }
 
 /** Partition and position as dead letters name them. */
@@ -54,7 +56,12 @@ export function placeOf(item: Parked['item']): { partition: number; position: st
  * Parks in the caller's transaction, beside its neighbours' effects. What is parked already keeps its id, counts one
  * more attempt and takes the new reason. The table is the authority on what was not applied.
  */
-export async function park(tx: Queryable, p: Projection, parked: readonly Parked[]): Promise<void> {
+export async function park(
+  tx: Queryable,
+  p: Projection,
+  parked: readonly Parked[],
+  { rebuilding, silent = false }: ApplyMode,
+): Promise<void> {
   for (const { item, reason, error } of parked) {
     const { partition, position } = placeOf(item);
     const event = item.kind === 'event' ? item.event : null;
@@ -62,8 +69,8 @@ export async function park(tx: Queryable, p: Projection, parked: readonly Parked
     const record = item.kind === 'record' ? item.record : null;
     await tx.query(
       `insert into dead_letters as d (projection, source, partition, position, stream, revision, type, account_id,
-         record, record_key, headers, event, appended_at, reason, error)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+         record, record_key, headers, event, appended_at, reason, error, silent)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
        on conflict (projection, source, partition, position) do update
          set reason = excluded.reason, error = excluded.error, last_failed_at = clock_timestamp(),
              attempts = d.attempts + case when excluded.reason = 'blocked' then 0 else 1 end
@@ -84,6 +91,7 @@ export async function park(tx: Queryable, p: Projection, parked: readonly Parked
         event?.recorded_at ?? stored?.appended_at ?? null,
         reason,
         error,
+        rebuilding || silent,
       ],
       'dead_letters_park',
     );

@@ -33,7 +33,7 @@ export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
     name: 'domain-events',
     wakeup: 'events',
     async open() {
-      position = (await openCheckpoints(db, place, events.id, [0], BEGINNING)).get(0)!;
+      position = (await openCheckpoints(db, place, events.id, [0], BEGINNING)).get(0)!.position;
     },
     async *waiting() {
       for await (const batch of events.readAll(position === BEGINNING ? null : position)) {

@@ -49,9 +49,9 @@ export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
    * One handler for each type. Its statement selects from `e`: the events' members as columns of their declared types.
    */
   on: { readonly [Type in Types<Sets>]: Handler };
-  /** What is pushed on channels, in the projection's transaction; never in a rebuild. */
+  /** What is pushed on channels, in the projection's transaction; never in a rebuild or a silent build. */
   messages?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => readonly ChannelMessage[] };
-  /** What no longer holds on any node; never in a rebuild. */
+  /** What no longer holds on any node; never in a rebuild or a silent build. */
   revokes?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => Revocation };
 }
 
@@ -97,7 +97,7 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     from: { kind: 'domain_events', types: [...declared.keys()] },
     async apply(batch, tx, mode: ApplyMode) {
       for (const part of partsOf(batch, handlers)) await run(part, handlers.get(part[0]!.type)!, tx);
-      if (mode.rebuilding) return [];
+      if (mode.rebuilding || mode.silent) return [];
       await recordRevocations(tx, mode, effectsOf(batch, revokes));
       return effectsOf(batch, messages).flat();
     },

@@ -20,6 +20,8 @@ export interface ReadModelDeps {
   wakeups: Wakeups;
   /** Of the runtime in this process; absent in a process that drives no projection. */
   progress?: Progress;
+  /** Read models that are not built yet: nobody waits for them. Default: none. */
+  unbuilt?: { has(projection: string): boolean };
   /** Default {@link WAIT_MS}. */
   wait_ms?: number;
 }
@@ -36,13 +38,15 @@ interface Goal {
  * checkpoints are read, woken by {@link CHECKPOINT_WAKEUP}. Bounded: it answers false, it never throws for being late.
  */
 export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): void } {
-  const { db, events, wakeups, wait_ms = WAIT_MS } = deps;
+  const { db, events, wakeups, unbuilt, wait_ms = WAIT_MS } = deps;
   const progress = deps.progress ?? new Progress();
   const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
 
   async function reach(source: string, goals: readonly Goal[]): Promise<boolean> {
     const deadline = performance.now() + wait_ms;
-    let open = goals;
+    // A build takes as long as it takes; its reads are refused meanwhile.
+    let open = goals.filter(({ projection }) => !unbuilt?.has(projection));
+    const built = open.length === goals.length;
     let pause = FIRST_LOOK_MS;
     let look_at = 0;
     for (;;) {
@@ -50,7 +54,7 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
         const position = progress.at(goal.projection, goal.partition);
         return position === undefined || !goal.reached(position);
       });
-      if (open.length === 0) return true;
+      if (open.length === 0) return built;
       const now = performance.now();
       const driven_here = open.every((goal) => progress.at(goal.projection, goal.partition) !== undefined);
       if (look_at === 0 && driven_here) look_at = now + LONGEST_LOOK_MS;
@@ -65,7 +69,7 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
           const position = stored.get(`${goal.projection}/${goal.partition}`);
           return position === undefined || !goal.reached(position);
         });
-        if (open.length === 0) return true;
+        if (open.length === 0) return built;
         look_at = performance.now() + pause;
         pause = Math.min(pause * 2, LONGEST_LOOK_MS);
       }

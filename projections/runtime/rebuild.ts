@@ -276,11 +276,11 @@ class Rebuild {
 
   private async mergeDeadLetters(tx: Queryable): Promise<number> {
     const columns = `projection, source, partition, position, stream, revision, type, account_id, record, record_key, headers,
-      event, appended_at, reason, error, attempts, status, first_failed_at, last_failed_at, settled_at`;
+      event, appended_at, reason, error, attempts, status, first_failed_at, last_failed_at, settled_at, silent`;
     const merged = await tx.query(
       `insert into public.dead_letters as d (${columns}) select ${columns} from ${ident(this.shadow)}.dead_letters order by id
        on conflict (projection, source, partition, position) do update
-         set status = 'parked', settled_at = null, reason = excluded.reason, error = excluded.error,
+         set status = 'parked', settled_at = null, reason = excluded.reason, error = excluded.error, silent = true,
              last_failed_at = excluded.last_failed_at, attempts = d.attempts + 1
        returning 1 as one`,
     );

@@ -8,8 +8,8 @@ import type { Wakeups } from '../../engines/wakeups/port';
 import { commitBatch, type Batch } from './batch';
 import {
   BEGINNING,
+  type Checkpoint,
   CheckpointLost,
-  checkEngine,
   EngineMismatch,
   isEventProjection,
   openCheckpoints,
@@ -18,6 +18,8 @@ import {
 } from './checkpoints';
 import type { Item } from './dead-letters';
 import { archivedBatches } from './catch-up';
+import { openProjection } from './opening';
+import { compareOffsets, comparePositions, Silence } from './silence';
 import { DecodeAhead, decodeStored } from './decode';
 import { describe } from './failures';
 import { OUTBOX_WAKEUP } from './outbox';
@@ -52,11 +54,12 @@ export interface RunnerDeps {
 }
 
 /**
- * `standby`: another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is
- * of another engine.
+ * `building`: for the first time, silently; `standby`: another process drives it; `needs_rebuild`: its rows are of
+ * another version; `refused`: its checkpoint is of another engine.
  */
 export const RUNNER_STATES = [
   'starting',
+  'building',
   'running',
   'backoff',
   'standby',
@@ -107,11 +110,14 @@ export class Runner {
   private progressed_at = performance.now();
   private behind_since: number | null = null;
   private applied_at: string | null = null;
+  private readonly silence: Silence;
 
   constructor(
     readonly projection: Projection,
     private readonly deps: RunnerDeps,
   ) {
+    const events = isEventProjection(projection);
+    this.silence = new Silence(events ? comparePositions(deps.events.compare) : compareOffsets, events);
     this.stopped = new Promise((resolve) => (this.wakeStop = resolve));
     this.ended = this.loop();
   }
@@ -203,7 +209,7 @@ export class Runner {
     const drive = isEventProjection(this.projection)
       ? await this.subscribe(generation, interrupted)
       : await this.consume(generation, interrupted);
-    this.state = 'running';
+    this.state = this.silence.holds ? 'building' : 'running';
     try {
       await Promise.race([drive.done, interrupted, this.stopped]);
     } finally {
@@ -222,22 +228,24 @@ export class Runner {
     if (!this.stopping) throw new Error(`projection ${this.projection.name}: its consumer ended by itself`);
   }
 
+  private async open(): Promise<Map<number, Checkpoint>> {
+    try {
+      const opened = await openProjection(this.deps, this.projection);
+      this.silence.learn(opened.values());
+      return opened;
+    } catch (error) {
+      throw error instanceof HistoryGone ? new RebuildNeeded(this.projection.name, error.message) : error;
+    }
+  }
+
   private async consume(generation: number, interrupted: Promise<never>): Promise<Drive> {
     const { broker, db, records, batch_records } = this.deps;
     const p = this.projection;
     const topic = p.from.kind === 'topic' ? p.from.topic : '';
-    const bounds = await broker.bounds(topic);
-    const stored = await readCheckpoints(db, p);
-    checkEngine(p, stored.values(), broker.id);
-    for (const [partition, { earliest }] of bounds) {
-      const behind = earliest > Number(stored.get(partition)?.position ?? 0);
-      // All of the past would be applied live, and announced: a rebuild does it better.
-      if (behind && !(stored.has(partition) && this.deps.readArchived)) throw this.gone(topic, partition, earliest);
-    }
     // Versions are checked before the group is joined: a projection that needs a rebuild must hold no partition.
-    const positions = await openCheckpoints(db, p, broker.id, [...bounds.keys()], '0');
-    for (const [partition, { earliest }] of bounds) {
-      const at = Number(positions.get(partition));
+    const opened = await this.open();
+    for (const [partition, { earliest }] of await broker.bounds(topic)) {
+      const at = Number(opened.get(partition)!.position);
       if (at < earliest) await this.catchUp(generation, interrupted, topic, partition, at, earliest);
     }
     const ahead = new DecodeAhead(records);
@@ -246,8 +254,9 @@ export class Runner {
       group: `lumio-projection-${p.name}`,
       max_records: batch_records,
       start: async (partitions) => {
-        const positions = await openCheckpoints(db, p, broker.id, partitions, '0');
-        return new Map([...positions].map(([partition, position]) => [partition, Number(position)]));
+        const given = await openCheckpoints(db, p, broker.id, partitions, '0');
+        this.silence.learn((await readCheckpoints(db, p)).values());
+        return new Map([...given].map(([partition, { position }]) => [partition, Number(position)]));
       },
       onAhead: (stored) => ahead.begin(stored),
       onBatch: async (batch) => {
@@ -289,20 +298,15 @@ export class Runner {
         await Promise.race([work, interrupted]);
       }
     } catch (error) {
-      throw error instanceof HistoryGone ? this.gone(topic, partition, to) : error;
+      throw error instanceof HistoryGone ? new RebuildNeeded(name, error.message) : error;
     }
   }
 
-  private gone(topic: string, partition: number, earliest: number): RebuildNeeded {
-    const why = `records of ${topic}/${partition} before ${earliest} are no longer in the topic`;
-    return new RebuildNeeded(this.projection.name, why);
-  }
-
   private async subscribe(generation: number, interrupted: Promise<never>): Promise<Drive> {
-    const { events, db, batch_events } = this.deps;
+    const { events, batch_events } = this.deps;
     const p = this.projection;
     const types = p.from.kind === 'domain_events' ? p.from.types : [];
-    let stored = (await openCheckpoints(db, p, events.id, [0], BEGINNING)).get(0)!;
+    let stored = (await this.open()).get(0)!.position;
     let moved_at = 0;
     let idle: NodeJS.Timeout | undefined;
     let seen = stored;
@@ -333,7 +337,8 @@ export class Runner {
         inTurn(async () => {
           seen = batch.position;
           const items = batch.events.map((event): Item => ({ kind: 'event', event }));
-          if (items.length > 0 || performance.now() - moved_at > IDLE_MOVE_MS) {
+          const ends_silence = this.silence.endsAt(0, seen);
+          if (items.length > 0 || ends_silence || performance.now() - moved_at > IDLE_MOVE_MS) {
             if (seen !== stored) await move(seen, items, batch.events.at(-1)?.recorded_at ?? null);
             return;
           }
@@ -353,6 +358,15 @@ export class Runner {
   }
 
   private async commit(generation: number, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
+    for (const part of this.silence.split(batch)) await this.commitPart(generation, engine, appended_at, part);
+  }
+
+  private async commitPart(
+    generation: number,
+    engine: string,
+    appended_at: string | null,
+    batch: Batch,
+  ): Promise<void> {
     const { db, metrics, wakeups, log } = this.deps;
     const p = this.projection;
     if (generation !== this.generation) throw new CheckpointLost(p.name, batch.moves);
@@ -375,6 +389,7 @@ export class Runner {
       // Why is in the dead letters alone: a data error quotes the data.
       log.error({ ...label, parked: parked.length, reason: parked[0]!.reason }, 'records parked as dead letters');
     }
+    this.silence.passed(batch);
     this.advanced(generation, batch.moves, appended_at);
   }
 
@@ -396,7 +411,7 @@ export class Runner {
     if (generation !== this.generation) return;
     this.progressed_at = performance.now();
     this.failures = 0;
-    this.state = 'running';
+    this.state = this.silence.holds ? 'building' : 'running';
     if (at !== null) this.applied_at = at;
     for (const { partition, to } of moves) this.deps.progress.advance(this.projection.name, partition, to);
   }
@@ -406,6 +421,7 @@ export class Runner {
     const { db, broker, events, stall_ms } = this.deps;
     const p = this.projection;
     const stored = await readCheckpoints(db, p);
+    this.silence.forget(stored.values());
     let behind = 0;
     if (p.from.kind === 'topic') {
       const bounds: Map<number, Bounds> = await broker.bounds(p.from.topic);
@@ -427,7 +443,7 @@ export class Runner {
           ? (Date.now() - Date.parse(this.applied_at!)) / 1000
           : (now - this.behind_since) / 1000;
     this.lag = { behind, seconds: Math.max(0, seconds) };
-    if (this.state !== 'running' || this.behind_since === null) return;
+    if ((this.state !== 'running' && this.state !== 'building') || this.behind_since === null) return;
     const still_ms = now - Math.max(this.behind_since, this.progressed_at);
     if (still_ms >= stall_ms) this.interrupt(new Stalled(p.name, Math.round(still_ms)));
   }

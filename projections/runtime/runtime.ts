@@ -13,9 +13,10 @@ import { describe } from './failures';
 import { runnerMetrics } from './metrics';
 import { trimOutbox } from './outbox';
 import { createOutboxLock } from './outbox-lock';
+import { openFresh } from './opening';
 import { Progress } from './progress';
 import type { Projection } from '../../kernel/projection';
-import { createReadModels } from './read-models';
+import { createReadModels, type ReadModelDeps } from './read-models';
 import type { ReadArchived } from './rebuild-source';
 import { Runner, RUNNER_STATES, type RunnerState } from './runner';
 
@@ -30,6 +31,8 @@ export interface ProjectionRuntimeDeps {
   /** Default: off. */
   tracing?: Tracing;
   projections: readonly Projection[];
+  /** See {@link ReadModelDeps}. */
+  unbuilt?: ReadModelDeps['unbuilt'];
   /** See {@link RunnerDeps}. */
   readArchived?: ReadArchived;
   /** Told of what no restart can mend: a checkpoint of another engine. */
@@ -92,7 +95,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
   const { stall_ms = 30_000, observe_ms = 5_000, drain_ms = 8_000, keep_outbox_ms = 660_000 } = deps;
   const metrics = runnerMetrics(deps.metrics);
   const progress = new Progress();
-  const read_models = createReadModels({ db, events, wakeups: deps.wakeups, progress });
+  const read_models = createReadModels({ ...deps, progress });
   const timers: NodeJS.Timeout[] = [];
   let runners: Runner[] = [];
   let state: State = 'NEW';
@@ -146,6 +149,11 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         enter('STOPPED');
         read_models.close();
         throw error;
+      }
+      for (const p of projections) {
+        await openFresh(deps, p).catch((error: unknown) =>
+          log.warn({ projection: p.name, err: describe(error) }, 'a projection could not be opened; it is tried again'),
+        );
       }
       enter('RUNNING');
       const { batch_records = 1000, batch_events = 500, backoff_ms = 10_000 } = deps;

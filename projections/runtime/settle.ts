@@ -104,8 +104,19 @@ async function applyLetters(
   p: Projection,
   letters: readonly DeadLetter[],
 ): Promise<{ settled: Omit<Settled, 'dropped'>; messages: ChannelMessage[] }> {
-  const { items, undecodable } = await itemsOf(deps, letters);
-  const { messages, parked } = await applyCarefully(p, items, undecodable, tx, { rebuilding: false }, new Set());
+  const messages: ChannelMessage[] = [];
+  const parked: Parked[] = [];
+  // What was parked silently comes first in a stream; what fails of it keeps the rest waiting.
+  for (const silent of [true, false]) {
+    const { items, undecodable } = await itemsOf(
+      deps,
+      letters.filter((letter) => letter.silent === silent),
+    );
+    const waiting = new Set(parked.flatMap(({ item }) => (item.kind === 'event' ? [item.event.stream] : [])));
+    const applied = await applyCarefully(p, items, undecodable, tx, { rebuilding: false, silent }, waiting);
+    if (!silent) messages.push(...applied.messages);
+    parked.push(...applied.parked);
+  }
   const left = new Set(parked.map(({ item }) => key(placeOf(item))));
   const done = letters.filter((letter) => !left.has(key(letter))).map(({ id }) => id);
   await tx.query(

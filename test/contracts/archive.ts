@@ -168,19 +168,20 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
       await runtime.stop();
     });
 
-    test('a projection with no checkpoint is built from the archive, then driven on', async () => {
+    test('a projection with no checkpoint is built from the archive by itself, then driven on', async () => {
       await createTally(t.db);
       await publish(100);
       await archiver({ projections: [] }).run();
       const readArchived = createArchiveReader({ db: t.db, blobs, broker: on.broker });
       const runtime = runtimeOf(t.db, on, [tally()], { readArchived });
       await runtime.start();
-      await until(() => runtime.lag()[0]!.state === 'needs_rebuild');
-      await rebuild({ db: t.db, ...on, projections: [tally()], name: 'tally', readArchived });
-      await publish(10);
       const total = async () => (await t.db.query('select sum(n)::int as n from tally'))[0]!.n as number;
+      await until(async () => (await total()) === 100);
+      await publish(10);
       await until(async () => (await total()) === 110);
       await runtime.stop();
+      // What the archive held is no news.
+      expect((await t.db.query('select count(*)::int as n from outbox'))[0]!.n).toBe(10);
     });
 
     test('a checkpoint before the beginning of the topic, as a restore may leave it: read models go on through the archive, each record once', async () => {

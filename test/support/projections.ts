@@ -22,9 +22,11 @@ import {
   projection,
   topic,
   type ChannelMessage,
+  type Projection,
   type RecordProjection,
   type EventProjection,
 } from '../../kernel/projection';
+import { openFresh } from '../../projections/runtime/opening';
 import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime/runtime';
 import { silentLog } from './log';
 
@@ -89,6 +91,11 @@ export const runtimeOf = (
     backoff_ms: 300,
     ...options,
   });
+
+/** Opens projections over sources that are still empty: from here on they announce everything. */
+export async function opened(db: Queryable, on: Engines, projections: readonly Projection[]): Promise<void> {
+  for (const p of projections) await openFresh({ ...on, db }, p);
+}
 
 /** A record that says nothing but its number; `raw` "poison:sql" or "poison:js" makes the test projections fail. */
 export function record(account_id: string, raw: string | number): RecordEnvelope {

@@ -1,0 +1,44 @@
+import type { Broker } from '../../engines/broker/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Queryable } from '../../engines/postgres/port';
+import type { Projection } from '../../kernel/projection';
+import { BEGINNING, openCheckpoints, readCheckpoints, type Checkpoint } from './checkpoints';
+import { HistoryGone, type ReadArchived } from './rebuild-source';
+
+export interface OpeningDeps {
+  db: Queryable;
+  broker: Pick<Broker, 'id' | 'bounds'>;
+  events: Pick<EventStore, 'id' | 'head'>;
+  /** Absent: a projection whose topic has lost its beginning cannot be built. */
+  readArchived?: ReadArchived;
+}
+
+/**
+ * The projection's checkpoints, made where missing; one that has none yet is built silently to where its source ends
+ * now.
+ * @throws EngineMismatch, RebuildNeeded, HistoryGone
+ */
+export async function openProjection(deps: OpeningDeps, p: Projection): Promise<Map<number, Checkpoint>> {
+  const { db, broker, events, readArchived } = deps;
+  if (p.from.kind === 'domain_events') {
+    const ends = new Map([[0, (await events.head()) ?? BEGINNING]]);
+    return openCheckpoints(db, p, events.id, [0], BEGINNING, ends);
+  }
+  const { topic } = p.from;
+  const bounds = await broker.bounds(topic);
+  const stored = await readCheckpoints(db, p);
+  for (const [partition, { earliest }] of bounds) {
+    const lost = earliest > Number(stored.get(partition)?.position ?? 0);
+    if (lost && !readArchived) throw new HistoryGone(topic, partition, earliest);
+  }
+  const ends = new Map([...bounds].map(([partition, { next }]) => [partition, String(next)]));
+  return openCheckpoints(db, p, broker.id, [...bounds.keys()], '0', ends);
+}
+
+/**
+ * Opens what was never driven, so that a read model over an empty source is there from the start.
+ * @throws what {@link openProjection} throws
+ */
+export async function openFresh(deps: OpeningDeps, p: Projection): Promise<void> {
+  if ((await readCheckpoints(deps.db, p)).size === 0) await openProjection(deps, p);
+}
