@@ -2,6 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Blobs } from '../engines/blobs/port';
 import type { Queryable } from '../engines/postgres/port';
+import type { Eraser } from '../kernel/eraser';
 
 /** What a person is called and looks like, as the provider that they log in with last said. Source: spec doc1 §1. */
 export interface Profile {
@@ -45,6 +46,14 @@ export async function eraseProfile(deps: { db: Queryable; blobs: Blobs }, user_i
   const rows = await deps.db.query('delete from profiles where user_id = $1 returning 1 as one', [user_id]);
   return rows.length > 0;
 }
+
+export const profileEraser: Eraser = {
+  tables: ['profiles'],
+  async erase({ kind, id }, services) {
+    if (kind !== 'user') return null;
+    return (await eraseProfile(services, id)) ? 'profile erased' : 'no profile is there';
+  },
+};
 
 /** Deletes what a restored backup brought back although it was erased. Returns how many profiles went. */
 export async function applyErasedProfiles({ db, blobs }: { db: Queryable; blobs: Blobs }): Promise<number> {

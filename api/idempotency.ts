@@ -113,12 +113,12 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
     setTimeout(again, RELEASE_AGAIN_MS).unref();
   }
 
-  async function claim(id: Buffer, request_hash: Buffer, own: object): Promise<Claim> {
+  async function claim(id: Buffer, request_hash: Buffer, own: object, user_id: string | null): Promise<Claim> {
     const name = id.toString('hex');
     const others_work = working.has(name);
     if (!others_work) working.set(name, own);
     try {
-      const claimed = await take(db, id, request_hash, holder.held ? holder.lock : null, others_work);
+      const claimed = await take(db, id, request_hash, holder.held ? holder.lock : null, others_work, user_id);
       if (claimed.mine) working.set(name, own);
       return claimed;
     } catch (error) {
@@ -183,7 +183,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
       const fingerprint = createHmac('sha256', secret.subarray(32)).update(requestText(call.request)).digest();
       const own = {};
       try {
-        const claimed = await claim(id, fingerprint, own);
+        const claimed = await claim(id, fingerprint, own, call.caller.user_id);
         if (claimed.mine) return await settle(call, work, id, claimed.seed, secret.subarray(0, 32));
         if (!claimed.request_hash.equals(fingerprint)) {
           throw new ApiError('CONFLICT', 'This Idempotency-Key was already used for another request');
@@ -218,10 +218,11 @@ async function take(
   request_hash: Buffer,
   holder: number | null,
   others_work: boolean,
+  user_id: string | null,
 ): Promise<Claim> {
   const taken = await db.query<{ seed: Buffer }>(
-    `insert into idempotency_keys as k (id, request_hash, seed, locked_until, holder)
-     values ($1, $2, $3, now() + $4 * interval '1 second', $5)
+    `insert into idempotency_keys as k (id, request_hash, seed, locked_until, holder, user_id)
+     values ($1, $2, $3, now() + $4 * interval '1 second', $5, $7)
      on conflict (id) do update set
        seed = case when k.created_at < now() - ${KEPT} then excluded.seed else k.seed end,
        created_at = case when k.created_at < now() - ${KEPT} then now() else k.created_at end,
@@ -232,7 +233,7 @@ async function take(
                 when k.holder = excluded.holder then not $6
                 else pg_try_advisory_xact_lock_shared(k.holder) end
      returning seed`,
-    [id, request_hash, randomBytes(16), LOCK_SECONDS, holder, others_work],
+    [id, request_hash, randomBytes(16), LOCK_SECONDS, holder, others_work, user_id],
   );
   if (taken[0]) return { seed: taken[0].seed, mine: true, request_hash, answer: null };
   const [held] = await db.query<Omit<Claim, 'mine'>>(

@@ -1,5 +1,23 @@
-import type { Eraser } from '../maintenance/erasure';
+import { profileEraser } from '../access/profiles';
+import { answersEraser } from '../api/idempotency-erasure';
+import { parkedWebhooksEraser } from '../ingest/runtime/parked-erasure';
+import { noteErasures } from '../engines/subject-keys/transfer';
+import type { Eraser, ErasureServices, RecordEraser } from '../kernel/eraser';
 import { eventLogEraser } from '../maintenance/event-log-erasure';
 
-/** What every read model over a topic of records does when a person is erased; a new area adds its own here. */
-export const ERASERS: readonly Eraser[] = [eventLogEraser];
+/** What every read model over a topic of records does when a person is erased. */
+export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser];
+
+/** What every other area does; test/erasers.test.ts finds a table that none of them cleans. */
+export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser];
+
+/** Destroys every key of a person, here and in every backup. Returns how many. */
+export async function destroyKeys(
+  { blobs, subject_keys }: Pick<ErasureServices, 'blobs' | 'subject_keys'>,
+  subject: string,
+): Promise<number> {
+  // The note comes first: a crash in between leaves a key that the next run destroys, never a key that a restore brings
+  // back.
+  await noteErasures(blobs, await subject_keys.keysOf(subject), new Date().toISOString());
+  return subject_keys.erase(subject);
+}

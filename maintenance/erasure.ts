@@ -1,32 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Broker } from '../engines/broker/port';
-import type { Database, Queryable } from '../engines/postgres/port';
+import type { Database } from '../engines/postgres/port';
 import type { LoggedRecord, RecordLog } from '../engines/records/port';
+import type { RecordEraser } from '../kernel/eraser';
 import { RebuildRunning, keepRebuildsAway } from '../projections/runtime/rebuild-lock';
 import { readStored, type ReadArchived } from '../projections/runtime/rebuild-source';
-
-/**
- * What a read model does when a person is erased. Its rows must be afterwards what a rebuild makes of the erased
- * records.
- */
-export interface Eraser {
-  projection: string;
-  topic: string;
-  /** Makes the rows of these records what a rebuild would make of them now. Returns how many rows changed. */
-  erase(tx: Queryable, record_ids: readonly string[]): Promise<number>;
-  /**
-   * Data of the channel messages that these records led to, as it is without the person; by record id. Called after
-   * `erase`.
-   */
-  messages(tx: Queryable, record_ids: readonly string[]): Promise<Map<string, string>>;
-}
 
 export interface ErasureDeps {
   db: Database;
   broker: Broker;
   records: Pick<RecordLog, 'decode'>;
   readArchived?: ReadArchived;
-  erasers: readonly Eraser[];
+  erasers: readonly RecordEraser[];
   /** Destroys the subject's keys, durably; after it their records read as erased. Returns how many keys. */
   destroyKeys(subject: string): Promise<number>;
   /** Longest time for which another node may still use a destroyed key, and some. Default 6 s. */
@@ -43,6 +28,9 @@ export interface Erased {
   rows: number;
   messages: number;
 }
+
+/** What the erasure of records cleans itself, whatever the read model: messages, and what is told of failures. */
+export const CLEANED_WITH_RECORDS = ['outbox', 'dead_letters'] as const;
 
 type Places = Map<number, number>;
 const IDS_PER_TRANSACTION = 1000;
@@ -107,7 +95,7 @@ async function* recordsOf(
   }
 }
 
-async function apply(deps: ErasureDeps, eraser: Eraser, found: readonly LoggedRecord[]) {
+async function apply(deps: ErasureDeps, eraser: RecordEraser, found: readonly LoggedRecord[]) {
   const ids = found.map(({ id }) => id);
   const deadline = Date.now() + (deps.patience_ms ?? 600_000);
   for (;;) {

@@ -1,14 +1,15 @@
 import { EVENT_COLUMNS, eventData, type EventRow } from '../domain/events';
 import { ERASED_RAW, TOPICS } from '../domain/records';
-import type { Eraser } from './erasure';
+import type { RecordEraser } from '../kernel/eraser';
 
 /**
  * The event log without a person: the rows stay (counters and pages are what they were), their content and the person's
  * id go.
  */
-export const eventLogEraser: Eraser = {
+export const eventLogEraser: RecordEraser = {
   projection: 'event-log',
   topic: TOPICS.platform_events,
+  tables: ['platform_event_logs'],
   async erase(tx, record_ids) {
     const changed = await tx.query(
       `update platform_event_logs set raw = $2::json, user_id = null

@@ -1,4 +1,6 @@
 import pg from 'pg';
+import { answersEraser } from '../api/idempotency-erasure';
+import type { ErasureServices } from '../kernel/eraser';
 import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
 import type { Answer } from './support/door';
 import { type TestDatabase, testDatabase } from './support/database';
@@ -61,6 +63,21 @@ describe('Idempotency-Key', () => {
     );
     expect(held.map(({ holder }) => typeof holder)).toContain('number');
     expect((await create('k6', 'broken')).status).toBe(500);
+  });
+  test('the answers of a person go with them, and nobody else’s', async () => {
+    const first = await create('k7', 'mine');
+    const [{ user_id: id } = {}] = await database.db.query(
+      'select distinct user_id from idempotency_keys where user_id is not null',
+    );
+    const erase = (kind: string, erased: string) =>
+      answersEraser.erase({ subject: `${kind}:${erased}`, kind, id: erased }, {
+        db: database.db,
+      } as Partial<ErasureServices> as ErasureServices);
+    expect(await erase('user', 'another')).toBeNull();
+    expect(await erase('kick', id as string)).toBeNull();
+    expect((await create('k7', 'mine')).text).toBe(first.text);
+    expect(await erase('user', id as string)).toMatch(/^\d+ kept answers deleted$/);
+    expect((await create('k7', 'mine')).headers.get('idempotency-replayed')).toBeNull();
   });
   test('a key is 1 to 255 characters', async () => {
     expect((await create('x'.repeat(256), 'a')).json.error).toBe('VALIDATION_ERROR');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
 import type { Vendor } from '../../domain/vendors';
-import type { Database } from '../../engines/postgres/port';
+import type { Queryable } from '../../engines/postgres/port';
 
 /** A delivery on its way to the dead letters. */
 export interface ParkedDelivery {
@@ -60,7 +60,7 @@ const COLUMNS = 'id, vendor, reason, detail, headers, trace, status, attempts, f
 const MAX_DETAIL = 500;
 
 /** Dead letters in PostgreSQL (`ingest_dead_letters`). */
-export function createDeadLetters({ db }: { db: Database }): DeadLetters {
+export function createDeadLetters({ db }: { db: Queryable }): DeadLetters {
   return {
     async park(delivery) {
       await db.query(

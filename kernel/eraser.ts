@@ -1,0 +1,48 @@
+import type { Blobs } from '../engines/blobs/port';
+import type { Queryable } from '../engines/postgres/port';
+import type { SubjectKeys } from '../engines/subject-keys/port';
+
+/** A person whom an erasure is about: a vendor's (`kick:987654321`), or one who logs in here (`user:<id>`). */
+export interface Person {
+  subject: string;
+  /** The vendor's slug, or `user`. */
+  kind: string;
+  id: string;
+}
+
+export interface ErasureServices {
+  db: Queryable;
+  blobs: Blobs;
+  subject_keys: SubjectKeys;
+}
+
+/**
+ * How an area forgets a person. Sealed members of events and records need none: they are unreadable once the keys are
+ * gone. `bin/erasers.ts` runs all, after the keys. Source: design §5.
+ */
+export interface Eraser {
+  /** The tables that it cleans: every table is in one eraser, or known to hold nothing of anybody. */
+  tables: readonly string[];
+  /**
+   * Run twice it does the same.
+   * @returns what it did, as the operator is told; null when there is nothing to tell of such a person
+   */
+  erase(person: Person, services: ErasureServices): Promise<string | null>;
+}
+
+/**
+ * What a read model over a topic does when a person is erased: its rows must be afterwards what a rebuild makes of the
+ * erased records.
+ */
+export interface RecordEraser {
+  projection: string;
+  topic: string;
+  tables: readonly string[];
+  /** Makes the rows of these records what a rebuild would make of them now. Returns how many rows changed. */
+  erase(tx: Queryable, record_ids: readonly string[]): Promise<number>;
+  /**
+   * Data of the channel messages that these records led to, as it is without the person; by record id. Called after
+   * `erase`.
+   */
+  messages(tx: Queryable, record_ids: readonly string[]): Promise<Map<string, string>>;
+}

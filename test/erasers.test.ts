@@ -1,0 +1,99 @@
+import { ERASERS, RECORD_ERASERS } from '../bin/erasers';
+import { EVENTS, PROJECTIONS } from '../bin/areas';
+import { readTables } from '../engines/backup/catalog';
+import { CLEANED_WITH_RECORDS } from '../maintenance/erasure';
+import { z } from 'zod';
+import { catalogue, event, events, subject, type EventCatalogue } from '../kernel/event';
+import { domainEvents, topic, type Projection } from '../kernel/projection';
+import { testDatabase } from './support/database';
+
+const COUNTS = ['stream_samples'];
+/**
+ * Tables that hold nothing of a person in clear, and why. A new table is either here or in an eraser's `tables`.
+ */
+const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
+  'ids, hashes, times, switches': [
+    'account_feature_overrides',
+    'account_members',
+    'account_roles',
+    'channel_connections',
+    'checkpoints',
+    'credential_uses',
+    'feature_flags',
+    'feature_flags_before_events',
+
+    'leases',
+    'ledger',
+    'ledger_bodies',
+    'channel_heads',
+    'event_log_counters',
+    'archive_segments',
+    'revocations',
+    'sessions',
+    'shop_connections',
+    'subject_key_erasures',
+    'system_keys',
+    'user_admin_roles',
+    'users',
+    'ws_tokens',
+  ],
+  "the tenant's own words about itself": ['accounts', 'api_keys'],
+  'counts of a channel': COUNTS,
+  'sealed: unreadable without a key of ours': [
+    'connection_secrets',
+    'installation',
+    'signing_keys',
+    'subject_hash_key',
+    'subject_keys',
+  ],
+  'personal parts are sealed under their keys': ['broker_records', 'domain_events'],
+  machinery: [
+    'broker_leases',
+    'broker_members',
+    'broker_partitions',
+    'broker_topics',
+    'schema_migrations',
+    'schema_migrations_lock',
+  ],
+};
+const cleaned = new Set([...ERASERS, ...RECORD_ERASERS].flatMap(({ tables }) => tables).concat(CLEANED_WITH_RECORDS));
+
+test('every table is cleaned by an eraser, or is known to hold nothing of a person', async () => {
+  const t = await testDatabase();
+  const tables = (await readTables(t.db)).map(({ name }) => name);
+  await t.drop();
+  const known = Object.values(NOTHING_PERSONAL).flat();
+  expect(tables.filter((name) => !cleaned.has(name) && !known.includes(name))).toEqual([]);
+  expect([...cleaned, ...known].filter((name) => !tables.includes(name))).toEqual([]);
+});
+
+/** Read models of personal members, or of records about persons, that no eraser cleans. */
+function uncleaned(projections: readonly Projection[], declared: EventCatalogue): string[] {
+  const personal = [...declared].filter(([, one]) => Object.keys(one.personal).length > 0);
+  const types = new Set(personal.map(([type]) => type));
+  return projections
+    .filter(({ from }) => from.kind === 'topic' || from.types.some((type) => types.has(type)))
+    .filter(
+      ({ name, tables }) =>
+        !RECORD_ERASERS.some(({ projection }) => projection === name) &&
+        !tables.some((table) => cleaned.has(table) || COUNTS.includes(table)),
+    )
+    .map(({ name }) => name);
+}
+
+test('a read model of personal members or of records about persons has an eraser', () => {
+  expect(uncleaned(PROJECTIONS, EVENTS)).toEqual([]);
+  const declared = catalogue([
+    events({
+      'guest:invited': event(
+        { id: z.uuid(), mail: z.string().nullable() },
+        { personal: { mail: subject('user', 'id') } },
+      ),
+    }),
+  ]);
+  const base = { version: 1, tables: ['guests'], apply: async () => [] };
+  const guests: Projection = { name: 'guests', from: domainEvents(['guest:invited']), ...base };
+  const chat: Projection = { name: 'chat', from: topic('chat-events'), ...base };
+  const keys: Projection = { name: 'keys', from: domainEvents(['key:made']), ...base };
+  expect(uncleaned([guests, chat, keys], declared)).toEqual(['guests', 'chat']);
+});
