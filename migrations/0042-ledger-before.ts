@@ -1,3 +1,4 @@
+import { sqlFunction } from './functions';
 import type { Migration } from './index';
 
 /**
@@ -14,14 +15,7 @@ export const ledgerBefore: Migration = {
       alter table ingested_ids rename to ledger_before;
       alter table ledger attach partition ledger_before for values from (minvalue) to ('2020-01-01 00:00:00+00');
 
-      create function ledger_taken_later() returns trigger language plpgsql as $$
-      begin
-        if exists (select from ledger l where l.account_id = new.account_id and l.external_id = new.external_id
-                     and l.projection = new.projection and l.topic = new.topic and l.taken_at >= '2020-01-01 00:00:00+00') then
-          return null;
-        end if;
-        return new;
-      end $$;
+      ${sqlFunction('ledger_taken_later')}
       create trigger ledger_taken_later before insert on ledger_before
         for each row execute function ledger_taken_later();
 

@@ -1,17 +1,19 @@
-// Compiles every TypeScript file of the project to dist/, one to one, as CommonJS. Types are checked apart (npm run
-// typecheck).
-import { readdirSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+// Compiles every TypeScript file of the project to dist/, one to one, as CommonJS, and puts the SQL beside it that is
+// read at run time. Types are checked apart (npm run typecheck).
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from './prepare.mjs';
 import { rooms, sources } from './rooms.mjs';
 
+const FUNCTIONS = 'migrations/functions';
+
 export async function compile() {
   const { build } = await import('esbuild');
-  const files = rooms(root).flatMap((room) => sources(join(root, room)));
-  await build({
-    entryPoints: files,
-    outdir: join(root, 'dist'),
+  const dist = join(root, 'dist');
+  const { outputFiles } = await build({
+    entryPoints: rooms(root).flatMap((room) => sources(join(root, room))),
+    outdir: dist,
     outbase: root,
     platform: 'node',
     target: 'node20',
@@ -19,17 +21,53 @@ export async function compile() {
     sourcemap: true,
     sourcesContent: false,
     logLevel: 'warning',
+    write: false,
   });
-  removeStale(new Set(files.map((file) => relative(root, file).replace(/\.ts$/, ''))));
+  const files = outputFiles.map(({ path, contents }) => [path, Buffer.from(contents)]);
+  for (const name of readdirSync(join(root, FUNCTIONS)))
+    files.push([join(dist, FUNCTIONS, name), readFileSync(join(root, FUNCTIONS, name))]);
+  for (const [path, contents] of files) place(path, contents);
+  removeStale(dist, new Set(files.map(([path]) => relative(dist, path))));
 }
 
-/** A file that was renamed or deleted must not live on in dist/. */
-function removeStale(kept) {
-  const dist = join(root, 'dist');
+/**
+ * Leaves a file alone that is what it should be, and changes another one in one step: who builds the same meanwhile, or
+ * runs what was built, never finds a part of a file.
+ */
+function place(path, contents) {
+  if (read(path)?.equals(contents)) return;
+  mkdirSync(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}.new`;
+  writeFileSync(draft, contents);
+  renameSync(draft, path);
+}
+
+function read(path) {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** A file that was renamed or deleted must not live on in dist/; a draft is another build's, or left by a dead one. */
+function removeStale(dist, kept) {
   for (const entry of readdirSync(dist, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
-    if (!kept.has(relative(dist, path).replace(/\.js(\.map)?$/, ''))) rmSync(path);
+    const builder = /\.(\d+)\.new$/.exec(entry.name)?.[1];
+    if (builder === undefined ? !kept.has(relative(dist, path)) : !isAlive(Number(builder)))
+      rmSync(path, { force: true });
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
   }
 }
 

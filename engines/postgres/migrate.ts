@@ -1,6 +1,7 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { MIGRATIONS, type Migration } from '../../migrations';
+import { FUNCTIONS, type SqlFunction } from '../../migrations/functions';
 import { LOCKS } from '../locks/port';
 import { DatabaseRefused } from './errors';
 import { BOUNDED, KEEPALIVE } from './session-settings';
@@ -13,12 +14,14 @@ export interface MigrateOptions {
   only?: readonly string[];
   /** All steps that the build knows. Default: {@link MIGRATIONS}. */
   steps?: readonly Migration[];
+  /** The functions that the build wants. Default: {@link FUNCTIONS}. */
+  functions?: readonly SqlFunction[];
 }
 
 /**
- * Brings the database to the newest schema. Many processes may call it at once: one works, the others wait (knex's own
- * lock makes concurrent first starts fail). Steps of a newer build, which this one does not know, are left as they are.
- * Returns the names of the steps applied now.
+ * Brings the database to the newest schema: the steps that it does not have, then the functions that changed. Many
+ * processes may call it at once: one works, the others wait (knex's own lock makes concurrent first starts fail). Steps
+ * of a newer build, which this one does not know, are left as they are. Returns the names of the steps applied now.
  * @throws DatabaseRefused when there is no connection; Error in one line when a newer build's step excludes this build
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
@@ -35,6 +38,8 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
         // Knex would refuse a database that has steps which this build does not know.
         disableMigrationsListValidation: true,
       })) as [number, string[]];
+      // The steps of a backup are not all: its functions come with the rest of them.
+      if (!options.only) await bringFunctions(guard, options.functions ?? FUNCTIONS);
       return applied;
     } finally {
       await db.destroy();
@@ -42,6 +47,25 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
   } finally {
     await guard.end();
   }
+}
+
+/** A function's version is its comment in the database, so that it tells of no other text than the one there. */
+async function bringFunctions(db: pg.Client, functions: readonly SqlFunction[]): Promise<void> {
+  const { rows } = await db.query<{ name: string; comment: string | null }>(
+    `select proname::text as name, obj_description(oid, 'pg_proc') as comment from pg_proc
+     where pronamespace = 'public'::regnamespace and proname = any ($1)`,
+    [functions.map(({ name }) => name)],
+  );
+  const there = new Map(
+    rows.map(({ name, comment }) => [name, Number(/^version (\d+)$/.exec(comment ?? '')?.[1] ?? 0)]),
+  );
+  const changed = functions.filter(({ name, version }) => (there.get(name) ?? 0) < version);
+  if (changed.length === 0) return;
+  const texts = changed.map(
+    ({ name, version, text }) => `${text}\ncomment on function ${name} is 'version ${version}';`,
+  );
+  // Statements sent as one are one transaction.
+  await db.query(texts.join('\n'));
 }
 
 const session = (url: string, application_name = 'lumio migrate') => ({

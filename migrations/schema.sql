@@ -1,0 +1,857 @@
+-- What the migrations build. Written by npm run schema; a test holds it.
+
+create table account_feature_overrides (
+  account_id uuid not null,
+  flag text not null,
+  enabled boolean not null,
+  set_at timestamp with time zone not null,
+  constraint account_feature_overrides_pkey PRIMARY KEY (account_id, flag)
+);
+
+create table account_members (
+  account_id uuid not null,
+  user_id uuid not null,
+  id uuid not null,
+  role_id uuid not null,
+  joined_at timestamp with time zone not null,
+  constraint account_members_pkey PRIMARY KEY (account_id, user_id)
+);
+CREATE INDEX account_members_user_idx ON public.account_members USING btree (user_id);
+
+create table account_roles (
+  id uuid not null,
+  account_id uuid not null,
+  slug text not null,
+  name text not null,
+  position integer not null,
+  is_system boolean not null,
+  permissions text[] not null default '{events:read,events:create,events:userinfo,overlays:read,overlays:create,overlays:edit,overlays:delete,overlays:access-read,overlays:access-grant,overlays:access-revoke,widgets:read,widgets:create,widgets:edit,widgets:delete,widgets:access-read,widgets:access-grant,widgets:access-revoke,extension-data:read,extension-data:edit,spotify:read,spotify:playback,spotify:volume,spotify:queue,spotify:playlist,spotify:device,spotify:worker,chat:read,chat:write,chat:userinfo,chat:delete,chat:ban,chat:timeout,chat:notes,chat:raid,chat:poll,chat:prediction,chat:refresh_user,connections:read,connections:create,connections:edit,connections:delete,settings:read,settings:edit,automations:read,automations:create,automations:edit,automations:delete,automations:execute,members:read,members:create,members:edit,members:delete,uploads:read,uploads:create,uploads:delete,rewards:read,rewards:create,rewards:edit,rewards:delete,tokens:read,tokens:create,tokens:edit,tokens:delete,apikeys:read,apikeys:create,apikeys:edit,apikeys:delete,account:read,account:edit,account:delete,plan:read,plan:edit,login-assignments:read,login-assignments:create,login-assignments:delete,extension-dev:read,extension-dev:create,extension-dev:edit,extension-dev:delete,extension-dev:publish,extension-dev:analytics,extension-dev:payouts,sounds:read,sounds:create,sounds:edit,sounds:delete,sounds:play,bot-modules:read,bot-modules:edit,copyright:read,copyright:edit,copyright:delete,copyright:vote,copyright:report,copyright:recommend,obs:read,obs:edit,obs:delete,roles:read,roles:edit,roles:delete,bot-commands:read,bot-commands:create,bot-commands:edit,bot-commands:delete,bot-connections:read,bot-connections:create,bot-connections:delete,se-tokens:read,se-tokens:create,se-tokens:delete,extension-store:read,extension-store:install,extension-store:uninstall,extension-store:configure,extension-store:review,history:read,history:share,history:export,history:delete,public-stats:read,public-stats:edit,audit-log:read}'::text[],
+  holds_all boolean not null generated always as ((is_system AND (slug = 'owner'::text))),
+  constraint account_roles_pkey PRIMARY KEY (id)
+);
+CREATE INDEX account_roles_account_idx ON public.account_roles USING btree (account_id);
+
+create table accounts (
+  id uuid not null,
+  name text not null,
+  owner_id uuid not null,
+  created_at timestamp with time zone not null,
+  constraint accounts_pkey PRIMARY KEY (id)
+);
+
+create table api_keys (
+  id uuid not null,
+  account_id uuid not null,
+  user_id uuid not null,
+  key_hash text not null,
+  key_prefix text not null,
+  label text not null,
+  permissions text[] not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_key_hash_key UNIQUE (key_hash)
+);
+CREATE INDEX api_keys_owner_idx ON public.api_keys USING btree (account_id, user_id);
+
+create table archive_segments (
+  engine text not null,
+  topic text not null,
+  partition integer not null,
+  from_offset bigint not null,
+  to_offset bigint not null,
+  records bigint not null,
+  size_bytes bigint not null,
+  sha256 text not null,
+  blob_key text not null,
+  first_appended_at timestamp with time zone not null,
+  last_appended_at timestamp with time zone not null,
+  archived_at timestamp with time zone not null default clock_timestamp(),
+  constraint archive_segments_pkey PRIMARY KEY (engine, topic, partition, from_offset),
+  constraint archive_segments_check CHECK ((to_offset > from_offset))
+);
+
+create table broker_leases (
+  topic_id integer not null,
+  group_name text not null,
+  partition integer not null,
+  member uuid not null,
+  constraint broker_leases_pkey PRIMARY KEY (topic_id, group_name, partition),
+  constraint broker_leases_topic_id_fkey FOREIGN KEY (topic_id) REFERENCES broker_topics(topic_id)
+);
+
+create table broker_members (
+  topic_id integer not null,
+  group_name text not null,
+  member uuid not null,
+  session_lock bigint not null,
+  renewed_at timestamp with time zone not null,
+  constraint broker_members_pkey PRIMARY KEY (topic_id, group_name, member),
+  constraint broker_members_topic_id_fkey FOREIGN KEY (topic_id) REFERENCES broker_topics(topic_id)
+);
+
+create table broker_partitions (
+  topic_id integer not null,
+  partition integer not null,
+  earliest bigint not null default 0,
+  next_offset bigint not null default 0,
+  constraint broker_partitions_pkey PRIMARY KEY (topic_id, partition),
+  constraint broker_partitions_topic_id_fkey FOREIGN KEY (topic_id) REFERENCES broker_topics(topic_id)
+) with (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+
+create table broker_topics (
+  topic_id integer not null generated always as identity,
+  topic text not null,
+  partitions integer not null,
+  constraint broker_topics_pkey PRIMARY KEY (topic_id),
+  constraint broker_topics_partitions_check CHECK ((partitions > 0)),
+  constraint broker_topics_topic_key UNIQUE (topic)
+);
+
+create table channel_connections (
+  id uuid not null,
+  account_id uuid not null,
+  platform text not null,
+  platform_channel_id text not null,
+  channel_name text not null,
+  connected_at timestamp with time zone not null,
+  constraint channel_connections_pkey PRIMARY KEY (id),
+  constraint channel_connections_account_id_platform_key UNIQUE (account_id, platform)
+);
+CREATE INDEX channel_connections_channel_idx ON public.channel_connections USING btree (platform, platform_channel_id);
+
+create table channel_heads (
+  channel text not null,
+  seq bigint not null,
+  constraint channel_heads_pkey PRIMARY KEY (channel)
+) with (fillfactor=70);
+
+create table checkpoints (
+  projection text not null,
+  source text not null,
+  partition integer not null,
+  engine text not null,
+  version integer not null,
+  position text not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint checkpoints_pkey PRIMARY KEY (projection, source, partition)
+) with (fillfactor=50);
+
+create table connection_secrets (
+  connection_id uuid not null,
+  sealed text not null,
+  changed_at timestamp with time zone not null default now(),
+  constraint connection_secrets_pkey PRIMARY KEY (connection_id)
+);
+
+create table credential_uses (
+  credential_id text not null,
+  last_used_at timestamp with time zone not null,
+  constraint credential_uses_pkey PRIMARY KEY (credential_id)
+);
+
+create table dead_letters (
+  id bigint not null generated always as identity,
+  projection text not null,
+  source text not null,
+  partition integer not null,
+  position text not null,
+  stream text,
+  revision bigint,
+  type text,
+  account_id text,
+  record bytea,
+  record_key text,
+  headers json,
+  event json,
+  appended_at timestamp with time zone,
+  reason text not null,
+  error text not null,
+  attempts integer not null default 1,
+  status text not null default 'parked'::text,
+  first_failed_at timestamp with time zone not null default clock_timestamp(),
+  last_failed_at timestamp with time zone not null default clock_timestamp(),
+  settled_at timestamp with time zone,
+  relayed_to text,
+  relayed_status text,
+  relayed_attempts integer not null default 0,
+  constraint dead_letters_pkey PRIMARY KEY (id),
+  constraint dead_letters_projection_source_partition_position_key UNIQUE (projection, source, partition, "position"),
+  constraint dead_letters_reason_check CHECK ((reason = ANY (ARRAY['poison'::text, 'undecodable'::text, 'blocked'::text]))),
+  constraint dead_letters_status_check CHECK ((status = ANY (ARRAY['parked'::text, 'retried'::text, 'dropped'::text])))
+);
+CREATE INDEX dead_letters_parked ON public.dead_letters USING btree (projection, id) WHERE (status = 'parked'::text);
+CREATE INDEX dead_letters_unrelayed ON public.dead_letters USING btree (id) WHERE ((relayed_status IS DISTINCT FROM status) OR (relayed_attempts <> attempts));
+CREATE INDEX dead_letters_waiting_streams ON public.dead_letters USING btree (projection, stream, revision) WHERE ((status = 'parked'::text) AND (stream IS NOT NULL));
+
+create table domain_events (
+  position bigint not null,
+  stream text collate "C" not null,
+  revision bigint not null,
+  id uuid not null,
+  type text collate "C" not null,
+  data json not null,
+  metadata json not null,
+  recorded_at timestamp with time zone not null,
+  constraint domain_events_pkey PRIMARY KEY ("position"),
+  constraint domain_events_id_key UNIQUE (id),
+  constraint domain_events_stream_revision_key UNIQUE (stream, revision)
+);
+
+create table event_log_counters (
+  account_id uuid not null,
+  type text not null,
+  platform text not null,
+  day date not null,
+  count bigint not null,
+  constraint event_log_counters_pkey PRIMARY KEY (account_id, type, platform, day)
+) with (fillfactor=70);
+
+create table feature_flags (
+  key text not null,
+  enabled boolean not null,
+  changed_at timestamp with time zone not null,
+  constraint feature_flags_pkey PRIMARY KEY (key)
+);
+
+create table feature_flags_before_events (
+  key text not null,
+  enabled boolean not null,
+  changed_at timestamp with time zone not null,
+  constraint feature_flags_before_events_pkey PRIMARY KEY (key)
+);
+
+create table idempotency_keys (
+  id bytea not null,
+  request_hash bytea not null,
+  seed bytea not null,
+  answer bytea,
+  created_at timestamp with time zone not null default now(),
+  locked_until timestamp with time zone not null,
+  holder bigint,
+  constraint idempotency_keys_pkey PRIMARY KEY (id)
+);
+CREATE INDEX idempotency_keys_created_at ON public.idempotency_keys USING btree (created_at);
+
+create table ingest_dead_letters (
+  id uuid not null,
+  vendor text not null,
+  reason text not null,
+  detail text not null,
+  headers jsonb not null,
+  raw_body bytea not null,
+  delivery_key text not null,
+  trace text,
+  status text not null default 'parked'::text,
+  attempts integer not null default 1,
+  first_received_at timestamp with time zone not null,
+  last_received_at timestamp with time zone not null,
+  settled_at timestamp with time zone,
+  constraint ingest_dead_letters_pkey PRIMARY KEY (id),
+  constraint ingest_dead_letters_delivery_key_key UNIQUE (delivery_key),
+  constraint ingest_dead_letters_status_check CHECK ((status = ANY (ARRAY['parked'::text, 'retried'::text, 'dropped'::text])))
+);
+CREATE INDEX ingest_dead_letters_parked ON public.ingest_dead_letters USING btree (id) WHERE (status = 'parked'::text);
+
+create view ingested_bodies as
+ SELECT account_id,
+    body,
+    record_id,
+    taken_at,
+    projection
+   FROM ledger_bodies
+  WHERE (projection = 'event-log'::text);
+
+create view ingested_ids as
+ SELECT account_id,
+    topic,
+    external_id,
+    record_id,
+    projection,
+    taken_at
+   FROM ledger
+  WHERE (projection = 'event-log'::text);
+
+create table installation (
+  name text not null,
+  value text not null,
+  constraint installation_pkey PRIMARY KEY (name)
+);
+
+create table leases (
+  name text not null,
+  holder text not null,
+  token bigint not null,
+  expires_at timestamp with time zone not null,
+  constraint leases_pkey PRIMARY KEY (name)
+);
+
+create table ledger_before partition of ledger FOR VALUES FROM (MINVALUE) TO ('2020-01-01 00:00:00+00');
+CREATE TRIGGER ledger_taken_later BEFORE INSERT ON public.ledger_before FOR EACH ROW EXECUTE FUNCTION ledger_taken_later();
+
+create table ledger_bodies (
+  projection text not null,
+  account_id uuid not null,
+  body text collate "C" not null,
+  record_id uuid not null,
+  taken_at timestamp with time zone not null default now(),
+  constraint ledger_bodies_pkey PRIMARY KEY (account_id, body, projection)
+);
+CREATE INDEX ledger_bodies_age ON public.ledger_bodies USING btree (taken_at);
+
+create table ledger_default partition of ledger DEFAULT;
+CREATE UNIQUE INDEX ledger_default_account_id_external_id_projection_topic_idx ON public.ledger_default USING btree (account_id, external_id, projection, topic);
+
+create table outbox (
+  id bigint not null generated by default as identity,
+  channel text not null,
+  seq bigint not null,
+  event_type text not null,
+  data text not null,
+  created_at timestamp with time zone not null,
+  trace text,
+  constraint outbox_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_insert_scale_factor=0.2);
+CREATE UNIQUE INDEX outbox_channel_seq ON public.outbox USING btree (channel, seq);
+
+create table platform_event_logs_default partition of platform_event_logs DEFAULT;
+
+create table profiles (
+  user_id uuid not null,
+  display_name text not null,
+  avatar_url text,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint profiles_pkey PRIMARY KEY (user_id)
+);
+
+create table revocations (
+  id bigint not null generated always as identity,
+  credential_id text,
+  user_id text,
+  account_id text,
+  recorded_at timestamp with time zone not null default clock_timestamp(),
+  constraint revocations_pkey PRIMARY KEY (id)
+);
+CREATE INDEX revocations_age_idx ON public.revocations USING btree (recorded_at);
+CREATE INDEX revocations_credential_idx ON public.revocations USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+
+create table schema_migrations (
+  id integer not null default nextval('schema_migrations_id_seq'::regclass),
+  name character varying(255),
+  batch integer,
+  migration_time timestamp with time zone,
+  constraint schema_migrations_pkey PRIMARY KEY (id)
+);
+
+create sequence schema_migrations_id_seq;
+
+create table schema_migrations_lock (
+  index integer not null default nextval('schema_migrations_lock_index_seq'::regclass),
+  is_locked integer,
+  constraint schema_migrations_lock_pkey PRIMARY KEY (index)
+);
+
+create sequence schema_migrations_lock_index_seq;
+
+create table sessions (
+  id uuid not null,
+  user_id uuid not null,
+  refresh_jti_hash text not null,
+  created_at timestamp with time zone not null,
+  refreshed_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_refresh_jti_hash_key UNIQUE (refresh_jti_hash)
+);
+CREATE INDEX sessions_expiry_idx ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
+
+create table shop_connections (
+  id uuid not null,
+  account_id uuid not null,
+  shop_domain text not null,
+  connected_at timestamp with time zone not null,
+  constraint shop_connections_pkey PRIMARY KEY (id),
+  constraint shop_connections_shop_domain_key UNIQUE (shop_domain)
+);
+CREATE INDEX shop_connections_account_idx ON public.shop_connections USING btree (account_id);
+
+create table signing_keys (
+  kid text not null,
+  public_jwk jsonb not null,
+  private_sealed text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint signing_keys_pkey PRIMARY KEY (kid)
+);
+
+create table stream_samples_default partition of stream_samples DEFAULT;
+
+create table subject_hash_key (
+  only_row boolean not null default true,
+  wrapped_key text not null,
+  constraint subject_hash_key_pkey PRIMARY KEY (only_row),
+  constraint subject_hash_key_only_row_check CHECK (only_row)
+);
+
+create table subject_key_erasures (
+  seq bigint not null generated always as identity,
+  key_id uuid not null,
+  erased_at timestamp with time zone not null default now(),
+  constraint subject_key_erasures_pkey PRIMARY KEY (seq)
+);
+
+create table subject_keys (
+  key_id uuid not null,
+  subject_hash bytea not null,
+  wrapped_key text not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  constraint subject_keys_pkey PRIMARY KEY (key_id),
+  constraint subject_keys_subject_hash_key UNIQUE (subject_hash)
+);
+CREATE INDEX subject_keys_expiry ON public.subject_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+create table system_keys (
+  id uuid not null,
+  key_hash text not null,
+  key_prefix text not null,
+  label text not null,
+  permissions text[] not null,
+  created_at timestamp with time zone not null,
+  constraint system_keys_pkey PRIMARY KEY (id),
+  constraint system_keys_key_hash_key UNIQUE (key_hash)
+);
+
+create table user_admin_roles (
+  user_id uuid not null,
+  role text not null,
+  assigned_at timestamp with time zone not null,
+  constraint user_admin_roles_pkey PRIMARY KEY (user_id, role)
+);
+
+create table users (
+  id uuid not null,
+  display_name text,
+  avatar_url text,
+  created_at timestamp with time zone not null,
+  constraint users_pkey PRIMARY KEY (id)
+);
+
+create table ws_tokens (
+  jti_hash text not null,
+  parent_kind text not null,
+  parent_id text not null,
+  expires_at timestamp with time zone not null,
+  constraint ws_tokens_pkey PRIMARY KEY (jti_hash)
+);
+CREATE INDEX ws_tokens_expiry_idx ON public.ws_tokens USING btree (expires_at);
+
+-- function append_domain_events, version 1
+CREATE OR REPLACE FUNCTION public.append_domain_events(p_metadata text, p_wave_writes integer[], p_wave_events integer[], p_write_append integer[], p_write_stream text, p_write_expected bigint[], p_write_size integer[], p_write_last_id text, p_event_write integer[], p_event_index integer[], p_event_id text, p_event_type text, p_event_data text)
+ RETURNS TABLE(write_no integer, status integer, revision bigint, at_position bigint)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  v_metadata text[] := string_to_array(p_metadata, E'\n');
+  v_stream text[] := string_to_array(p_write_stream, E'\n');
+  v_last_id uuid[] := string_to_array(p_write_last_id, E'\n')::uuid[];
+  v_id uuid[] := string_to_array(p_event_id, E'\n')::uuid[];
+  v_type text[] := string_to_array(p_event_type, E'\n');
+  v_data text[] := string_to_array(p_event_data, E'\n');
+  v_now timestamptz;
+  w0 int := 0;
+  e0 int := 0;
+  w1 int;
+  e1 int;
+begin
+  perform pg_advisory_xact_lock(7070002);
+  v_now := clock_timestamp();
+  for wave in 1 .. cardinality(p_wave_writes) loop
+    w1 := p_wave_writes[wave];
+    e1 := p_wave_events[wave];
+    return query
+      with found as (
+        select w0 + u.n::int as write_no, u.append_no, u.size, u.expected, coalesce(h.revision, -1) as head,
+               d.position as first_position, d.revision as first_revision, coalesce(d.stream = u.stream, false) as again
+        from unnest(p_write_append[w0 + 1 : w1], v_stream[w0 + 1 : w1], p_write_expected[w0 + 1 : w1],
+                    p_write_size[w0 + 1 : w1], v_last_id[w0 + 1 : w1])
+             with ordinality as u (append_no, stream, expected, size, last_id, n)
+        left join lateral (
+          select e.revision from domain_events e where e.stream = u.stream order by e.revision desc limit 1
+        ) h on true
+        left join lateral (
+          select e.position, e.revision, e.stream from domain_events e where e.id = u.last_id limit 1
+        ) d on true
+      ), judged as (
+        select f.*, case when count(f.first_position) over a > 0
+                         then case when bool_and(f.again) over a then 2 else 3 end
+                         when bool_or(f.expected <> -2 and f.expected <> f.head) over a then 1
+                         else 0 end as status
+        from found f
+        window a as (partition by f.append_no)
+      ), placed as materialized (
+        select j.*, (select coalesce(max(e.position), 0) from domain_events e)
+                    + sum(case when j.status = 0 then j.size else 0 end) over (order by j.write_no) as last_position
+        from judged j
+      ), stored as (
+        insert into domain_events (position, stream, revision, id, type, data, metadata, recorded_at)
+        select p.last_position - p.size + u.index, v_stream[p.write_no], p.head + u.index, u.id, u.type, u.data::json,
+               v_metadata[p.append_no]::json, v_now
+        from unnest(p_event_write[e0 + 1 : e1], p_event_index[e0 + 1 : e1], v_id[e0 + 1 : e1], v_type[e0 + 1 : e1],
+                    v_data[e0 + 1 : e1])
+             as u (write_no, index, id, type, data)
+        join placed p on p.write_no = u.write_no and p.status = 0
+      )
+      select p.write_no, p.status,
+             case p.status when 0 then p.head + p.size when 2 then p.first_revision else p.head end,
+             case p.status when 0 then p.last_position::bigint when 2 then p.first_position end
+      from placed p;
+    w0 := w1;
+    e0 := e1;
+  end loop;
+end
+$function$;
+
+-- function broker_append, version 1
+CREATE OR REPLACE FUNCTION public.broker_append(p_topic_id integer, p_data bytea, p_partition integer[], p_rank integer[], p_start integer[], p_key integer[], p_headers integer[], p_value integer[], p_partitions integer[], p_counts integer[])
+ RETURNS TABLE(partition integer, first_offset bigint, appended_micros bigint)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+begin
+  perform from broker_partitions b
+    where b.topic_id = p_topic_id and b.partition = any (p_partitions) order by b.partition for update;
+  v_now := clock_timestamp();
+  return query
+  with moved as (
+    update broker_partitions b set next_offset = b.next_offset + c.size
+    from unnest(p_partitions, p_counts) c (partition, size)
+    where b.topic_id = p_topic_id and b.partition = c.partition
+    returning b.partition, b.next_offset - c.size as first_offset
+  ), written as (
+    insert into broker_records (topic_id, partition, "offset", appended_at, key, headers, value)
+    select p_topic_id, r.partition, m.first_offset + r.rank, v_now,
+      convert_from(substring(p_data from r.start for r.key), 'UTF8'),
+      case when r.headers > 0 then convert_from(substring(p_data from r.start + r.key for r.headers), 'UTF8') end,
+      substring(p_data from r.start + r.key + r.headers for r.value)
+    from unnest(p_partition, p_rank, p_start, p_key, p_headers, p_value) r (partition, rank, start, key, headers, value)
+    join moved m on m.partition = r.partition
+  )
+  select m.partition, m.first_offset, (extract(epoch from v_now) * 1000000)::bigint from moved m;
+end $function$;
+
+-- function broker_balance, version 1
+CREATE OR REPLACE FUNCTION public.broker_balance(p_topic_id integer, p_group text, p_member uuid, p_session_lock bigint, p_release integer[], p_patience interval)
+ RETURNS TABLE(partition integer, wanted boolean, joined boolean)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_members uuid[];
+  v_joined boolean;
+begin
+  perform pg_advisory_xact_lock(7070004, hashtext(p_topic_id || ':' || p_group));
+  v_now := clock_timestamp();
+  insert into broker_members as m (topic_id, group_name, member, session_lock, renewed_at)
+    values (p_topic_id, p_group, p_member, p_session_lock, v_now)
+    on conflict (topic_id, group_name, member)
+      do update set renewed_at = excluded.renewed_at, session_lock = excluded.session_lock
+    returning m.xmax = 0 into v_joined;
+  delete from broker_members m
+    where m.topic_id = p_topic_id and m.group_name = p_group and m.member <> p_member
+      and (m.renewed_at < v_now - p_patience or pg_try_advisory_xact_lock(m.session_lock));
+  delete from broker_leases l
+    where l.topic_id = p_topic_id and l.group_name = p_group
+      and ((l.member = p_member and l.partition = any (p_release))
+        or not exists (
+          select from broker_members m
+          where m.topic_id = p_topic_id and m.group_name = p_group and m.member = l.member));
+  select array_agg(m.member order by m.member) into v_members
+    from broker_members m where m.topic_id = p_topic_id and m.group_name = p_group;
+  insert into broker_leases (topic_id, group_name, partition, member)
+    select p_topic_id, p_group, b.partition, p_member from broker_partitions b
+    where b.topic_id = p_topic_id and v_members[1 + b.partition % cardinality(v_members)] = p_member
+    on conflict do nothing;
+  return query
+    select l.partition, v_members[1 + l.partition % cardinality(v_members)] = p_member, v_joined from broker_leases l
+    where l.topic_id = p_topic_id and l.group_name = p_group and l.member = p_member
+    union all
+    select null::int, true, v_joined
+    order by 1;
+end $function$;
+
+-- function broker_ensure_topic, version 1
+CREATE OR REPLACE FUNCTION public.broker_ensure_topic(p_topic text, p_partitions integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_id int;
+begin
+  if exists (select from broker_topics t where t.topic = p_topic) then return; end if;
+  -- Many processes may start at once; the second one finds the topic made.
+  perform pg_advisory_xact_lock(7070003);
+  insert into broker_topics (topic, partitions) values (p_topic, p_partitions)
+    on conflict (topic) do nothing returning topic_id into v_id;
+  if v_id is null then return; end if;
+  insert into broker_partitions (topic_id, partition) select v_id, p from generate_series(0, p_partitions - 1) p;
+  execute format('create table broker_records_%s partition of broker_records for values in (%s)', v_id, v_id);
+end $function$;
+
+-- function broker_fetch, version 1
+CREATE OR REPLACE FUNCTION public.broker_fetch(p_topic_id integer, p_partition integer[], p_from bigint[], p_to bigint[], p_max_records integer, p_max_bytes integer)
+ RETURNS TABLE(partition integer, earliest bigint, next_offset bigint, packed text)
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  with wanted as (
+    select b.partition, b.earliest, b.next_offset, w.from_offset, least(w.to_offset, b.next_offset) as to_offset,
+      greatest(1, count(*) filter (where w.from_offset < least(w.to_offset, b.next_offset)) over ()) as busy
+    from unnest(p_partition, p_from, p_to) w (partition, from_offset, to_offset)
+    join broker_partitions b on b.topic_id = p_topic_id and b.partition = w.partition
+  )
+  select w.partition, w.earliest, w.next_offset, found.packed
+  from wanted w
+  left join lateral (
+    select encode(string_agg(
+        int8send(r."offset") || timestamptz_send(r.appended_at) || int4send(octet_length(r.key))
+          || int4send(coalesce(octet_length(r.headers), 0)) || int4send(octet_length(r.value))
+          || textsend(r.key || coalesce(r.headers, '')) || r.value, ''::bytea order by r."offset"), 'base64') as packed
+    from (
+      select s.*, sum(octet_length(s.value)) over (order by s."offset" rows unbounded preceding)
+          - octet_length(s.value) as bytes_before
+      from (
+        select l.* from broker_records l
+        where l.topic_id = p_topic_id and l.partition = w.partition
+            and l."offset" >= w.from_offset and l."offset" < w.to_offset
+        order by l."offset" limit greatest(1, p_max_records / w.busy)
+      ) s
+    ) r
+    where r.bytes_before < p_max_bytes / w.busy
+  ) found on w.from_offset >= w.earliest and w.from_offset < w.to_offset
+  order by w.partition;
+end $function$;
+
+-- function broker_leave, version 1
+CREATE OR REPLACE FUNCTION public.broker_leave(p_topic_id integer, p_group text, p_member uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(7070004, hashtext(p_topic_id || ':' || p_group));
+  delete from broker_leases l where l.topic_id = p_topic_id and l.group_name = p_group and l.member = p_member;
+  delete from broker_members m where m.topic_id = p_topic_id and m.group_name = p_group and m.member = p_member;
+end $function$;
+
+-- function broker_publish, version 1
+CREATE OR REPLACE FUNCTION public.broker_publish(p_topic_id integer, p_data bytea, p_partition integer[], p_rank integer[], p_start integer[], p_key integer[], p_headers integer[], p_value integer[], p_partitions integer[], p_counts integer[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$select from broker_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)$function$;
+
+-- function ensure_event_log_partitions, version 1
+CREATE OR REPLACE FUNCTION public.ensure_event_log_partitions(ahead integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET lock_timeout TO '10s'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+declare
+  home  text;
+  month date;
+  part  text;
+  made  int := 0;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('ensure_event_log_partitions', 0));
+  select c.relnamespace::regnamespace::text into home from pg_class c where c.oid = 'platform_event_logs'::regclass;
+  for month in execute format($q$
+    select m::date from generate_series(
+      date_trunc('month', now()), date_trunc('month', now()) + make_interval(months => %2$s), '1 month') m
+    union
+    select date_trunc('month', created_at)::date from %1$s.platform_event_logs_default
+    where created_at >= date_trunc('month', now()) - interval '10 years'
+      and created_at < date_trunc('month', now()) + make_interval(months => %2$s + 1)
+    order by 1 $q$, home, ahead)
+  loop
+    part := format('%s.platform_event_logs_%s', home, to_char(month, 'YYYY_MM'));
+    continue when to_regclass(part) is not null;
+    execute format('create table %s (like %s.platform_event_logs including all)', part, home);
+    -- Rows of the month that came before its partition would make the attach fail: they move first, and none may come
+    -- meanwhile.
+    execute format('lock table %s.platform_event_logs_default in access exclusive mode', home);
+    execute format('with moved as (delete from %1$s.platform_event_logs_default
+                                    where created_at >= %3$L and created_at < %4$L returning *)
+                    insert into %2$s select * from moved',
+                   home, part, month::timestamptz, (month + interval '1 month')::timestamptz);
+    execute format('alter table %s.platform_event_logs attach partition %s for values from (%L) to (%L)',
+                   home, part, month::timestamptz, (month + interval '1 month')::timestamptz);
+    made := made + 1;
+  end loop;
+  return made;
+end $function$;
+
+-- function ensure_ledger_partitions, version 1
+CREATE OR REPLACE FUNCTION public.ensure_ledger_partitions(ahead integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET lock_timeout TO '10s'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+declare
+  quarter date;
+  part    text;
+  one     regclass;
+  made    int := 0;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('ensure_ledger_partitions', 0));
+  if to_regclass('ledger_default') is null then
+    create table ledger_default partition of ledger default;
+  end if;
+  for quarter in
+    select q::date
+    from generate_series(date_trunc('quarter', now()), now() + make_interval(months => ahead), '3 months') q
+    union
+    select date_trunc('quarter', taken_at)::date from ledger_default
+    where taken_at >= now() - interval '10 years' and taken_at < now() + make_interval(months => ahead)
+    order by 1
+  loop
+    part := format('ledger_%s_q%s', extract(year from quarter), extract(quarter from quarter));
+    continue when to_regclass(part) is not null;
+    execute format('create table %s (like ledger including defaults)', part);
+    lock table ledger_default in access exclusive mode;
+    execute format(
+      'with moved as (delete from ledger_default where taken_at >= %L and taken_at < %L returning *)
+       insert into %s select * from moved',
+      quarter::timestamptz, (quarter + interval '3 months')::timestamptz, part);
+    execute format('alter table ledger attach partition %s for values from (%L) to (%L)',
+                   part, quarter::timestamptz, (quarter + interval '3 months')::timestamptz);
+    made := made + 1;
+  end loop;
+  -- A restored partition comes without its key.
+  for one in
+    select i.inhrelid from pg_inherits i
+    where i.inhparent = 'ledger'::regclass
+      and not exists (select from pg_index k where k.indrelid = i.inhrelid and k.indisunique)
+  loop
+    execute format('create unique index on %s (account_id, external_id, projection, topic)', one);
+  end loop;
+  return made;
+end $function$;
+
+-- function ensure_stream_sample_partitions, version 1
+CREATE OR REPLACE FUNCTION public.ensure_stream_sample_partitions(ahead integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET lock_timeout TO '10s'
+ SET "TimeZone" TO 'UTC'
+AS $function$
+declare
+  month date;
+  part  text;
+  made  int := 0;
+  taken boolean;
+begin
+  if (select relkind from pg_class where oid = 'stream_samples'::regclass) <> 'p' then return 0; end if;
+  perform pg_advisory_xact_lock(hashtextextended('ensure_stream_sample_partitions', 0));
+  for month in
+    select m::date from generate_series(
+      date_trunc('month', now()), date_trunc('month', now()) + make_interval(months => ahead), '1 month') m
+  loop
+    part := 'stream_samples_' || to_char(month, 'YYYY_MM');
+    continue when to_regclass(part) is not null;
+    select exists (
+      select from stream_samples_default where sampled_at >= month and sampled_at < month + interval '1 month'
+    ) into taken;
+    continue when taken;
+    execute format('create table %I partition of stream_samples for values from (%L) to (%L)',
+                   part, month::timestamptz, (month + interval '1 month')::timestamptz);
+    made := made + 1;
+  end loop;
+  return made;
+end $function$;
+
+-- function ledger_taken_later, version 1
+CREATE OR REPLACE FUNCTION public.ledger_taken_later()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from ledger l where l.account_id = new.account_id and l.external_id = new.external_id
+               and l.projection = new.projection and l.topic = new.topic
+               and l.taken_at >= '2020-01-01 00:00:00+00') then
+    return null;
+  end if;
+  return new;
+end $function$;
+
+-- function outbox_write, version 1
+CREATE OR REPLACE FUNCTION public.outbox_write(p_channels text[], p_event_types text[], p_data text[], p_traces text[] DEFAULT NULL::text[])
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+  seqs   bigint[];
+  newest bigint;
+begin
+  perform pg_advisory_xact_lock(7070008);
+  if exists (select from installation where name = 'outbox_lock') then
+    perform pg_advisory_xact_lock(7070002);
+  end if;
+  with head as (
+    insert into channel_heads as h (channel, seq)
+    select channel, count(*) from unnest(p_channels) as c (channel) group by channel
+    on conflict (channel) do update set seq = h.seq + excluded.seq
+    returning h.channel, h.seq
+  ), message as (
+    select channel, place, row_number() over (partition by channel order by place desc) - 1 as followers
+    from unnest(p_channels) with ordinality as c (channel, place)
+  )
+  select array_agg(h.seq - m.followers order by m.place) into seqs from message m join head h using (channel);
+  with written as (
+    insert into outbox (channel, seq, event_type, data, created_at, trace)
+    select m.channel, m.seq, m.event_type, m.data, clock_timestamp(), m.trace
+    from (select unnest(p_channels), unnest(seqs), unnest(p_event_types), unnest(p_data), unnest(p_traces))
+      as m (channel, seq, event_type, data, trace)
+    returning id
+  )
+  select max(id) into newest from written;
+  return newest;
+end
+$function$;
+
+-- function shape_rebuilt_table, version 1
+CREATE OR REPLACE FUNCTION public.shape_rebuilt_table(original regclass, copy regclass)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  dimension record;
+begin
+  if to_regclass('timescaledb_information.dimensions') is null then return false; end if;
+  select d.column_name, d.time_interval into dimension
+    from timescaledb_information.dimensions d
+    join pg_class c on c.relname = d.hypertable_name
+    join pg_namespace n on n.oid = c.relnamespace and n.nspname = d.hypertable_schema
+    where c.oid = original and d.dimension_number = 1;
+  if not found then return false; end if;
+  -- Its indexes are copied by their names, the one that the extension makes among them.
+  perform create_hypertable(
+    copy, dimension.column_name, chunk_time_interval => dimension.time_interval, create_default_indexes => false
+  );
+  return true;
+end $function$;
