@@ -45,7 +45,8 @@ module.exports = {
       from: { path: `^${room}/` },
       to: {
         path: below(OUTER, PRODUCT, 'migrations', 'maintenance', 'vendors', 'engines'),
-        pathNot: [`^${room}/`, ...PORTS],
+        // Reactors have checkpoints and dead letters like projections.
+        pathNot: [`^${room}/`, ...(room === 'reactors' ? ['^projections/runtime/'] : []), ...PORTS],
       },
     })),
     {

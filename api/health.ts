@@ -2,8 +2,10 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { JSON_TYPE } from './rest';
 
 export interface HealthCheck {
-  /** As shown: `database`, `timeseries`, `cache`, `broker`, `event_store`, `blobs`. */
+  /** As shown: `database`, `timeseries`, `cache`, `broker`, `event_store`, `blobs`; `reactors`. */
   name: string;
+  /** Shown only while it is not healthy: it is no engine that everybody looks for. */
+  quiet?: boolean;
   /** A throw counts as unhealthy, and so does no answer within 2 s; it is not called again before it has ended. */
   check(): Promise<{ status: 'healthy' | 'degraded' | 'unhealthy'; latency_ms: number }>;
 }
@@ -33,7 +35,8 @@ export function registerHealth(app: FastifyInstance, options: HealthOptions): vo
   let latest: { at: number; entries: Promise<Entry[]> } | null = null;
   const entries = () => {
     if (latest === null || Date.now() - latest.at > FRESH_MS) {
-      latest = { at: Date.now(), entries: Promise.all(checks.map((check) => runCheck(check))) };
+      const told = async () => (await Promise.all(checks.map(runCheck))).flatMap((entry) => entry ?? []);
+      latest = { at: Date.now(), entries: told() };
     }
     return latest.entries;
   };
@@ -65,15 +68,15 @@ function overall(services: readonly Entry[]): Entry['status'] {
 }
 
 /** An engine that hangs must not collect one question for every probe. */
-function oneAtATime({ name, check }: HealthCheck): HealthCheck {
+function oneAtATime({ check, ...rest }: HealthCheck): HealthCheck {
   let running: ReturnType<HealthCheck['check']> | undefined;
   return {
-    name,
+    ...rest,
     check: () => (running ??= check().finally(() => (running = undefined))),
   };
 }
 
-async function runCheck(check: HealthCheck): Promise<Entry> {
+async function runCheck(check: HealthCheck): Promise<Entry | undefined> {
   const started = performance.now();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -81,6 +84,7 @@ async function runCheck(check: HealthCheck): Promise<Entry> {
   });
   try {
     const result = await Promise.race([check.check(), late]);
+    if (check.quiet && result.status === 'healthy') return undefined;
     return { name: check.name, ...result };
   } catch {
     // Why it failed is in the log of the part that failed; here only that it did may be shown to anyone.

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Operation } from '../access/operation';
+import type { AreaReactor } from '../access/reactor';
 import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
 import type { Projection } from '../kernel/projection';
@@ -46,6 +47,9 @@ export const PROJECTIONS: readonly Projection[] = exported<Projection>(
   'projections',
   has('name', 'version', 'tables', 'from', 'apply'),
 );
+
+/** Every reactor of Lumio. */
+export const REACTORS: readonly AreaReactor[] = exported<AreaReactor>('reactors', has('from', 'types', 'react'));
 
 const READERS = new Map(
   [...EVENTS.keys()].map((type) => [

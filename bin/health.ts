@@ -5,6 +5,7 @@ import type { Broker } from '../engines/broker/port';
 import type { Cache } from '../engines/cache/port';
 import type { EventStore } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
+import type { Reactors } from '../reactors/runtime/runtime';
 
 const since = (start: number): number => Math.round((performance.now() - start) * 100) / 100;
 
@@ -40,6 +41,16 @@ export const eventStoreCheck = (events: Pick<EventStore, 'head'>): HealthCheck =
 
 /** The blob store says whether it has a blob; it has not, and need not. */
 export const blobsCheck = (blobs: Pick<Blobs, 'head'>): HealthCheck => answers('blobs', () => blobs.head('health'));
+
+/** Unhealthy while a reactor of this process cannot go on; why is in the log, and which in its metrics. */
+export const reactorsCheck = (reactors: Pick<Reactors, 'status'>): HealthCheck => ({
+  name: 'reactors',
+  quiet: true,
+  async check() {
+    const failing = reactors.status().some(({ state }) => state === 'failing');
+    return { status: failing ? 'unhealthy' : 'healthy', latency_ms: 0 };
+  },
+});
 
 function answers(name: string, ask: () => Promise<unknown>): HealthCheck {
   return {

@@ -20,14 +20,23 @@ import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createProjectionRuntime } from '../projections/runtime/runtime';
 import { createUnbuilt } from '../projections/runtime/unbuilt';
+import { startReactors } from '../reactors/runtime/runtime';
 import { createRealtime } from '../realtime/runtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
 import { archiving } from './archiving';
 import { type Engines, openEngines } from './engines';
-import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
+import {
+  blobsCheck,
+  brokerCheck,
+  cacheCheck,
+  databaseCheck,
+  eventStoreCheck,
+  reactorsCheck,
+  timeseriesCheck,
+} from './health';
 import { reportProcess } from './process-metrics';
-import { CHANNELS, OPERATIONS, PROJECTIONS } from './areas';
+import { CHANNELS, OPERATIONS, PROJECTIONS, REACTORS } from './areas';
 import { startRelays } from './relays';
 import { createServices, metadata } from './services';
 import { VERSION } from './version';
@@ -139,6 +148,17 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       const relays = startRelays(engines, log, metrics);
       stops.push(() => relays.stop());
     }
+    const reactors = has('projector')
+      ? await startReactors({
+          db: engines.projector_db,
+          events,
+          leases: engines.leases,
+          log,
+          metrics,
+          reactors: REACTORS,
+        })
+      : undefined;
+    stops.push(() => reactors?.stop());
     if (has('projector') && settings.archive.enabled) {
       const archiver = createWorker({
         leases: engines.leases,
@@ -231,6 +251,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           brokerCheck(broker),
           eventStoreCheck(events),
           blobsCheck(engines.blobs),
+          ...(reactors ? [reactorsCheck(reactors)] : []),
         ],
         websocket,
       },

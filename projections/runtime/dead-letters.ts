@@ -2,8 +2,8 @@ import type { StoredEvent } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { BrokerRecord } from '../../engines/broker/port';
 import type { LoggedRecord } from '../../engines/records/port';
-import { sourceOf } from './checkpoints';
-import type { ApplyMode, Projection } from '../../kernel/projection';
+import { sourceOf, type Reader } from './checkpoints';
+import type { ApplyMode } from '../../kernel/projection';
 
 /** What one projection is fed, one by one: a decoded record and its stored form, or a domain event. */
 export type Item =
@@ -58,7 +58,7 @@ export function placeOf(item: Parked['item']): { partition: number; position: st
  */
 export async function park(
   tx: Queryable,
-  p: Projection,
+  p: Reader,
   parked: readonly Parked[],
   { rebuilding, silent = false }: ApplyMode,
 ): Promise<void> {
@@ -102,7 +102,7 @@ export async function park(
 const asStored = ({ stored, ...event }: StoredEvent): StoredEvent => ({ ...event, data: stored ?? event.data });
 
 /** Those of `streams` that wait behind a parked event of this projection. */
-export async function waitingStreams(tx: Queryable, p: Projection, streams: readonly string[]): Promise<Set<string>> {
+export async function waitingStreams(tx: Queryable, p: Reader, streams: readonly string[]): Promise<Set<string>> {
   const rows = await tx.query(
     `select distinct stream from dead_letters
      where projection = $1 and stream = any($2) and status = 'parked'`,

@@ -1,0 +1,235 @@
+import type { AreaReactor, ReactionTools } from '../../access/reactor';
+import { CannotReact } from '../../kernel/reactor';
+import { Backoff } from '../../kernel/retry';
+import { pause } from '../../kernel/signal';
+import { domainEvents } from '../../kernel/projection';
+import type { EventBatch, EventStore, StoredEvent } from '../../engines/event-store/port';
+import type { Logger } from '../../engines/log/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
+import {
+  BEGINNING,
+  CheckpointLost,
+  moveCheckpoints,
+  openCheckpoints,
+  readCheckpoints,
+  type Reader,
+} from '../../projections/runtime/checkpoints';
+import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
+import { describe } from '../../projections/runtime/failures';
+import { actingFor } from './acting';
+import type { ReactorMetrics } from './metrics';
+
+export interface ReactorRunnerDeps {
+  db: Database;
+  events: EventStore;
+  log: Logger;
+  metrics: ReactorMetrics;
+  /** Longest pause between tries of a reaction that fails. */
+  backoff_ms: number;
+}
+
+/** `standby`: another process drives it; `failing`: a reaction fails and is tried again, nothing after it is done. */
+export const REACTOR_STATES = ['standby', 'running', 'failing'] as const;
+export type ReactorState = (typeof REACTOR_STATES)[number];
+
+/** How the checkpoint of a reactor is called. */
+export const placeOf = ({ name, types }: Pick<AreaReactor, 'name' | 'types'>): Reader => ({
+  name: `reactor:${name}`,
+  version: 1,
+  from: domainEvents(types),
+});
+
+const FIRST_BACKOFF_MS = 100;
+const BATCH_EVENTS = 100;
+/** A checkpoint over events of other types alone is written at most this often. */
+const IDLE_MOVE_MS = 5000;
+
+type Write = (tx: Queryable) => Promise<unknown>;
+
+/**
+ * Drives one reactor while this process holds it: reacts event by event, and writes what was kept together with the
+ * checkpoint. A reaction that fails is tried again with growing pauses, and nothing passes it; only a declared data
+ * error is parked, with what follows in its stream.
+ */
+export class ReactorRunner {
+  state: ReactorState = 'standby';
+  /** What keeps it from going on; null while nothing does. */
+  error: string | null = null;
+  /** Behind by this many seconds, as last observed. */
+  lag_seconds = 0;
+  private readonly place: Reader;
+  private stored: string = BEGINNING;
+  private seen: string = BEGINNING;
+  private moved_at = 0;
+  private behind_since: number | null = null;
+
+  constructor(
+    readonly reactor: AreaReactor,
+    private readonly deps: ReactorRunnerDeps,
+  ) {
+    this.place = placeOf(reactor);
+  }
+
+  /** Fixes where it begins, once for the installation, whether or not this process will drive it. */
+  async install(): Promise<void> {
+    const { db, events } = this.deps;
+    const first = this.reactor.from === 'now' ? ((await events.head()) ?? BEGINNING) : BEGINNING;
+    await openCheckpoints(db, this.place, events.id, [0], first);
+  }
+
+  /** Until `signal` is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { log, metrics, backoff_ms } = this.deps;
+    const label = { reactor: this.reactor.name };
+    const backoff = new Backoff({ first_ms: FIRST_BACKOFF_MS, most_ms: backoff_ms });
+    while (!signal.aborted) {
+      try {
+        await this.follow(signal, () => backoff.reset());
+      } catch (error) {
+        if (signal.aborted) break;
+        const pause_ms = backoff.next();
+        if (error instanceof CheckpointLost) {
+          log.warn(label, 'another process has moved the checkpoint of this reactor');
+        } else {
+          this.state = 'failing';
+          this.error = describe(error);
+          metrics.failures.inc(1, label);
+          log.error({ ...label, err: this.error, failures: backoff.failures }, 'a reaction failed; it is tried again');
+        }
+        await pause(pause_ms, signal);
+      }
+    }
+    this.state = 'standby';
+    this.error = null;
+  }
+
+  /** One life of the subscription. */
+  private async follow(signal: AbortSignal, onProgress: () => void): Promise<void> {
+    const { db, events } = this.deps;
+    await this.install();
+    this.stored = this.seen = (await readCheckpoints(db, this.place)).get(0)!.position;
+    if (this.state === 'standby') this.state = 'running';
+    const { types } = this.reactor;
+    const subscription = events.subscribe(
+      { after: this.stored === BEGINNING ? null : this.stored, types, batch_size: BATCH_EVENTS },
+      async (batch) => {
+        if (signal.aborted) return;
+        await this.take(batch, signal);
+        this.state = 'running';
+        this.error = null;
+        onProgress();
+      },
+    );
+    const ended = pause(Infinity, signal);
+    try {
+      await Promise.race([subscription.done, ended]);
+    } finally {
+      await subscription.stop();
+    }
+    if (!signal.aborted) throw new Error(`the reactor ${this.reactor.name}: its subscription ended by itself`);
+  }
+
+  private async take({ events, position }: EventBatch, signal: AbortSignal): Promise<void> {
+    const { db, metrics } = this.deps;
+    const label = { reactor: this.reactor.name };
+    let kept: Write[] = [];
+    let parked: Parked[] = [];
+    let done = this.stored;
+    const flush = async (to: string) => {
+      if (to === this.stored) return;
+      await this.commit(to, kept, parked);
+      metrics.parked.inc(parked.length, label);
+      [kept, parked] = [[], []];
+    };
+    const streams = [...new Set(events.map(({ stream }) => stream))];
+    const waiting = streams.length === 0 ? new Set<string>() : await waitingStreams(db, this.place, streams);
+
+    for (const event of events) {
+      // What was done so far is stored; the rest is for who drives it next.
+      if (signal.aborted) return flush(done);
+      if (waiting.has(event.stream)) {
+        parked.push(blocked(event));
+      } else {
+        const writes: Write[] = [];
+        try {
+          await this.reactor.react(
+            event,
+            this.tools(event, writes, () => flush(done)),
+          );
+          kept.push(...writes);
+        } catch (error) {
+          if (!(error instanceof CannotReact)) {
+            await flush(done);
+            throw error;
+          }
+          waiting.add(event.stream);
+          parked.push({ item: { kind: 'event', event }, reason: 'poison', error: describe(error) });
+        }
+      }
+      done = event.position;
+      metrics.reactions.inc(1, label);
+    }
+    this.seen = position;
+    if (events.length > 0 || performance.now() - this.moved_at > IDLE_MOVE_MS) await flush(position);
+  }
+
+  private tools(event: StoredEvent, writes: Write[], flush: () => Promise<void>): ReactionTools {
+    const { db, events } = this.deps;
+    const now = new Date();
+    return {
+      act: actingFor(this.reactor.name, event, events, now.getTime()),
+      db: {
+        query: async (text, values, name) => {
+          await flush();
+          return db.query(text, values, name);
+        },
+      },
+      keep: (text, values) => void writes.push((tx) => tx.query(text, values)),
+      now: now.toISOString(),
+    };
+  }
+
+  private async commit(to: string, kept: readonly Write[], parked: readonly Parked[]): Promise<void> {
+    const { db, events, log } = this.deps;
+    await db.transaction(async (tx) => {
+      await moveCheckpoints(tx, this.place, events.id, [{ partition: 0, from: this.stored, to }]);
+      for (const write of kept) await write(tx);
+      await this.stillWaiting(tx, parked);
+      await park(tx, this.place, parked, { rebuilding: false });
+    });
+    this.stored = to;
+    this.moved_at = performance.now();
+    if (parked.length > 0) {
+      log.error({ reactor: this.reactor.name, parked: parked.length }, 'events parked as dead letters of a reactor');
+    }
+  }
+
+  /** An event must not be parked behind a stream that was freed meanwhile: nobody would take it up again. */
+  private async stillWaiting(tx: Queryable, parked: readonly Parked[]): Promise<void> {
+    const heads = new Set(parked.flatMap((one) => (one.reason === 'poison' ? [streamOf(one)] : [])));
+    const behind = parked.filter((one) => one.reason === 'blocked').map(streamOf);
+    const wanted = [...new Set(behind)].filter((stream) => !heads.has(stream));
+    if (wanted.length === 0) return;
+    const waiting = await waitingStreams(tx, this.place, wanted);
+    if (wanted.some((stream) => !waiting.has(stream))) throw new CheckpointLost(this.place.name, []);
+  }
+
+  /** Looks how far it is behind. */
+  async observe(): Promise<void> {
+    const { db, events } = this.deps;
+    const [head, stored] = await Promise.all([events.head(), readCheckpoints(db, this.place)]);
+    const at = this.state === 'standby' ? (stored.get(0)?.position ?? BEGINNING) : this.seen;
+    const behind = head !== null && (at === BEGINNING || events.compare(head, at) > 0);
+    const now = performance.now();
+    this.behind_since = behind ? (this.behind_since ?? now) : null;
+    this.lag_seconds = this.behind_since === null ? 0 : (now - this.behind_since) / 1000;
+  }
+}
+
+const streamOf = ({ item }: Parked): string => (item.kind === 'event' ? item.event.stream : '');
+
+const blocked = (event: StoredEvent): Parked => ({
+  item: { kind: 'event', event },
+  reason: 'blocked',
+  error: `an earlier event of ${event.stream} is parked`,
+});

@@ -1,0 +1,83 @@
+import type { AreaReactor } from '../../access/reactor';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Leases } from '../../engines/leases/port';
+import type { Logger } from '../../engines/log/port';
+import type { Metrics } from '../../engines/metrics/port';
+import type { Database } from '../../engines/postgres/port';
+import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoints';
+import { countParked } from '../../projections/runtime/dead-letters';
+import { describe } from '../../projections/runtime/failures';
+import { reactorMetrics } from './metrics';
+import { placeOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './runner';
+
+export interface ReactorsDeps {
+  db: Database;
+  events: EventStore;
+  leases: Leases;
+  log: Logger;
+  metrics: Metrics;
+  reactors: readonly AreaReactor[];
+  /** Longest pause between tries of a reaction that fails. Default 30 s. */
+  backoff_ms?: number;
+  /** How often lag is looked at. Default 5 s. */
+  observe_ms?: number;
+}
+
+export interface Reactors {
+  /** Of this process. */
+  status(): { reactor: string; state: ReactorState; error: string | null; lag_seconds: number }[];
+  /** Lets the reaction in hand end. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Drives every reactor, each by one process of all. Where they begin is fixed before the first of them reacts.
+ * @throws EngineMismatch when a checkpoint belongs to another event store; Error when two have one name
+ */
+export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
+  const { db, events, leases, log, reactors, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
+  const names = reactors.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new Error(`two reactors are named ${twice}`);
+  const metrics = reactorMetrics(deps.metrics);
+  const runners = reactors.map((reactor) => new ReactorRunner(reactor, { db, events, log, metrics, backoff_ms }));
+  for (const runner of runners) {
+    const place = placeOf(runner.reactor);
+    checkEngine(place, (await readCheckpoints(db, place)).values(), events.id);
+    await runner.install();
+  }
+  const campaigns = runners.map((runner) =>
+    leases.campaign(`reactor:${runner.reactor.name}`, ({ signal }) => runner.run(signal)),
+  );
+
+  let looking = false;
+  const observe = async () => {
+    if (looking) return;
+    looking = true;
+    try {
+      const parked = await countParked(db);
+      for (const runner of runners) {
+        await runner.observe();
+        const label = { reactor: runner.reactor.name };
+        metrics.lag_seconds.set(runner.lag_seconds, label);
+        metrics.dead_letters.set(parked.get(placeOf(runner.reactor).name) ?? 0, label);
+        for (const state of REACTOR_STATES) metrics.state.set(state === runner.state ? 1 : 0, { ...label, state });
+      }
+    } catch (error) {
+      log.warn({ err: describe(error) }, 'looking at the lag of reactors failed; it is tried again');
+    } finally {
+      looking = false;
+    }
+  };
+  const timer = setInterval(() => void observe(), observe_ms);
+  timer.unref();
+
+  return {
+    status: () =>
+      runners.map(({ reactor, state, error, lag_seconds }) => ({ reactor: reactor.name, state, error, lag_seconds })),
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(campaigns.map((campaign) => campaign.stop()));
+    },
+  };
+}

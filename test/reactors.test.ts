@@ -1,0 +1,270 @@
+import { v7 } from 'uuid';
+import { REACTORS } from '../bin/areas';
+import { reactor, type AreaReactor } from '../access/reactor';
+import { account, ACCOUNT_EVENTS, accountStream } from '../domain/accounts';
+import { apiKey, API_KEY_EVENTS, type ApiKeyEvent, apiKeyStream } from '../domain/api-keys';
+import { fold } from '../kernel/decider';
+import { CannotReact } from '../kernel/reactor';
+import { fromStored } from '../access/handle';
+import type { StoredEvent } from '../engines/event-store/port';
+import { createPostgresLeases } from '../engines/leases/postgres';
+import { listDeadLetters } from '../projections/runtime/dead-letters';
+import { startReactors, type Reactors } from '../reactors/runtime/runtime';
+import { type TestDatabase, testDatabase } from './support/database';
+import { keptLog, silentLog } from './support/log';
+import { engines, type Engines, noMetrics, until } from './support/projections';
+
+const now = '2026-01-02T03:04:05.000Z';
+
+describe('reactors', () => {
+  let t: TestDatabase;
+  let on: Engines;
+  const running: Reactors[] = [];
+  beforeEach(async () => {
+    t = await testDatabase(20);
+    on = await engines(t.db);
+    await t.db.query('create table noted (n bigint generated always as identity, what text not null)');
+  });
+  afterEach(async () => {
+    for (const one of running.splice(0)) await one.stop();
+    await on.close();
+    await t.drop();
+  });
+
+  async function drive(reactors: readonly AreaReactor[], db: TestDatabase['db'] = t.db, log = silentLog) {
+    const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 1000 });
+    const started = await startReactors({
+      db,
+      events: on.events,
+      leases,
+      log,
+      metrics: noMetrics,
+      reactors,
+      backoff_ms: 200,
+      observe_ms: 50,
+    });
+    running.push(started);
+    return started;
+  }
+  const noted = async () => (await t.db.query('select what from noted order by n')).map(({ what }) => what as string);
+
+  const person = { account_id: v7(), user_id: v7() };
+  async function append(stream: string, type: string, data: StoredEvent['data']) {
+    const event = { id: v7(), type, data };
+    await on.events.append([{ stream, expected: 'any', events: [event] }], { correlation_id: 'asked' });
+    return event;
+  }
+  async function createKey(): Promise<string> {
+    const key_id = v7();
+    await append(apiKeyStream(key_id), 'api_key:created', {
+      key_id,
+      ...person,
+      key_hash: 'x',
+      key_prefix: 'lm_',
+      label: 'Key',
+      permissions: [],
+      expires_at: null,
+      created_at: now,
+    });
+    return key_id;
+  }
+  const left = () =>
+    append(accountStream(person.account_id), 'account:member_removed', {
+      ...person,
+      membership_id: v7(),
+      removed_at: now,
+    });
+  const joined = () =>
+    append(accountStream(person.account_id), 'account:member_added', {
+      ...person,
+      membership_id: v7(),
+      role_id: v7(),
+      added_at: now,
+    });
+  const remembered = async () =>
+    (await t.db.query('select key_id from member_keys')).map(({ key_id }) => key_id as string);
+  const key = async (key_id: string) =>
+    fold(
+      apiKey,
+      (await on.events.read(apiKeyStream(key_id))).map((event) => fromStored<ApiKeyEvent>(event)),
+    );
+
+  /** Notes each label that it is told of; `fail` and `park` do what they say. */
+  const noting = (options: Partial<Pick<AreaReactor, 'name' | 'from'>> = {}, fails = () => false) =>
+    reactor({
+      name: options.name ?? 'noting',
+      from: options.from ?? 'beginning',
+      events: [API_KEY_EVENTS],
+      on: {
+        'api_key:renamed': ({ label }, { keep }) => {
+          if (label === 'fail' && fails()) throw new Error('not now');
+          if (label === 'park') throw new CannotReact('never');
+          keep('insert into noted (what) values ($1)', [label]);
+        },
+      },
+    });
+  const rename = (label: string, key_id = v7()) =>
+    append(apiKeyStream(key_id), 'api_key:renamed', { key_id, account_id: v7(), label, renamed_at: now });
+
+  test('the keys of a removed member are revoked by events that say who did it and why', async () => {
+    const [before, removal] = [await createKey(), await left()];
+    await drive(REACTORS);
+    await until(async () => (await key(before)).status === 'revoked');
+    const revoked = (await on.events.read(apiKeyStream(before))).at(-1)!;
+    expect(revoked).toMatchObject({
+      type: 'api_key:revoked',
+      metadata: { actor_kind: 'service', actor_id: 'api-keys', causation_id: removal.id, correlation_id: 'asked' },
+    });
+    const after = await createKey();
+    await left();
+    await until(async () => (await key(after)).status === 'revoked');
+    // What it did itself it has read too.
+    await until(async () => (await remembered()).length === 0);
+  });
+
+  test('a member removed and back again before it ran: the old keys die, the new ones live', async () => {
+    const old = [await createKey(), await createKey()];
+    await left();
+    const beside = await createKey();
+    await joined();
+    const fresh = await createKey();
+    await drive(REACTORS);
+    await until(async () => (await key(beside)).status === 'revoked');
+    for (const key_id of old) expect((await key(key_id)).status).toBe('revoked');
+    // All of it was read: what it remembers is the key that lives.
+    await until(async () => (await remembered()).join() === fresh);
+    expect((await key(fresh)).status).toBe('active');
+  });
+
+  test.each([
+    ['before its checkpoint, after the append', 1],
+    ['after its checkpoint', 2],
+  ])('a crash %s: each key is revoked once', async (_where, nth) => {
+    const keys = [await createKey(), await createKey()];
+    await left();
+    let moves = 0;
+    // The transaction that holds the checkpoint of the removal fails, or its answer gets lost: as a kill leaves it.
+    const dying: TestDatabase['db'] = Object.assign(Object.create(t.db) as TestDatabase['db'], {
+      async transaction(...given: Parameters<TestDatabase['db']['transaction']>) {
+        const revoked = (await Promise.all(keys.map(key))).every(({ status }) => status === 'revoked');
+        if (revoked && (moves += 1) === 1 && nth === 1)
+          throw Object.assign(new Error('killed'), { code: 'ECONNRESET' });
+        const result = await t.db.transaction(...given);
+        if (revoked && moves === 1 && nth === 2) throw Object.assign(new Error('killed'), { code: 'ECONNRESET' });
+        return result;
+      },
+    });
+    const log = keptLog();
+    await drive(REACTORS, dying, log);
+    await until(() => moves >= 2);
+    await until(async () => (await remembered()).length === 0);
+    for (const key_id of keys) {
+      const types = (await on.events.read(apiKeyStream(key_id))).map(({ type }) => type);
+      expect(types).toEqual(['api_key:created', 'api_key:revoked']);
+    }
+  });
+
+  test('from now begins where the log ended at its installation, which a restart does not move', async () => {
+    await rename('before');
+    const first = await drive([noting({ from: 'now' })]);
+    await first.stop();
+    await rename('while it was away');
+    await drive([noting({ from: 'now' })]);
+    await rename('after');
+    await until(async () => (await noted()).length === 2);
+    expect(await noted()).toEqual(['while it was away', 'after']);
+  });
+
+  test('a reaction that fails is tried again and holds everything up, visibly; none skipped or doubled', async () => {
+    let failing = true;
+    const log = keptLog();
+    const reactors = await drive([noting({}, () => failing)], t.db, log);
+    for (const label of ['one', 'fail', 'two']) await rename(label);
+    await until(() => reactors.status()[0]!.state === 'failing');
+    expect(reactors.status()[0]).toMatchObject({ error: 'Error: not now' });
+    await until(async () => (await noted()).length === 1);
+    expect(await noted()).toEqual(['one']);
+    failing = false;
+    await until(async () => (await noted()).length === 3);
+    expect(await noted()).toEqual(['one', 'fail', 'two']);
+    expect(reactors.status()[0]).toMatchObject({ state: 'running', error: null });
+    expect(log.lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(0);
+  });
+
+  test('a declared data error is parked with what follows in its stream; all else goes on', async () => {
+    await drive([noting()]);
+    const key_id = v7();
+    await rename('park', key_id);
+    await rename('behind', key_id);
+    await rename('beside');
+    await until(async () => (await noted()).length === 1);
+    await rename('later', key_id);
+    await rename('last');
+    await until(async () => (await noted()).length === 2);
+    expect(await noted()).toEqual(['beside', 'last']);
+    const letters = await listDeadLetters(t.db);
+    expect(letters.map(({ projection, reason, stream }) => [projection, reason, stream])).toEqual(
+      ['poison', 'blocked', 'blocked'].map((reason) => ['reactor:noting', reason, apiKeyStream(key_id)]),
+    );
+  });
+
+  test('two processes: one reacts, the other takes over when it ends', async () => {
+    const [first] = [await drive([noting()]), await drive([noting()])];
+    for (let n = 0; n < 20; n += 1) await rename(`a${n}`);
+    await until(async () => (await noted()).length === 20);
+    await first.stop();
+    for (let n = 0; n < 20; n += 1) await rename(`b${n}`);
+    await until(async () => (await noted()).length === 40);
+    expect(new Set(await noted()).size).toBe(40);
+  });
+
+  test('what was kept for earlier events is there for a later one, in one batch too', async () => {
+    const seen: number[] = [];
+    for (let n = 0; n < 5; n += 1) await rename(`${n}`);
+    const counting = reactor({
+      name: 'counting',
+      from: 'beginning',
+      events: [API_KEY_EVENTS],
+      on: {
+        'api_key:renamed': async ({ label }, { db, keep }) => {
+          keep('insert into noted (what) values ($1)', [label]);
+          seen.push((await db.query('select 1 from noted')).length);
+        },
+      },
+    });
+    await drive([counting]);
+    await until(async () => (await noted()).length === 5);
+    expect(seen).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test('two commands on one stream in one reaction need a step each', async () => {
+    const account_id = v7();
+    const owner_id = v7();
+    const create = {
+      type: 'account:create',
+      account_id,
+      name: 'A',
+      owner_id,
+      membership_id: v7(),
+      role_ids: ids(4),
+      now,
+    } as const;
+    const twice = reactor({
+      name: 'twice',
+      from: 'beginning',
+      events: [ACCOUNT_EVENTS],
+      on: {
+        'account:member_removed': async (_event, { act }) => {
+          await act(account, accountStream(account_id), create);
+          await act(account, accountStream(account_id), create);
+        },
+      },
+    });
+    await left();
+    const reactors = await drive([twice]);
+    await until(() => reactors.status()[0]!.state === 'failing');
+    expect(reactors.status()[0]!.error).toContain('need a step each');
+  });
+});
+
+const ids = (count: number) => Array.from({ length: count }, () => v7());
