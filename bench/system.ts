@@ -46,7 +46,11 @@ export async function database(postgres: BenchPostgres, name: string): Promise<s
 }
 
 /** The real server with all roles, as `npm start` runs it, with its database on the benchmark's PostgreSQL. */
-export async function startLumio(postgres: BenchPostgres, name = 'lumio_bench'): Promise<Lumio> {
+export async function startLumio(
+  postgres: BenchPostgres,
+  name = 'lumio_bench',
+  more: Readonly<Record<string, string>> = {},
+): Promise<Lumio> {
   const url = await database(postgres, name);
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-data-'));
   const env = {
@@ -55,6 +59,7 @@ export async function startLumio(postgres: BenchPostgres, name = 'lumio_bench'):
     LUMIO_PORT: '0',
     LUMIO_METRICS__PORT: '0',
     LUMIO_SECRETS__KEYS: `bench:${randomBytes(32).toString('base64')}`,
+    ...more,
   };
   const program = await startProgram(join(ROOT, 'dist/bin/main.js'), ['start'], env);
   const credentials = JSON.parse(readFileSync(join(data_dir, 'dev-credentials.json'), 'utf8')) as Credentials;

@@ -20,6 +20,8 @@ interface Group {
  */
 export class Handover {
   private readonly windows = new Map<number, BrokerRecord[]>();
+  /** Per partition the offset after the last record that was added. */
+  private readonly ends = new Map<number, number>();
   /** Oldest first. */
   private readonly groups: Group[] = [];
   private bytes = 0;
@@ -32,6 +34,7 @@ export class Handover {
     const window = follows ? known : [];
     this.windows.set(partition, window);
     window.push(...records);
+    this.ends.set(partition, records.at(-1)!.offset + 1);
     const bytes = records.reduce((sum, { value }) => sum + value.length, 0);
     this.groups.push({ window, count: records.length, bytes, at: now });
     this.bytes += bytes;
@@ -39,19 +42,16 @@ export class Handover {
     this.timer ??= setTimeout(() => this.expire(), KEEP_MS).unref();
   }
 
-  /**
-   * What follows the positions asked for, as a fetch would answer; undefined when there is nothing, or when only the
-   * log can tell.
-   */
+  /** What follows the positions asked for, as a fetch would answer; undefined when only the log can tell. */
   take({ from, max_records, max_bytes }: FetchRequest): Fetched | undefined {
     const fetched: Fetched = { records: [], next: new Map(), more: false };
     let bytes = 0;
     for (const [partition, position] of from) {
-      const window = this.windows.get(partition);
-      const first = window?.[0];
-      if (!first) continue;
-      // The log holds what came between.
-      if (position < first.offset) return undefined;
+      // Nothing that this process wrote lies behind the position.
+      if (position >= (this.ends.get(partition) ?? 0)) continue;
+      const window = this.windows.get(partition)!;
+      const first = window[0];
+      if (!first || position < first.offset) return undefined;
       for (let at = position - first.offset; at < window.length; at += 1) {
         const record = window[at]!;
         if (fetched.records.length >= max_records || bytes >= max_bytes) {
@@ -63,7 +63,7 @@ export class Handover {
         bytes += record.value.length;
       }
     }
-    return fetched.records.length > 0 ? fetched : undefined;
+    return fetched;
   }
 
   private drop(now: number): void {

@@ -12,10 +12,12 @@ const HEARTBEAT_MS = 3000;
 const POLL_MS = 1000;
 const MAX_BYTES = 4 * 1024 * 1024;
 /**
- * Records that keep coming are taken at most this often, so that a batch's own costs (round trips, checkpoint, commit)
- * are shared by more of them. The first record after a pause never waits; later ones wait half of it on average.
+ * A stream of records is taken at most this often, so that a batch's own costs (round trips, checkpoint, commit) are
+ * shared by more of them. Only a batch that held {@link STREAM} records or more says that it pays: fewer are taken as
+ * they come, each without waiting for company.
  */
 const PACE_MS = 15;
+const STREAM = 8;
 
 export interface ConsumerDeps {
   log: PostgresLog;
@@ -42,6 +44,8 @@ export class PostgresConsumer implements Consumer {
   private stopping = false;
   private woken = true;
   private fetched_at = -PACE_MS;
+  /** Records of the last batch. */
+  private last_count = 0;
   private asked_at = -POLL_MS;
   /** Another process may have written: what this one hands itself is not all. */
   private others_wrote = true;
@@ -111,26 +115,31 @@ export class PostgresConsumer implements Consumer {
   }
 
   private async step(topic: TopicInfo): Promise<void> {
+    // What came since the last look has said so: an idle look now would only make the next record wait for its turn.
+    if (!this.catching_up) await this.sleep(POLL_MS);
     await this.settle(topic);
     await this.pace();
+    if (this.stopping) return;
     this.woken = false;
     this.fetched_at = performance.now();
     const fetched = this.positions.size > 0 ? await this.persist(() => this.fetch(topic)) : undefined;
     if (this.stopping) return;
-    if (!fetched || fetched.records.length === 0) return this.sleep(POLL_MS);
+    this.last_count = fetched?.records.length ?? 0;
+    this.catching_up = fetched?.more ?? false;
+    if (!fetched || fetched.records.length === 0) return;
     const batch: RecordBatch = { topic: topic.topic, records: fetched.records, progress: new Map() };
     for (const [partition, to] of fetched.next) {
       batch.progress.set(partition, { from: this.positions.get(partition)!, to });
       this.positions.set(partition, to);
     }
-    this.catching_up = fetched.more;
     if (fetched.more) this.fetchAhead(topic);
     await this.options.onBatch(batch);
   }
 
   private async pace(): Promise<void> {
+    if (this.last_count < STREAM || this.catching_up || this.stopping) return;
     const wait_ms = this.fetched_at + PACE_MS - performance.now();
-    if (wait_ms >= 1 && !this.catching_up && !this.stopping) await new Promise((resume) => setTimeout(resume, wait_ms));
+    if (wait_ms >= 1) await new Promise((resume) => setTimeout(resume, wait_ms));
   }
 
   /**
