@@ -27,7 +27,7 @@ const BACKUPS_PREFIX = 'backups/';
 /**
  * Not derived, and yet of no use anywhere else: who runs what now, and what was pushed under the old realtime epoch.
  */
-const OF_THE_MOMENT = ['outbox', 'channel_heads', 'leases', 'broker_members', 'broker_leases'];
+const OF_THE_MOMENT = ['outbox', 'channel_heads', 'job_holders', 'leases', 'broker_members', 'broker_leases'];
 
 /** Where a backup lies: a folder, an S3 address, or `blob[:name]` for the configured blob store. */
 export interface BackupPlace {

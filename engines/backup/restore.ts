@@ -87,7 +87,8 @@ function checkProbe(secrets: SecretBox, manifest: Manifest): void {
 
 async function refuseUsed(db: Queryable, { steps }: Manifest): Promise<void> {
   const [others] = await db.query(`select count(*)::int as n from pg_stat_activity
-    where datname = current_database() and application_name in ('lumio main', 'lumio projector', 'lumio log') and pid <> pg_backend_pid()`);
+    where datname = current_database() and pid <> pg_backend_pid()
+      and application_name in ('lumio main', 'lumio projector', 'lumio log', 'lumio jobs')`);
   if (others!.n > 0) throw new Error('a Lumio is running on this database: stop it first');
   for (const table of ['domain_events', 'broker_records', 'ledger']) {
     const [there] = await db.query('select to_regclass($1) is not null as yes', [`public.${table}`]);

@@ -1,4 +1,4 @@
-import type { EventCatalogue } from '../../kernel/event';
+import type { EventDeclaration } from '../../kernel/event';
 import type { Json, JsonObject } from '../../kernel/json';
 import { decrypt, encrypt } from '../records/cipher';
 import type { SubjectKeys } from '../subject-keys/port';
@@ -27,7 +27,11 @@ export interface Sealing {
   open(events: readonly StoredEvent[], wanted?: Pick<EventFilter, 'ips'>): Promise<StoredEvent[]>;
 }
 
-export function createSealing(declared: EventCatalogue, keys: SubjectKeys): Sealing {
+/** @param declared by type; nothing but what is personal is asked of it */
+export function createSealing(
+  declared: ReadonlyMap<string, Pick<EventDeclaration, 'personal'>>,
+  keys: SubjectKeys,
+): Sealing {
   const personal = new Map(
     [...declared].flatMap(([type, one]) => {
       const members = Object.entries(one.personal);

@@ -27,6 +27,8 @@ export const LOCKS = {
   demo_data: 7_070_010,
   /** Shared by every link that carries wake-ups: how many there are. */
   wakeup_links: 7_070_011,
+  /** The one process that looks for jobs of dead ones. */
+  job_release: 7_070_012,
 } as const;
 
 /**

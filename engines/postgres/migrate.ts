@@ -2,12 +2,16 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { MIGRATIONS, type Migration } from '../../migrations';
 import { FUNCTIONS, type SqlFunction } from '../../migrations/functions';
+import { installJobSchema } from '../jobs/schema';
 import { LOCKS } from '../locks/port';
 import { DatabaseRefused } from './errors';
 import { BOUNDED, KEEPALIVE } from './session-settings';
 
 /** Name of the fact of `installation` that holds the lowest generation able to run on the schema; absent: 1. */
 const GENERATION = 'schema_generation';
+
+/** The step after which the job library's own schema belongs to ours. */
+const JOBS_STEP = '0050-jobs';
 
 export interface MigrateOptions {
   /** No other steps than these: the schema that a backup was made of. */
@@ -40,6 +44,9 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
       })) as [number, string[]];
       // The steps of a backup are not all: its functions come with the rest of them.
       if (!options.only) await bringFunctions(guard, options.functions ?? FUNCTIONS);
+      if (steps.some(({ name }) => name === JOBS_STEP && (options.only ?? [name]).includes(name))) {
+        await installJobSchema(url);
+      }
       return applied;
     } finally {
       await db.destroy();

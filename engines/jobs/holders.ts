@@ -1,0 +1,90 @@
+import { LOCKS } from '../locks/port';
+import type { Database, Queryable } from '../postgres/port';
+import { JOB_SCHEMA } from './names';
+import { PARKS, UNKNOWN } from './rows';
+
+const JOBS = `${JOB_SCHEMA}._private_jobs`;
+
+/** The advisory lock that a process holds while it lives (engines/postgres/process-session.ts). */
+export interface LivingProcess {
+  readonly lock: number;
+  readonly held: boolean;
+  ready(): Promise<void>;
+}
+
+/** Says, or says again, that the jobs under this pool are held by the process of this lock. */
+export async function register(db: Database, pool: string, lock: number): Promise<void> {
+  await db.query(
+    `insert into job_holders (pool, lock) values ($1, $2)
+     on conflict (pool) do update set lock = excluded.lock where job_holders.lock <> excluded.lock`,
+    [pool, lock],
+  );
+}
+
+export async function unregister(db: Database, pool: string): Promise<void> {
+  await db.query('delete from job_holders where pool = $1', [pool]);
+}
+
+const DIED = 'the process that ran it died';
+
+/** Lets jobs go whose try has no known end: those that must not be repeated are parked. */
+async function release(tx: Queryable, where: string, values: readonly unknown[]): Promise<number> {
+  const released = await tx.query(
+    `update ${JOBS} set locked_at = null, locked_by = null, updated_at = now(),
+       last_error = case when flags ? '${PARKS}' then '${UNKNOWN}${DIED}' else '${DIED}' end,
+       attempts = case when flags ? '${PARKS}' then max_attempts else attempts end
+     where ${where} returning 1 as one`,
+    values,
+  );
+  return released.length;
+}
+
+/**
+ * For the holder itself: keeps what it runs from looking forgotten (the library would release it after four hours), and
+ * releases what it holds and does not run, since writing its end failed. Answers how many those are.
+ */
+export async function keep(db: Database, pool: string, running: readonly string[], grace_ms: number): Promise<number> {
+  await db.query(
+    `update ${JOBS} set locked_at = now()
+     where locked_by = $1 and id = any($2::bigint[]) and locked_at < now() - interval '1 hour'`,
+    [pool, running],
+  );
+  return release(db, `locked_by = $1 and id <> all($2::bigint[]) and locked_at < ${ago('$3')}`, [
+    pool,
+    running,
+    grace_ms,
+  ]);
+}
+
+const ago = (ms: string) => `now() - ${ms} * interval '1 millisecond'`;
+
+/**
+ * Releases the jobs of processes whose lock has been free for `grace_ms`, so that one whose link broke can come back,
+ * and of holders that nobody knows. A process whose link is away for so long has stopped its jobs by then, see
+ * workers.ts. Answers how many.
+ */
+export function releaseDead(db: Database, grace_ms: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const [mine] = await tx.query('select pg_try_advisory_xact_lock($1) as mine', [LOCKS.job_release]);
+    if (!mine!.mine) return 0;
+    await tx.query(
+      `with looked as (
+         select pool, exists (
+           select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+             and l.database = (select oid from pg_database where datname = current_database())
+             and (l.classid::int8 << 32 | l.objid::int8) = h.lock
+         ) as alive from job_holders h
+       )
+       update job_holders h set dead_since = case when alive then null else now() end
+       from looked where looked.pool = h.pool and alive = (h.dead_since is not null)`,
+    );
+    const dead = await tx.query<{ pool: string }>(
+      `with gone as (delete from job_holders where dead_since < ${ago('$1')} returning pool)
+       select pool from gone
+       union
+       select locked_by from ${JOBS} where locked_at < ${ago('$1')} and locked_by not in (select pool from job_holders)`,
+      [grace_ms],
+    );
+    return dead.length === 0 ? 0 : release(tx, 'locked_by = any($1)', [dead.map(({ pool }) => pool)]);
+  });
+}

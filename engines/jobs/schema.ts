@@ -1,0 +1,38 @@
+import pg from 'pg';
+import { BOUNDED } from '../postgres/session-settings';
+import { JOB_SCHEMA } from './names';
+
+/** The newest step of the library's schema that this build was tested with. */
+export const JOB_SCHEMA_STEP = 19;
+
+/**
+ * Brings the job library's schema to its newest step. The caller holds the lock of migrations. Needs no right but to
+ * create a schema in the database. Schemas of a newer library are left as they are.
+ * @throws Error when a newer library excludes this one
+ */
+export async function installJobSchema(url: string): Promise<void> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'lumio migrate',
+    max: 1,
+    keepAlive: true,
+    options: `-c timezone=UTC ${BOUNDED}`,
+  });
+  // Without listeners a link that breaks would end the process; whoever uses it is told.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  try {
+    const { rows } = await pool.query(`select to_regclass('${JOB_SCHEMA}.migrations') is not null as made`);
+    if (rows[0].made) {
+      const steps = await pool.query(`select max(id) as newest from ${JOB_SCHEMA}.migrations`);
+      // Loading the library costs more than the look.
+      if (steps.rows[0].newest === JOB_SCHEMA_STEP) return;
+    }
+    // eslint-disable-next-line @typescript-eslint/no-require-imports -- loaded by the one start that needs it
+    const { Logger, runMigrations } = require('graphile-worker') as typeof import('graphile-worker');
+    const silent = new Logger(() => () => undefined);
+    await runMigrations({ pgPool: pool, schema: JOB_SCHEMA, logger: silent });
+  } finally {
+    await pool.end();
+  }
+}

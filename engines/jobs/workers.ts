@@ -1,0 +1,170 @@
+import { setInterval } from 'node:timers';
+import { Logger as LibraryLogger, runTaskList, type JobHelpers, type WorkerPool } from 'graphile-worker';
+import { pause } from '../../kernel/signal';
+import type { Logger } from '../log/port';
+import type { PostgresDatabase } from '../postgres/pool';
+import { heldJob, type JobRow } from './held';
+import { keep, register, releaseDead, unregister, type LivingProcess } from './holders';
+import { JOB_SCHEMA } from './names';
+import type { JobWorkers, WorkOptions } from './port';
+
+export interface WorkersDeps {
+  db: PostgresDatabase;
+  process: LivingProcess;
+  log: Logger;
+  /** How long a process may look dead before its jobs are released. */
+  grace_ms: number;
+  /** How often a process says that it lives, and looks for dead ones. */
+  beat_ms: number;
+  poll_ms: number;
+}
+
+/** Thrown to the library after a job was ended otherwise than by success: it would delete what did not fail. */
+class EndedByUs extends Error {}
+
+const RESTART_MS = 1_000;
+
+/**
+ * Runs jobs through the library's pool of workers, and makes a new pool when one ends without being asked to. Under
+ * each pool's name this process is known as the holder of what runs.
+ */
+export class Workers implements JobWorkers {
+  private readonly running = new Map<string, AbortController>();
+  private readonly stopping = new AbortController();
+  private pool: WorkerPool | undefined;
+  private lost_at: number | null = null;
+  private beating = false;
+  private readonly timer: NodeJS.Timeout;
+  private readonly ended: Promise<void>;
+
+  constructor(
+    private readonly deps: WorkersDeps,
+    private readonly options: WorkOptions,
+  ) {
+    this.timer = setInterval(() => void this.beat(), deps.beat_ms);
+    this.timer.unref();
+    // A link that breaks while the library holds it would end the process; whoever uses it is told.
+    deps.db.pool.on('connect', (client) => client.on('error', () => undefined));
+    this.ended = this.run();
+  }
+
+  nudge(): void {
+    if (!this.stopping.signal.aborted) this.pool?.nudge(this.options.concurrency);
+  }
+
+  async stop(drain_ms: number): Promise<void> {
+    this.stopping.abort();
+    const limit = setTimeout(() => this.abortAll(new Error('this process stops')), drain_ms);
+    // The library waits for what runs.
+    await this.pool?.gracefulShutdown();
+    await this.ended;
+    clearTimeout(limit);
+    clearInterval(this.timer);
+  }
+
+  private abortAll(reason: Error): void {
+    for (const controller of this.running.values()) controller.abort(reason);
+  }
+
+  private async run(): Promise<void> {
+    const { log } = this.deps;
+    while (!this.stopping.signal.aborted) {
+      try {
+        const pool = this.open();
+        await pool.promise;
+        await unregister(this.deps.db, pool.id);
+      } catch (error) {
+        log.warn({ err: error }, 'the workers of jobs ended badly');
+      }
+      this.pool = undefined;
+      await pause(RESTART_MS, this.stopping.signal);
+    }
+  }
+
+  private open(): WorkerPool {
+    const { db, process, poll_ms } = this.deps;
+    const { names, concurrency } = this.options;
+    let known: Promise<void> | undefined;
+    const pool: WorkerPool = runTaskList(
+      {
+        pgPool: db.pool,
+        schema: JOB_SCHEMA,
+        concurrency,
+        pollInterval: poll_ms,
+        noHandleSignals: true,
+        logger: this.logger(),
+        preset: {
+          plugins: [
+            {
+              name: 'lumio-holders',
+              version: '1.0.0',
+              // Before the first job is taken; when it fails the next beat does it.
+              worker: { hooks: { startWorker: () => (known ??= register(db, pool.id, process.lock)) } },
+            },
+          ],
+        },
+      },
+      Object.fromEntries(names.map((name) => [name, (_: unknown, { job }: JobHelpers) => this.take(pool, job)])),
+      db.pool,
+    );
+    this.pool = pool;
+    return pool;
+  }
+
+  private async take(pool: WorkerPool, job: JobHelpers['job']): Promise<void> {
+    const row = job as unknown as JobRow;
+    const ending = new AbortController();
+    const id = String(row.id);
+    this.running.set(id, ending);
+    try {
+      const held = heldJob(row, { db: this.deps.db, pool: pool.id, signal: ending.signal });
+      let finished = false;
+      const finish: typeof held.finish = async (...effect) => {
+        const first = await held.finish(...effect);
+        finished = true;
+        return first;
+      };
+      await this.options.run({ ...held, finish });
+      if (!finished) throw new EndedByUs();
+    } finally {
+      this.running.delete(id);
+    }
+  }
+
+  private async beat(): Promise<void> {
+    const { db, process, grace_ms, log } = this.deps;
+    const { pool } = this;
+    this.lost_at = process.held ? null : (this.lost_at ?? performance.now());
+    // Others take this process for dead soon: what runs here must have ended by then.
+    if (this.lost_at !== null && performance.now() - this.lost_at >= grace_ms / 2) {
+      this.abortAll(new Error('the database may take this process for dead'));
+    }
+    if (this.beating) return;
+    this.beating = true;
+    try {
+      let released = await releaseDead(db, grace_ms);
+      if (pool && process.held) {
+        await register(db, pool.id, process.lock);
+        released += await keep(db, pool.id, [...this.running.keys()], grace_ms);
+      }
+      if (released > 0) {
+        log.warn({ jobs: released }, 'jobs whose process died were released');
+        this.options.onReleased?.(released);
+        this.nudge();
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'the holders of jobs could not be looked at; it is tried again');
+    } finally {
+      this.beating = false;
+    }
+  }
+
+  /** How a job ended is told by whoever runs it, without the payload that the library would show. */
+  private logger(): LibraryLogger {
+    return new LibraryLogger(() => (level, message, meta) => {
+      if (level !== 'error' && level !== 'warning') return;
+      if (meta !== undefined && 'failure' in meta) return;
+      this.deps.log.warn({ library: message }, 'the job library complains');
+    });
+  }
+}

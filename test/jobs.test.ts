@@ -1,0 +1,274 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { JOB_SCHEMA_STEP } from '../engines/jobs/schema';
+import { createPrometheusMetrics } from '../engines/metrics/prometheus';
+import { subject } from '../kernel/event';
+import { job, JobRefused, OutcomeUnknown, periodic, type JobDeclaration } from '../kernel/job';
+import { type TestDatabase, testDatabase } from './support/database';
+import { EFFECTS, jobNode, noting, type JobNode, type Notebook } from './support/jobs';
+import { eventually } from './support/vendor-cloud';
+
+let t: TestDatabase;
+let folder: string;
+let outside: string;
+const nodes: { close(): Promise<void> }[] = [];
+const children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  t = await testDatabase();
+  await t.db.query(EFFECTS);
+  folder = mkdtempSync(join(tmpdir(), 'lumio-jobs-'));
+  outside = join(folder, 'calls');
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  for (const node of nodes.splice(0)) await node.close();
+  await t.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function node<Services>(...given: Parameters<typeof jobNode<Services>>): Promise<JobNode<Services>> {
+  const made = await jobNode(...given);
+  nodes.push(made);
+  return made;
+}
+const effects = () => t.db.query<{ key: string; note: string }>('select key, note from job_effects order by note');
+const calls = () => (existsSync(outside) ? readFileSync(outside, 'utf8').split('\n').filter(Boolean) : []);
+const settled = (on: JobNode<never>) =>
+  eventually(
+    async () =>
+      (await on.queue.counts()).every(({ state }) => state === 'failed' || state === 'parked') ? true : undefined,
+    'the jobs to end',
+    20_000,
+  );
+
+async function enqueue(
+  on: JobNode<Notebook>,
+  one: JobDeclaration<Notebook, { note: string; wait_ms: number }>,
+  note: string,
+  wait_ms = 0,
+) {
+  await on.db.transaction((tx) => on.jobs.enqueue(tx, one, { key: note, payload: { note, wait_ms } }));
+  on.jobs.wake();
+}
+
+test('a job comes with the transaction that enqueued it, or not at all, and its key counts once for ever', async () => {
+  const one = noting();
+  const on = await node(t.url, [one], { outside });
+  const undone = on.db.transaction(async (tx) => {
+    await on.jobs.enqueue(tx, one, { key: 'undone', payload: { note: 'undone', wait_ms: 0 } });
+    throw new Error('undone');
+  });
+  await expect(undone).rejects.toThrow('undone');
+  await enqueue(on, one, 'a');
+  await enqueue(on, one, 'a');
+  await eventually(async () => ((await effects()).length > 0 ? true : undefined), 'the effect');
+  await settled(on);
+  await enqueue(on, one, 'a');
+  await enqueue(on, one, 'b');
+  await eventually(async () => ((await effects()).length === 2 ? true : undefined), 'the second');
+  expect(await effects()).toEqual([
+    { key: 'noting-repeat/a', note: 'a' },
+    { key: 'noting-repeat/b', note: 'b' },
+  ]);
+  expect(calls()).toEqual(['noting-repeat/a', 'noting-repeat/b']);
+});
+
+test('an enqueue sends no NOTIFY', async () => {
+  const one = noting();
+  const on = await node(t.url, [one], { outside }, { start: false });
+  const listener = await t.adminClient();
+  const heard: string[] = [];
+  listener.on('notification', ({ channel }) => heard.push(channel));
+  await listener.query('listen "jobs:insert"');
+  await enqueue(on, one, 'a');
+  // The listener hears what was sent before its next answer.
+  await listener.query('select 1');
+  expect(heard).toEqual([]);
+  await t.db.query(`select graphile_worker.add_job('other')`);
+  await eventually(async () => {
+    await listener.query('select 1');
+    return heard.length > 0 ? true : undefined;
+  }, 'the NOTIFY of the library itself');
+  await listener.end();
+});
+
+test('the effect and the end of its job are one: what fails leaves neither, and is tried again under one key', async () => {
+  const seen: string[] = [];
+  const flaky = job({
+    name: 'flaky',
+    payload: {},
+    after_unknown: 'repeat',
+    retries: 5,
+    async run(_payload, { key, number }) {
+      seen.push(key);
+      return async (tx) => {
+        await tx.query('insert into job_effects (key, note) values ($1, $2)', [key, String(number)]);
+        if (number < 3) throw new Error('not yet');
+      };
+    },
+  });
+  const metrics = createPrometheusMetrics({});
+  const on = await node(t.url, [flaky as JobDeclaration], undefined, { metrics });
+  await on.db.transaction((tx) => on.jobs.enqueue(tx, flaky as JobDeclaration, { key: 'x', payload: {} }));
+  await eventually(async () => ((await effects()).length > 0 ? true : undefined), 'the effect', 10_000);
+  expect(await effects()).toEqual([{ key: 'flaky/x', note: '3' }]);
+  expect(seen).toEqual(['flaky/x', 'flaky/x', 'flaky/x']);
+  expect(await metrics.render()).toMatch(/lumio_jobs_run_seconds_count\{job="flaky",outcome="again"\} 2/);
+});
+
+test('a job that fails every try, and one that is refused, wait for an operator, who runs or drops them', async () => {
+  let mended = false;
+  const broken = job({
+    name: 'broken',
+    payload: { refuse: z.boolean() },
+    after_unknown: 'repeat',
+    retries: 1,
+    async run({ refuse }, { key }) {
+      if (mended) return (tx) => tx.query('insert into job_effects (key) values ($1)', [key]);
+      throw refuse ? new JobRefused('never') : new Error('broken');
+    },
+  });
+  const on = await node(t.url, [broken as JobDeclaration], undefined);
+  for (const refuse of [false, true]) {
+    const payload = { refuse };
+    await on.db.transaction((tx) => on.jobs.enqueue(tx, broken as JobDeclaration, { key: String(refuse), payload }));
+  }
+  const failed = await eventually(async () => {
+    const rows = await on.queue.list({ state: 'failed', limit: 10 });
+    return rows.length === 2 ? rows : undefined;
+  }, 'both to fail');
+  expect(failed.map(({ key, attempts, tries, error }) => ({ key, attempts, tries, error }))).toEqual([
+    { key: 'broken/false', attempts: 2, tries: 2, error: 'Error: broken' },
+    { key: 'broken/true', attempts: 2, tries: 2, error: 'JobRefused: never' },
+  ]);
+  mended = true;
+  const [first, second] = failed.map(({ id }) => id);
+  expect(await on.queue.drop([second!])).toBe(1);
+  expect(await on.queue.retry([first!])).toBe(1);
+  on.queue.wake();
+  await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect');
+  await settled(on as JobNode<never>);
+  expect(await on.queue.list({ limit: 10 })).toEqual([]);
+});
+
+test.each(['repeat', 'park'] as const)('after an unknown outcome a job does as it says: %s', async (after_unknown) => {
+  let tries = 0;
+  const asking = job({
+    name: 'asking',
+    payload: {},
+    after_unknown,
+    async run() {
+      tries += 1;
+      if (tries === 1) throw new OutcomeUnknown('no answer');
+    },
+  }) as JobDeclaration;
+  const on = await node(t.url, [asking], undefined);
+  await on.db.transaction((tx) => on.jobs.enqueue(tx, asking, { key: 'x', payload: {} }));
+  await eventually(async () => (tries > 0 ? true : undefined), 'the try');
+  await settled(on as JobNode<never>);
+  const left = await on.queue.list({ limit: 10 });
+  expect({ tries, left: left.map(({ state, error }) => ({ state, error })) }).toEqual(
+    after_unknown === 'repeat'
+      ? { tries: 2, left: [] }
+      : { tries: 1, left: [{ state: 'parked', error: 'outcome unknown: OutcomeUnknown: no answer' }] },
+  );
+});
+
+test('what is personal in a payload lies encrypted, and is null once the person was erased', async () => {
+  const seen: (string | null)[] = [];
+  const mailing = job({
+    name: 'mailing',
+    payload: { user_id: z.string(), address: z.string().nullable() },
+    personal: { address: subject('user', 'user_id') },
+    after_unknown: 'repeat',
+    async run({ address }) {
+      seen.push(address);
+      throw new Error(`nobody at ${address}`);
+    },
+  });
+  const declared = mailing as unknown as JobDeclaration;
+  const on = await node(t.url, [declared], undefined, { start: false });
+  const payload = { user_id: 'u1', address: 'ada@example.org' };
+  await on.db.transaction((tx) => on.jobs.enqueue(tx, declared, { key: 'x', payload }));
+  const everything = async () => JSON.stringify(await t.db.query('select * from graphile_worker._private_jobs'));
+  expect(await everything()).toContain('u1');
+  expect(await everything()).not.toContain('ada@example');
+  on.running = await on.jobs.start();
+  await eventually(async () => (seen.length > 0 ? true : undefined), 'the first try');
+  await on.subject_keys.erase('user:u1');
+  await eventually(async () => (seen.includes(null) ? true : undefined), 'a try after the erasure', 10_000);
+  expect(seen[0]).toBe('ada@example.org');
+  expect(await everything()).not.toContain('ada@example');
+});
+
+test('a periodic job is made once in its period, by one of two processes', async () => {
+  const done: string[] = [];
+  const sweep = (who: string) => periodic({ name: 'sweep', every_ms: 86_400_000, run: async () => done.push(who) });
+  await Promise.all([node(t.url, [sweep('a')], undefined), node(t.url, [sweep('b')], undefined)]);
+  const finished = await eventually(
+    async () => (await t.db.query('select key, kept_until > now() as kept from finished_jobs'))[0],
+    'the sweep',
+  );
+  expect(finished).toEqual({ key: expect.stringMatching(/^sweep\/\d{4}-\d\d-\d\dT00:00:00.000Z$/), kept: true });
+  await (await node(t.url, [sweep('c')], undefined)).queue.trim();
+  expect(done).toHaveLength(1);
+});
+
+describe('a process that is killed', () => {
+  async function child(): Promise<ChildProcess> {
+    const made = spawn(process.execPath, [join(__dirname, '../dist/test/support/jobs-child.js'), t.url, outside], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(made);
+    await new Promise((resolve, reject) => {
+      made.stdout!.once('data', resolve);
+      made.once('exit', () => reject(new Error('the child ended')));
+    });
+    return made;
+  }
+
+  test('its jobs run again elsewhere, one effect each; those that must not be repeated are parked', async () => {
+    const [again, once] = [noting('repeat'), noting('park')];
+    const first = await node(t.url, [again, once], { outside }, { start: false });
+    const victim = await child();
+    await enqueue(first, again, 'again', 60_000);
+    await enqueue(first, once, 'once', 60_000);
+    await eventually(async () => (calls().length === 2 ? true : undefined), 'both to run');
+    victim.kill('SIGKILL');
+    await t.db.query(`update graphile_worker._private_jobs set payload = '{"note": "late", "wait_ms": 0}'`);
+    const killed_at = performance.now();
+    first.running = await first.jobs.start();
+    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect', 20_000);
+    await settled(first as unknown as JobNode<never>);
+    expect(performance.now() - killed_at).toBeGreaterThan(900);
+    expect(await effects()).toEqual([{ key: 'noting-repeat/again', note: 'late' }]);
+    expect((await first.queue.list({ limit: 9 })).map(({ key, state }) => ({ key, state }))).toEqual([
+      { key: 'noting-park/once', state: 'parked' },
+    ]);
+    expect(calls().filter((key) => key === 'noting-park/once')).toHaveLength(1);
+  });
+
+  test('while it lives nobody else has its jobs, though its link to the database was cut', async () => {
+    const one = noting('repeat');
+    const first = await node(t.url, [one], { outside }, { start: false });
+    await child();
+    await enqueue(first, one, 'long', 4_000);
+    await eventually(async () => (calls().length === 1 ? true : undefined), 'it to run');
+    first.running = await first.jobs.start();
+    await t.asAdmin(`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'lumio process' and datname = current_database()`);
+    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect', 20_000);
+    expect(calls()).toEqual(['noting-repeat/long']);
+  });
+});
+
+test('the library installs the step that this build was tested with', async () => {
+  const [{ newest }] = (await t.db.query('select max(id) as newest from graphile_worker.migrations')) as [
+    { newest: number },
+  ];
+  expect(newest).toBe(JOB_SCHEMA_STEP);
+});
