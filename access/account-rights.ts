@@ -1,6 +1,7 @@
-import type { Database } from '../engines/postgres/port';
+import type { Database, Row } from '../engines/postgres/port';
 import { isUuid } from '../kernel/uuid';
 import type { Caller } from './caller';
+import { grantedBy, type RoleRow } from './roles';
 
 /** The caller on the account that a request names. */
 export interface OnAccount {
@@ -27,13 +28,13 @@ const NOBODYS = '00000000-0000-0000-0000-000000000000';
 export function createAccountRights({ db }: { db: Pick<Database, 'query'> }): AccountRights {
   /** Permissions of the user's role, as they are at this moment; null for who is no member. */
   async function asMember(user_id: string, account_id: string): Promise<ReadonlySet<string> | null> {
-    const [row] = await db.query<{ permissions: string[] }>(
-      `select r.permissions from account_members m join account_roles r on r.id = m.role_id
+    const [row] = await db.query<RoleRow & Row>(
+      `select r.permissions, r.holds_all from account_members m join account_roles r on r.id = m.role_id
        where m.user_id = $1 and m.account_id = $2`,
       [user_id, account_id],
       'rights-of-member',
     );
-    return row ? new Set(row.permissions) : null;
+    return row ? grantedBy(row) : null;
   }
 
   return {

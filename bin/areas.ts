@@ -5,6 +5,7 @@ import type { AreaReactor } from '../access/reactor';
 import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
 import type { Projection } from '../kernel/projection';
+import { accountEvents } from '../projections/account-events';
 import type { Family } from '../realtime/runtime/family';
 
 /** The first level of a room is the product: one file an area. */
@@ -43,10 +44,10 @@ export const OPERATIONS: readonly Operation[] = ['read-api', 'commands'].flatMap
 export const CHANNELS: readonly Family[] = exported<Family>('realtime', has('pattern', 'gate', 'flag'));
 
 /** Every projection of Lumio. */
-export const PROJECTIONS: readonly Projection[] = exported<Projection>(
-  'projections',
-  has('name', 'version', 'tables', 'from', 'apply'),
-);
+export const PROJECTIONS: readonly Projection[] = [
+  ...exported<Projection>('projections', has('name', 'version', 'tables', 'from', 'apply')),
+  accountEvents([...EVENTS.keys()]),
+];
 
 /** Every reactor of Lumio. */
 export const REACTORS: readonly AreaReactor[] = exported<AreaReactor>('reactors', has('from', 'types', 'react'));
@@ -54,13 +55,13 @@ export const REACTORS: readonly AreaReactor[] = exported<AreaReactor>('reactors'
 const READERS = new Map(
   [...EVENTS.keys()].map((type) => [
     type,
-    PROJECTIONS.filter(({ from }) => from.kind === 'domain_events' && from.types.includes(type)).map(
-      ({ name }) => name,
-    ),
+    PROJECTIONS.filter(
+      ({ from, awaited = true }) => awaited && from.kind === 'domain_events' && from.types.includes(type),
+    ).map(({ name }) => name),
   ]),
 );
 
-/** The read models that events of these types change. */
+/** The read models that answers show and that events of these types change. */
 export const readersOf = (types: readonly string[]): string[] => [
   ...new Set(types.flatMap((type) => READERS.get(type) ?? [])),
 ];

@@ -6,7 +6,7 @@ import { parseInstant } from '../domain/instants';
 import { RawJson, stringify } from '../domain/json';
 import { TOPICS } from '../domain/records';
 import type { StoredEvent } from '../engines/event-store/port';
-import { type Place, replayEvents, type ReplayedRecord, replayTopic } from '../maintenance/replay';
+import { type Place, replayAccount, replayEvents, type ReplayedRecord, replayTopic } from '../maintenance/replay';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
@@ -65,7 +65,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .addOption(new Option('--from <place>', 'offset, revision or time, inclusive').argParser(at))
     .addOption(new Option('--to <place>', 'offset, revision or time, exclusive; the end as it is now').argParser(at))
     .addOption(new Option('--partition <n>', 'only this partition of a topic').argParser(number))
-    .option('--account <id>', 'only records of this account')
+    .option('--account <id>', 'only records, or with domain-events only events, of this account')
     .addOption(
       new Option('--type <type>', 'only of this type; may be given again').argParser(collect).default([], 'all'),
     )
@@ -90,13 +90,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
                   onProgress: ({ done, total }) => bar?.update(done, total),
                 }),
               )
-            : eventRows(
-                replayEvents(context, {
-                  ...options,
-                  stream: source === TOPICS.domain_events ? undefined : source,
-                  types: options.type,
-                }),
-              );
+            : eventRows(eventsOf(context, source, options));
           const lines =
             options.format === 'csv' ? csv(rows, from_topic ? RECORD_COLUMNS : EVENT_COLUMNS) : ndjson(rows);
           await write(
@@ -110,6 +104,13 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         }
       }),
     );
+}
+
+function eventsOf(context: FullContext, source: string, options: Options): AsyncGenerator<StoredEvent[]> {
+  const range = { ...options, types: options.type };
+  if (source !== TOPICS.domain_events) return replayEvents(context, { ...range, stream: source });
+  if (options.account === undefined) return replayEvents(context, range);
+  return replayAccount(context, { ...range, account: options.account.toLowerCase() });
 }
 
 async function* recordRows(batches: AsyncIterable<ReplayedRecord[]>): AsyncGenerator<Row[]> {

@@ -28,6 +28,8 @@ interface ProjectionBase {
    * in.
    */
   tables: readonly string[];
+  /** False for what no answer shows: commands do not wait until it has their events. Default true. */
+  awaited?: boolean;
   /**
    * Indexes of theirs that `apply` does not need: a rebuild makes them after the load, sorted, which is far cheaper
    * than row by row.

@@ -84,28 +84,75 @@ export async function* replayTopic(deps: ReplayDeps, replay: TopicReplay): Async
   }
 }
 
+type EventRange = ReplayRange & { types?: readonly string[] };
+
 /** Domain events: of one stream, by revision, or of all (`stream` absent), in commit order. */
 export async function* replayEvents(
   { events }: Pick<ReplayDeps, 'events'>,
-  { stream, types, from, to }: ReplayRange & { stream?: string; types?: readonly string[] },
+  { stream, ...range }: EventRange & { stream?: string },
 ): AsyncGenerator<StoredEvent[]> {
-  const since = from && 'time' in from ? from.time : undefined;
-  const until = to && 'time' in to ? to.time : undefined;
-  const wanted = (event: StoredEvent) =>
-    within(event.recorded_at, since, until) && (!types?.length || types.includes(event.type)) && inNumbers(event);
-  const inNumbers = ({ revision, position }: StoredEvent) => {
-    const at = stream === undefined ? Number(position) : revision;
-    return (!from || !('number' in from) || at >= from.number) && (!to || !('number' in to) || at < to.number);
-  };
   if (stream !== undefined) {
     const found = await events.read(stream, 0, { ips: true });
     if (found.length === 0) throw new Error(`there is no topic and no stream ${stream}`);
-    yield found.filter(wanted);
+    yield found.filter(inRange(range, ({ revision }) => revision));
     return;
   }
+  const { types } = range;
+  const wanted = inRange(range, ({ position }) => Number(position));
   for await (const batch of events.readAll(null, { ips: true, ...(types?.length && { types }) })) {
     const found = batch.events.filter(wanted);
     if (found.length > 0) yield found;
+  }
+}
+
+/** Domain events of one account in commit order, as far as the read model `account-events` has them. */
+export async function* replayAccount(
+  deps: Pick<ReplayDeps, 'events' | 'db'>,
+  { account, ...range }: EventRange & { account: string },
+): AsyncGenerator<StoredEvent[]> {
+  const wanted = inRange(range, ({ position }) => Number(position));
+  for await (const events of eventsOfAccount(deps, account)) {
+    const found = events.filter(wanted);
+    if (found.length > 0) yield found;
+  }
+}
+
+function inRange({ from, to, types }: EventRange, number: (event: StoredEvent) => number) {
+  const since = from && 'time' in from ? from.time : undefined;
+  const until = to && 'time' in to ? to.time : undefined;
+  const inNumbers = (event: StoredEvent) =>
+    (!from || !('number' in from) || number(event) >= from.number) &&
+    (!to || !('number' in to) || number(event) < to.number);
+  return (event: StoredEvent) =>
+    within(event.recorded_at, since, until) && (!types?.length || types.includes(event.type)) && inNumbers(event);
+}
+
+/** Events of an account that are looked up together. */
+const ACCOUNT_PAGE = 500;
+
+async function* eventsOfAccount(
+  { events, db }: Pick<ReplayDeps, 'events' | 'db'>,
+  account: string,
+): AsyncGenerator<StoredEvent[]> {
+  for (let after = 0; ;) {
+    const places = await db.query<{ place: number; stream: string; revision: number }>(
+      `select place, stream, revision from account_events where account_id = $1 and place > $2
+       order by place limit $3`,
+      [account, after, ACCOUNT_PAGE],
+    );
+    const spans = new Map<string, { from: number; to: number }>();
+    for (const { stream, revision } of places) {
+      const { from, to } = spans.get(stream) ?? { from: revision, to: revision };
+      spans.set(stream, { from: Math.min(from, revision), to: Math.max(to, revision) });
+    }
+    const found = new Map<string, StoredEvent>();
+    for (const [stream, { from, to }] of spans) {
+      for (const event of await events.read(stream, from, { limit: to - from + 1, ips: true }))
+        found.set(`${stream} ${event.revision}`, event);
+    }
+    yield places.flatMap(({ stream, revision }) => found.get(`${stream} ${revision}`) ?? []);
+    if (places.length < ACCOUNT_PAGE) return;
+    after = places.at(-1)!.place;
   }
 }
 

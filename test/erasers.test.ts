@@ -13,6 +13,7 @@ const COUNTS = ['stream_samples'];
  */
 const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   'ids, hashes, times, switches': [
+    'account_events',
     'account_feature_overrides',
     'account_members',
     'account_roles',
@@ -23,6 +24,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'feature_flags_before_events',
     'finished_jobs',
     'leases',
+    'member_keys',
     'ledger',
     'ledger_bodies',
     'member_keys',

@@ -23,6 +23,7 @@ import type {
   EventFilter,
   EventStore,
   Position,
+  ReadOptions,
   StoredEvent,
   SubscribeOptions,
 } from './port';
@@ -136,12 +137,12 @@ class KurrentEventStore implements EventStore {
     return appending;
   }
 
-  async read(stream: string, from = 0): Promise<StoredEvent[]> {
+  async read(stream: string, from = 0, { limit = Infinity }: ReadOptions = {}): Promise<StoredEvent[]> {
     const events: StoredEvent[] = [];
     for (let next = BigInt(from); ;) {
       const page = await this.again(() => this.streamPage(stream, next));
       events.push(...page.events);
-      if (page.read < STREAM_PAGE) return events;
+      if (page.read < STREAM_PAGE || events.length >= limit) return events.slice(0, limit);
       next += BigInt(page.read);
     }
   }

@@ -63,6 +63,11 @@ export interface EventFilter {
   ips?: boolean;
 }
 
+export interface ReadOptions extends Pick<EventFilter, 'ips'> {
+  /** Most events; absent: to the stream's end. */
+  limit?: number;
+}
+
 export interface SubscribeOptions extends EventFilter {
   /** Exclusive: the position of the last event already handled; null starts at the beginning. */
   after: Position | null;
@@ -111,7 +116,7 @@ export interface EventStore {
   /** @throws RevisionConflict */
   append(writes: readonly StreamWrite[], metadata: Metadata): Promise<AppendResult>;
   /** Events of one stream from revision `from` (default 0) on, oldest first; empty when the stream does not exist. */
-  read(stream: string, from?: number, wanted?: Pick<EventFilter, 'ips'>): Promise<StoredEvent[]>;
+  read(stream: string, from?: number, wanted?: ReadOptions): Promise<StoredEvent[]>;
   /** All events in commit order from `after` (exclusive) to the head at the time of the call. */
   readAll(after: Position | null, filter?: EventFilter): AsyncIterable<EventBatch>;
   subscribe(options: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): Subscription;

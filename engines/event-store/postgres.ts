@@ -4,7 +4,16 @@ import type { Logger } from '../log/port';
 import type { Wakeups } from '../wakeups/port';
 import { AppendGroups } from './append-groups';
 import { encodeAppend } from './checks';
-import type { EventBatch, EventFilter, EventStore, Metadata, Position, StoredEvent, SubscribeOptions } from './port';
+import type {
+  EventBatch,
+  EventFilter,
+  EventStore,
+  Metadata,
+  Position,
+  ReadOptions,
+  StoredEvent,
+  SubscribeOptions,
+} from './port';
 import { Tail } from './tail';
 
 export interface PostgresEventStoreOptions {
@@ -25,6 +34,7 @@ export interface PostgresEventStoreOptions {
 /** Rows of other types that one filtered page steps over at most. */
 const FILTER_WINDOW = 10_000;
 const DEFAULT_BATCH = 500;
+const READ_PAGE = 1000;
 // Sorting names the table: a bare `order by position` would sort by the text of the output column.
 const COLUMNS = `position::text, stream, revision::float8, id, type, data::text, metadata::text,
   to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at`;
@@ -72,13 +82,14 @@ class PostgresEventStore implements EventStore {
     return this.groups.append(encodeAppend(writes, metadata));
   }
 
-  async read(stream: string, from = 0): Promise<StoredEvent[]> {
+  async read(stream: string, from = 0, { limit = Infinity }: ReadOptions = {}): Promise<StoredEvent[]> {
     const events: StoredEvent[] = [];
     for (;;) {
-      const text = `select ${COLUMNS} from domain_events where stream = $1 and revision >= $2 order by domain_events.revision limit 1000`;
-      const { rows } = await this.query('read-stream', text, [stream, from + events.length]);
+      const text = `select ${COLUMNS} from domain_events where stream = $1 and revision >= $2 order by domain_events.revision limit $3`;
+      const size = Math.min(READ_PAGE, limit - events.length);
+      const { rows } = await this.query('read-stream', text, [stream, from + events.length, size]);
       for (const row of rows) events.push(toEvent(row));
-      if (rows.length < 1000) return events;
+      if (rows.length < READ_PAGE || events.length === limit) return events;
     }
   }
 

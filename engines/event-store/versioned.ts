@@ -58,7 +58,7 @@ export function renewedEventStore(store: EventStore, { renewed }: Upcasters): Ev
         writes.map((write) => ({ ...write, events: write.events.map(renewed) })),
         metadata,
       ),
-    read: async (stream, from) => (await store.read(stream, from)).map(renewed),
+    read: async (stream, from, wanted) => (await store.read(stream, from, wanted)).map(renewed),
     async *readAll(after, filter) {
       for await (const one of store.readAll(after, filter)) yield batch(one);
     },

@@ -51,6 +51,19 @@ export function eventStoreContract(name: string, makeEngine: () => Promise<Store
       await engine.close();
     });
 
+    test('a stream is read from any revision, as many events as are wanted', async () => {
+      const of = (n: number) => happened('thing:happened', { n });
+      await store.append([{ stream: 's', expected: 'none', events: [0, 1, 2, 3, 4].map(of) }], metadata);
+      const read = async (from: number, limit: number) =>
+        (await store.read('s', from, { limit })).map(({ revision }) => revision);
+      expect([await read(0, 2), await read(3, 9), await read(1, 1), await read(9, 1)]).toEqual([
+        [0, 1],
+        [3, 4],
+        [1],
+        [],
+      ]);
+    });
+
     function collect(from: EventStore, after: string | null, types?: string[], batch_size?: number) {
       const seen: StoredEvent[] = [];
       const batches: EventBatch[] = [];

@@ -1,0 +1,20 @@
+import type { Migration } from './index';
+
+/** Where the domain events of each account lie, in commit order; events of no account are under `global`. */
+export const accountEvents: Migration = {
+  name: '0034-account-events',
+  async up(knex) {
+    await knex.raw(`
+      create table account_events (
+        account_id text not null,
+        place      bigint generated always as identity,
+        stream     text not null,
+        revision   bigint not null,
+        position   text not null,
+        type       text not null,
+        primary key (stream, revision)
+      );
+      create unique index account_events_places on account_events (account_id, place);
+    `);
+  },
+};
