@@ -36,6 +36,7 @@ export function prepare(operation: Operation, services: Services): Prepared {
   holdAccountGuard(operation, gate);
   const reader = inputReader(operation);
   const named = gate.account;
+  const { pages } = operation;
 
   function validated({ caller, exists }: Entry, asked: Asked): Admission {
     const input = reader.validate(asked.input());
@@ -54,8 +55,11 @@ export function prepare(operation: Operation, services: Services): Prepared {
     },
     async run({ caller, input }, context) {
       const request = { caller, context };
+      const page = pages?.asked(input as Record<string, unknown>);
       try {
-        return await operation.run({ input, ...request, act: actFor(request, services), refuse }, services);
+        const act = actFor(request, services);
+        const result = await operation.run({ input, page, ...request, act, refuse }, services);
+        return pages ? pages.shown(page as never, result as never) : result;
       } catch (error) {
         throw declaredAnswer(operation.errors, error);
       }

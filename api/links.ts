@@ -39,11 +39,11 @@ export function ownPath(url: string): string {
   );
 }
 
-/** The link of a page; the request's own filters stay. */
-export function pageLinks(self: string): (page: number) => string {
+/** The link with another value of one parameter, or without it; the request's other parameters stay. */
+export function linkWith(self: string, name: string): (value: string | number | null) => string {
   const [path, pairs] = split(self);
-  const kept = pairs.filter((pair) => nameOf(pair) !== 'page');
-  return (page) => joined(path, [...kept, `page=${page}`]);
+  const kept = pairs.filter((pair) => nameOf(pair) !== name);
+  return (value) => joined(path, value === null ? kept : [...kept, `${name}=${value}`]);
 }
 
 function split(url: string): [path: string, pairs: string[]] {

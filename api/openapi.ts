@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Operation } from '../access/operation';
 import type { RestRoute } from '../kernel/routes';
 import { ERROR_STATUS } from '../kernel/errors';
+import { envelopeOf } from './envelopes';
 import { shapeOf, unwrap } from './schema-shape';
 import { failures } from './openapi-failures';
 import { FIXED_PATHS } from './openapi-fixed';
@@ -159,28 +160,9 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
 }
 
 function success(operation: Operation, rest: RestRoute, components: Record<string, Json>): Json {
-  if (rest.envelope === 'empty') return { [rest.status]: { description: 'Done; no body.' } };
-  const one = jsonSchema(rest.answer?.schema ?? operation.output, 'output', components);
-  const url: Json = { type: 'string', format: 'uri-reference' };
-  const count: Json = { type: 'integer', minimum: 0 };
-  const schema =
-    rest.envelope === 'bare'
-      ? one
-      : rest.envelope === 'item'
-        ? strict({ data: one, _links: strict({ self: url }) })
-        : strict({
-            data: { type: 'array', items: one },
-            _links: {
-              type: 'object',
-              properties: { self: url, first: url, prev: url, next: url, last: url },
-              required: ['self', 'first', 'last'],
-            },
-            _meta: {
-              type: 'object',
-              properties: { total: count, page: count, limit: count, pages: count, partial: { type: 'boolean' } },
-              required: ['total', 'page', 'limit', 'pages'],
-            },
-          });
+  const envelope = envelopeOf(operation);
+  if (envelope === null) return { [rest.status]: { description: 'Done; no body.' } };
+  const schema = envelope.schema(jsonSchema(rest.answer?.schema ?? operation.output, 'output', components));
   const headers = rest.location && {
     Location: { description: 'Where what was made is.', schema: { type: 'string', format: 'uri-reference' } },
   };
@@ -192,8 +174,6 @@ function success(operation: Operation, rest: RestRoute, components: Record<strin
     },
   };
 }
-
-const strict = (properties: Json): Json => ({ type: 'object', properties, required: Object.keys(properties) });
 
 /** JSON Schema of one zod schema, with its named parts moved to the components. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Record<string, Json>, inline = false): Json {

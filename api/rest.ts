@@ -1,14 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
-import type { Page } from '../kernel/operation';
 import type { RestRoute } from '../kernel/routes';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Asked, Prepared } from './invoke';
 import { ApiError } from '../kernel/errors';
-import { ownPath, pageLinks } from './links';
+import { envelopeOf } from './envelopes';
+import { ownPath } from './links';
 import { stateOf } from './request-state';
-import { shapeOf } from './schema-shape';
 import { compileSerialiser } from './serialise';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -105,33 +104,11 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
 type Writer = (request: FastifyRequest, result: unknown) => string | null;
 
 function answerWriter(operation: Operation, rest: RestRoute, origin: RestOptions['origin']): Writer {
-  if (rest.envelope === 'empty') return () => null;
-  const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, rest.envelope);
+  const envelope = envelopeOf(operation);
+  if (envelope === null) return () => null;
+  const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, envelope);
   const shown = (output: unknown) => (rest.answer ? rest.answer.of(output) : output);
-  const self = (request: FastifyRequest) => origin(request) + ownPath(request.url);
-  const paged = 'page' in shapeOf(operation.input, 'input');
-  if (rest.envelope === 'item')
-    return (request, output) => serialise({ data: shown(output), _links: { self: self(request) } });
-  if (rest.envelope === 'collection')
-    return (request, page) => serialise(collection(self(request), page as Page<unknown>, paged));
-  return (_request, output) => serialise(shown(output));
-}
-
-/**
- * `prev` and `next` are left out at the ends; a list that takes no page is its own first and last.
- * Source: spec doc2 §2.1.
- */
-function collection(self: string, page: Page<unknown>, paged: boolean): unknown {
-  const pages = Math.max(1, Math.ceil(page.total / page.limit));
-  const links: Record<string, string> = { self };
-  const at = paged ? pageLinks(self) : () => self;
-  links.first = at(1);
-  if (page.page > 1) links.prev = at(Math.min(page.page - 1, pages));
-  if (page.page < pages) links.next = at(page.page + 1);
-  links.last = at(pages);
-  const meta: Record<string, unknown> = { total: page.total, page: page.page, limit: page.limit, pages };
-  if (page.partial !== undefined) meta.partial = page.partial;
-  return { data: page.items, _links: links, _meta: meta };
+  return (request, output) => serialise(envelope.body(shown(output), origin(request) + ownPath(request.url)));
 }
 
 /** Escapes that are no UTF-8 would otherwise be searched for as they stand. */

@@ -1,11 +1,9 @@
 import fastJsonStringify from 'fast-json-stringify';
 import { z } from 'zod';
-import type { Envelope } from '../kernel/routes';
 import { withRawJson } from '../domain/json';
+import type { Enveloped } from './envelopes';
 
 type Schema = Record<string, unknown>;
-const TEXT: Schema = { type: 'string' };
-const COUNT: Schema = { type: 'integer' };
 
 /** JSON Schema of what is sent: what zod cannot express is left open. */
 export function outputJsonSchema(schema: z.ZodType): Schema {
@@ -16,28 +14,12 @@ export function outputJsonSchema(schema: z.ZodType): Schema {
  * Compiles the writer of one operation's answers. Only members that the schema names leave the house; a `RawJson`
  * inside is sent byte for byte.
  */
-export function compileSerialiser(output: z.ZodType, envelope: Envelope): (answer: unknown) => string {
+export function compileSerialiser(output: z.ZodType, envelope: Pick<Enveloped, 'schema'>): (answer: unknown) => string {
   const full = outputJsonSchema(output);
-  const one = writable(full, (full.$defs ?? {}) as Record<string, Schema>, []);
-  const write = fastJsonStringify(enveloped(one, envelope) as unknown as Parameters<typeof fastJsonStringify>[0]);
+  const whole = writable(envelope.schema(full), (full.$defs ?? {}) as Record<string, Schema>, []);
+  const write = fastJsonStringify(whole as unknown as Parameters<typeof fastJsonStringify>[0]);
   return (answer) => withRawJson(() => write(answer));
 }
-
-function enveloped(one: Schema, envelope: Envelope): Schema {
-  if (envelope === 'item') {
-    return object({ data: one, _links: object({ self: TEXT }) });
-  }
-  if (envelope === 'collection') {
-    return object({
-      data: { type: 'array', items: one },
-      _links: object({ self: TEXT, first: TEXT, prev: TEXT, next: TEXT, last: TEXT }),
-      _meta: object({ total: COUNT, page: COUNT, limit: COUNT, pages: COUNT, partial: { type: 'boolean' } }),
-    });
-  }
-  return one;
-}
-
-const object = (properties: Record<string, Schema>): Schema => ({ type: 'object', properties });
 
 /**
  * The part of a JSON Schema that decides how a value is written: types and members, references resolved. What needs a

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Admitted, Guards } from './guarded';
 import type { OperationErrors, Refuse } from './operation-errors';
+import type { Asked, Found, PageKind } from './pages';
 import type { RestRoute } from './routes';
 
 /** What operations are written for: who calls them, what a request brings, what they may use, and how they act. */
@@ -12,16 +13,6 @@ export interface House {
   act: unknown;
 }
 
-/** One page of a collection; `total` counts all that the filter matches. */
-export interface Page<T> {
-  items: T[];
-  total: number;
-  page: number;
-  limit: number;
-  /** True when counting or searching stopped at its budget: `total` is then a lower bound. */
-  partial?: boolean;
-}
-
 export interface GraphqlShape {
   /**
    * `flat` (default): every input member is an argument. `input`: one argument `input` carries the members that are not
@@ -30,8 +21,6 @@ export interface GraphqlShape {
   argument?: 'flat' | 'input' | 'filter';
   /** Members that stay arguments of their own beside `input` (an `id`, mostly). */
   flat_arguments?: readonly string[];
-  /** GraphQL name of the paginated result type of a collection (`PaginatedEventResult`); default: a plain list. */
-  page_type?: string;
   /**
    * GraphQL field to the snake_case member it shows, where that is not the camelCase of the member (`eventType` of
    * `type`).
@@ -40,8 +29,10 @@ export interface GraphqlShape {
 }
 
 /** What an operation is run for. */
-export interface OperationRequest<H extends House, Input, Who, Errors extends OperationErrors> {
+export interface OperationRequest<H extends House, Input, Who, Errors extends OperationErrors, Pages> {
+  /** Without the members that say which page is asked for. */
   input: Input;
+  page: Asked<Pages>;
   caller: Who;
   context: H['context'];
   /** Decides a command on behalf of the caller. */
@@ -73,11 +64,12 @@ export interface Operation<H extends House = House> extends Shape<z.ZodType, z.Z
   guard: Guards<H['guard']>;
   /** What it answers beside its output, its guards' refusals and what the transport refuses. */
   errors: OperationErrors;
-  run(request: OperationRequest<H, unknown, H['caller'], OperationErrors>, services: H['services']): Promise<unknown>;
+  pages?: PageKind;
+  run(
+    request: Omit<OperationRequest<H, unknown, H['caller'], OperationErrors, unknown>, 'page'> & { page: unknown },
+    services: H['services'],
+  ): Promise<unknown>;
 }
-
-/** The result type that `run` must return for this spec. */
-type Result<O extends z.ZodType> = z.input<O> | Page<z.input<O>>;
 
 type Declared<
   H extends House,
@@ -85,14 +77,17 @@ type Declared<
   O extends z.ZodType,
   G extends Guards<H['guard']>,
   E extends OperationErrors,
+  P extends PageKind | undefined,
 > = Shape<I, O> & {
   guard: G;
   /** Reasons that `run` refuses with, or that `decide` throws, and what the caller is told. */
   errors?: E;
+  /** Where the output is one of many. */
+  pages?: P;
   run(
-    request: OperationRequest<H, z.output<I>, Admitted<H['caller'], G>, E>,
+    request: OperationRequest<H, z.output<I>, Admitted<H['caller'], G>, E, P>,
     services: H['services'],
-  ): Promise<Result<O>>;
+  ): Promise<Found<P, z.input<O>>>;
 };
 
 type Declare<H extends House> = <
@@ -101,14 +96,25 @@ type Declare<H extends House> = <
   const G extends Guards<H['guard']>,
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- no errors declared: none can be refused with
   E extends OperationErrors = {},
+  P extends PageKind | undefined = undefined,
 >(
-  spec: Declared<H, I, O, G, E>,
+  spec: Declared<H, I, O, G, E, P>,
 ) => Operation<H>;
 
 const declare =
   <H extends House>(kind: Operation['kind']): Declare<H> =>
-  (spec) =>
-    ({ kind, errors: {}, ...spec }) as unknown as Operation<H>;
+  ({ pages, ...spec }) =>
+    ({
+      kind,
+      errors: {},
+      ...spec,
+      ...(pages && { pages, input: withMembers(spec.input, pages.members) }),
+    }) as unknown as Operation<H>;
+
+/** An object schema with further members, under the name that it has. */
+function withMembers(input: z.ZodType, members: PageKind['members']): z.ZodType {
+  return (input as z.ZodObject).extend(members).meta({ ...input.meta() });
+}
 
 /** The two words that operations of one house are declared with. */
 export const operationsOf = <H extends House>() => ({

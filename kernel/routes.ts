@@ -1,11 +1,9 @@
 import type { z } from 'zod';
 
-/** How the answer is wrapped on REST. Source: spec doc2 §2.1. */
+/** How one output is wrapped on REST; pages have shapes of their own (`kernel/pages.ts`). Source: spec doc2 §2.1. */
 export type Envelope =
   /** `{data, _links: {self}}` */
   | 'item'
-  /** `run` returns a page; sent as `{data, _links, _meta}`. */
-  | 'collection'
   /** The output as it is, without `data`. */
   | 'bare'
   /** 204 without a body; GraphQL answers the output. */
@@ -29,7 +27,7 @@ export interface RestRoute {
   aliases?: Readonly<Record<string, string>>;
   /** Path of what was made, from the output: sent as `Location`. */
   location?: (output: never) => string;
-  /** How REST shows one output, where the spec gives the protocols different shapes. Not for collections. */
+  /** How REST shows one output, where the spec gives the protocols different shapes. Not for pages. */
   answer?: { schema: z.ZodType; of(output: unknown): unknown };
 }
 
@@ -39,7 +37,6 @@ const route =
   (path: string, options: RouteOptions = {}): RestRoute => ({ method, path, ...defaults, ...options });
 
 export const get = route('GET', { status: 200, envelope: 'item' });
-export const list = route('GET', { status: 200, envelope: 'collection' });
 export const post = route('POST', { status: 200, envelope: 'item' });
 export const put = route('PUT', { status: 200, envelope: 'item' });
 export const patch = route('PATCH', { status: 200, envelope: 'item' });

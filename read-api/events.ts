@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { feature, permission } from '../access/guards';
 import { query } from '../access/operation';
-import type { Page } from '../kernel/operation';
-import { get, list } from '../kernel/routes';
+import { numbered } from '../kernel/pages';
+import { get } from '../kernel/routes';
 import { invalid, notFound, rateLimited, type Refuse } from '../kernel/operation-errors';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
@@ -24,8 +24,6 @@ const EventFilterInput = z
     search: z.string().max(500).nullish().describe('Part of the raw JSON, whatever its case'),
     from: instant('from').nullish().describe('ISO 8601: not before this'),
     to: instant('to').nullish().describe('ISO 8601: before this'),
-    page: z.int().min(1).max(1_000_000_000).nullish().describe('From 1; default 1'),
-    limit: z.int().min(1).max(100).nullish().describe('Default 25, at most 100'),
   })
   .meta({ id: 'EventFilterInput' });
 
@@ -40,26 +38,22 @@ export const events = query({
   name: 'events',
   // Source: spec doc2 §4.3.
   summary: "The account's platform events, newest first",
-  rest: list('/v1/events', { mapInput: fromQueryString }),
-  graphql: { argument: 'filter', page_type: 'PaginatedEventResult', renamed: { eventType: 'type' } },
+  rest: get('/v1/events', { mapInput: fromQueryString }),
+  // Counters say where a page lies, however deep.
+  pages: numbered('PaginatedEventResult', { pages: 1_000_000_000 }),
+  graphql: { argument: 'filter', renamed: { eventType: 'type' } },
   guard: [feature('feature:events'), permission('events:read')],
   input: EventFilterInput,
   output: EventRecord,
   errors,
-  async run({ input, caller, context, refuse }, { db }): Promise<Page<z.input<typeof EventRecord>>> {
-    const filter = eventQuery(input, caller.account_id, refuse);
+  async run({ input, caller, context, page, refuse }, { db }) {
+    const filter = { ...eventQuery(input, caller.account_id, refuse), ...page };
     const search = input.search ?? '';
     const found =
       search === ''
         ? await eventsPage(db, filter)
         : await searchEvents(db, filter, search, SEARCH_BUDGET_MS, context.onGone);
-    return {
-      items: found.rows.map(eventRecord),
-      total: found.total,
-      page: filter.page,
-      limit: filter.limit,
-      ...(found.partial ? { partial: true } : {}),
-    };
+    return { items: found.rows.map(eventRecord), total: found.total, ...(found.partial && { partial: true }) };
   },
 });
 
@@ -98,7 +92,7 @@ function eventQuery(
   input: z.output<typeof EventFilterInput>,
   account_id: string,
   refuse: Refuse<typeof errors>,
-): EventQuery {
+): Omit<EventQuery, 'page' | 'limit'> {
   const platforms = (input.platform ?? '')
     .split(',')
     .map((slug) => slug.trim())
@@ -114,7 +108,5 @@ function eventQuery(
     user_id: input.user_id ? input.user_id : null,
     from,
     to,
-    page: input.page ?? 1,
-    limit: input.limit ?? 25,
   };
 }

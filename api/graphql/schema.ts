@@ -5,11 +5,12 @@ import {
   GraphQLNonNull,
   GraphQLObjectType,
   GraphQLSchema,
+  GraphQLString,
   type GraphQLArgumentConfig,
   type GraphQLFieldConfig,
 } from 'graphql';
 import type { Operation } from '../../access/operation';
-import type { Page } from '../../kernel/operation';
+import type { PageKind, Shown } from '../../kernel/pages';
 import type { Prepared } from '../invoke';
 import { blame, type RequestState } from '../request-state';
 import { shapeOf, unwrap } from '../schema-shape';
@@ -128,39 +129,41 @@ function asArguments(members: ReadonlyMap<string, InputMember>): Record<string, 
 
 function resultOf(operation: Operation, types: TypeRegistry, pages: Map<string, GraphQLObjectType>): OutputType {
   const owner = pascalCase(operation.name);
-  const collection = operation.rest?.envelope === 'collection' || operation.graphql?.page_type !== undefined;
-  if (!collection) return types.output(operation.output, `${owner}Result`);
+  const kind = operation.pages;
+  if (!kind) return types.output(operation.output, `${owner}Result`);
   const item = types.output(operation.output, `${owner}Item`);
   const toItem = item.convert;
-  const toItems = (items: unknown[]) => (toItem ? items.map((one) => (one === null ? one : toItem(one))) : items);
-  const name = operation.graphql?.page_type;
-  if (name === undefined) {
-    return {
-      type: new GraphQLNonNull(new GraphQLList(item.type)),
-      convert: (page) => toItems(Array.isArray(page) ? (page as unknown[]) : (page as Page<unknown>).items),
-    };
-  }
-  let type = pages.get(name);
+  const toItems = (items: readonly unknown[]) =>
+    toItem ? items.map((one) => (one === null ? one : toItem(one))) : items;
+  const items = new GraphQLNonNull(new GraphQLList(item.type));
+  if (kind.type === undefined) return { type: items, convert: (shown) => toItems((shown as Shown).items) };
+  let type = pages.get(kind.type);
   if (!type) {
-    const count = { type: new GraphQLNonNull(GraphQLInt) };
-    type = new GraphQLObjectType({
-      name,
-      fields: {
-        items: { type: new GraphQLNonNull(new GraphQLList(item.type)) },
-        total: count,
-        page: count,
-        limit: count,
-        pages: count,
-        partial: { type: GraphQLBoolean, description: 'True when `total` is a lower bound.' },
-      },
-    });
-    pages.set(name, type);
+    type = new GraphQLObjectType({ name: kind.type, fields: { items: { type: items }, ...BESIDE_ITEMS[kind.kind] } });
+    pages.set(kind.type, type);
   }
   return {
     type: new GraphQLNonNull(type),
     convert(result) {
-      const { items, total, page, limit, partial } = result as Page<unknown>;
-      return { items: toItems(items), total, page, limit, pages: Math.max(1, Math.ceil(total / limit)), partial };
+      const { items: found, next, ...counts } = result as Shown;
+      const { total, limit } = counts;
+      const of_all = total === undefined || limit === undefined ? {} : { pages: Math.max(1, Math.ceil(total / limit)) };
+      return { items: toItems(found), ...counts, ...of_all, nextCursor: next };
     },
   };
 }
+
+const COUNT = { type: new GraphQLNonNull(GraphQLInt) };
+/** What a page has beside its items. */
+const BESIDE_ITEMS: Readonly<Record<PageKind['kind'], Record<string, GraphQLFieldConfig<unknown, unknown>>>> = {
+  numbered: {
+    total: COUNT,
+    page: COUNT,
+    limit: COUNT,
+    pages: COUNT,
+    partial: { type: GraphQLBoolean, description: 'True when `total` is a lower bound.' },
+  },
+  offset: { total: COUNT },
+  cursor: { nextCursor: { type: GraphQLString, description: 'Null at the end.' } },
+  whole: {},
+};

@@ -53,7 +53,7 @@ export interface InputType {
 /** GraphQL types of all zod schemas met, one per name. */
 export class TypeRegistry {
   private readonly outputs = new Map<string, OutputType & { schema: z.ZodType }>();
-  private readonly inputs = new Map<string, InputType>();
+  private readonly inputs = new Map<string, InputType & { names: string }>();
   private readonly enums = new Map<string, GraphQLEnumType>();
 
   /** `renamed`: type name → GraphQL field → member, where it is not the member's camelCase. */
@@ -154,7 +154,10 @@ export class TypeRegistry {
   /** An input object over some members of a schema. */
   inputObject(name: string, shape: Readonly<Record<string, z.ZodType>>, description?: string): InputType {
     const known = this.inputs.get(name);
-    if (known) return known;
+    if (known) {
+      if (known.names !== Object.keys(shape).join(' ')) throw new Error(`two different inputs are both named ${name}`);
+      return known;
+    }
     const members = this.members(shape, name);
     const fields = Object.fromEntries(
       [...members].map(([field, { type, description: text }]): [string, GraphQLInputFieldConfig] => [
@@ -162,7 +165,8 @@ export class TypeRegistry {
         { type, description: text },
       ]),
     );
-    const built: InputType = {
+    const built = {
+      names: Object.keys(shape).join(' '),
       type: new GraphQLInputObjectType({ name, description, fields }),
       convert: inputConverter(members),
       null_is_absent: true,

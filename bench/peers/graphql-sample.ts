@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { feature, permission } from '../../access/guards';
 import { query, type Operation } from '../../access/operation';
-import { get, list } from '../../kernel/routes';
+import { whole } from '../../kernel/pages';
+import { get } from '../../kernel/routes';
 
 const Person = z
   .object({ id: z.string(), display_name: z.string(), avatar_url: z.string().nullable() })
@@ -55,16 +56,12 @@ export const SAMPLE_OPERATIONS: readonly Operation[] = [
   query({
     name: 'broadcasts',
     summary: 'Broadcasts',
-    rest: list('/v1/broadcasts'),
+    rest: get('/v1/broadcasts'),
+    pages: whole(),
     guard,
     input: z.object({ limit: z.int().min(1).max(100) }),
     output: Broadcast,
-    run: async ({ input }) => ({
-      items: BROADCASTS.slice(0, input.limit),
-      total: BROADCASTS.length,
-      page: 1,
-      limit: input.limit,
-    }),
+    run: async ({ input }) => BROADCASTS.slice(0, input.limit),
   }),
 ];
 

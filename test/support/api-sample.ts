@@ -2,10 +2,11 @@ import { z } from 'zod';
 import type { Caller, CallerKind } from '../../access/caller';
 import { feature, firstParty, permission, publicAccess, systemKeyOnly, userPermission } from '../../access/guards';
 import { command, query, type Operation } from '../../access/operation';
-import { del, get, list, patch, post } from '../../kernel/routes';
+import { del, get, patch, post } from '../../kernel/routes';
 import { SettingsSchema } from '../../kernel/settings';
 import type { Services } from '../../access/services';
 import { createApi, type Api } from '../../api/server';
+import { numbered, whole } from '../../kernel/pages';
 import { conflict, forbidden, notFound } from '../../kernel/operation-errors';
 import { RawJson } from '../../domain/json';
 import { PostgresDatabase } from '../../engines/postgres/pool';
@@ -34,8 +35,6 @@ const NoteFilter = z
   .strictObject({
     types: z.array(z.string()).optional(),
     starred: z.boolean().optional(),
-    page: z.int().min(1).default(1),
-    limit: z.int().min(1).max(100).default(25),
   })
   .meta({ id: 'NoteFilterInput' });
 const NewNote = z
@@ -69,16 +68,17 @@ export const sampleOperations: readonly Operation[] = [
   query({
     name: 'notes',
     summary: 'Notes of the account. doc2 §0.',
-    rest: list('/v1/notes'),
-    graphql: { argument: 'filter', page_type: 'PaginatedNoteResult', ...shape },
+    rest: get('/v1/notes'),
+    pages: numbered('PaginatedNoteResult', { pages: 1_000_000_000 }),
+    graphql: { argument: 'filter', ...shape },
     guard,
     input: NoteFilter,
     output: Note,
-    run: async ({ input }) => ({
-      items: Array.from({ length: Math.min(input.limit, 25) }, () => note({ note_text: JSON.stringify(input) })),
+    run: async ({ input, page: { page, limit } }) => ({
+      items: Array.from({ length: Math.min(limit, 25) }, () =>
+        note({ note_text: JSON.stringify({ ...input, page, limit }) }),
+      ),
       total: 60,
-      page: input.page,
-      limit: input.limit,
     }),
   }),
   query({
@@ -136,11 +136,12 @@ export const sampleOperations: readonly Operation[] = [
   query({
     name: 'moods',
     summary: 'A list of one page.',
-    rest: list('/v1/moods'),
+    rest: get('/v1/moods'),
+    pages: whole(),
     guard,
     input: z.strictObject({}),
     output: Tag,
-    run: async () => ({ items: [{ tag_name: 'a', weight: 1 }], total: 1, page: 1, limit: 1 }),
+    run: async () => [{ tag_name: 'a', weight: 1 }],
   }),
   command({
     name: 'updateNote',

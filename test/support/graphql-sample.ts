@@ -2,11 +2,12 @@ import { z } from 'zod';
 import type { Caller, RequestContext } from '../../access/caller';
 import { publicAccess } from '../../access/guards';
 import { command, query, type Operation } from '../../access/operation';
-import { get, list, patch, post } from '../../kernel/routes';
+import { get, patch, post } from '../../kernel/routes';
 import type { Services } from '../../access/services';
 import { buildGraphqlSchema } from '../../api/graphql/schema';
 import { prepare } from '../../api/invoke';
 import type { RequestState } from '../../api/request-state';
+import { numbered } from '../../kernel/pages';
 import { ApiError } from '../../kernel/errors';
 
 /** Every kind of input and output that operations have, on operations that tell what reached them. */
@@ -97,12 +98,13 @@ function operationsOf(effects: Effects): readonly Operation[] {
     query({
       name: 'things',
       summary: 'Many',
-      rest: list('/v1/things'),
-      graphql: { argument: 'filter', page_type: 'PaginatedThingResult' },
+      rest: get('/v1/things'),
+      pages: numbered('PaginatedThingResult', { items: 2 }),
+      graphql: { argument: 'filter' },
       guard: [publicAccess],
-      input: z.strictObject({ text: members.text, raw: members.raw, limit: z.int().min(1).default(2) }),
+      input: z.strictObject({ text: members.text, raw: members.raw }),
       output: Thing,
-      run: async ({ input }) => ({ items: [told('things', input), thing({})], total: 2, page: 1, limit: input.limit }),
+      run: async ({ input }) => ({ items: [told('things', input), thing({})], total: 2 }),
     }),
     command({
       name: 'makeThing',

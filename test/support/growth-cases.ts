@@ -4,7 +4,7 @@ import type { Services } from '../../access/services';
 import { SettingsSchema } from '../../kernel/settings';
 import { prepare } from '../../api/invoke';
 import { parseJsonBody } from '../../api/json-body';
-import { ownPath, pageLinks } from '../../api/links';
+import { linkWith, ownPath } from '../../api/links';
 import { originForm } from '../../api/request-head';
 import { OPERATIONS } from '../../bin/areas';
 import { clientIp } from '../../bin/client-ip';
@@ -200,7 +200,7 @@ feed('a client message of a socket', parseClientMessage, {
 });
 feed<string>(
   'a target of a request',
-  (url) => [originForm({ url, headers: {} } as never), pageLinks(ownPath(url))(2)],
+  (url) => [originForm({ url, headers: {} } as never), linkWith(ownPath(url), 'page')(2)],
   {
     slashes: (n) => filled('/', n),
     'a long host': (n) => `http://${filled('a', n)}`,
