@@ -10,10 +10,16 @@ export function pause(ms: number, stop?: AbortSignal): Promise<void> {
       stop?.removeEventListener('abort', end);
       resolve();
     };
-    const timer = setTimeout(end, Math.min(ms, LONGEST_MS));
+    const timer = timerOf(end, ms);
     stop?.addEventListener('abort', end);
   });
 }
+
+/** Everybody else gets a turn of the event loop. */
+export const turn = (): Promise<void> => new Promise((resume) => void setImmediate(resume));
+
+const timerOf = (end: () => void, ms: number): NodeJS.Timeout | undefined =>
+  ms === Infinity ? undefined : setTimeout(end, Math.min(ms, LONGEST_MS));
 
 /**
  * "There may be something new", told to whoever waits. Raised while nobody waits it is kept for the next who does, so
@@ -49,9 +55,24 @@ export class Signal {
         resolve(raised);
       };
       const stopped = () => end(false);
-      const timer = ms === Infinity ? undefined : setTimeout(end, Math.min(ms, LONGEST_MS), false);
+      const timer = timerOf(stopped, ms);
       this.waiting.add(end);
       stop?.addEventListener('abort', stopped);
     });
+  }
+}
+
+/**
+ * What `work` gives, within a time. The work goes on beyond it; its late outcome is nobody's.
+ * @throws what `late` makes, or the work
+ */
+export async function within<T>(work: Promise<T>, ms: number, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_resolve, reject) => (timer = setTimeout(() => reject(late()), ms)));
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work, over]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -1,3 +1,4 @@
+import { Collector, fitting } from '../../kernel/collector';
 import { type Ends, InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
 
 /**
@@ -25,75 +26,43 @@ export interface PublishQueueOptions<Item> {
   send(group: readonly Publish<Item>[]): Promise<readonly (Ends | Error)[]>;
 }
 
-interface Pending<Item> extends Publish<Item> {
-  resolve(ends: Ends): void;
-  reject(error: Error): void;
-}
-
 /**
- * Collects the publishes of one process to one topic: those that arrive in one turn of the event loop, or while a group
- * is on its way, leave together. One group is in flight at a time, so that a key's records keep their call order, also
- * when it must be sent again.
+ * Collects the publishes of one process to one topic. One group is in flight at a time, so that a key's records keep
+ * their call order, also when it must be sent again.
  */
 export class PublishQueue<Item> {
-  private queue: Pending<Item>[] = [];
+  private readonly collector: Collector<Publish<Item>, Ends>;
   private waiting_bytes = 0;
-  private running: Promise<void> | undefined;
 
-  constructor(private readonly options: PublishQueueOptions<Item>) {}
+  constructor(private readonly options: PublishQueueOptions<Item>) {
+    const bounds = { items: options.max_items, bytes: options.max_bytes };
+    this.collector = new Collector({
+      take: (waiting) => {
+        const count = fitting(waiting, bounds, ({ items, bytes }) => ({ items: items.length, bytes }));
+        return { count, group: waiting.slice(0, count) };
+      },
+      send: (group) =>
+        options.send(group).finally(() => {
+          for (const { bytes } of group) this.waiting_bytes -= bytes;
+        }),
+    });
+  }
 
   /**
-   * Settles when the group that these items left with has its outcome. @throws Error at once when too much waits
-   * already
+   * Settles when the group that these items left with has its outcome.
+   * @throws Error at once when too much waits already
    */
   add(items: readonly Item[], bytes: number): Promise<Ends> {
     if (this.waiting_bytes > MAX_WAITING_BYTES) {
       throw new Error(`the log takes ${this.options.topic} too slowly: ${this.waiting_bytes} bytes are waiting`);
     }
     this.waiting_bytes += bytes;
-    return new Promise((resolve, reject) => {
-      this.queue.push({ items, bytes, resolve, reject });
-      this.running ??= new Promise<void>((started) => setImmediate(started)).then(() => this.run());
-    });
+    return this.collector.add({ items, bytes });
   }
 
   /** Resolves when everything taken so far has its outcome. */
-  async idle(): Promise<void> {
-    while (this.running) await this.running;
-  }
-
-  private async run(): Promise<void> {
-    while (this.queue.length > 0) {
-      const group = this.take();
-      try {
-        const outcomes = await this.options.send(group);
-        group.forEach(({ resolve, reject }, place) => {
-          const outcome = outcomes[place]!;
-          if (outcome instanceof Error) reject(outcome);
-          else resolve(outcome);
-        });
-      } catch (error) {
-        for (const { reject } of group) reject(error as Error);
-      }
-      for (const { bytes } of group) this.waiting_bytes -= bytes;
-      // The callers just answered get their turn, so that what they publish next joins the next group.
-      await new Promise<void>((resume) => setImmediate(resume));
-    }
-    this.running = undefined;
-  }
-
-  private take(): Pending<Item>[] {
-    const { max_items, max_bytes } = this.options;
-    let taken = 0;
-    let items = 0;
-    let bytes = 0;
-    for (const pending of this.queue) {
-      items += pending.items.length;
-      bytes += pending.bytes;
-      if (taken > 0 && (items > max_items || bytes > max_bytes)) break;
-      taken += 1;
-    }
-    return this.queue.splice(0, taken);
+  idle(): Promise<void> {
+    return this.collector.idle();
   }
 }
 

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { InvalidEvent, type EncodedAppend } from './checks';
 import { RevisionConflict, type AppendResult, type Expected } from './port';
+import { Collector } from '../../kernel/collector';
 import { retry } from '../../kernel/retry';
 import { isPassing } from '../postgres/errors';
 
@@ -23,10 +24,10 @@ export interface GroupOptions {
   onStored(): void;
 }
 
-interface Pending {
+/** An append and its place among those that came with it. */
+interface Placed {
   append: EncodedAppend;
-  resolve(result: AppendResult): void;
-  reject(error: Error): void;
+  place: number;
 }
 
 interface OutcomeRow {
@@ -42,97 +43,84 @@ interface OutcomeRow {
  * other anyway.
  */
 export class AppendGroups {
-  private readonly queue: Pending[] = [];
-  private running: Promise<void> | undefined;
+  private readonly collector: Collector<EncodedAppend, AppendResult, Placed[][]>;
 
-  constructor(private readonly options: GroupOptions) {}
+  constructor(private readonly options: GroupOptions) {
+    this.collector = new Collector({ take: inWaves, send: (waves) => this.settle(waves) });
+  }
 
   append(append: EncodedAppend): Promise<AppendResult> {
-    return new Promise((resolve, reject) => {
-      this.queue.push({ append, resolve, reject });
-      this.running ??= new Promise<void>((started) => setImmediate(started)).then(() => this.run());
-    });
+    return this.collector.add(append);
   }
 
   /** Resolves when everything taken so far has its outcome. */
-  async idle(): Promise<void> {
-    while (this.running) await this.running;
+  idle(): Promise<void> {
+    return this.collector.idle();
   }
 
-  private async run(): Promise<void> {
-    while (this.queue.length > 0) {
-      const waves = this.take();
-      await this.settle(waves);
-      // The callers just answered get their turn, so that what they append next joins the next group.
-      if (this.queue.length > 0) await new Promise<void>((resume) => setImmediate(resume));
-    }
-    this.running = undefined;
-  }
-
-  /**
-   * The next group as waves: within one, no stream and no event id occurs twice. First come, first stored, stream by
-   * stream.
-   */
-  private take(): Pending[][] {
-    const waves: Pending[][] = [];
-    const last_wave = new Map<string, number>();
-    let taken = 0;
-    let events = 0;
-    let size = 0;
-    for (const pending of this.queue) {
-      const { append } = pending;
-      events += append.event_count;
-      size += append.size;
-      if (taken > 0 && (taken === MAX_APPENDS || events > MAX_EVENTS || size > MAX_SIZE)) break;
-      let wave = 0;
-      for (const write of append.writes)
-        wave = Math.max(wave, last_wave.get(write.stream) ?? 0, last_wave.get(lastOf(write.ids)) ?? 0);
-      if (wave === MAX_WAVES) break;
-      (waves[wave] ??= []).push(pending);
-      for (const write of append.writes) last_wave.set(write.stream, wave + 1).set(lastOf(write.ids), wave + 1);
-      taken += 1;
-    }
-    this.queue.splice(0, taken);
-    return waves;
-  }
-
-  private async settle(waves: Pending[][]): Promise<void> {
+  /** What became of each append, by its place. */
+  private async settle(waves: Placed[][]): Promise<(AppendResult | Error)[]> {
     const group = waves.flat();
+    const outcomes: (AppendResult | Error)[] = [];
     let rows: OutcomeRow[];
     try {
       rows = await this.send(waves);
     } catch (error) {
-      if (group.length === 1 || isPassing(error)) {
-        for (const { reject } of group) reject(error as Error);
-        return;
-      }
+      if (group.length === 1 || isPassing(error)) throw error;
       // Something in the group cannot be stored, and the statement was undone as a whole: the guilty one is found by
       // sending each alone.
-      for (const pending of group) await this.settle([[pending]]);
-      return;
+      for (const { append, place } of group) {
+        const alone = this.settle([[{ append, place: 0 }]]);
+        outcomes[place] = await alone.then(([outcome]) => outcome!).catch((reason: Error) => reason);
+      }
+      return outcomes;
     }
+    const by_write: OutcomeRow[] = [];
+    for (const row of rows) by_write[row.write_no - 1] = row;
     let stored = false;
-    const outcomes: OutcomeRow[] = [];
-    for (const row of rows) outcomes[row.write_no - 1] = row;
     let first_write = 0;
-    for (const { append, resolve, reject } of group) {
-      const own = outcomes.slice(first_write, (first_write += append.writes.length));
-      const result = judge(append, own);
-      if (result instanceof Error) reject(result);
-      else resolve(result);
+    for (const { append, place } of group) {
+      const own = by_write.slice(first_write, (first_write += append.writes.length));
+      outcomes[place] = judge(append, own);
       stored ||= own[0]!.status === 0;
     }
     if (stored) this.options.onStored();
+    return outcomes;
   }
 
   /** Sends a group until its fate is known: stored ids answer with their first result, so sending again is harmless. */
-  private async send(waves: Pending[][]): Promise<OutcomeRow[]> {
+  private async send(waves: Placed[][]): Promise<OutcomeRow[]> {
     const values = parameters(waves);
     const { pool, timeout_ms, retry_for_ms } = this.options;
     const query = { name: 'append-domain-events', text: APPEND, values, query_timeout: timeout_ms };
     const send = async () => (await pool.query<OutcomeRow>(query)).rows;
     return retry(send, { first_ms: 20, most_ms: 1000, within_ms: retry_for_ms, passing: isPassing });
   }
+}
+
+/**
+ * The next group as waves: within one, no stream and no event id occurs twice. First come, first stored, stream by
+ * stream.
+ */
+function inWaves(waiting: readonly EncodedAppend[]): { count: number; group: Placed[][] } {
+  const waves: Placed[][] = [];
+  const last_wave = new Map<string, number>();
+  let count = 0;
+  let events = 0;
+  let size = 0;
+  for (const append of waiting) {
+    events += append.event_count;
+    size += append.size;
+    if (count > 0 && (count === MAX_APPENDS || events > MAX_EVENTS || size > MAX_SIZE)) break;
+    let wave = 0;
+    for (const { stream, ids } of append.writes)
+      wave = Math.max(wave, last_wave.get(stream) ?? 0, last_wave.get(lastOf(ids)) ?? 0);
+    if (wave === MAX_WAVES) break;
+    (waves[wave] ??= []).push({ append, place: count });
+    for (const { stream, ids } of append.writes) last_wave.set(stream, wave + 1).set(lastOf(ids), wave + 1);
+    count += 1;
+  }
+  return { count, group: waves };
 }
 
 function judge(append: EncodedAppend, rows: OutcomeRow[]): AppendResult | Error {
@@ -158,7 +146,7 @@ const lastOf = (ids: string[]): string => ids[ids.length - 1]!;
  * The function's arguments: text lists by newline, which nothing encoded contains; numbers as array literals, cheaper
  * than the driver's.
  */
-function parameters(waves: Pending[][]): string[] {
+function parameters(waves: Placed[][]): string[] {
   const metadata: string[] = [];
   const wave_writes: number[] = [];
   const wave_events: number[] = [];

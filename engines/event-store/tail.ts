@@ -1,3 +1,5 @@
+import { Backoff } from '../../kernel/retry';
+import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../log/port';
 import type { Wakeups } from '../wakeups/port';
 import type { EventBatch, Subscription } from './port';
@@ -20,12 +22,11 @@ export interface TailOptions {
 /** A tail that runs until it is stopped: engine errors are waited out, an error of the receiver ends it. */
 export class Tail implements Subscription {
   readonly done: Promise<void>;
-  private stopped = false;
-  private woken = false;
-  private wake: (() => void) | undefined;
+  private readonly stopping = new AbortController();
+  private readonly news = new Signal();
 
   constructor(private readonly options: TailOptions) {
-    const off = options.wakeups.on('events', () => this.rouse());
+    const off = options.wakeups.on('events', this.news.raise);
     this.done = this.run().finally(off);
     // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the
     // process.
@@ -33,52 +34,34 @@ export class Tail implements Subscription {
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
-    this.rouse();
+    this.stopping.abort();
     await this.done.catch(() => undefined);
   }
 
-  private rouse(): void {
-    this.woken = true;
-    this.wake?.();
-  }
-
   private async run(): Promise<void> {
-    const { options } = this;
+    const { options, news } = this;
+    const { signal: stop } = this.stopping;
+    const backoff = new Backoff({ first_ms: 100, most_ms: 5000 });
     let after = options.after;
-    let failures = 0;
-    while (!this.stopped) {
-      this.woken = false;
+    while (!stop.aborted) {
+      news.clear();
       let page: Awaited<ReturnType<TailOptions['fetch']>>;
       try {
         page = await options.fetch(after);
-        if (failures > 0) options.log?.info({ failures }, 'event tail reads again');
-        failures = 0;
+        if (backoff.failures > 0) options.log?.info({ failures: backoff.failures }, 'event tail reads again');
+        backoff.reset();
       } catch (error) {
-        failures += 1;
-        options.log?.warn({ err: error, failures, after }, 'event tail cannot read, trying again');
-        await this.pause(Math.min(50 * 2 ** failures, 5000), false);
+        const wait_ms = backoff.next();
+        options.log?.warn({ err: error, failures: backoff.failures, after }, 'event tail cannot read, trying again');
+        await pause(wait_ms, stop);
         continue;
       }
-      if (this.stopped) return;
+      if (stop.aborted) return;
       if (page) {
         await options.onBatch(page.batch);
         after = page.batch.position;
       }
-      if (!page || page.end) await this.pause(options.poll_ms, true);
+      if (!page || page.end) await news.wait(options.poll_ms * (0.75 + Math.random() / 2), stop);
     }
-  }
-
-  private async pause(ms: number, wakeable: boolean): Promise<void> {
-    if (this.stopped || (wakeable && this.woken)) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms * (0.75 + Math.random() / 2));
-      this.wake = () => {
-        if (!wakeable && !this.stopped) return;
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.wake = undefined;
   }
 }

@@ -1,5 +1,5 @@
 import { Type, type Schema } from 'avsc';
-import { setTimeout as pause } from 'node:timers/promises';
+import { retry } from '../../kernel/retry';
 import type { Logger } from '../log/port';
 import type { SchemaIds } from './schema-ids';
 
@@ -133,21 +133,25 @@ class SchemaRegistry implements SchemaIds {
 
   /** One request, made again while nobody answers it in earnest. @throws Error that ends the start */
   private async ask(method: string, path: string, content: object | undefined, give_up_at: number): Promise<Answer> {
-    for (let pause_ms = 100; ; pause_ms = Math.min(pause_ms * 2, 2_000)) {
-      let problem: string;
-      try {
-        const answer = await this.send(method, path, content);
-        if (answer.status < 500 && answer.status !== 429) return answer;
-        problem = `it answers ${answer.status}`;
-      } catch (error) {
-        const { message, cause } = error as Error;
-        const below = cause as { code?: string; message?: string } | undefined;
-        problem = below?.code ?? below?.message ?? message;
-      }
-      if (Date.now() + pause_ms > give_up_at)
-        throw new Error(`the schema registry at ${this.shown} cannot be used: ${problem}`);
-      this.options.log.warn({ registry: this.shown, problem }, 'the schema registry does not answer, trying again');
-      await pause(pause_ms * (0.75 + Math.random() / 2));
+    const { log } = this.options;
+    const send = async () => {
+      const answer = await this.send(method, path, content);
+      if (answer.status >= 500 || answer.status === 429) throw new Error(`it answers ${answer.status}`);
+      return answer;
+    };
+    try {
+      return await retry(send, {
+        first_ms: 200,
+        most_ms: 2_000,
+        within_ms: give_up_at - Date.now(),
+        passing: () => true,
+        onFailure: (error) => {
+          const facts = { registry: this.shown, problem: problemOf(error) };
+          log.warn(facts, 'the schema registry does not answer, trying again');
+        },
+      });
+    } catch (error) {
+      throw new Error(`the schema registry at ${this.shown} cannot be used: ${problemOf(error)}`);
     }
   }
 
@@ -188,6 +192,13 @@ class SchemaRegistry implements SchemaIds {
       return new Error(`${at} does not speak the registry's protocol (${status} for ${subject})`);
     return new Error(`${at} refuses the schema of ${subject} (${status})${why}`);
   }
+}
+
+/** Codes say more than the text of a failed request does. */
+function problemOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  const below = cause as { code?: string; message?: string } | undefined;
+  return below?.code ?? below?.message ?? message;
 }
 
 const keyOf = (topic: string, schema_id: number): string => `${schema_id} ${topic}`;

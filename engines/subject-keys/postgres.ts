@@ -1,6 +1,8 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { LOCKS } from '../locks/port';
+import { Collector } from '../../kernel/collector';
+import { retry } from '../../kernel/retry';
 import type { Database } from '../postgres/port';
 import { isPassing } from '../postgres/errors';
 import { createSecretBox } from '../secrets/box';
@@ -22,6 +24,7 @@ const CACHED_KEYS = 100_000;
 /** Longest time for which this node may go on using a key that another node erased. */
 const STALE_MS = 5000;
 const MAKE_ATTEMPTS = 8;
+const MOST_IN_ONE_TRIP = 1000;
 const RETRY_FOR_MS = 10_000;
 
 // Both halves see one snapshot: a subject that another process makes at this moment may be in neither, and is asked for
@@ -57,11 +60,16 @@ export function createSubjectKeys(options: SubjectKeysOptions): SubjectKeys {
   return new PostgresSubjectKeys(options);
 }
 
-interface Waiting {
+interface KeyRow {
+  subject_hash: string;
+  key_id: string;
+  wrapped_key: string;
+}
+
+/** A subject whose key is asked for. */
+interface Wanted {
   subject: string;
   expires_at: Date | undefined;
-  resolve(key: SubjectKey): void;
-  reject(error: Error): void;
 }
 
 class PostgresSubjectKeys implements SubjectKeys {
@@ -73,8 +81,17 @@ class PostgresSubjectKeys implements SubjectKeys {
   private readonly erased = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
   private readonly gone = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
   private hash_key: Promise<Buffer> | undefined;
-  private waiting: Waiting[] = [];
-  private making = false;
+  /** Round trips that many callers share. */
+  private readonly making = new Collector<Wanted, SubjectKey>({
+    take: (waiting) => {
+      const group = waiting.slice(0, MOST_IN_ONE_TRIP);
+      return { count: group.length, group };
+    },
+    send: async (group) => {
+      const made = await this.findOrMake(new Map(group.map(({ subject, expires_at }) => [subject, expires_at])));
+      return group.map(({ subject }) => made.get(subject)!);
+    },
+  });
   private checked_at = 0;
   private checking: Promise<void> | undefined;
   private last_erasure = -1;
@@ -91,7 +108,10 @@ class PostgresSubjectKeys implements SubjectKeys {
     for (const subject of new Set(subjects)) {
       const known = this.by_subject.get(subject);
       if (known) keys.set(subject, known);
-      else missing.push(this.make(subject, expires_at).then((key) => void keys.set(subject, key)));
+      else
+        missing.push(
+          this.making.add({ subject: subject, expires_at: expires_at }).then((key) => void keys.set(subject, key)),
+        );
     }
     if (missing.length > 0) await Promise.all(missing);
     return keys;
@@ -158,52 +178,20 @@ class PostgresSubjectKeys implements SubjectKeys {
     return erased.length;
   }
 
-  /** Joins the next round trip. */
-  private make(subject: string, expires_at: Date | undefined): Promise<SubjectKey> {
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ subject, expires_at, resolve, reject });
-      if (this.making) return;
-      this.making = true;
-      setImmediate(() => void this.makeWaiting());
-    });
-  }
-
-  private async makeWaiting(): Promise<void> {
-    while (this.waiting.length > 0) {
-      const group = this.waiting.splice(0, 1000);
-      try {
-        const made = await this.findOrMake(new Map(group.map(({ subject, expires_at }) => [subject, expires_at])));
-        for (const { subject, resolve } of group) resolve(made.get(subject)!);
-      } catch (error) {
-        for (const { reject } of group) reject(error as Error);
-      }
-    }
-    this.making = false;
-  }
-
   private async findOrMake(subjects: ReadonlyMap<string, Date | undefined>): Promise<Map<string, SubjectKey>> {
     const made = new Map<string, SubjectKey>();
     let open = new Map<string, string>();
     for (const subject of subjects.keys()) open.set((await this.hash(subject)).toString('hex'), subject);
-    const give_up_at = Date.now() + RETRY_FOR_MS;
-    let failures = 0;
-    for (let answers = 0; open.size > 0;) {
+    for (let answers = 0; open.size > 0; answers += 1) {
       if (answers === MAKE_ATTEMPTS) throw new Error(`${open.size} subject keys could neither be found nor made`);
       const ids = [...open.keys()].map(() => randomUUID());
       const wrapped = ids.map((id) => this.box.seal(randomBytes(32), contextOf(id)));
       const hashes = [...open.keys()].map((hash) => Buffer.from(hash, 'hex'));
       const expiries = [...open.values()].map((subject) => subjects.get(subject) ?? null);
-      let rows: { subject_hash: string; key_id: string; wrapped_key: string }[];
-      try {
-        rows = await this.options.db.query(FIND_OR_MAKE, [ids, hashes, wrapped, expiries], 'subject-keys-make');
-      } catch (error) {
-        // Whether or not it was done: asking again finds what was made.
-        if (!isPassing(error) || Date.now() > give_up_at) throw error;
-        failures += 1;
-        await new Promise((resume) => setTimeout(resume, Math.min(50 * failures, 500)));
-        continue;
-      }
-      answers += 1;
+      const values = [ids, hashes, wrapped, expiries];
+      // Whether or not it was done: asking again finds what was made.
+      const ask = () => this.options.db.query<KeyRow>(FIND_OR_MAKE, values, 'subject-keys-make');
+      const rows = await retry(ask, { first_ms: 50, most_ms: 500, within_ms: RETRY_FOR_MS, passing: isPassing });
       for (const row of rows) {
         if (this.erased.has(row.key_id)) continue;
         const subject = open.get(row.subject_hash)!;
