@@ -4,7 +4,7 @@ import type { EventStore } from './port';
 export const delegated = (store: EventStore): EventStore => ({
   id: store.id,
   append: (writes, metadata) => store.append(writes, metadata),
-  read: (stream, from, wanted) => store.read(stream, from, wanted),
+  read: (stream, from, options) => store.read(stream, from, options),
   readAll: (after, filter) => store.readAll(after, filter),
   subscribe: (options, onBatch) => store.subscribe(options, onBatch),
   head: () => store.head(),

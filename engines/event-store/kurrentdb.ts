@@ -1,6 +1,7 @@
 import {
   BACKWARDS,
   END,
+  FORWARDS,
   NO_STREAM,
   StreamNotFoundError,
   WrongExpectedVersionError,
@@ -114,6 +115,12 @@ async function installationId(link: KurrentLink): Promise<string> {
   }
 }
 
+interface StreamPage {
+  fromRevision: bigint | typeof END;
+  maxCount: number;
+  backwards: boolean;
+}
+
 class KurrentEventStore implements EventStore {
   private readonly appends: KurrentAppends;
   private readonly tails = new Set<KurrentTail>();
@@ -137,13 +144,20 @@ class KurrentEventStore implements EventStore {
     return appending;
   }
 
-  async read(stream: string, from = 0, { limit = Infinity }: ReadOptions = {}): Promise<StoredEvent[]> {
+  async read(
+    stream: string,
+    from?: number,
+    { limit = Infinity, backwards = false }: ReadOptions = {},
+  ): Promise<StoredEvent[]> {
     const events: StoredEvent[] = [];
-    for (let next = BigInt(from); ;) {
-      const page = await this.again(() => this.streamPage(stream, next));
+    let next: bigint | typeof END = from === undefined ? (backwards ? END : 0n) : BigInt(from);
+    for (;;) {
+      const maxCount = Math.min(STREAM_PAGE, limit - events.length);
+      const page = await this.again(() => this.streamPage(stream, { fromRevision: next, maxCount, backwards }));
       events.push(...page.events);
-      if (page.read < STREAM_PAGE || events.length >= limit) return events.slice(0, limit);
-      next += BigInt(page.read);
+      if (page.read < maxCount || page.last === null || events.length >= limit) return events;
+      if (backwards && page.last === 0n) return events;
+      next = backwards ? page.last - 1n : page.last + 1n;
     }
   }
 
@@ -196,12 +210,14 @@ class KurrentEventStore implements EventStore {
     await this.link.close();
   }
 
-  private async streamPage(stream: string, from: bigint): Promise<{ events: StoredEvent[]; read: number }> {
-    const page = { events: [] as StoredEvent[], read: 0 };
+  private async streamPage(stream: string, { fromRevision, maxCount, backwards }: StreamPage) {
+    const page = { events: [] as StoredEvent[], read: 0, last: null as bigint | null };
     try {
-      const read = { fromRevision: from, maxCount: STREAM_PAGE, requiresLeader: true };
+      const direction = backwards ? BACKWARDS : FORWARDS;
+      const read = { direction, fromRevision, maxCount, requiresLeader: true } as const;
       for await (const resolved of this.link.client().readStream(stream, read)) {
         page.read += 1;
+        page.last = resolved.event?.revision ?? page.last;
         const event = toEvent(resolved);
         if (event) page.events.push(event);
       }

@@ -51,6 +51,8 @@ export interface StoredEvent {
    * sealed.
    */
   stored?: JsonObject;
+  /** Holds personal members in clear, or null in their place: what is made of it is not kept beyond its use. */
+  personal?: true;
   metadata: Metadata;
   /** RFC 3339 UTC. */
   recorded_at: string;
@@ -63,9 +65,12 @@ export interface EventFilter {
   ips?: boolean;
 }
 
+/** How much of a stream is read, and from which end. */
 export interface ReadOptions extends Pick<EventFilter, 'ips'> {
-  /** Most events; absent: to the stream's end. */
+  /** Most events. Default: all. */
   limit?: number;
+  /** Newest first: from revision `from` (default: the newest) down. Default false. */
+  backwards?: boolean;
 }
 
 export interface SubscribeOptions extends EventFilter {
@@ -116,7 +121,7 @@ export interface EventStore {
   /** @throws RevisionConflict */
   append(writes: readonly StreamWrite[], metadata: Metadata): Promise<AppendResult>;
   /** Events of one stream from revision `from` (default 0) on, oldest first; empty when the stream does not exist. */
-  read(stream: string, from?: number, wanted?: ReadOptions): Promise<StoredEvent[]>;
+  read(stream: string, from?: number, options?: ReadOptions): Promise<StoredEvent[]>;
   /** All events in commit order from `after` (exclusive) to the head at the time of the call. */
   readAll(after: Position | null, filter?: EventFilter): AsyncIterable<EventBatch>;
   subscribe(options: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): Subscription;

@@ -34,7 +34,9 @@ export interface PostgresEventStoreOptions {
 /** Rows of other types that one filtered page steps over at most. */
 const FILTER_WINDOW = 10_000;
 const DEFAULT_BATCH = 500;
-const READ_PAGE = 1000;
+const STREAM_PAGE = 1000;
+/** No stream has a higher revision. */
+const NEWEST = Number.MAX_SAFE_INTEGER;
 // Sorting names the table: a bare `order by position` would sort by the text of the output column.
 const COLUMNS = `position::text, stream, revision::float8, id, type, data::text, metadata::text,
   to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at`;
@@ -82,14 +84,20 @@ class PostgresEventStore implements EventStore {
     return this.groups.append(encodeAppend(writes, metadata));
   }
 
-  async read(stream: string, from = 0, { limit = Infinity }: ReadOptions = {}): Promise<StoredEvent[]> {
+  async read(
+    stream: string,
+    from?: number,
+    { limit = Infinity, backwards = false }: ReadOptions = {},
+  ): Promise<StoredEvent[]> {
     const events: StoredEvent[] = [];
-    for (;;) {
-      const text = `select ${COLUMNS} from domain_events where stream = $1 and revision >= $2 order by domain_events.revision limit $3`;
-      const size = Math.min(READ_PAGE, limit - events.length);
-      const { rows } = await this.query('read-stream', text, [stream, from + events.length, size]);
+    const text = `select ${COLUMNS} from domain_events where stream = $1 and revision
+      ${backwards ? '<= $2 order by domain_events.revision desc' : '>= $2 order by domain_events.revision'} limit $3`;
+    for (let at = from ?? (backwards ? NEWEST : 0); ;) {
+      const size = Math.min(STREAM_PAGE, limit - events.length);
+      const { rows } = await this.query(backwards ? 'read-stream-back' : 'read-stream', text, [stream, at, size]);
       for (const row of rows) events.push(toEvent(row));
-      if (rows.length < READ_PAGE || events.length === limit) return events;
+      if (rows.length < STREAM_PAGE || events.length >= limit) return events;
+      at = events[events.length - 1]!.revision + (backwards ? -1 : 1);
     }
   }
 

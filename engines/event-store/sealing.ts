@@ -90,6 +90,7 @@ export function createSealing(
           ...event,
           data: { ...event.data, ...Object.fromEntries(clear) },
           stored: event.stored ?? event.data,
+          personal: true,
         };
       });
     },
@@ -105,7 +106,7 @@ export function sealedEventStore(store: EventStore, sealing: Sealing): EventStor
   return {
     ...delegated(store),
     append: async (writes, metadata) => store.append(...(await sealing.seal(writes, metadata))),
-    read: async (stream, from, filter) => sealing.open(await store.read(stream, from), filter),
+    read: async (stream, from, options) => sealing.open(await store.read(stream, from, options), options),
     async *readAll(after, filter) {
       for await (const batch of store.readAll(after, filter)) yield await opened(batch, filter);
     },

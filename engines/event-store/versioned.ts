@@ -26,8 +26,8 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters, kno
         writes.map((write) => ({ ...write, events: write.events.map(upcasters.stamp) })),
         metadata,
       ),
-    async read(stream, from, wanted) {
-      const stored = await store.read(stream, from, wanted);
+    async read(stream, from, options) {
+      const stored = await store.read(stream, from, options);
       const strange = known && stored.find(({ type }) => !known.has(type));
       if (strange)
         throw new UnreadableEvent(
@@ -58,7 +58,7 @@ export function renewedEventStore(store: EventStore, { renewed }: Upcasters): Ev
         writes.map((write) => ({ ...write, events: write.events.map(renewed) })),
         metadata,
       ),
-    read: async (stream, from, wanted) => (await store.read(stream, from, wanted)).map(renewed),
+    read: async (stream, from, options) => (await store.read(stream, from, options)).map(renewed),
     async *readAll(after, filter) {
       for await (const one of store.readAll(after, filter)) yield batch(one);
     },

@@ -5,6 +5,7 @@ import {
   type EventBatch,
   type EventStore,
   type NewEvent,
+  type ReadOptions,
   type StoredEvent,
   type Subscription,
 } from '../../engines/event-store/port';
@@ -127,6 +128,30 @@ export function eventStoreContract(name: string, makeEngine: () => Promise<Store
         ['x:b', 1],
         ['x:c', 2],
       ]);
+    });
+
+    test('a stream is read in part and from its end, over as many pages as it takes', async () => {
+      const many = Array.from({ length: 2_500 }, (_, n) => happened('x:a', { n }));
+      for (let at = 0; at < many.length; at += 500) {
+        const expected = at === 0 ? 'none' : at - 1;
+        await store.append([{ stream: 's', expected, events: many.slice(at, at + 500) }], metadata);
+      }
+      const read = async (...given: [from?: number, options?: ReadOptions]) =>
+        (await store.read('s', ...given)).map(({ revision, data }) => (revision === data['n'] ? revision : NaN));
+      const up = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n);
+      const down = (first: number, count: number) => Array.from({ length: count }, (_, n) => first - n);
+      expect(await read()).toEqual(up(0, 2_500));
+      expect(await read(0, { limit: 1 })).toEqual([0]);
+      expect(await read(7, { limit: 1_500 })).toEqual(up(7, 1_500));
+      expect(await read(2_499, { limit: 5 })).toEqual([2_499]);
+      expect(await read(2_500, { limit: 5 })).toEqual([]);
+      expect(await read(undefined, { backwards: true, limit: 1 })).toEqual([2_499]);
+      expect(await read(undefined, { backwards: true, limit: 1_700 })).toEqual(down(2_499, 1_700));
+      expect(await read(1_999, { backwards: true })).toEqual(down(1_999, 2_000));
+      expect(await read(999, { backwards: true })).toEqual(down(999, 1_000));
+      expect(await read(3, { backwards: true, limit: 9 })).toEqual([3, 2, 1, 0]);
+      expect(await read(9_000, { backwards: true, limit: 2 })).toEqual([2_499, 2_498]);
+      expect(await store.read('nowhere', undefined, { backwards: true, limit: 1 })).toEqual([]);
     });
 
     test('expectations are checked, and a conflict says what was found', async () => {

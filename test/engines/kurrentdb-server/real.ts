@@ -53,7 +53,7 @@ function scoped(store: EventStore, prefix: string, base: string | null): EventSt
         throw new RevisionConflict(error.stream.slice(prefix.length), error.expected, error.actual);
       }
     },
-    read: async (stream, from) => (await store.read(prefix + stream, from)).map(inside),
+    read: async (stream, from, options) => (await store.read(prefix + stream, from, options)).map(inside),
     async *readAll(after, filter) {
       for await (const batch of store.readAll(after ?? base, filter)) yield batchInside(batch);
     },
