@@ -10,10 +10,11 @@ module.exports = {
   forbidden: [
     {
       name: 'domain-imports-the-kernel-alone',
-      comment: 'domain is pure: the kernel, no other room, no node module, no package but zod (shapes are data)',
+      comment:
+        'domain is pure: the kernel, no other room, no node module, no package but zod (shapes) and immutable (values)',
       severity: 'error',
       from: { path: '^domain/' },
-      to: { pathNot: ['^domain/', '^kernel/', 'node_modules/zod/'] },
+      to: { pathNot: ['^domain/', '^kernel/', 'node_modules/(zod|immutable)/'] },
     },
     {
       name: 'kernel-knows-no-room',

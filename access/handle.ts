@@ -19,6 +19,7 @@ import {
 } from '../engines/event-store/port';
 import type { Caller, RequestContext } from './caller';
 import type { Services } from './services';
+import { fromStored, load, statesOf } from './states';
 
 /** Namespace of ids that derive from an idempotency seed; any fixed UUID does. */
 const NAMESPACE = '0d1b5d0e-6a0c-4c38-9d0a-3f4f3c1f6d5a';
@@ -68,13 +69,12 @@ export async function handle<State, Command, Event extends DomainEvent>(
   const { decider, stream, command } = handling;
   const seed = request.context.idempotency_seed;
   const label = handling.step === undefined ? stream : `${stream}\n${handling.step}`;
+  const states = statesOf(services.events);
   for (let attempt = 1; ; attempt += 1) {
-    const stored = await services.events.read(stream);
-    const before = stored
-      .map((event) => fromStored<Event>(event))
-      .reduce((state, event) => decider.evolve(state, event), decider.initial);
-    const earlier = seed === null ? [] : ofSeed(stored, seed, label);
-    if (earlier.length > 0) {
+    const { state: before, revision, seeded } = await states.load(decider, stream);
+    const first = seed === null ? undefined : seeded.get(firstId(seed, label));
+    if (seed !== null && first !== undefined && first <= revision) {
+      const earlier = await storedUnder(services.events, stream, first, seed, label);
       const { position } = earlier[earlier.length - 1]!;
       await services.settle(request.context, { position, types: typesOf(earlier) });
       return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
@@ -84,7 +84,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
     const events = decider.decide(before, command);
     if (events.length === 0) return { state: before, events, replayed: false, result: null };
     const state = events.reduce((current, event) => decider.evolve(current, event), before);
-    const expected = stored.length === 0 ? 'none' : stored[stored.length - 1]!.revision;
+    const expected = revision === -1 ? 'none' : revision;
     const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
     for (const [of_stream, wanted] of byStream(handling.reservations?.(events, state) ?? [])) {
       const write = await reservationWrite(request.context, services.events, of_stream, wanted);
@@ -93,7 +93,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
     writes.push(...((await handling.also?.(events, state)) ?? []));
     try {
       const result = await services.commit(request, writes);
-      const kept = seed === null ? [] : await keptInstead(services.events, result, writes[0]!, seed, label);
+      const kept = seed === null ? [] : await keptInstead(services.events, decider, result, writes[0]!, seed, label);
       if (kept.length === 0) return { state, events, replayed: false, result };
       const first = kept.map((event) => fromStored<Event>(event));
       const then = first.reduce((current, event) => decider.evolve(current, event), before);
@@ -113,29 +113,23 @@ const typesOf = (events: readonly { type: string }[]): string[] => events.map(({
  * the first result, and under one seed another process may have decided first, at another time or with another secret.
  * Empty when the events are ours.
  */
-async function keptInstead(
+async function keptInstead<State, Event extends DomainEvent>(
   events: EventStore,
+  decider: Decider<State, never, Event>,
   result: AppendResult,
   write: StreamWrite,
   seed: string,
   label: string,
 ): Promise<StoredEvent[]> {
   const from = result.revisions[write.stream]! - write.events.length + 1;
-  const stored = ofSeed(await events.read(write.stream, from), seed, label);
+  let stored = await storedUnder(events, write.stream, from, seed, label);
+  if (stored.length === 0) {
+    // The first append held another number of events, so that they lie elsewhere.
+    const { seeded } = await statesOf(events).load(decider, write.stream);
+    stored = await storedUnder(events, write.stream, seeded.get(firstId(seed, label)) ?? from, seed, label);
+  }
   const ours = write.events.every(({ data }, n) => JSON.stringify(data) === JSON.stringify(stored[n]?.data));
   return ours && stored.length === write.events.length ? [] : stored;
-}
-
-/** The state of one stream and its revision; null when it does not exist. */
-export async function load<State, Event extends DomainEvent>(
-  events: EventStore,
-  decider: Pick<Decider<State, never, Event>, 'initial' | 'evolve'>,
-  stream: string,
-): Promise<{ state: State; revision: number } | null> {
-  const stored = await events.read(stream);
-  if (stored.length === 0) return null;
-  const state = stored.reduce((current, event) => decider.evolve(current, fromStored<Event>(event)), decider.initial);
-  return { state, revision: stored[stored.length - 1]!.revision };
 }
 
 /**
@@ -162,18 +156,28 @@ export function newEvents(
   }));
 }
 
-/** A stored event as the domain knows it. */
-export function fromStored<Event extends DomainEvent>(event: Pick<StoredEvent, 'type' | 'data'>): Event {
-  return { ...event.data, type: event.type } as unknown as Event;
-}
+const firstId = (seed: string, label: string): string => newId({ idempotency_seed: seed }, `${label}\n0`);
 
-function ofSeed(stored: readonly StoredEvent[], seed: string, label: string): StoredEvent[] {
-  const first = newId({ idempotency_seed: seed }, `${label}\n0`);
-  const start = stored.findIndex((event) => event.id === first);
-  if (start === -1) return [];
-  let length = 1;
-  while (stored[start + length]?.id === newId({ idempotency_seed: seed }, `${label}\n${length}`)) length += 1;
-  return stored.slice(start, start + length);
+/** Most events of one command that are read at a time. */
+const PAGE = 64;
+
+/** The events of one command: those from revision `from` on whose ids the seed gave. */
+async function storedUnder(
+  events: EventStore,
+  stream: string,
+  from: number,
+  seed: string,
+  label: string,
+): Promise<StoredEvent[]> {
+  const found: StoredEvent[] = [];
+  for (;;) {
+    const page = await events.read(stream, from + found.length, { limit: PAGE });
+    for (const event of page) {
+      if (event.id !== newId({ idempotency_seed: seed }, `${label}\n${found.length}`)) return found;
+      found.push(event);
+    }
+    if (page.length < PAGE) return found;
+  }
 }
 
 /** One append writes a stream once, so commands on one value are decided together. */

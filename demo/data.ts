@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { v7 } from 'uuid';
-import { load } from '../access/handle';
+import { load } from '../access/states';
 import type { KeyKind } from '../access/contexts';
 import { generateKey } from '../access/keys';
 import { apiKey, apiKeyStream } from '../domain/api-keys';

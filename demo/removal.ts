@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { announceChannel, announceShop } from '../access/connection-lookup';
-import { handle, load } from '../access/handle';
+import { handle } from '../access/handle';
+import { load } from '../access/states';
 import { eraseProfile } from '../access/profiles';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { connections, connectionsStream } from '../domain/connections';

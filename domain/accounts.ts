@@ -1,3 +1,4 @@
+import { Map as PersistentMap } from 'immutable';
 import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
@@ -72,7 +73,7 @@ export interface Account {
   owner_id: string | null;
   roles: ReadonlyMap<string, string>;
   /** User to membership and role. */
-  members: ReadonlyMap<string, { membership_id: string; role_id: string }>;
+  members: PersistentMap<string, { membership_id: string; role_id: string }>;
   overrides: ReadonlyMap<string, boolean>;
 }
 
@@ -80,7 +81,7 @@ const initialAccount: Account = {
   account_id: null,
   owner_id: null,
   roles: new Map(),
-  members: new Map(),
+  members: PersistentMap(),
   overrides: new Map(),
 };
 export const accountStream = (account_id: string): string => `account-${account_id}`;
@@ -152,23 +153,20 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
         account_id,
         owner_id,
         roles: new Map(roles.map((role) => [role.role_id, role.slug])),
-        members: new Map([[owner_id, { membership_id, role_id }]]),
+        members: PersistentMap([[owner_id, { membership_id, role_id }]]),
       };
     }
     case 'account:member_added': {
       const { user_id, membership_id, role_id } = event;
-      return { ...state, members: new Map(state.members).set(user_id, { membership_id, role_id }) };
+      return { ...state, members: state.members.set(user_id, { membership_id, role_id }) };
     }
     case 'account:member_role_changed': {
       const member = state.members.get(event.user_id);
       if (member === undefined) return state;
-      return { ...state, members: new Map(state.members).set(event.user_id, { ...member, role_id: event.role_id }) };
+      return { ...state, members: state.members.set(event.user_id, { ...member, role_id: event.role_id }) };
     }
-    case 'account:member_removed': {
-      const members = new Map(state.members);
-      members.delete(event.user_id);
-      return { ...state, members };
-    }
+    case 'account:member_removed':
+      return { ...state, members: state.members.delete(event.user_id) };
     case 'account:feature_override_set': {
       const overrides = new Map(state.overrides);
       if (event.enabled === null) overrides.delete(event.flag);

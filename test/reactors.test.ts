@@ -5,7 +5,7 @@ import { account, ACCOUNT_EVENTS, accountStream } from '../domain/accounts';
 import { apiKey, API_KEY_EVENTS, type ApiKeyEvent, apiKeyStream } from '../domain/api-keys';
 import { fold } from '../kernel/decider';
 import { CannotReact } from '../kernel/reactor';
-import { fromStored } from '../access/handle';
+import { fromStored } from '../access/states';
 import type { StoredEvent } from '../engines/event-store/port';
 import { createPostgresLeases } from '../engines/leases/postgres';
 import { listDeadLetters } from '../projections/runtime/dead-letters';

@@ -1,5 +1,6 @@
 import { v7 } from 'uuid';
-import { handle, load } from '../../access/handle';
+import { handle } from '../../access/handle';
+import { load } from '../../access/states';
 import { account, accountStream, type Account } from '../../domain/accounts';
 import { DomainError } from '../../kernel/errors';
 import { DEFAULT_ROLES } from '../../domain/permissions';

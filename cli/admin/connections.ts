@@ -1,5 +1,6 @@
 import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connection-lookup';
-import { handle, load, newId } from '../../access/handle';
+import { handle, newId } from '../../access/handle';
+import { load } from '../../access/states';
 import { connections, connectionsStream, normaliseShopDomain } from '../../domain/connections';
 import { DomainError } from '../../kernel/errors';
 import { reserve, Taken } from '../../domain/reservations';

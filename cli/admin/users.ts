@@ -1,5 +1,6 @@
 import { v7 } from 'uuid';
-import { handle, load, newId } from '../../access/handle';
+import { handle, newId } from '../../access/handle';
+import { load } from '../../access/states';
 import { identityHash } from '../../access/identities';
 import { writeProfile } from '../../access/profiles';
 import { DomainError } from '../../kernel/errors';

@@ -1,0 +1,271 @@
+import { v7 as uuid } from 'uuid';
+import { z } from 'zod';
+import type { Caller, RequestContext } from '../access/caller';
+import { handle } from '../access/handle';
+import type { Services } from '../access/services';
+import { sizeOf } from '../access/state-size';
+import { load, States, statesOf } from '../access/states';
+import { account, accountStream, type AccountEvent } from '../domain/accounts';
+import { delegated } from '../engines/event-store/delegated';
+import type { EventStore } from '../engines/event-store/port';
+import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
+import { fold, type Decider } from '../kernel/decider';
+import { catalogue, event, events, subject } from '../kernel/event';
+import { type TestDatabase, testDatabase } from './support/database';
+import { engines, type Engines } from './support/projections';
+
+interface Counter {
+  total: number;
+  notes: readonly string[];
+}
+type Counted = { type: 'counter:counted'; by: number } | { type: 'counter:noted'; note: string };
+type Count = { type: 'count'; by: number };
+
+const counter: Decider<Counter, Count, Counted> = {
+  initial: { total: 0, notes: [] },
+  decide: (_state, { by }) => [{ type: 'counter:counted', by }],
+  evolve: (state, one) =>
+    one.type === 'counter:counted'
+      ? { ...state, total: state.total + one.by }
+      : { ...state, notes: [...state.notes, one.note] },
+};
+
+let t: TestDatabase;
+let on: Engines;
+/** How many events were read, and by how many reads. */
+const read = { events: 0, times: 0 };
+let store: EventStore;
+
+beforeAll(async () => {
+  t = await testDatabase();
+  on = await engines(t.db);
+  store = counting(on.events);
+});
+afterAll(async () => {
+  await on.close();
+  await t.drop();
+});
+beforeEach(() => void Object.assign(read, { events: 0, times: 0 }));
+
+function counting(below: EventStore): EventStore {
+  return {
+    ...delegated(below),
+    async read(...given) {
+      const found = await below.read(...given);
+      read.events += found.length;
+      read.times += 1;
+      return found;
+    },
+  };
+}
+
+const counted = (by: number) => ({ id: uuid(), type: 'counter:counted', data: { by } });
+const append = (stream: string, made: readonly { id: string; type: string; data: object }[]) =>
+  on.events.append([{ stream, expected: 'any', events: made as never }], {});
+
+test('a state that was loaded is topped up with what came after, whoever appended', async () => {
+  const [states, stream] = [new States(store), `counter-${uuid()}`];
+  expect(await states.load(counter, stream)).toMatchObject({ state: counter.initial, revision: -1 });
+  await append(
+    stream,
+    Array.from({ length: 2_500 }, () => counted(1)),
+  );
+  expect(await states.load(counter, stream)).toMatchObject({ state: { total: 2_500 }, revision: 2_499 });
+  expect(read.events).toBe(2_500);
+  expect(await states.load(counter, stream)).toMatchObject({ state: { total: 2_500 }, revision: 2_499 });
+  await append(stream, [counted(3), counted(4)]);
+  expect(await states.load(counter, stream)).toMatchObject({ state: { total: 2_507 }, revision: 2_501 });
+  expect(read.events).toBe(2_500 + 1 + 3);
+});
+
+test('pages of events end anywhere', async () => {
+  for (const length of [998, 999, 1_000, 1_001]) {
+    const [states, stream] = [new States(store), `counter-${uuid()}`];
+    const many = () =>
+      append(
+        stream,
+        Array.from({ length }, () => counted(1)),
+      );
+    for (const times of [1, 2]) {
+      await many();
+      expect((await states.load(counter, stream)).state.total).toBe(times * length);
+    }
+  }
+});
+
+test('two deciders on one stream have states of their own', async () => {
+  const [states, stream] = [new States(store), `counter-${uuid()}`];
+  const twice: typeof counter = { ...counter, evolve: (state) => ({ ...state, total: state.total + 2 }) };
+  await append(stream, [counted(1)]);
+  for (let again = 0; again < 2; again += 1) {
+    expect((await states.load(counter, stream)).state.total).toBe(1);
+    expect((await states.load(twice, stream)).state.total).toBe(2);
+  }
+});
+
+test('a stream that is another one by now is read anew: restored to less, or to something else', async () => {
+  const [states, stream] = [new States(store), `counter-${uuid()}`];
+  const forget = () => t.db.query('delete from domain_events where stream = $1', [stream]);
+  await append(stream, [counted(1), counted(1), counted(1)]);
+  expect((await states.load(counter, stream)).revision).toBe(2);
+  await forget();
+  expect(await states.load(counter, stream)).toMatchObject({ state: counter.initial, revision: -1 });
+  await append(stream, [counted(5)]);
+  expect(await states.load(counter, stream)).toMatchObject({ state: { total: 5 }, revision: 0 });
+  await forget();
+  await append(stream, [counted(7), counted(7)]);
+  expect(await states.load(counter, stream)).toMatchObject({ state: { total: 14 }, revision: 1 });
+});
+
+test('what an erased person left in a state is gone with the next load', async () => {
+  const declared = catalogue([
+    events({
+      'counter:noted': event(
+        { user_id: z.uuid(), note: z.string().nullable() },
+        { personal: { note: subject('user', 'user_id') } },
+      ),
+    }),
+  ]);
+  const sealed = sealedEventStore(on.events, createSealing(declared, on.subject_keys));
+  const [states, stream, user_id] = [new States(sealed), `counter-${uuid()}`, uuid()];
+  const noted = { id: uuid(), type: 'counter:noted', data: { user_id, note: 'hers' } };
+  await sealed.append([{ stream, expected: 'none', events: [counted(1) as never] }], {});
+  expect((await states.load(counter, stream)).state.notes).toEqual([]);
+  await sealed.append([{ stream, expected: 0, events: [noted] }], {});
+  for (let again = 0; again < 2; again += 1) expect((await states.load(counter, stream)).state.notes).toEqual(['hers']);
+  expect(states.bytes).toBe(0);
+  await on.subject_keys.erase(`user:${user_id}`);
+  expect((await states.load(counter, stream)).state.notes).toEqual([null]);
+});
+
+test('what is remembered is bounded in bytes, and what is larger than the bound is not remembered', async () => {
+  const states = new States(store, 20_000);
+  const notes = (stream: string, count: number) =>
+    append(
+      stream,
+      Array.from({ length: count }, () => ({ id: uuid(), type: 'counter:noted', data: { note: 'x'.repeat(900) } })),
+    );
+  for (let n = 0; n < 30; n += 1) {
+    const stream = `counter-${uuid()}`;
+    await notes(stream, 2);
+    await states.load(counter, stream);
+    expect(states.bytes).toBeLessThanOrEqual(20_000);
+  }
+  expect(states.bytes).toBeGreaterThan(10_000);
+  const large = `counter-${uuid()}`;
+  await notes(large, 40);
+  for (let again = 0; again < 2; again += 1) expect((await states.load(counter, large)).state.notes).toHaveLength(40);
+  expect(states.bytes).toBeLessThanOrEqual(20_000);
+});
+
+test('a small state of many events stays small', async () => {
+  const [states, stream] = [new States(store), `counter-${uuid()}`];
+  await append(
+    stream,
+    Array.from({ length: 3_000 }, () => counted(1)),
+  );
+  await states.load(counter, stream);
+  expect(states.bytes).toBeLessThan(3_000);
+});
+
+describe('an account of ten thousand members', () => {
+  const account_id = uuid();
+  const stream = accountStream(account_id);
+  const roles = account.decide(account.initial, {
+    type: 'account:create',
+    account_id,
+    name: 'Large',
+    owner_id: uuid(),
+    membership_id: uuid(),
+    role_ids: [uuid(), uuid(), uuid(), uuid()],
+    now: '2026-01-01T00:00:00.000Z',
+  });
+  const role_id = (roles[0] as Extract<AccountEvent, { type: 'account:created' }>).roles[3]!.role_id;
+  const joined = (): AccountEvent => ({
+    type: 'account:member_added',
+    account_id,
+    membership_id: uuid(),
+    user_id: uuid(),
+    role_id,
+    added_at: '2026-01-01T00:00:00.000Z',
+  });
+  const history = (members: number): AccountEvent[] => [...roles, ...Array.from({ length: members }, joined)];
+
+  test('is folded in a time that grows with its members', () => {
+    const [small, large] = [history(1_000), history(10_000)];
+    const cpu = (work: () => void) => {
+      const started = process.cpuUsage();
+      work();
+      const { user, system } = process.cpuUsage(started);
+      return user + system;
+    };
+    fold(account, large);
+    const least = { small: Infinity, large: Infinity };
+    for (let round = 0; round < 5; round += 1) {
+      least.small = Math.min(
+        least.small,
+        cpu(() => Array.from({ length: 10 }, () => fold(account, small))),
+      );
+      least.large = Math.min(
+        least.large,
+        cpu(() => fold(account, large)),
+      );
+    }
+    // The same number of steps; a copy of all members at each would make it ten times as much.
+    expect(least.large / least.small).toBeLessThan(4);
+  });
+
+  test('takes a command by reading what came since the last one, and a lost race by reading what it lost to', async () => {
+    const services: Pick<Services, 'events' | 'commit' | 'settle'> = {
+      events: store,
+      commit: (_request, writes) => store.append(writes, {}),
+      settle: async () => undefined,
+    };
+    const context = (idempotency_seed: string | null): RequestContext => ({
+      correlation_id: 'c',
+      trace: null,
+      ip: '127.0.0.1',
+      now: 0,
+      idempotency_seed,
+    });
+    const add = (user_id: string, seed: string | null = null) =>
+      handle({ caller: {} as Caller, context: context(seed) }, services, {
+        decider: account,
+        stream,
+        command: {
+          type: 'account:add_member',
+          membership_id: uuid(),
+          user_id,
+          role_id,
+          now: '2026-01-01T00:00:00.000Z',
+        },
+      });
+    const stored = history(10_000).map(({ type, ...data }) => ({ id: uuid(), type, data }));
+    for (let at = 0; at < stored.length; at += 1_000) await append(stream, stored.slice(at, at + 1_000));
+
+    await add(uuid());
+    Object.assign(read, { events: 0, times: 0 });
+    const seeded = uuid();
+    await add(seeded, 'seed');
+    await add(uuid());
+    // What was appended last, again to see that it is the same stream, and what a seeded command kept.
+    expect(read.events).toBeLessThanOrEqual(6);
+
+    Object.assign(read, { events: 0, times: 0 });
+    const before = (await load(store, account, stream))!.state.members.size;
+    await Promise.all(Array.from({ length: 8 }, () => add(uuid())));
+    expect((await load(store, account, stream))!.state.members.size).toBe(before + 8);
+    expect(read.events).toBeLessThan(500);
+
+    Object.assign(read, { events: 0, times: 0 });
+    expect(await add(seeded, 'seed')).toMatchObject({ replayed: true, events: [{ user_id: seeded }] });
+    expect(read.events).toBeLessThan(80);
+    expect(statesOf(store).bytes).toBeLessThan(8 * 1024 * 1024);
+  });
+
+  test('is measured within a factor of what it takes', () => {
+    const measured = sizeOf(fold(account, history(10_000)));
+    expect(measured).toBeGreaterThan(10_000 * 200);
+    expect(measured).toBeLessThan(10_000 * 800);
+  });
+});
