@@ -17,11 +17,14 @@ import {
 } from '../harness';
 import { HttpLoad } from '../http-load';
 import { type Lumio, spawnOnSystemCore, startLumio } from '../system';
+import { Traces } from '../traces';
 import { subscribers } from '../ws-load';
 import { delivery, projected } from './webhook';
 
 /** How many deliveries are under way when the ceiling begins to be looked for. */
 const UNDER_WAY = 16;
+/** Spans are exported each second. */
+const EXPORTED_MS = 1500;
 
 /**
  * From the 200 of a signed webhook to its frame at 1,000 subscribers of the account's channel, through record log,
@@ -32,11 +35,60 @@ export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
   const lumio = await startLumio(postgres);
-  const { account_id, system_key, webhook_signing, connections } = lumio.credentials;
+  const { account_id } = lumio.credentials;
   const sockets = options.smoke ? 100 : 1000;
+  const ms = options.smoke ? 1000 : 8000;
   await appendHistory(lumio.url, lumio.env.LUMIO_SECRETS__KEYS!, [account_id], options.smoke ? 2000 : 100_000);
   await projected(lumio);
+  const alone = await watch(lumio, 1);
+  const rows = [];
+  try {
+    await closedLoop(1, 500, () => alone.fly([]));
+    for (const rate of [5, 60]) rows.push(await atRate(lumio, rate, ms, 'one socket, nothing else', alone.fly));
+  } finally {
+    alone.close();
+  }
+  const { fly, close } = await watch(lumio, sockets);
+  try {
+    await closedLoop(UNDER_WAY, 500, () => fly([]));
+    let flown = 0;
+    const from = lumio.cpu() + postgres.engineCpu();
+    const ceiling = await saturation(UNDER_WAY, ms, async () => {
+      await fly([]);
+      flown += 1;
+    });
+    const cpu_us = (lumio.cpu() + postgres.engineCpu() - from) / (flown * sockets);
+    for (const share of [0.25, 0.5, 0.75])
+      rows.push(await atRate(lumio, ceiling * share, ms, `${share} of the ceiling`, fly));
+    const rebuilt = await whileRebuilding(lumio, () => atRate(lumio, ceiling * 0.5, ms, '0.5, while rebuilding', fly));
+    rows.push(rebuilt.row);
+    console.log(
+      `\nend-to-end: ${sockets} subscribers, ceiling ${rounded(ceiling)} events a second, ${rounded(cpu_us)} us of CPU a delivery`,
+    );
+    console.table(rows);
+    const stages = await traced(postgres, sockets, [60, ceiling * 0.5], ms);
+    const [, sixty, , half] = rows;
+    const checks = [
+      check('p50 with one socket at 60 a second, ms', sixty!.p50_ms, 5),
+      check('p50 at half load, ms', half!.p50_ms, 10),
+      check('p99 at half load, ms', half!.p99_ms, 50),
+      check('p99 at half load while rebuilding, ms', rebuilt.row.p99_ms, 1000),
+    ];
+    return report(
+      'end-to-end',
+      [],
+      { sockets, ceiling, cpu_us_per_delivery: cpu_us, rows, stages, rebuild: rebuilt.output, checks },
+      options,
+    );
+  } finally {
+    close();
+    await lumio.stop();
+  }
+}
 
+/** Subscribers of the account's channel, and deliveries whose frames are timed at each of them. */
+async function watch(lumio: Lumio, sockets: number) {
+  const { account_id, system_key, webhook_signing, connections } = lumio.credentials;
   const flights = new Map<string, Flight>();
   const onText = (frame: Buffer) => {
     const at = frame.indexOf('"trovo:e2e-');
@@ -61,42 +113,43 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
     // A frame may be there before the answer is: that is no time at all.
     for (const at of flight.times) times.push(Math.max(0, at - accepted));
   };
-  try {
-    const ms = options.smoke ? 1000 : 8000;
-    await closedLoop(UNDER_WAY, 500, () => fly([]));
-    let flown = 0;
-    const from = lumio.cpu() + postgres.engineCpu();
-    const ceiling = await saturation(UNDER_WAY, ms, async () => {
-      await fly([]);
-      flown += 1;
-    });
-    const cpu_us = (lumio.cpu() + postgres.engineCpu() - from) / (flown * sockets);
-    const rows = [];
-    for (const share of [0.25, 0.5, 0.75])
-      rows.push(await atRate(lumio, ceiling * share, ms, `${share} of the ceiling`, fly));
-    const rebuilt = await whileRebuilding(lumio, () => atRate(lumio, ceiling * 0.5, ms, '0.5, while rebuilding', fly));
-    rows.push(rebuilt.row);
-    console.log(
-      `\nend-to-end: ${sockets} subscribers, ceiling ${rounded(ceiling)} events a second, ${rounded(cpu_us)} us of CPU a delivery`,
-    );
-    console.table(rows);
-    const [, half] = rows;
-    const checks = [
-      check('p50 at half load, ms', half!.p50_ms, 25),
-      check('p99 at half load, ms', half!.p99_ms, 100),
-      check('p99 at half load while rebuilding, ms', rebuilt.row.p99_ms, 1000),
-    ];
-    return report(
-      'end-to-end',
-      [],
-      { sockets, ceiling, cpu_us_per_delivery: cpu_us, rows, rebuild: rebuilt.output, checks },
-      options,
-    );
-  } finally {
+  const close = () => {
     clients.close();
     load.close();
+  };
+  return { fly, close };
+}
+
+/** The same on a server that traces every delivery: one socket at 60 a second, then all of them at half load. */
+async function traced(postgres: BenchPostgres, sockets: number, [slow, half]: [number, number], ms: number) {
+  const traces = await Traces.open();
+  const lumio = await startLumio(postgres, 'lumio_traced', { LUMIO_TRACING__OTLP_URL: traces.url });
+  const tables: Record<string, ReturnType<Traces['stages']>> = {};
+  try {
+    for (const [count, rate] of [
+      [1, slow],
+      [sockets, half],
+    ] as const) {
+      const { fly, close } = await watch(lumio, count);
+      try {
+        await closedLoop(1, 500, () => fly([]));
+        await sleep(EXPORTED_MS);
+        traces.clear();
+        await atRate(lumio, rate, ms, '', fly);
+        await sleep(EXPORTED_MS);
+      } finally {
+        close();
+      }
+      const name = `${count} sockets, ${rounded(rate)} deliveries a second`;
+      tables[name] = traces.stages();
+      console.log(`\nend-to-end: where each millisecond goes, by the server's own traces: ${name}`);
+      console.table(tables[name]);
+    }
+  } finally {
     await lumio.stop();
+    traces.close();
   }
+  return tables;
 }
 
 const ID_LENGTH = 'e2e-'.length + 36;

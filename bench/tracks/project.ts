@@ -130,7 +130,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       name: 'rebuild from history (rows a second)',
       contenders: [rebuilding, copying('copy of the log', copy_log), one_by_one, emmett],
       subject: 'lumio rebuild',
-      floors: { 'copy of the log': 0.6, 'one transaction per event': 10 },
+      floors: { 'copy of the log': 0.7, 'one transaction per event': 10 },
     }),
   ];
   wrong.rebuild = await differing(on, expected);

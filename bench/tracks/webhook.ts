@@ -85,7 +85,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
     console.table(latencies);
     const exactly = await twoPhases(lumio, (id) => post(loads[0], id), options.smoke ? 300 : 5000);
     const checks = [
-      check('p99 at half the ceiling, ms', latencies[1]!.p99_ms, 100),
+      check('p99 at half the ceiling, ms', latencies[1]!.p99_ms, 50),
       check('deliveries lost or doubled in effect', exactly.wrong, 0),
     ];
     return report('webhook', [result], { latencies, two_phases: exactly, checks }, options);

@@ -244,8 +244,8 @@ export class Hub {
       for (const { spans } of jobs) if (spans !== null) for (const span of spans) span.end();
       this.flushing = false;
       const now = performance.now();
-      // Under load half of the loop stays free for reading: the longer a flush took, the longer frames gather.
-      this.next_flush_at = now + Math.max(COALESCE_MS, Math.min(now - started, 50));
+      // Under load a third of the loop stays free for reading: the longer a flush took, the longer frames gather.
+      this.next_flush_at = now + Math.max(COALESCE_MS, Math.min((now - started) / 2, 50));
       if (this.dirty.length > 0 || this.jobs.length > 0) this.schedule();
     };
     slice();
