@@ -1,5 +1,16 @@
 -- What the migrations build. Written by npm run schema; a test holds it.
 
+create table account_events (
+  account_id text not null,
+  place bigint not null generated always as identity,
+  stream text not null,
+  revision bigint not null,
+  position text not null,
+  type text not null,
+  constraint account_events_pkey PRIMARY KEY (stream, revision)
+);
+CREATE UNIQUE INDEX account_events_places ON public.account_events USING btree (account_id, place);
+
 create table account_feature_overrides (
   account_id uuid not null,
   flag text not null,

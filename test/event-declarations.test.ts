@@ -1,9 +1,11 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { EVENTS, UPCASTERS } from '../bin/areas';
 import { columnsOf } from '../kernel/columns';
 import type { JsonObject } from '../kernel/json';
+import { versionOf } from '../kernel/upcasters';
+import { broken, type Kept, withNewest } from './support/event-schemas';
 import { assertDeclared, catalogue, event, events, instant, InvalidEvent, subject } from '../kernel/event';
 
 const NOTES = events({
@@ -69,23 +71,51 @@ test('every area that declares events is in the catalogue', () => {
   expect([...EVENTS.keys()].sort()).toEqual(declared.sort());
 });
 
-describe('every version that was ever stored can still be read', () => {
-  const id = '01890a5d-ac96-774b-bcce-b302099a8057';
-  const at = '2026-01-01T00:00:00.000Z';
-  /** One stored event of each version but the newest, as the program of its time stored it. */
-  const STORED: Record<string, JsonObject[]> = {
-    'user:registered': [{ user_id: id, display_name: 'Ada', avatar_url: null, registered_at: at }],
-  };
+describe('every version that was ever stored', () => {
+  const read = (file: string) => JSON.parse(readFileSync(join(__dirname, '..', file), 'utf8')) as Kept;
+  const kept = { schemas: read('docs/operating/schemas/events.json'), samples: read('test/fixtures/events.json') };
+  const samples = Object.entries(kept.samples).flatMap(([type, versions]) =>
+    Object.entries(versions).map(([version, data]) => [type, version, data] as const),
+  );
 
-  test('an example of each older version is here', () => {
-    const older = [...EVENTS].flatMap(([type, { version }]) => (version > 1 ? [[type, version - 1]] : []));
-    expect(Object.entries(STORED).map(([type, examples]) => [type, examples.length])).toEqual(older);
+  test('is kept with its schema and a sample: after a change `npm run events`', () => {
+    expect(broken(EVENTS, kept.schemas)).toEqual([]);
+    expect(withNewest(EVENTS, kept)).toEqual(kept);
+    for (const [type, { version }] of EVENTS) {
+      const versions = Array.from({ length: version }, (_, n) => String(n + 1));
+      expect([type, Object.keys(kept.schemas[type]!)]).toEqual([type, versions]);
+      expect([type, Object.keys(kept.samples[type]!)]).toEqual([type, versions]);
+    }
   });
 
-  test.each(Object.entries(STORED))('%s', (type, examples) => {
-    examples.forEach((data, index) => {
-      const stored = { type, data: index === 0 ? data : { ...data, $v: index + 1 } };
-      expect(() => assertDeclared(EVENTS, type, UPCASTERS.read(stored).data)).not.toThrow();
+  test.each(samples)('can still be read: %s %s', (type, version, data) => {
+    expect(String(versionOf({ type, data }))).toBe(version);
+    expect(() => assertDeclared(EVENTS, type, UPCASTERS.read({ type, data }).data)).not.toThrow();
+  });
+
+  test('a declaration that changes without a version is found, and so is one that goes', () => {
+    const first = withNewest(catalogue([NOTES]), { schemas: {}, samples: {} });
+    expect(broken(catalogue([NOTES]), first.schemas)).toEqual([]);
+    const changed = events({
+      'note:removed': event({ note_id: z.uuid(), by: z.uuid() }, { version: 2, upcast: [(old) => old] }),
+    });
+    expect(broken(catalogue([changed]), first.schemas)).toEqual([
+      'note:removed changed: raise its version and bring an upcaster',
+      'note:written was stored and is declared no more',
+    ]);
+    const raised = events({
+      'note:removed': event({ note_id: z.uuid() }, { version: 3, upcast: [(old) => old, (old) => old] }),
+    });
+    const grown = withNewest(catalogue([raised]), first);
+    expect(Object.keys(grown.samples['note:removed']!)).toEqual(['2', '3']);
+  });
+
+  test('readers outside meet personal members sealed', () => {
+    const personal = { name: subject('user', 'user_id') };
+    const guests = events({ 'guest:invited': event({ user_id: z.uuid(), name: z.string().nullable() }, { personal }) });
+    const { schemas } = withNewest(catalogue([guests]), { schemas: {}, samples: {} });
+    expect(schemas['guest:invited']!['1']).toMatchObject({
+      properties: { user_id: { format: 'uuid' }, name: { required: ['$sealed', '$key'] } },
     });
   });
 });
