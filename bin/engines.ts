@@ -11,8 +11,9 @@ import { declaredEventStore } from '../engines/event-store/declared';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
 import { readVersioned, renewedEventStore, versionedEventStore } from '../engines/event-store/versioned';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
-import type { Leases } from '../engines/leases/port';
+import type { Leases, Shares } from '../engines/leases/port';
 import { createPostgresLeases } from '../engines/leases/postgres';
+import { createPostgresShares } from '../engines/leases/shares';
 import type { Logger } from '../engines/log/port';
 import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../engines/postgres/embedded';
@@ -71,6 +72,8 @@ export interface Engines {
   rate_limits: RateLimits;
   presence: Presence;
   leases: Leases;
+  /** Divides pieces of work among the processes. */
+  shares: Shares;
   tracing: Tracing;
   /** Facts of the database: its identity and realtime epoch. */
   installation: { id: string; epoch: string };
@@ -167,6 +170,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   );
   const blobs = opened(await openConfiguredBlobs(settings));
   const leases = opened(createPostgresLeases({ db: log_db, log }));
+  const shares = opened(createPostgresShares({ db: log_db, session, wakeups, log }));
   return {
     db,
     projector_db,
@@ -186,6 +190,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     rate_limits,
     presence,
     leases,
+    shares,
     tracing,
     installation,
     close: () => closeAll(closers),

@@ -120,6 +120,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           records,
           events,
           wakeups,
+          shares: engines.shares,
           log,
           metrics,
           tracing,
@@ -152,7 +153,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       ? await startReactors({
           db: engines.projector_db,
           events,
-          leases: engines.leases,
+          shares: engines.shares,
           log,
           metrics,
           reactors: REACTORS,

@@ -51,6 +51,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   ],
   'personal parts are sealed under their keys': ['broker_records', 'domain_events'],
   machinery: [
+    'work_holds',
+    'work_members',
     'broker_leases',
     'broker_members',
     'broker_partitions',

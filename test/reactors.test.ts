@@ -7,7 +7,6 @@ import { fold } from '../kernel/decider';
 import { CannotReact } from '../kernel/reactor';
 import { fromStored } from '../access/states';
 import type { StoredEvent } from '../engines/event-store/port';
-import { createPostgresLeases } from '../engines/leases/postgres';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
 import { type TestDatabase, testDatabase } from './support/database';
@@ -31,12 +30,14 @@ describe('reactors', () => {
     await t.drop();
   });
 
-  async function drive(reactors: readonly AreaReactor[], db: TestDatabase['db'] = t.db, log = silentLog) {
-    const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 1000 });
+  async function drive(
+    reactors: readonly AreaReactor[],
+    { db = t.db as TestDatabase['db'], log = silentLog, node = on } = {},
+  ) {
     const started = await startReactors({
       db,
-      events: on.events,
-      leases,
+      events: node.events,
+      shares: node.shares,
       log,
       metrics: noMetrics,
       reactors,
@@ -155,7 +156,7 @@ describe('reactors', () => {
       },
     });
     const log = keptLog();
-    await drive(REACTORS, dying, log);
+    await drive(REACTORS, { db: dying, log });
     await until(() => moves >= 2);
     await until(async () => (await remembered()).length === 0);
     for (const key_id of keys) {
@@ -178,7 +179,7 @@ describe('reactors', () => {
   test('a reaction that fails is tried again and holds everything up, visibly; none skipped or doubled', async () => {
     let failing = true;
     const log = keptLog();
-    const reactors = await drive([noting({}, () => failing)], t.db, log);
+    const reactors = await drive([noting({}, () => failing)], { log });
     for (const label of ['one', 'fail', 'two']) await rename(label);
     await until(() => reactors.status()[0]!.state === 'failing');
     expect(reactors.status()[0]).toMatchObject({ error: 'Error: not now' });
@@ -209,13 +210,16 @@ describe('reactors', () => {
   });
 
   test('two processes: one reacts, the other takes over when it ends', async () => {
-    const [first] = [await drive([noting()]), await drive([noting()])];
+    const other = await engines(t.db);
+    const [first, second] = [await drive([noting()]), await drive([noting()], { node: other })];
     for (let n = 0; n < 20; n += 1) await rename(`a${n}`);
     await until(async () => (await noted()).length === 20);
     await first.stop();
     for (let n = 0; n < 20; n += 1) await rename(`b${n}`);
     await until(async () => (await noted()).length === 40);
     expect(new Set(await noted()).size).toBe(40);
+    await second.stop();
+    await other.close();
   });
 
   test('what was kept for earlier events is there for a later one, in one batch too', async () => {

@@ -7,6 +7,7 @@ import { eventUserId } from '../../domain/event-users';
 import { TOPICS } from '../../domain/records';
 import { createPostgresBroker } from '../../engines/broker/postgres';
 import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import type { Shares } from '../../engines/leases/port';
 import type { Metrics } from '../../engines/metrics/port';
 import { migrate } from '../../engines/postgres/migrate';
 import { PostgresDatabase } from '../../engines/postgres/pool';
@@ -149,9 +150,17 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   return report('project', results, { rows, records: count, checks }, options);
 }
 
+/** A topic is divided by its partitions. */
+const shares: Shares = {
+  offer: (name) => {
+    throw new Error(`${name} is of no topic`);
+  },
+  close: async () => undefined,
+};
+
 /** Runs the projector from its checkpoints until it has passed everything. */
 async function live(on: Opened): Promise<void> {
-  const runtime = createProjectionRuntime({ ...on, log: quiet, metrics: noMetrics, projections: [eventLog] });
+  const runtime = createProjectionRuntime({ ...on, shares, log: quiet, metrics: noMetrics, projections: [eventLog] });
   await runtime.start();
   const bounds = await on.broker.bounds(TOPICS.platform_events);
   const wanted = [...bounds.values()].reduce((sum, { next }) => sum + next, 0);

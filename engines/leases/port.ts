@@ -28,6 +28,20 @@ export interface Campaign {
   stop(): Promise<void>;
 }
 
+/**
+ * Pieces of work that living processes divide among themselves: each is done by one of those that offer it. A process
+ * that was away too long may do it beside its successor for a moment, so its effects must be fenced by themselves.
+ */
+export interface Shares {
+  /**
+   * Runs `work` while this process holds the piece, from now until stopped. `work` lasts until its signal is aborted;
+   * when it returns or throws earlier it begins again after a pause.
+   */
+  offer(name: string, work: (signal: AbortSignal) => Promise<void>): Campaign;
+  /** Stops all offers, and gives everything back at once. */
+  close(): Promise<void>;
+}
+
 /** Work that exactly one of many processes should do. */
 export interface Leases {
   /**

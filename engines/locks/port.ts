@@ -29,6 +29,8 @@ export const LOCKS = {
   wakeup_links: 7_070_011,
   /** The one process that looks for jobs of dead ones. */
   job_release: 7_070_012,
+  /** Work being divided among processes. */
+  work_shares: 7_070_013,
 } as const;
 
 /**

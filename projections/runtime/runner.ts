@@ -1,5 +1,6 @@
 import type { Broker, Bounds } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
+import type { Campaign, Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
@@ -35,6 +36,8 @@ export interface RunnerDeps {
   records: Pick<RecordLog, 'decode'>;
   events: EventStore;
   wakeups: Wakeups;
+  /** Divides the projections of domain events among the processes; topics are divided by their partitions. */
+  shares: Shares;
   log: Logger;
   metrics: RunnerMetrics;
   /** Default: off. */
@@ -84,9 +87,9 @@ interface Drive {
 }
 
 const FIRST_BACKOFF_MS = 50;
-/** How often a standby looks whether the driving process still moves. */
-const STANDBY_LOOK_MS = 500;
 const REBUILD_LOOK_MS = 1000;
+/** Pause after another process was met at the checkpoint. */
+const OTHER_DRIVER_MS = 500;
 /** A checkpoint over other event types alone is written at most this often. */
 const IDLE_MOVE_MS = 1000;
 /** How long a consumer may take to let go before it is left behind (its writes are fenced). */
@@ -101,9 +104,14 @@ export class Runner {
   /** Behind by this many records (events: 0 or 1, positions cannot be counted) and seconds, as last observed. */
   lag = { behind: 0, seconds: 0 };
   private readonly ended: Promise<void>;
+  private readonly offer: Campaign | undefined;
+  /** Aborted when another process should drive it, or does. */
+  private held: AbortSignal | undefined;
   private stopping = false;
   private wakeStop: () => void = () => undefined;
   private readonly stopped: Promise<void>;
+  /** Resolves when this process should no longer drive it. */
+  private ends: Promise<void>;
   private interrupt: (error: Error) => void = () => undefined;
   private generation = 0;
   private failures = 0;
@@ -119,27 +127,41 @@ export class Runner {
     const events = isEventProjection(projection);
     this.silence = new Silence(events ? comparePositions(deps.events.compare) : compareOffsets, events);
     this.stopped = new Promise((resolve) => (this.wakeStop = resolve));
-    this.ended = this.loop();
+    this.ends = this.stopped;
+    if (events) {
+      this.state = 'standby';
+      this.offer = deps.shares.offer(`projection:${projection.name}`, (held) => this.loop(held));
+    }
+    this.ended = this.offer ? this.stopped : this.loop();
   }
 
   /** Takes nothing new, lets the batch in hand end; resolves when it has. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.wakeStop();
+    await this.offer?.stop();
     await this.ended;
+    this.state = 'stopped';
+    this.deps.log.debug({ projection: this.projection.name }, 'projection stopped');
   }
 
-  private async loop(): Promise<void> {
-    const { name } = this.projection;
-    while (!this.stopping) {
+  private get over(): boolean {
+    return this.stopping || this.held?.aborted === true;
+  }
+
+  /** Until it is stopped, or another process should drive it. */
+  private async loop(held?: AbortSignal): Promise<void> {
+    this.held = held;
+    this.ends = held ? Promise.race([this.stopped, aborted(held)]) : this.stopped;
+    while (!this.over) {
       try {
         await this.drive();
       } catch (error) {
         await this.recover(error instanceof Error ? error : new Error(String(error)));
       }
     }
-    this.state = 'stopped';
-    this.deps.log.debug({ projection: name }, 'projection stopped');
+    this.state = 'standby';
+    this.deps.progress.forget(this.projection.name);
   }
 
   private async recover(error: Error): Promise<void> {
@@ -150,7 +172,7 @@ export class Runner {
       this.state = 'refused';
       log.error({ projection: name, err: error.message }, 'projection refuses to run');
       onFatal?.(error);
-      await this.stopped;
+      await this.ends;
       return;
     }
     if (error instanceof RebuildNeeded) {
@@ -160,10 +182,11 @@ export class Runner {
       return;
     }
     if (error instanceof CheckpointLost && isEventProjection(this.projection)) {
+      // A process that was thought dead, or one of a build that divides nothing.
       this.state = 'standby';
       this.deps.progress.forget(name);
-      log.info({ projection: name }, 'another process drives this projection; standing by');
-      await this.standBy();
+      log.info({ projection: name }, 'another process moved the checkpoint of this projection; it is read again');
+      await this.pause(OTHER_DRIVER_MS * (0.5 + Math.random()));
       return;
     }
     this.state = 'backoff';
@@ -173,29 +196,9 @@ export class Runner {
     await this.pause(longest * (0.5 + Math.random() / 2));
   }
 
-  /** Waits until the driving process has stood still for one look although there were events. */
-  private async standBy(): Promise<void> {
-    const { db, events } = this.deps;
-    let before: string | undefined;
-    while (!this.stopping) {
-      await this.pause(STANDBY_LOOK_MS * (1 + Math.random() / 2));
-      try {
-        const position = (await readCheckpoints(db, this.projection)).get(0)?.position ?? BEGINNING;
-        const head = await events.head();
-        const behind = head !== null && (position === BEGINNING || events.compare(head, position) > 0);
-        // Events of other types leave the checkpoint up to IDLE_MOVE_MS behind: only a longer stand is a dead driver.
-        if (behind && position === before) return;
-        before = behind ? position : undefined;
-        if (behind) await this.pause(IDLE_MOVE_MS);
-      } catch (error) {
-        this.deps.log.warn({ projection: this.projection.name, err: describe(error) }, 'standby could not look');
-      }
-    }
-  }
-
   private async pause(ms: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
-    await Promise.race([new Promise((resolve) => (timer = setTimeout(resolve, ms))), this.stopped]);
+    await Promise.race([new Promise((resolve) => (timer = setTimeout(resolve, ms))), this.ends]);
     clearTimeout(timer);
   }
 
@@ -211,12 +214,12 @@ export class Runner {
       : await this.consume(generation, interrupted);
     this.state = this.silence.holds ? 'building' : 'running';
     try {
-      await Promise.race([drive.done, interrupted, this.stopped]);
+      await Promise.race([drive.done, interrupted, this.ends]);
     } finally {
       // The consumer's own failure is thrown already; a stop that fails or hangs is left behind, fenced by the
       // checkpoint.
       drive.done.catch(() => undefined);
-      if (!this.stopping) this.generation += 1;
+      if (!this.over) this.generation += 1;
       const letGo = drive.stop().catch((error: unknown) => {
         this.deps.log.warn({ projection: this.projection.name, err: describe(error) }, 'consumer did not stop cleanly');
       });
@@ -225,7 +228,7 @@ export class Runner {
       clearTimeout(timer);
       this.interrupt(new Error(`projection ${this.projection.name}: the batch in hand was left behind`));
     }
-    if (!this.stopping) throw new Error(`projection ${this.projection.name}: its consumer ended by itself`);
+    if (!this.over) throw new Error(`projection ${this.projection.name}: its consumer ended by itself`);
   }
 
   private async open(): Promise<Map<number, Checkpoint>> {
@@ -289,7 +292,7 @@ export class Runner {
     log.warn({ projection: name, topic, partition, from, to }, 'reading on from the archive: the topic begins later');
     try {
       for await (const batch of archivedBatches(readArchived!, topic, partition, from, to, batch_records)) {
-        if (this.stopping) return;
+        if (this.over) return;
         const decoded = await decodeStored(records, batch.records);
         const work = this.commit(generation, broker.id, batch.records.at(-1)?.appended_at ?? null, {
           ...decoded,
@@ -327,7 +330,7 @@ export class Runner {
     const moveIdle = () => {
       idle = undefined;
       void inTurn(async () => {
-        if (seen !== stored && !this.stopping && generation === this.generation) await move(seen, [], null);
+        if (seen !== stored && !this.over && generation === this.generation) await move(seen, [], null);
       }).catch((error: unknown) => this.interrupt(error instanceof Error ? error : new Error(String(error))));
     };
 
@@ -451,3 +454,9 @@ export class Runner {
 
 const traceOf = (item: Item): string | null | undefined =>
   item.kind === 'record' ? item.record.trace : item.kind === 'event' ? item.event.metadata.traceparent : null;
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });

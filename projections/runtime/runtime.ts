@@ -1,6 +1,7 @@
 import type { ReadModels } from '../../access/services';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
+import type { Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { Database } from '../../engines/postgres/port';
@@ -26,6 +27,7 @@ export interface ProjectionRuntimeDeps {
   records: Pick<RecordLog, 'decode'>;
   events: EventStore;
   wakeups: Wakeups;
+  shares: Shares;
   log: Logger;
   metrics: Metrics;
   /** Default: off. */

@@ -1,6 +1,6 @@
 import type { AreaReactor } from '../../access/reactor';
 import type { EventStore } from '../../engines/event-store/port';
-import type { Leases } from '../../engines/leases/port';
+import type { Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { Database } from '../../engines/postgres/port';
@@ -13,7 +13,7 @@ import { placeOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './run
 export interface ReactorsDeps {
   db: Database;
   events: EventStore;
-  leases: Leases;
+  shares: Shares;
   log: Logger;
   metrics: Metrics;
   reactors: readonly AreaReactor[];
@@ -35,7 +35,7 @@ export interface Reactors {
  * @throws EngineMismatch when a checkpoint belongs to another event store; Error when two have one name
  */
 export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
-  const { db, events, leases, log, reactors, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
+  const { db, events, shares, log, reactors, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
   const names = reactors.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two reactors are named ${twice}`);
@@ -47,7 +47,7 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
     await runner.install();
   }
   const campaigns = runners.map((runner) =>
-    leases.campaign(`reactor:${runner.reactor.name}`, ({ signal }) => runner.run(signal)),
+    shares.offer(`reactor:${runner.reactor.name}`, (signal) => runner.run(signal)),
   );
 
   let looking = false;

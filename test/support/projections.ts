@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/records';
 import { UPCASTERS } from '../../bin/areas';
@@ -14,6 +15,9 @@ import { createRecordLog } from '../../engines/records/log';
 import type { RecordLog } from '../../engines/records/port';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import type { Shares } from '../../engines/leases/port';
+import { createPostgresShares } from '../../engines/leases/shares';
+import { ProcessSession } from '../../engines/postgres/process-session';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
@@ -42,6 +46,7 @@ export interface Engines {
   records: RecordLog;
   events: EventStore;
   wakeups: Wakeups;
+  shares: Shares;
   subject_keys: SubjectKeys;
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   close(): Promise<void>;
@@ -56,14 +61,19 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
   const records = createRecordLog({ broker, subject_keys });
   const events = fedEventStore(await createPostgresEventStore({ pool: db.pool, wakeups, poll_ms: 200 }));
   await broker.ensureTopics(Object.values(TOPICS), 4);
+  const session = new ProcessSession((db.pool as unknown as { options: pg.ClientConfig }).options, silentLog);
+  const shares = createPostgresShares({ db, session, wakeups, log: silentLog, heartbeat_ms: 200 });
   return {
     broker,
     records,
     events,
     wakeups,
+    shares,
     subject_keys,
     readStored: async (some) => some.map(UPCASTERS.read),
     async close() {
+      await shares.close();
+      await session.close();
       await broker.close();
       await events.close();
       await wakeups.close();
@@ -84,6 +94,7 @@ export const runtimeOf = (
     records: on.records,
     events: on.events,
     wakeups: on.wakeups,
+    shares: on.shares,
     log: silentLog,
     metrics: noMetrics,
     projections,

@@ -1,0 +1,24 @@
+import type { Migration } from './index';
+
+/**
+ * Pieces of work that processes divide among themselves (engines/leases/shares.ts). A member is alive while its session
+ * holds its advisory lock, and when it was heard of within the patience. The names that are offered are counted off
+ * over the members that offer them: each name is wanted by one, and held until its holder gives it back.
+ */
+export const workShares: Migration = {
+  name: '0046-work-shares',
+  async up(knex) {
+    await knex.raw(`
+      create table work_members (
+        member       uuid primary key,
+        session_lock bigint not null,
+        names        text[] not null,
+        renewed_at   timestamptz not null
+      );
+      create table work_holds (
+        name   text primary key,
+        member uuid not null
+      );
+    `);
+  },
+};
