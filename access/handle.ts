@@ -1,28 +1,18 @@
-import { v5, v7 } from 'uuid';
 import type { Decider, DomainEvent } from '../kernel/decider';
-import type { JsonObject } from '../kernel/json';
-import {
-  decideTogether,
-  reservation,
-  reservationStream,
-  type Reservation,
-  type ReservationCommand,
-  type ReservationEvent,
-} from '../domain/reservations';
+import type { ReservationCommand } from '../domain/reservations';
 import {
   RevisionConflict,
   type AppendResult,
   type EventStore,
-  type NewEvent,
   type StoredEvent,
   type StreamWrite,
 } from '../engines/event-store/port';
 import type { Caller, RequestContext } from './caller';
 import type { Services } from './services';
-import { fromStored, load, statesOf } from './states';
+import { newEvents, newId } from './event-ids';
+import { reservationWrites } from './reserving';
+import { fromStored, statesOf } from './states';
 
-/** Namespace of ids that derive from an idempotency seed; any fixed UUID does. */
-const NAMESPACE = '0d1b5d0e-6a0c-4c38-9d0a-3f4f3c1f6d5a';
 const ATTEMPTS = 8;
 
 export interface Handling<State, Command, Event extends DomainEvent> {
@@ -86,10 +76,8 @@ export async function handle<State, Command, Event extends DomainEvent>(
     const state = events.reduce((current, event) => decider.evolve(current, event), before);
     const expected = revision === -1 ? 'none' : revision;
     const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
-    for (const [of_stream, wanted] of byStream(handling.reservations?.(events, state) ?? [])) {
-      const write = await reservationWrite(request.context, services.events, of_stream, wanted);
-      if (write) writes.push(write);
-    }
+    const reserved = handling.reservations?.(events, state) ?? [];
+    writes.push(...(await reservationWrites(request.context, services.events, reserved)));
     writes.push(...((await handling.also?.(events, state)) ?? []));
     try {
       const result = await services.commit(request, writes);
@@ -132,30 +120,6 @@ async function keptInstead<State, Event extends DomainEvent>(
   return ours && stored.length === write.events.length ? [] : stored;
 }
 
-/**
- * An id for something new: derived from the idempotency seed and `label` when there is a seed, so that a retry names
- * the same thing; else a UUIDv7.
- */
-export function newId(context: Pick<RequestContext, 'idempotency_seed'>, label: string): string {
-  return context.idempotency_seed === null ? v7() : v5(`${context.idempotency_seed}\n${label}`, NAMESPACE);
-}
-
-/**
- * Domain events as the store takes them; `type` moves beside the data, ids as in {@link newId}. `label` is the stream
- * they are for.
- */
-export function newEvents(
-  context: Pick<RequestContext, 'idempotency_seed'>,
-  label: string,
-  events: readonly DomainEvent[],
-): NewEvent[] {
-  return events.map(({ type, ...data }, index) => ({
-    id: newId(context, `${label}\n${index}`),
-    type,
-    data: data as unknown as JsonObject,
-  }));
-}
-
 const firstId = (seed: string, label: string): string => newId({ idempotency_seed: seed }, `${label}\n0`);
 
 /** Most events of one command that are read at a time. */
@@ -178,26 +142,4 @@ async function storedUnder(
     }
     if (page.length < PAGE) return found;
   }
-}
-
-/** One append writes a stream once, so commands on one value are decided together. */
-function byStream(wanted: readonly ReservationCommand[]): Map<string, ReservationCommand[]> {
-  const streams = new Map<string, ReservationCommand[]>();
-  for (const command of wanted) {
-    const stream = reservationStream(command.kind, command.value);
-    streams.set(stream, [...(streams.get(stream) ?? []), command]);
-  }
-  return streams;
-}
-
-async function reservationWrite(
-  context: RequestContext,
-  events: EventStore,
-  stream: string,
-  wanted: readonly ReservationCommand[],
-): Promise<StreamWrite | undefined> {
-  const held = await load<Reservation, ReservationEvent>(events, reservation, stream);
-  const decided = decideTogether(held?.state ?? reservation.initial, wanted);
-  if (decided.length === 0) return undefined;
-  return { stream, expected: held?.revision ?? 'none', events: newEvents(context, stream, decided) };
 }

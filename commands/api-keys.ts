@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UserApiKey, userApiKeys } from '../access/api-keys';
 import { feature, firstParty, permission } from '../access/guards';
-import { newId } from '../access/handle';
+import { newId } from '../access/event-ids';
 import { generateKey } from '../access/keys';
 import { command } from '../access/operation';
 import { del, patch, post } from '../kernel/routes';

@@ -5,8 +5,7 @@ import { handle } from '../access/handle';
 import { load } from '../access/states';
 import { eraseProfile } from '../access/profiles';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
-import { connections, connectionsStream } from '../domain/connections';
-import { release } from '../domain/reservations';
+import { connections, connectionsStream, shopReservations } from '../domain/connections';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
 import type { Platform } from '../domain/vendors';
 import type { Blobs } from '../engines/blobs/port';
@@ -93,7 +92,7 @@ async function disconnect(services: Needs, { owner: { account_id }, channels, sh
       decider: connections,
       stream,
       command: { type: 'connection:disconnect_shop', account_id, shop_domain, now: nowText() },
-      reservations: () => [release('shop_domain', shop_domain, account_id)],
+      reservations: shopReservations,
     });
   }
   await services.db.query('delete from connection_secrets where connection_id = $1', [connection_id]);

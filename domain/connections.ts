@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
+import { release, reserve, type ReservationCommand } from './reservations';
 import { unreachable } from './unreachable';
 import { PLATFORMS, type Platform } from './vendors';
 
@@ -146,3 +147,16 @@ export const connections: Decider<Connections, ConnectionCommand, ConnectionEven
   decide: decideConnection,
   evolve: evolveConnection,
 };
+
+/** Kind of the reservation that makes a shop one account's; its owner is the account's id. */
+const SHOP_DOMAIN = 'shop_domain';
+
+/** What these events reserve and give back: a shop is connected to one account. */
+export function shopReservations(events: readonly ConnectionEvent[]): ReservationCommand[] {
+  return events.flatMap((event) => {
+    if (event.type === 'connection:shop_connected') return [reserve(SHOP_DOMAIN, event.shop_domain, event.account_id)];
+    if (event.type === 'connection:shop_disconnected')
+      return [release(SHOP_DOMAIN, event.shop_domain, event.account_id)];
+    return [];
+  });
+}

@@ -17,15 +17,29 @@ export const RESERVATION_EVENTS = events({
 });
 export type ReservationEvent = EventOf<typeof RESERVATION_EVENTS>;
 
-export interface ReservationCommand {
-  type: 'reserve' | 'release';
-  /** What must be unique: `account_slug`, `role_name:<account id>`. */
-  kind: string;
-  /**
-   * Already normalised (case, blanks): two values are the same when they are equal here. Personal values come hashed.
-   */
-  value: string;
-  owner: string;
+/** What must be unique: `account_slug`, `role_name:<account id>`. */
+type Kind = string;
+/**
+ * Already normalised (case, blanks): two values are the same when they are equal here. Personal values come hashed.
+ */
+type Value = string;
+type Owner = string;
+
+export type ReservationCommand =
+  | { type: 'reserve' | 'release'; kind: Kind; value: Value; owner: Owner }
+  /** The owner gives one value back and takes another. */
+  | { type: 'rename'; kind: Kind; owner: Owner; from: Value; to: Value }
+  /** The value passes from one owner to another. */
+  | { type: 'transfer'; kind: Kind; value: Value; from: Owner; to: Owner };
+
+/** What the commands of one request come to for one value. */
+export interface ReservationChange {
+  kind: Kind;
+  value: Value;
+  /** Who gives it back, if it is theirs. */
+  gives: readonly Owner[];
+  /** Who takes it, in this order. */
+  takes: readonly Owner[];
 }
 
 export interface Reservation {
@@ -58,64 +72,91 @@ export function reservationStream(kind: string, value: string): string {
   return `reservation-${kind}-${escaped}`;
 }
 
-export const reserve = (kind: string, value: string, owner: string): ReservationCommand => ({
+export const reserve = (kind: Kind, value: Value, owner: Owner): ReservationCommand => ({
   type: 'reserve',
   kind,
   value,
   owner,
 });
-export const release = (kind: string, value: string, owner: string): ReservationCommand => ({
+export const release = (kind: Kind, value: Value, owner: Owner): ReservationCommand => ({
   type: 'release',
   kind,
   value,
   owner,
 });
+export const rename = (kind: Kind, owner: Owner, from: Value, to: Value): ReservationCommand => ({
+  type: 'rename',
+  kind,
+  owner,
+  from,
+  to,
+});
+export const transfer = (kind: Kind, value: Value, from: Owner, to: Owner): ReservationCommand => ({
+  type: 'transfer',
+  kind,
+  value,
+  from,
+  to,
+});
 
 /**
- * What several commands of one request on one value come to. Values are given back before they are taken: who renames
- * something to an equal value, in whatever order it says so, holds it throughout. Nothing when the owner stays the
- * same.
- * @throws Taken
+ * The commands of one request by the stream that each value has: a stream is written once in an append.
+ * @throws DomainError `VALUE_TOO_LONG`
  */
-export function decideTogether(
-  state: Reservation,
-  commands: readonly ReservationCommand[],
-): readonly ReservationEvent[] {
-  const releases = commands.filter(({ type }) => type === 'release');
-  const reserves = commands.filter(({ type }) => type === 'reserve');
-  let current = state;
-  const events: ReservationEvent[] = [];
-  for (const command of [...releases, ...reserves]) {
-    const decided = reservation.decide(current, command);
-    events.push(...decided);
-    current = decided.reduce((held, event) => reservation.evolve(held, event), current);
-  }
-  return current.owner === state.owner ? [] : events;
-}
-
-export const reservation: Decider<Reservation, ReservationCommand, ReservationEvent> = {
-  initial: { owner: null },
-  decide(state, { type, kind, value, owner }) {
+export function changesByStream(commands: readonly ReservationCommand[]): Map<string, ReservationChange> {
+  const changes = new Map<string, ReservationChange>();
+  const add = (kind: Kind, value: Value, more: { gives?: Owner; takes?: Owner }) => {
+    const stream = reservationStream(kind, value);
+    const { gives, takes } = changes.get(stream) ?? { gives: [], takes: [] };
+    changes.set(stream, {
+      kind,
+      value,
+      gives: more.gives === undefined ? gives : [...gives, more.gives],
+      takes: more.takes === undefined ? takes : [...takes, more.takes],
+    });
+  };
+  for (const command of commands) {
+    const { type, kind } = command;
     switch (type) {
       case 'reserve':
-        if (state.owner === owner) return [];
-        if (state.owner !== null) throw new Taken(kind, value);
-        return [{ type: 'reservation:made', kind, value, owner }];
+        add(kind, command.value, { takes: command.owner });
+        break;
       case 'release':
-        // A value that another owner holds by now is not this one's to give back.
-        return state.owner === owner ? [{ type: 'reservation:released', kind, value, owner }] : [];
+        add(kind, command.value, { gives: command.owner });
+        break;
+      case 'rename':
+        add(kind, command.from, { gives: command.owner });
+        add(kind, command.to, { takes: command.owner });
+        break;
+      case 'transfer':
+        add(kind, command.value, { gives: command.from, takes: command.to });
+        break;
       default:
-        return unreachable(type);
+        unreachable(type);
     }
+  }
+  return changes;
+}
+
+/**
+ * A value is given back before it is taken: who renames something to an equal value holds it throughout, and two may
+ * change their values with each other in one request. A value that another owner holds by now is not given back.
+ */
+export const reservation: Decider<Reservation, ReservationChange, ReservationEvent> = {
+  initial: { owner: null },
+  decide({ owner }, { kind, value, gives, takes }) {
+    let next = owner !== null && gives.includes(owner) ? null : owner;
+    for (const taker of takes) {
+      if (next !== null && next !== taker) throw new Taken(kind, value);
+      next = taker;
+    }
+    if (next === owner) return [];
+    const events: ReservationEvent[] = [];
+    if (owner !== null) events.push({ type: 'reservation:released', kind, value, owner });
+    if (next !== null) events.push({ type: 'reservation:made', kind, value, owner: next });
+    return events;
   },
-  evolve(state, event) {
-    switch (event.type) {
-      case 'reservation:made':
-        return { owner: event.owner };
-      case 'reservation:released':
-        return { owner: null };
-      default:
-        return state;
-    }
+  evolve(_state, event) {
+    return { owner: event.type === 'reservation:made' ? event.owner : null };
   },
 };

@@ -3,6 +3,7 @@ import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
 import { SYSTEM_ADMIN_ROLES } from './permissions';
+import { reserve, type ReservationCommand } from './reservations';
 import { unreachable } from './unreachable';
 
 /**
@@ -22,7 +23,8 @@ export interface Login {
  * Kind of the reservation that makes an identity log in as one user: `provider:identity`, its owner is the user's id.
  */
 export const LOGIN_IDENTITY = 'login_identity';
-const loginKey = ({ provider, identity }: Login): string => `${provider}:${identity}`;
+export const loginKey = ({ provider, identity }: Pick<Login, 'provider' | 'identity'>): string =>
+  `${provider}:${identity}`;
 
 const user_id = z.uuid();
 
@@ -111,3 +113,9 @@ export const user: Decider<User, UserCommand, UserEvent> = {
   decide: decideUser,
   evolve: evolveUser,
 };
+
+/** What these events reserve: an identity logs in as one user. */
+export const loginReservations = (events: readonly UserEvent[]): ReservationCommand[] =>
+  events.flatMap((event) =>
+    event.type === 'user:login_connected' ? [reserve(LOGIN_IDENTITY, loginKey(event), event.user_id)] : [],
+  );

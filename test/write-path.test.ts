@@ -2,14 +2,26 @@ import pg from 'pg';
 import { v4 } from 'uuid';
 import type { Caller, RequestContext, Written } from '../access/caller';
 import { toFailure } from '../api/errors';
-import { handle, newId, type Handling } from '../access/handle';
+import { newId } from '../access/event-ids';
+import { handle, type Handling } from '../access/handle';
 import type { Services } from '../access/services';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
-import { decideTogether, release, reservation, reservationStream, reserve, Taken } from '../domain/reservations';
+import {
+  changesByStream,
+  release,
+  rename as renamed,
+  reservation,
+  type ReservationCommand,
+  reservationStream,
+  reserve,
+  Taken,
+  transfer,
+} from '../domain/reservations';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import { type EventStore, RevisionConflict } from '../engines/event-store/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
+import { reservationContract } from './contracts/reservations';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 
@@ -48,34 +60,76 @@ describe('reservations', () => {
   const given = decider(reservation);
   const held = { type: 'reservation:made', kind: 'slug', value: 'ada', owner: 'a' } as const;
   const free = { type: 'reservation:released', kind: 'slug', value: 'ada', owner: 'a' } as const;
+  /** What commands come to for the one value that all tests here are about. */
+  const change = (...commands: ReservationCommand[]) => {
+    const found = changesByStream(commands).get(reservationStream('slug', 'ada'));
+    return found!;
+  };
   test('a free value is taken', () =>
     given([])
-      .when(reserve('slug', 'ada', 'a'))
+      .when(change(reserve('slug', 'ada', 'a')))
       .then(held));
   test('a value given back is free', () =>
     given([held, free])
-      .when(reserve('slug', 'ada', 'b'))
+      .when(change(reserve('slug', 'ada', 'b')))
       .then({ ...held, owner: 'b' }));
   test('its owner may ask again', () =>
     given([held])
-      .when(reserve('slug', 'ada', 'a'))
+      .when(change(reserve('slug', 'ada', 'a')))
       .thenNothing());
   test('nobody else gets it', () =>
     given([held])
-      .when(reserve('slug', 'ada', 'b'))
+      .when(change(reserve('slug', 'ada', 'b')))
       .thenFails('TAKEN'));
   test('only its owner gives it back', () =>
     given([held])
-      .when(release('slug', 'ada', 'b'))
+      .when(change(release('slug', 'ada', 'b')))
       .thenNothing());
   test('commands on one value are decided together: given back before taken, and nothing where the owner stays', () => {
-    const [mine, free_value] = [{ owner: 'a' }, { owner: null }];
     const [take, give] = [reserve('slug', 'ada', 'a'), release('slug', 'ada', 'a')];
-    expect(decideTogether(mine, [take, give])).toEqual([]);
-    expect(decideTogether(mine, [give, take])).toEqual([]);
-    expect(decideTogether(free_value, [take, take])).toEqual([held]);
-    expect(decideTogether(mine, [reserve('slug', 'ada', 'b'), give])).toEqual([free, { ...held, owner: 'b' }]);
-    expect(() => decideTogether(free_value, [take, reserve('slug', 'ada', 'b')])).toThrow(Taken);
+    for (const commands of [
+      [take, give],
+      [give, take],
+    ])
+      given([held])
+        .when(change(...commands))
+        .thenNothing();
+    given([]).when(change(take, take)).then(held);
+    given([held])
+      .when(change(reserve('slug', 'ada', 'b'), give))
+      .then(free, { ...held, owner: 'b' });
+    given([])
+      .when(change(take, reserve('slug', 'ada', 'b')))
+      .thenFails('TAKEN');
+  });
+  test('a rename takes one value and gives the other back, and an equal one stays', () => {
+    given([])
+      .when(change(renamed('slug', 'a', 'bea', 'ada')))
+      .then(held);
+    given([held])
+      .when(change(renamed('slug', 'a', 'ada', 'bea')))
+      .then(free);
+    given([held])
+      .when(change(renamed('slug', 'a', 'ada', 'ada')))
+      .thenNothing();
+    given([held])
+      .when(change(renamed('slug', 'b', 'bea', 'ada')))
+      .thenFails('TAKEN');
+    // Two change their values with each other.
+    given([held])
+      .when(change(renamed('slug', 'b', 'bea', 'ada'), renamed('slug', 'a', 'ada', 'bea')))
+      .then(free, { ...held, owner: 'b' });
+  });
+  test('a transfer passes a value on; a third one keeps theirs, and passed on twice it stays', () => {
+    given([held])
+      .when(change(transfer('slug', 'ada', 'a', 'b')))
+      .then(free, { ...held, owner: 'b' });
+    given([held])
+      .when(change(transfer('slug', 'ada', 'b', 'c')))
+      .thenFails('TAKEN');
+    given([held])
+      .when(change(transfer('slug', 'ada', 'b', 'a')))
+      .thenNothing();
   });
   test('odd values have streams of their own, long ones none', () => {
     expect(reservationStream('slug', 'ada')).toBe('reservation-slug-ada');
@@ -237,31 +291,11 @@ describe('handle', () => {
     expect(newId({ idempotency_seed: null }, 'a')).not.toBe(newId({ idempotency_seed: null }, 'a'));
   });
 
-  test('one name, twenty shelves at once: one gets it, the others are told; renaming gives it back', async () => {
-    const named = (id: string, command: ShelfCommand & { name: string }) =>
-      run(id, command, null, {
-        reservations: () => [
-          reserve('shelf', command.name, id),
-          ...(command.type === 'rename' ? [release('shelf', 'the-one', id)] : []),
-        ],
-      });
-    const ids = Array.from({ length: 20 }, (_, n) => `shelf-n${n}`);
-    const outcomes = await Promise.allSettled(ids.map((id) => named(id, { type: 'open', name: 'the-one' })));
-    const winners = ids.filter((_, n) => outcomes[n]!.status === 'fulfilled');
-    expect(winners).toHaveLength(1);
-    expect(reasonsOf(outcomes).filter((reason) => !(reason instanceof Taken))).toEqual([]);
-    const loser = ids.find((id) => id !== winners[0])!;
-    expect(await events.read(loser)).toEqual([]);
-    await named(winners[0]!, { type: 'rename', name: 'another' });
-    await named(loser, { type: 'open', name: 'the-one' });
-    await expect(named(`${loser}-x`, { type: 'open', name: 'another' })).rejects.toBeInstanceOf(Taken);
-  });
-
   test('renaming to an equal value keeps it, and two on one value are one write', async () => {
     const slug = (name: string) => name.toLowerCase();
     const rename = (id: string, before: string, name: string) =>
       run(id, { type: 'rename', name }, null, {
-        reservations: () => [reserve('case', slug(name), id), release('case', slug(before), id)],
+        reservations: () => [renamed('case', id, slug(before), slug(name))],
       });
     const open = (id: string, name: string) =>
       run(id, { type: 'open', name }, null, {
@@ -275,4 +309,18 @@ describe('handle', () => {
     await open('shelf-c2', 'ada');
     await expect(open('shelf-c3', 'BEA')).rejects.toBeInstanceOf(Taken);
   });
+});
+
+reservationContract('postgres', async () => {
+  const t = await testDatabase(2);
+  const pool = new pg.Pool({ connectionString: t.url, max: 4 });
+  const events = await createPostgresEventStore({ pool, wakeups: createLocalWakeups() });
+  return {
+    events,
+    async close() {
+      await events.close();
+      await pool.end();
+      await t.drop();
+    },
+  };
 });

@@ -1,9 +1,10 @@
 import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connection-lookup';
-import { handle, newId } from '../../access/handle';
+import { newId } from '../../access/event-ids';
+import { handle } from '../../access/handle';
 import { load } from '../../access/states';
-import { connections, connectionsStream, normaliseShopDomain } from '../../domain/connections';
+import { connections, connectionsStream, normaliseShopDomain, shopReservations } from '../../domain/connections';
 import { DomainError } from '../../kernel/errors';
-import { reserve, Taken } from '../../domain/reservations';
+import { Taken } from '../../domain/reservations';
 import type { Platform } from '../../domain/vendors';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 
@@ -77,7 +78,7 @@ export async function connectShop(
       decider: connections,
       stream: connectionsStream(account_id),
       command: { type: 'connection:connect_shop', account_id, connection_id, shop_domain, now: nowText() },
-      reservations: () => [reserve('shop_domain', shop_domain, account_id)],
+      reservations: shopReservations,
     });
     await announceShop(services.relay, shop_domain);
     return { connection_id, created: events.length > 0 };

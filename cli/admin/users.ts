@@ -1,11 +1,20 @@
 import { v7 } from 'uuid';
-import { handle, newId } from '../../access/handle';
+import { newId } from '../../access/event-ids';
+import { handle } from '../../access/handle';
 import { load } from '../../access/states';
 import { identityHash } from '../../access/identities';
 import { writeProfile } from '../../access/profiles';
 import { DomainError } from '../../kernel/errors';
-import { reservation, reservationStream, reserve, Taken } from '../../domain/reservations';
-import { LOGIN_IDENTITY, user, userStream, type LoginProvider, type User } from '../../domain/users';
+import { reservation, reservationStream, Taken } from '../../domain/reservations';
+import {
+  LOGIN_IDENTITY,
+  loginKey,
+  loginReservations,
+  user,
+  userStream,
+  type LoginProvider,
+  type User,
+} from '../../domain/users';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 
 export interface NewUser {
@@ -25,7 +34,7 @@ export async function createUser(
   { display_name, user_id: wanted, login }: NewUser,
 ): Promise<{ user_id: string; created: boolean }> {
   const identity = login && (await identityHash(services, login.provider, login.provider_id));
-  const value = login && `${login.provider}:${identity}`;
+  const value = login && loginKey({ provider: login.provider, identity: identity! });
   const owner = async () => {
     const held = value && (await load(services.events, reservation, reservationStream(LOGIN_IDENTITY, value)));
     return held ? held.state.owner : null;
@@ -46,13 +55,12 @@ export async function createUser(
   // Before the event, so that no user is ever without, and never after it: an erased profile stays erased.
   if (!there) await writeProfile(services.db, { user_id, display_name, avatar_url: null });
   const logged = login && { login_connection_id: v7(), provider: login.provider, identity: identity! };
-  const reservations = () => (value === undefined ? [] : [reserve(LOGIN_IDENTITY, value, user_id)]);
   const decide = (command: Parameters<typeof user.decide>[1]) =>
     handle(asOperator(OPERATOR), services, {
       decider: user,
       stream: userStream(user_id),
       command,
-      reservations,
+      reservations: loginReservations,
     });
   try {
     await decide({ type: 'user:register', user_id, ...(logged && { login: logged }), now: nowText() });

@@ -2,6 +2,7 @@ import { InvalidEvent } from '../../engines/event-store/checks';
 import { createKurrentEventStore } from '../../engines/event-store/kurrentdb';
 import type { EventBatch, EventStore, StoredEvent } from '../../engines/event-store/port';
 import { eventStoreContract, happened, until, type StoreEngine } from '../contracts/event-store';
+import { reservationContract } from '../contracts/reservations';
 import { keptLog } from '../support/log';
 import { realEngine } from './kurrentdb-server/real';
 import { KurrentServer, type KurrentServerOptions } from './kurrentdb-server/server';
@@ -26,6 +27,12 @@ async function makeEngine(): Promise<StoreEngine> {
 }
 
 eventStoreContract('kurrentdb, against the test server', makeEngine);
+
+reservationContract('kurrentdb, against the test server', async () => {
+  const engine = await makeEngine();
+  const events = await engine.open();
+  return { events, close: () => engine.close() };
+});
 
 const real_url = process.env['KURRENTDB_URL'];
 if (real_url) eventStoreContract('kurrentdb, against a real server', () => realEngine(real_url));
