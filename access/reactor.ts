@@ -1,7 +1,9 @@
 import type { AnyEventSet } from '../kernel/event';
 import { declareReactor, type Reactor, type ReactorSpec } from '../kernel/reactor';
+import type { Enqueued } from '../kernel/job';
 import type { Queryable } from '../engines/postgres/port';
 import type { Act } from './act';
+import type { AreaJob } from './job';
 
 /** What a reaction works with. */
 export interface ReactionTools {
@@ -14,6 +16,11 @@ export interface ReactionTools {
   db: Pick<Queryable, 'query'>;
   /** A statement that is written in the transaction that moves the reactor's checkpoint, so exactly once. */
   keep(text: string, values: readonly unknown[]): void;
+  /**
+   * A job that is stored in the transaction that moves the reactor's checkpoint. Two of one reaction are told apart by
+   * their keys, which should begin with the event's.
+   */
+  enqueue<Payload>(declared: AreaJob<Payload>, one: Enqueued<Payload>): void;
   /** When the reaction is done; RFC 3339. */
   now: string;
 }

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, ran
 import type { Caller, RequestContext, Written } from '../access/caller';
 import type { Services } from '../access/services';
 import { ApiError } from '../kernel/errors';
-import type { Database } from '../engines/postgres/port';
+import type { Database, Queryable } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
 import { restBody, toFailure } from './errors';
 
@@ -54,7 +54,6 @@ export interface IdempotencyOptions {
 const LOCK_SECONDS = 60;
 const RELEASE_AGAIN_MS = 500;
 const KEPT = `interval '24 hours'`;
-const SWEEP_MS = 15 * 60_000;
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
 interface Claim {
@@ -64,14 +63,14 @@ interface Claim {
   answer: Buffer | null;
 }
 
+/** Removes answers whose time is over. Returns how many. */
+export async function sweepIdempotencyKeys(db: Queryable): Promise<number> {
+  const query = `delete from idempotency_keys where created_at < now() - ${KEPT} returning 1 as one`;
+  return (await db.query(query)).length;
+}
+
 /** Answers are kept in `idempotency_keys`, shared by all nodes of one database. Design §5. */
 export function createIdempotency({ db, log, holder, settle: settleWrites }: IdempotencyOptions): Idempotency {
-  const sweep = setInterval(() => {
-    db.query(`delete from idempotency_keys where created_at < now() - ${KEPT}`).catch((error: unknown) =>
-      log.warn({ error }, 'expired idempotency keys could not be removed'),
-    );
-  }, SWEEP_MS);
-  sweep.unref();
   let stopped = false;
   /**
    * Keys that requests of this process work under: what its session holds beside them is left from a claim whose answer
@@ -201,7 +200,6 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
     },
     stop() {
       stopped = true;
-      clearInterval(sweep);
     },
   };
 }

@@ -5,7 +5,8 @@ import type { Metrics } from '../engines/metrics/port';
 import { createArchiver } from '../maintenance/archive';
 import type { Engines } from './engines';
 import { PROJECTIONS } from './areas';
-import type { Chore } from './worker';
+import type { JobDeclaration } from '../kernel/job';
+import { recurring } from './upkeep';
 
 const HOUR_MS = 3_600_000;
 
@@ -34,8 +35,8 @@ export function archiverOf(
   });
 }
 
-/** The archiver as a chore: one process of all does it, each hour. */
-export function archiving(settings: Settings, engines: Engines, log: Logger, metrics: Metrics): Chore {
+/** The archiver as a job of each hour. */
+export function archiving(settings: Settings, engines: Engines, log: Logger, metrics: Metrics): JobDeclaration {
   const archiver = archiverOf(settings, { ...engines, db: engines.projector_db }, log, metrics);
-  return { name: 'archive', every_ms: HOUR_MS, run: async () => (await archiver.run()).records };
+  return recurring(HOUR_MS, 'archive', async () => (await archiver.run()).records, log);
 }

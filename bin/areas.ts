@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Operation } from '../access/operation';
+import type { AreaJob } from '../access/job';
 import type { AreaReactor } from '../access/reactor';
 import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
@@ -51,6 +52,9 @@ export const PROJECTIONS: readonly Projection[] = [
 
 /** Every reactor of Lumio. */
 export const REACTORS: readonly AreaReactor[] = exported<AreaReactor>('reactors', has('from', 'types', 'react'));
+
+/** Every job of an area. */
+export const JOBS: readonly AreaJob[] = exported<AreaJob>('reactors', has('payload', 'after_unknown', 'run'));
 
 const READERS = new Map(
   [...EVENTS.keys()].map((type) => [

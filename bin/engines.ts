@@ -11,6 +11,8 @@ import { declaredEventStore } from '../engines/event-store/declared';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
 import { readVersioned, renewedEventStore, versionedEventStore } from '../engines/event-store/versioned';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
+import type { JobQueue } from '../engines/jobs/port';
+import { createPostgresJobs } from '../engines/jobs/postgres';
 import type { Leases, Shares } from '../engines/leases/port';
 import { createPostgresLeases } from '../engines/leases/postgres';
 import { createPostgresShares } from '../engines/leases/shares';
@@ -72,6 +74,7 @@ export interface Engines {
   rate_limits: RateLimits;
   presence: Presence;
   leases: Leases;
+  jobs: JobQueue;
   /** Divides pieces of work among the processes. */
   shares: Shares;
   tracing: Tracing;
@@ -138,7 +141,8 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const projector_db = pool('projector', 8, { query_timeout_ms: UPKEEP_MS }, true);
   // Appends, publishes and their reads bring bounds of their own.
   const log_db = pool('log', 6, { query_timeout_ms });
-  reportPools(metrics, [db, projector_db, log_db]);
+  const jobs_db = pool('jobs', 5, { query_timeout_ms: UPKEEP_MS });
+  reportPools(metrics, [db, projector_db, log_db, jobs_db]);
 
   if (options.serving && !options.adopt) await claimEnvironment(db, settings.env);
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));
@@ -190,6 +194,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     rate_limits,
     presence,
     leases,
+    jobs: createPostgresJobs({ db: jobs_db, wakeups, process: session, log }),
     shares,
     tracing,
     installation,

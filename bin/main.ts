@@ -6,6 +6,7 @@ import { register as registerDeadLetters } from '../cli/dead-letters';
 import { register as registerDemo } from '../cli/demo';
 import { register as registerErase } from '../cli/erase';
 import { register as registerHealth } from '../cli/health';
+import { register as registerJobs } from '../cli/jobs';
 import { register as registerKeys } from '../cli/keys';
 import { register as registerMigrate } from '../cli/migrate';
 import { register as registerParkedWebhooks } from '../cli/parked-webhooks';
@@ -35,6 +36,7 @@ async function main(argv: readonly string[]): Promise<void> {
   registerRebuild(program, connect);
   registerDeadLetters(program, connect);
   registerParkedWebhooks(program, connect);
+  registerJobs(program, connect);
   registerReplay(program, connect);
   registerErase(program, connect);
   registerArchive(program, connect);

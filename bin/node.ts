@@ -24,7 +24,6 @@ import { startReactors } from '../reactors/runtime/runtime';
 import { createRealtime } from '../realtime/runtime/service';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { clientIp } from './client-ip';
-import { archiving } from './archiving';
 import { type Engines, openEngines } from './engines';
 import {
   blobsCheck,
@@ -37,10 +36,10 @@ import {
 } from './health';
 import { reportProcess } from './process-metrics';
 import { CHANNELS, OPERATIONS, PROJECTIONS, REACTORS } from './areas';
+import { openJobs } from './jobs';
 import { startRelays } from './relays';
 import { createServices, metadata } from './services';
 import { VERSION } from './version';
-import { createWorker, sweeps } from './worker';
 
 /** A running Lumio process with the roles of its settings. */
 export interface LumioNode {
@@ -149,6 +148,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       const relays = startRelays(engines, log, metrics);
       stops.push(() => relays.stop());
     }
+    const { jobs, start: startJobs } = openJobs(settings, engines, log, metrics);
     const reactors = has('projector')
       ? await startReactors({
           db: engines.projector_db,
@@ -157,23 +157,12 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           log,
           metrics,
           reactors: REACTORS,
+          jobs,
         })
       : undefined;
     stops.push(() => reactors?.stop());
-    if (has('projector') && settings.archive.enabled) {
-      const archiver = createWorker({
-        leases: engines.leases,
-        chores: [archiving(settings, engines, log, metrics)],
-        log,
-        metrics,
-      });
-      stops.push(() => archiver.stop());
-    }
-    if (has('worker')) {
-      const chores = sweeps(engines.projector_db, engines.subject_keys);
-      const worker = createWorker({ leases: engines.leases, chores, log, metrics });
-      stops.push(() => worker.stop());
-    }
+    const running_jobs = await startJobs();
+    stops.push(() => running_jobs?.stop());
 
     const end_report = reportProcess({ metrics, db, log });
     stops.push(() => end_report());

@@ -108,6 +108,15 @@ export function periodic(options: {
 /** As many tries as the store can count. */
 const UNENDING = 32_766;
 
+/** A job as it is enqueued. */
+export interface Enqueued<Payload> {
+  /** Says which effect it is: the same key never counts twice, of whatever try or caller. Nothing personal. */
+  key: string;
+  payload: Payload;
+  /** RFC 3339; absent: at once. */
+  run_at?: string;
+}
+
 /** The other side was asked and nobody knows what it did: no answer came, or only a part of it. */
 export class OutcomeUnknown extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -117,7 +117,7 @@ test('the effect and the end of its job are one: what fails leaves neither, and 
   await eventually(async () => ((await effects()).length > 0 ? true : undefined), 'the effect', 10_000);
   expect(await effects()).toEqual([{ key: 'flaky/x', note: '3' }]);
   expect(seen).toEqual(['flaky/x', 'flaky/x', 'flaky/x']);
-  expect(await metrics.render()).toMatch(/lumio_jobs_run_seconds_count\{job="flaky",outcome="again"\} 2/);
+  expect(await metrics.render()).toMatch(/lumio_jobs_run_seconds_count\{name="flaky",outcome="again"\} 2/);
 });
 
 test('a job that fails every try, and one that is refused, wait for an operator, who runs or drops them', async () => {
@@ -216,6 +216,26 @@ test('a periodic job is made once in its period, by one of two processes', async
   expect(finished).toEqual({ key: expect.stringMatching(/^sweep\/\d{4}-\d\d-\d\dT00:00:00.000Z$/), kept: true });
   await (await node(t.url, [sweep('c')], undefined)).queue.trim();
   expect(done).toHaveLength(1);
+});
+
+test('periodic jobs of two workers are done once a period, by either, and by the other after it; one that fails holds up none', async () => {
+  const done: { who: string; key: string }[] = [];
+  const sweep = (who: string) => {
+    const declared = periodic({ name: 'sweep', every_ms: 40, run: async () => 0 });
+    const run: typeof declared.run = async (_payload, { key }) => void done.push({ who, key });
+    return { ...declared, run };
+  };
+  const broken = periodic({ name: 'broken', every_ms: 40, run: () => Promise.reject(new Error('broken')) });
+  const a = await node(t.url, [sweep('a'), broken], undefined);
+  await node(t.url, [sweep('b'), broken], undefined);
+  await eventually(async () => (done.length > 20 ? true : undefined), 'both to work');
+  await a.running!.stop();
+  a.running = undefined;
+  const stopped_at = done.length;
+  await eventually(async () => (done.length > stopped_at + 5 ? true : undefined), 'the other to go on');
+  expect(new Set(done.slice(stopped_at).map(({ who }) => who))).toEqual(new Set(['b']));
+  expect(new Set(done.map(({ key }) => key)).size).toBe(done.length);
+  expect((await a.queue.list({ name: 'broken', limit: 9 })).map(({ state }) => state === 'failed')).toEqual([false]);
 });
 
 describe('a process that is killed', () => {

@@ -1,7 +1,5 @@
 import { createPostgresLeases } from '../engines/leases/postgres';
 import { type Lease, LeaseLost } from '../engines/leases/port';
-import { createPrometheusMetrics } from '../engines/metrics/prometheus';
-import { createWorker } from '../bin/worker';
 import { type TestDatabase, testDatabase } from './support/database';
 import { silentLog } from './support/log';
 
@@ -104,30 +102,5 @@ describe('leases', () => {
     expect(order.slice(0, 2)).toEqual(['written', 'taken']);
     await campaign.stop();
     await Promise.all([node.close(), other.close()]);
-  });
-
-  test('chores of two workers are done by one of them, and by the other after it', async () => {
-    const done: string[] = [];
-    const worker = (who: string) =>
-      createWorker({
-        leases: createPostgresLeases({ db: t.db, log, ttl_ms: 600 }),
-        chores: [
-          { name: 'sweep', every_ms: 20, run: async () => done.push(who) },
-          { name: 'broken', every_ms: 20, run: () => Promise.reject(new Error('broken')) },
-        ],
-        log,
-        metrics: createPrometheusMetrics({}),
-        retry_ms: 20,
-      });
-    const a = worker('a');
-    await until(() => done.length > 5, 'the first worker');
-    const b = worker('b');
-    await until(() => done.length > 30, 'the first worker going on');
-    await a.stop();
-    await until(() => done.includes('b'), 'the second worker');
-    await b.stop();
-    const turn = done.indexOf('b');
-    expect(done.slice(0, turn).every((who) => who === 'a')).toBe(true);
-    expect(done.slice(turn).every((who) => who === 'b')).toBe(true);
   });
 });

@@ -1,12 +1,18 @@
 import { v7 } from 'uuid';
+import { z } from 'zod';
+import { job, type JobTools } from '../access/job';
 import { REACTORS } from '../bin/areas';
 import { reactor, type AreaReactor } from '../access/reactor';
 import { account, ACCOUNT_EVENTS, accountStream } from '../domain/accounts';
 import { apiKey, API_KEY_EVENTS, type ApiKeyEvent, apiKeyStream } from '../domain/api-keys';
 import { fold } from '../kernel/decider';
+import type { JobDeclaration } from '../kernel/job';
 import { CannotReact } from '../kernel/reactor';
 import { fromStored } from '../access/states';
+import { createJobs } from '../reactors/runtime/jobs';
 import type { StoredEvent } from '../engines/event-store/port';
+import { createPostgresJobs } from '../engines/jobs/postgres';
+import { createPayloadSealing } from '../engines/jobs/sealing';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
 import { type TestDatabase, testDatabase } from './support/database';
@@ -30,10 +36,35 @@ describe('reactors', () => {
     await t.drop();
   });
 
+  const remind = job({
+    name: 'remind',
+    payload: { what: z.string() },
+    after_unknown: 'repeat',
+    async run() {
+      throw new Error('not run here');
+    },
+  });
+  const queue = () =>
+    createPostgresJobs({
+      db: t.db,
+      wakeups: on.wakeups,
+      process: { lock: 1, held: true, ready: async () => {} },
+      log: silentLog,
+    });
+
   async function drive(
     reactors: readonly AreaReactor[],
     { db = t.db as TestDatabase['db'], log = silentLog, node = on } = {},
   ) {
+    const jobs = createJobs<JobTools>({
+      queue: queue(),
+      db,
+      declared: [remind],
+      sealing: createPayloadSealing([remind as JobDeclaration], on.subject_keys),
+      services: { db, log },
+      log,
+      metrics: noMetrics,
+    });
     const started = await startReactors({
       db,
       events: node.events,
@@ -41,6 +72,7 @@ describe('reactors', () => {
       log,
       metrics: noMetrics,
       reactors,
+      jobs,
       backoff_ms: 200,
       observe_ms: 50,
     });
@@ -163,6 +195,40 @@ describe('reactors', () => {
       const types = (await on.events.read(apiKeyStream(key_id))).map(({ type }) => type);
       expect(types).toEqual(['api_key:created', 'api_key:revoked']);
     }
+  });
+
+  test.each([
+    ['before the commit', 1],
+    ['after the commit', 2],
+  ])('a job that a reaction enqueues is there once, though its process was killed %s', async (_where, nth) => {
+    const reminding = reactor({
+      name: 'reminding',
+      from: 'beginning',
+      events: [API_KEY_EVENTS],
+      on: {
+        'api_key:renamed': ({ key_id, label }, { enqueue }) =>
+          enqueue(remind, { key: `${key_id}/${label}`, payload: { what: label } }),
+      },
+    });
+    await rename('first');
+    let moves = 0;
+    const dying: TestDatabase['db'] = Object.assign(Object.create(t.db) as TestDatabase['db'], {
+      async transaction(...given: Parameters<TestDatabase['db']['transaction']>) {
+        const due = ++moves === 1;
+        if (due && nth === 1) {
+          const killed = () => Promise.reject(Object.assign(new Error('killed'), { code: 'ECONNRESET' }));
+          return t.db.transaction(async (tx) => given[0](tx).then(killed));
+        }
+        const result = await t.db.transaction(...given);
+        if (due && nth === 2) throw Object.assign(new Error('killed'), { code: 'ECONNRESET' });
+        return result;
+      },
+    });
+    await drive([reminding], { db: dying });
+    await until(async () => (await queue().list({ limit: 9 })).length > 0);
+    await rename('second');
+    await until(async () => (await queue().list({ limit: 9 })).length > 1);
+    expect((await queue().list({ limit: 9 })).map(({ key }) => key.split('/')[2])).toEqual(['first', 'second']);
   });
 
   test('from now begins where the log ended at its installation, which a restart does not move', async () => {

@@ -2,6 +2,7 @@ import type { Settings } from '../../kernel/settings';
 import type { Blobs } from '../../engines/blobs/port';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
+import type { JobQueue } from '../../engines/jobs/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { PostgresDatabase } from '../../engines/postgres/pool';
@@ -38,6 +39,7 @@ export interface FullContext extends CliContext {
   stored_events: EventStore;
   subject_keys: SubjectKeys;
   relay: Relay;
+  jobs: JobQueue;
   secrets: SecretBox;
   settings: Settings;
   metrics: Metrics;

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../kernel/json';
-import { JobRefused, NotSent, OutcomeUnknown, type Effect, type JobDeclaration } from '../../kernel/job';
+import { JobRefused, NotSent, OutcomeUnknown, type Effect, type Enqueued, type JobDeclaration } from '../../kernel/job';
 import { Backoff, type Pauses } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import { JOB_STATES, JobLost, type HeldJob, type JobQueue, type NewJob } from '../../engines/jobs/port';
@@ -31,14 +31,6 @@ export interface JobsDeps<Services> {
   pauses?: Pauses;
 }
 
-export interface Enqueued<Payload> {
-  /** Says which effect it is: the same key never counts twice, of whatever try or caller. Nothing personal. */
-  key: string;
-  payload: Payload;
-  /** RFC 3339; absent: at once. */
-  run_at?: string;
-}
-
 export interface Jobs<Services> {
   /**
    * In the transaction that moves the caller's checkpoint. After the commit {@link wake} spares two seconds.
@@ -50,8 +42,8 @@ export interface Jobs<Services> {
     ...jobs: readonly Enqueued<Payload>[]
   ): Promise<void>;
   wake(): void;
-  /** Runs the declared jobs in this process. */
-  start(): Promise<{ stop(): Promise<void> }>;
+  /** Runs jobs in this process: all that are declared, or those of these names. */
+  start(names?: readonly string[]): Promise<{ stop(): Promise<void> }>;
 }
 
 const DRAIN_MS = 6_000;
@@ -93,7 +85,7 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
       await queue.enqueue(tx, await Promise.all(jobs.map((each) => stored(one, each))));
     },
     wake: () => queue.wake(),
-    async start() {
+    async start(names = [...declared.keys()]) {
       const stopping = new AbortController();
       const metrics = jobMetrics(deps.metrics);
       const runner = createRunner({
@@ -106,13 +98,13 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
         pauses: deps.pauses ?? PAUSES,
       });
       const workers = await queue.work({
-        names: [...declared.keys()],
+        names,
         concurrency: deps.concurrency ?? 10,
         run: runner,
         onReleased: (jobs) => metrics.released.inc(jobs),
       });
       const again = [...declared.values()].flatMap((one) =>
-        one.every_ms === undefined ? [] : [everyPeriod(one, one.every_ms)],
+        one.every_ms === undefined || !names.includes(one.name) ? [] : [everyPeriod(one, one.every_ms)],
       );
       again.push(observe());
 
@@ -135,7 +127,7 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
       async function observe(): Promise<void> {
         while (!stopping.signal.aborted) {
           try {
-            metrics.show([...declared.keys()], await queue.counts());
+            metrics.show(names, await queue.counts());
           } catch (error) {
             log.warn({ err: error }, 'jobs could not be counted');
           }
@@ -238,7 +230,7 @@ function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => 
     } finally {
       span.set({ outcome });
       span.end(failure);
-      metrics.seconds.observe((performance.now() - begun) / 1000, { job: held.name, outcome });
+      metrics.seconds.observe((performance.now() - begun) / 1000, { name: held.name, outcome });
     }
   };
 }
@@ -272,18 +264,18 @@ interface JobMetrics {
 }
 
 function jobMetrics(metrics: Metrics): JobMetrics {
-  const jobs = metrics.gauge('lumio_jobs', 'Jobs by state', ['job', 'state']);
-  const late = metrics.gauge('lumio_jobs_ready_seconds', 'How long the first job that could run has waited', ['job']);
+  const jobs = metrics.gauge('lumio_jobs', 'Jobs by state', ['name', 'state']);
+  const late = metrics.gauge('lumio_jobs_ready_seconds', 'How long the first job that could run has waited', ['name']);
   return {
-    seconds: metrics.histogram('lumio_jobs_run_seconds', 'Duration of one try of a job', SECONDS, ['job', 'outcome']),
+    seconds: metrics.histogram('lumio_jobs_run_seconds', 'Duration of one try of a job', SECONDS, ['name', 'outcome']),
     released: metrics.counter('lumio_jobs_released_total', 'Jobs released because their process died'),
     show(names, counts) {
-      for (const job of new Set([...names, ...counts.map(({ name }) => name)])) {
-        const own = counts.filter(({ name }) => name === job);
+      for (const name of new Set([...names, ...counts.map((one) => one.name)])) {
+        const own = counts.filter((one) => one.name === name);
         for (const state of JOB_STATES) {
-          jobs.set(own.find((one) => one.state === state)?.count ?? 0, { job, state });
+          jobs.set(own.find((one) => one.state === state)?.count ?? 0, { name, state });
         }
-        late.set(own.find(({ state }) => state === 'ready')?.oldest_seconds ?? 0, { job });
+        late.set(own.find(({ state }) => state === 'ready')?.oldest_seconds ?? 0, { name });
       }
     },
   };

@@ -1,3 +1,4 @@
+import type { JobTools } from '../../access/job';
 import type { AreaReactor, ReactionTools } from '../../access/reactor';
 import { CannotReact } from '../../kernel/reactor';
 import { Backoff } from '../../kernel/retry';
@@ -17,6 +18,7 @@ import {
 import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
 import { describe } from '../../projections/runtime/failures';
 import { actingFor } from './acting';
+import type { Jobs } from './jobs';
 import type { ReactorMetrics } from './metrics';
 
 export interface ReactorRunnerDeps {
@@ -24,6 +26,7 @@ export interface ReactorRunnerDeps {
   events: EventStore;
   log: Logger;
   metrics: ReactorMetrics;
+  jobs: Pick<Jobs<JobTools>, 'enqueue' | 'wake'>;
   /** Longest pause between tries of a reaction that fails. */
   backoff_ms: number;
 }
@@ -61,6 +64,8 @@ export class ReactorRunner {
   private stored: string = BEGINNING;
   private seen: string = BEGINNING;
   private moved_at = 0;
+  /** Whether jobs wait for the next commit. */
+  private enqueued = false;
   private behind_since: number | null = null;
 
   constructor(
@@ -174,7 +179,7 @@ export class ReactorRunner {
   }
 
   private tools(event: StoredEvent, writes: Write[], flush: () => Promise<void>): ReactionTools {
-    const { db, events } = this.deps;
+    const { db, events, jobs } = this.deps;
     const now = new Date();
     return {
       act: actingFor(this.reactor.name, event, events, now.getTime()),
@@ -183,6 +188,10 @@ export class ReactorRunner {
           await flush();
           return db.query(text, values, name);
         },
+      },
+      enqueue: (declared, one) => {
+        this.enqueued = true;
+        writes.push((tx) => jobs.enqueue(tx, declared, one));
       },
       keep: (text, values) => void writes.push((tx) => tx.query(text, values)),
       now: now.toISOString(),
@@ -197,6 +206,8 @@ export class ReactorRunner {
       await this.stillWaiting(tx, parked);
       await park(tx, this.place, parked, { rebuilding: false });
     });
+    if (this.enqueued) this.deps.jobs.wake();
+    this.enqueued = false;
     this.stored = to;
     this.moved_at = performance.now();
     if (parked.length > 0) {

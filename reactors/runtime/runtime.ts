@@ -1,3 +1,4 @@
+import type { JobTools } from '../../access/job';
 import type { AreaReactor } from '../../access/reactor';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Shares } from '../../engines/leases/port';
@@ -7,6 +8,7 @@ import type { Database } from '../../engines/postgres/port';
 import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoints';
 import { countParked } from '../../projections/runtime/dead-letters';
 import { describe } from '../../projections/runtime/failures';
+import type { Jobs } from './jobs';
 import { reactorMetrics } from './metrics';
 import { placeOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './runner';
 
@@ -17,6 +19,8 @@ export interface ReactorsDeps {
   log: Logger;
   metrics: Metrics;
   reactors: readonly AreaReactor[];
+  /** What reactions enqueue. */
+  jobs: Pick<Jobs<JobTools>, 'enqueue' | 'wake'>;
   /** Longest pause between tries of a reaction that fails. Default 30 s. */
   backoff_ms?: number;
   /** How often lag is looked at. Default 5 s. */
@@ -35,12 +39,12 @@ export interface Reactors {
  * @throws EngineMismatch when a checkpoint belongs to another event store; Error when two have one name
  */
 export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
-  const { db, events, shares, log, reactors, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
+  const { db, events, shares, log, reactors, jobs, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
   const names = reactors.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two reactors are named ${twice}`);
   const metrics = reactorMetrics(deps.metrics);
-  const runners = reactors.map((reactor) => new ReactorRunner(reactor, { db, events, log, metrics, backoff_ms }));
+  const runners = reactors.map((reactor) => new ReactorRunner(reactor, { db, events, log, metrics, jobs, backoff_ms }));
   for (const runner of runners) {
     const place = placeOf(runner.reactor);
     checkEngine(place, (await readCheckpoints(db, place)).values(), events.id);

@@ -3,7 +3,8 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { developmentSecrets } from '../../bin/dev-credentials';
-import { sweeps } from '../../bin/worker';
+import { upkeep } from '../../bin/upkeep';
+import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { Client, refused } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
@@ -175,15 +176,20 @@ describe('roles in processes of their own', () => {
   });
 
   test('upkeep is done by one of the workers', async () => {
-    const names = sweeps(database.db, { expire: async () => 0 }).map(({ name }) => `chore:${name}`);
-    const holders = await eventually(async () => {
-      const rows = await database.db.query(
-        'select holder, token from leases where name = any($1) and expires_at > now()',
+    const log = silentLog;
+    const jobs = { trim: async () => 0 };
+    const names = upkeep({ db: database.db, subject_keys: { expire: async () => 0 }, jobs, log }).map(
+      ({ name }) => name,
+    );
+    const done = await eventually(async () => {
+      const rows = await database.db.query<{ name: string }>(
+        `select split_part(key, '/', 1) as name from finished_jobs where split_part(key, '/', 1) = any($1)`,
         [names],
       );
-      return rows.length === names.length ? rows : undefined;
-    }, 'every lease to be held');
-    expect(new Set(holders.map((row) => row.token))).toEqual(new Set([1]));
+      return new Set(rows.map(({ name }) => name)).size === names.length ? rows : undefined;
+    }, 'all upkeep to be done');
+    expect(done.filter(({ name }) => name.endsWith('-partitions'))).toHaveLength(3);
+    expect(await database.db.query('select 1 from job_holders')).toHaveLength(2);
     const [partitions] = await database.db.query(
       `select count(*) as n from pg_class where relname like 'platform_event_logs_%' and relkind = 'r'`,
     );
@@ -272,13 +278,14 @@ describe('roles in processes of their own', () => {
     await socket.until(() => live().length >= total, 'all events on the socket', 30_000);
     expect(live().sort((a, b) => a - b)).toEqual(expected);
     await eventually(
-      async () => {
-        const rows = await database.db.query(
-          `select 1 from leases where name like 'chore:%' and expires_at > now() and token > 1`,
-        );
-        return rows.length > 0 ? true : undefined;
-      },
-      'the other worker to take over',
+      async () => ((await database.db.query('select 1 from job_holders')).length === 1 ? true : undefined),
+      'the killed worker to be taken for dead',
+      60_000,
+    );
+    await database.db.query(`select graphile_worker.add_job('finished-jobs', job_key := 'finished-jobs/by-hand')`);
+    await eventually(
+      async () => (await database.db.query(`select 1 from finished_jobs where key = 'finished-jobs/by-hand'`))[0],
+      'the other worker to go on',
       40_000,
     );
     const left = () => watcher.messages.some(seen('presence:leave'));

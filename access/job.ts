@@ -1,0 +1,16 @@
+import type { z } from 'zod';
+import { job as declareJob, type JobDeclaration, type JobOptions } from '../kernel/job';
+import type { Logger } from '../engines/log/port';
+import type { Queryable } from '../engines/postgres/port';
+
+/** What a job works with, beside its payload. */
+export interface JobTools {
+  /** Reads what this process knows; what a job writes is the effect that it returns. */
+  db: Pick<Queryable, 'query'>;
+  log: Logger;
+}
+
+export type AreaJob<Payload = unknown> = JobDeclaration<JobTools, Payload>;
+
+/** Declares a job of an area. Files at the first level of `reactors/` are found, and their jobs run. */
+export const job = <const Shape extends z.ZodRawShape>(options: JobOptions<JobTools, Shape>) => declareJob(options);

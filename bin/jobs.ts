@@ -1,0 +1,35 @@
+import type { JobTools } from '../access/job';
+import { createPayloadSealing } from '../engines/jobs/sealing';
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import type { JobDeclaration } from '../kernel/job';
+import type { Role, Settings } from '../kernel/settings';
+import { createJobs, type Jobs } from '../reactors/runtime/jobs';
+import { archiving } from './archiving';
+import { JOBS } from './areas';
+import type { Engines } from './engines';
+import { upkeep } from './upkeep';
+
+/**
+ * The jobs of this process, and those of them that its roles run: the areas' and upkeep where it is a worker, the
+ * archiver where it is a projector.
+ */
+export function openJobs(settings: Settings, engines: Engines, log: Logger, metrics: Metrics) {
+  const has = (role: Role) => settings.roles.includes(role);
+  const { jobs: queue, projector_db: db, subject_keys, tracing } = engines;
+  const own: JobDeclaration[] = has('worker') ? upkeep({ db, subject_keys, jobs: queue, log }) : [];
+  if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
+  const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
+  const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
+  const jobs: Jobs<JobTools> = createJobs<JobTools>({
+    queue,
+    db,
+    declared,
+    sealing: createPayloadSealing(declared as JobDeclaration[], subject_keys),
+    services: { db: engines.db, log },
+    log,
+    metrics,
+    tracing,
+  });
+  return { jobs, start: () => (names.length === 0 ? undefined : jobs.start(names)) };
+}

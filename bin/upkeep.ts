@@ -1,0 +1,47 @@
+import { sweepIdempotencyKeys } from '../api/idempotency';
+import type { Database } from '../engines/postgres/port';
+import type { JobQueue } from '../engines/jobs/port';
+import type { Logger } from '../engines/log/port';
+import type { SubjectKeys } from '../engines/subject-keys/port';
+import { createDeadLetters } from '../ingest/runtime/parked';
+import { periodic, type JobDeclaration } from '../kernel/job';
+import { ensureEventLogPartitions } from '../projections/event-log';
+import { ensureLedgerPartitions, trimBodies } from '../projections/runtime/ledger';
+import { ensureStreamSamplePartitions } from '../projections/stream-samples';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Bodies of parked deliveries hold personal data: they go after this long, settled or not. */
+const DEAD_LETTERS_KEPT_MS = 30 * DAY_MS;
+
+export interface UpkeepParts {
+  db: Database;
+  subject_keys: Pick<SubjectKeys, 'expire'>;
+  jobs: Pick<JobQueue, 'trim'>;
+  log: Logger;
+}
+
+/** Work of the system that comes again and again, of one process at a time; each must bear being done twice. */
+export function upkeep({ db, subject_keys, jobs, log }: UpkeepParts): JobDeclaration[] {
+  const every = (every_ms: number, name: string, run: () => Promise<number>) => recurring(every_ms, name, run, log);
+  return [
+    every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
+    every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
+    every(HOUR_MS, 'ingest-dead-letters', () => createDeadLetters({ db }).trim(DEAD_LETTERS_KEPT_MS)),
+    every(HOUR_MS, 'subject-keys', () => subject_keys.expire()),
+    every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
+    every(HOUR_MS, 'ledger-bodies', () => trimBodies(db)),
+    every(15 * MINUTE_MS, 'idempotency-keys', () => sweepIdempotencyKeys(db)),
+    every(DAY_MS, 'finished-jobs', () => jobs.trim()),
+  ];
+}
+
+/** Periodic work that says in the log when it changed something. */
+export const recurring = (
+  every_ms: number,
+  name: string,
+  run: (signal: AbortSignal) => Promise<number>,
+  log: Logger,
+): JobDeclaration =>
+  periodic({ name, every_ms, run, onChanged: (changed) => log.info({ job: name, changed }, 'upkeep is done') });
