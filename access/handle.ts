@@ -1,3 +1,4 @@
+import type { Acted, ActOptions } from '../kernel/act';
 import type { Decider, DomainEvent } from '../kernel/decider';
 import type { ReservationCommand } from '../domain/reservations';
 import {
@@ -15,32 +16,14 @@ import { fromStored, statesOf } from './states';
 
 const ATTEMPTS = 8;
 
-export interface Handling<State, Command, Event extends DomainEvent> {
+export interface Handling<State, Command, Event extends DomainEvent> extends ActOptions<
+  State,
+  Event,
+  ReservationCommand
+> {
   decider: Decider<State, Command, Event>;
   stream: string;
   command: Command;
-  /**
-   * What must hold of the state before the command is decided; throws what the caller is told. A command that was
-   * stored before is past it.
-   */
-  given?(state: State): void;
-  /** Tells several commands of one request on one stream apart; each then has event ids of its own. */
-  step?: string;
-  /** Values that these events take or give back, in the same atomic append. */
-  reservations?(events: readonly Event[], state: State): readonly ReservationCommand[];
-  /** Writes to further streams in the same atomic append (their events by {@link newEvents}). */
-  also?(events: readonly Event[], state: State): readonly StreamWrite[] | Promise<readonly StreamWrite[]>;
-}
-
-export interface Handled<State, Event> {
-  /** After the events. */
-  state: State;
-  /** What was decided; empty when there was nothing to change. */
-  events: Event[];
-  /** True when an earlier call with the same idempotency seed had stored them already. */
-  replayed: boolean;
-  /** Null when nothing was appended. */
-  result: AppendResult | null;
 }
 
 /**
@@ -55,7 +38,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
   request: { caller: Caller; context: RequestContext },
   services: Pick<Services, 'events' | 'commit' | 'settle'>,
   handling: Handling<State, Command, Event>,
-): Promise<Handled<State, Event>> {
+): Promise<Acted<State, Event>> {
   const { decider, stream, command } = handling;
   const seed = request.context.idempotency_seed;
   const label = handling.step === undefined ? stream : `${stream}\n${handling.step}`;
@@ -70,7 +53,8 @@ export async function handle<State, Command, Event extends DomainEvent>(
       return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
     }
 
-    handling.given?.(before);
+    const refusal = handling.given?.(before);
+    if (refusal) throw refusal;
     const events = decider.decide(before, command);
     if (events.length === 0) return { state: before, events, replayed: false, result: null };
     const state = events.reduce((current, event) => decider.evolve(current, event), before);

@@ -1,4 +1,5 @@
 import { actFor } from '../access/act';
+import { newId } from '../access/event-ids';
 import type { Caller, RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
@@ -58,7 +59,8 @@ export function prepare(operation: Operation, services: Services): Prepared {
       const page = pages?.asked(input as Record<string, unknown>);
       try {
         const act = actFor(request, services);
-        const result = await operation.run({ input, page, ...request, act, refuse }, services);
+        const asked = { input, page, ...request, act, refuse, newId: (label: string) => newId(context, label) };
+        const result = await operation.run(asked, services);
         return pages ? pages.shown(page as never, result as never) : result;
       } catch (error) {
         throw declaredAnswer(operation.errors, error);

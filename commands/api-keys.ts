@@ -1,12 +1,21 @@
 import { z } from 'zod';
 import { UserApiKey, userApiKeys } from '../access/api-keys';
-import { feature, firstParty, permission } from '../access/guards';
-import { newId } from '../access/event-ids';
+import {
+  command,
+  conflict,
+  del,
+  feature,
+  firstParty,
+  forbidden,
+  invalid,
+  notFound,
+  patch,
+  permission,
+  post,
+  type Refuse,
+} from '../access/operation';
 import { generateKey } from '../access/keys';
-import { command } from '../access/operation';
-import { del, patch, post } from '../kernel/routes';
 import { apiKey, type ApiKey, apiKeyStream } from '../domain/api-keys';
-import { conflict, forbidden, invalid, notFound, type Refuse } from '../kernel/operation-errors';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
 
@@ -76,7 +85,7 @@ export const createUserApiKey = command({
       shows: ['id'],
     }),
   },
-  async run({ input, caller, context, act, refuse }) {
+  async run({ input, caller, context, act, refuse, newId }) {
     const { account_id, user_id } = caller;
     for (const permission of input.permissions) {
       if (!isAccountPermission(permission)) throw refuse('UNKNOWN_PERMISSION', { permission });
@@ -89,7 +98,7 @@ export const createUserApiKey = command({
     const beyond = input.permissions.find((name) => !caller.permissions.has(name));
     if (beyond !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission: beyond });
 
-    const key_id = newId(context, 'api-key');
+    const key_id = newId('api-key');
     const made = generateKey('user_api_key');
     const { events } = await act(apiKey, apiKeyStream(key_id), {
       type: 'api_key:create',
@@ -101,7 +110,6 @@ export const createUserApiKey = command({
       label: input.label,
       permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)),
       expires_at,
-      now: new Date(context.now).toISOString(),
     });
     const created = events.find((event) => event.type === 'api_key:created');
     if (created?.key_hash !== made.hash) throw refuse('KEY_NOT_SHOWN', { id: key_id });
@@ -132,10 +140,10 @@ export const updateUserApiKey = command({
   input: z.object({ id: z.uuid(), label }),
   output: UserApiKey,
   errors: KEY_NOT_FOUND,
-  async run({ input, caller, context, act, refuse }, services) {
+  async run({ input, caller, act, refuse }, services) {
     const [row] = await userApiKeys(services.db, caller, input.id);
     if (!row) throw refuse('KEY_NOT_FOUND');
-    const rename = { type: 'api_key:rename', label: input.label, now: new Date(context.now).toISOString() } as const;
+    const rename = { type: 'api_key:rename', label: input.label } as const;
     await act(apiKey, apiKeyStream(input.id), rename, { given: own(caller, refuse) });
     return { ...row, label: input.label };
   },
@@ -151,18 +159,22 @@ export const deleteUserApiKey = command({
   input: z.object({ id: z.uuid() }),
   output: DeleteTokenResult,
   errors: KEY_NOT_FOUND,
-  async run({ input, caller, context, act, refuse }, services) {
-    const revoke = { type: 'api_key:revoke', now: new Date(context.now).toISOString() } as const;
-    await act(apiKey, apiKeyStream(input.id), revoke, {
-      given: own(caller, refuse),
-      // Written before the append, and not by the projector alone: no crash leaves a removed key alive while its read
-      // model lags. A key whose append failed is dead too, as its owner wanted; it is listed until the call is
-      // repeated.
-      async also() {
-        await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
-        return [];
+  async run({ input, caller, act, refuse }, services) {
+    await act(
+      apiKey,
+      apiKeyStream(input.id),
+      { type: 'api_key:revoke' },
+      {
+        given: own(caller, refuse),
+        // Written before the append, and not by the projector alone: no crash leaves a removed key alive while its read
+        // model lags. A key whose append failed is dead too, as its owner wanted; it is listed until the call is
+        // repeated.
+        async also() {
+          await services.db.query('insert into revocations (credential_id) values ($1)', [input.id]);
+          return [];
+        },
       },
-    });
+    );
     await services.access.announce({ credential_id: input.id });
     return { success: true };
   },
@@ -170,8 +182,7 @@ export const deleteUserApiKey = command({
 
 /** The caller's own key of the active account; anything else, revoked keys included, is not there. */
 const own =
-  (caller: { account_id: string; user_id: string }, refuse: Refuse<typeof KEY_NOT_FOUND>) =>
-  (key: ApiKey): void => {
+  (caller: { account_id: string; user_id: string }, refuse: Refuse<typeof KEY_NOT_FOUND>) => (key: ApiKey) => {
     const theirs = key.account_id === caller.account_id && key.user_id === caller.user_id;
-    if (key.status !== 'active' || !theirs) throw refuse('KEY_NOT_FOUND');
+    return (key.status !== 'active' || !theirs) && refuse('KEY_NOT_FOUND');
   };

@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import { firstParty, publicAccess } from '../access/guards';
-import { command } from '../access/operation';
-import { post } from '../kernel/routes';
-import { badRequest, unauthorized } from '../kernel/operation-errors';
+import { badRequest, command, firstParty, post, publicAccess, unauthorized } from '../access/operation';
 import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });

@@ -1,11 +1,8 @@
 import { v5, v7 } from 'uuid';
 import { z } from 'zod';
 import type { RequestContext } from '../access/caller';
-import { account, feature, permission, systemKeyOnly } from '../access/guards';
-import { command } from '../access/operation';
-import { post } from '../kernel/routes';
+import { account, command, feature, invalid, permission, post, type Refuse, systemKeyOnly } from '../access/operation';
 import type { Services } from '../access/services';
-import { invalid, type Refuse } from '../kernel/operation-errors';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';

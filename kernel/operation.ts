@@ -37,6 +37,8 @@ export interface OperationRequest<H extends House, Input, Who, Errors extends Op
   context: H['context'];
   /** Decides a command on behalf of the caller. */
   act: H['act'];
+  /** An id for something new; under one `Idempotency-Key` and label always the same. */
+  newId(label: string): string;
   /** `throw refuse('KEY_NOT_FOUND')` answers an error that the operation declares. */
   refuse: Refuse<Errors>;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Queryable } from '../engines/postgres/port';
 
 /**
  * How a query's many rows are cut: what a request says of the page, what `run` is given, and what is shown of its
@@ -169,4 +170,49 @@ export function whole(): Whole {
       limit: Math.max(1, items.length),
     }),
   };
+}
+
+/** What a page is of; parameters are `$1` and on. */
+export interface PageQuery {
+  /** Tables and conditions: `notes where account_id = $1`. */
+  from: string;
+  /** Must tell rows apart, or pages overlap. */
+  order: string;
+  values: readonly unknown[];
+}
+
+/**
+ * The rows of one page and how many there are in all, from one statement and so from one snapshot. The columns are
+ * those that the schema of a row names.
+ */
+export async function rowsOf<S extends z.ZodObject>(
+  db: Queryable,
+  { limit, offset }: Rows,
+  row: S,
+  { from, order, values }: PageQuery,
+): Promise<{ items: z.output<S>[]; total: number }> {
+  const columns = Object.keys(row.shape).join(', ');
+  const [limited, skipped] = [values.length + 1, values.length + 2];
+  const found = await db.query(
+    `select counted.total, page.* from (select count(*)::int as total from ${from}) counted
+     left join (
+       select ${columns}, row_number() over (order by ${order}) as row_place from ${from}
+       order by ${order} limit $${limited} offset $${skipped}
+     ) page on true order by row_place`,
+    [...values, limit, offset],
+  );
+  const items = found.flatMap(({ total: _total, row_place, ...shown }) => {
+    return row_place === null ? [] : [shown as z.output<S>];
+  });
+  return { items, total: found[0]!.total as number };
+}
+
+/** One row more than the page holds says whether there is a next one; `placeOf` is a row's key. */
+export function cut<T, Key>(
+  rows: readonly T[],
+  limit: number,
+  placeOf: (row: T) => Key,
+): { items: T[]; next: Key | null } {
+  const items = rows.slice(0, limit);
+  return { items, next: rows.length > limit ? placeOf(items[items.length - 1]!) : null };
 }

@@ -9,7 +9,7 @@ export interface Migration {
    * cannot run has one: they refuse to start from then on. Other steps only add, and builds before go on beside them.
    */
   generation?: number;
-  up(knex: Knex): Promise<void>;
+  up(knex: Knex): PromiseLike<unknown>;
 }
 
 const STEP = /^(\d{4}-[a-z0-9-]+)\.(js|ts)$/;

@@ -1,9 +1,6 @@
 import { z } from 'zod';
 import { UserApiKey, userApiKeys as keysOf } from '../access/api-keys';
-import { feature, firstParty, permission } from '../access/guards';
-import { query } from '../access/operation';
-import { whole } from '../kernel/pages';
-import { get } from '../kernel/routes';
+import { feature, firstParty, get, permission, query, whole } from '../access/operation';
 
 /** The caller's own keys for the active account, newest first; all on one page. Source: spec doc2 §4.2, §4.3. */
 export const userApiKeys = query({

@@ -1,9 +1,15 @@
 import { z } from 'zod';
-import { feature, permission } from '../access/guards';
-import { query } from '../access/operation';
-import { numbered } from '../kernel/pages';
-import { get } from '../kernel/routes';
-import { invalid, notFound, rateLimited, type Refuse } from '../kernel/operation-errors';
+import {
+  feature,
+  get,
+  invalid,
+  notFound,
+  numbered,
+  permission,
+  query,
+  rateLimited,
+  type Refuse,
+} from '../access/operation';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
 import { type EventQuery, eventsPage } from './events-pages';

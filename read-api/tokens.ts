@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
-import { authenticated, publicAccess } from '../access/guards';
-import { query } from '../access/operation';
-import { get } from '../kernel/routes';
+import { authenticated, get, publicAccess, query } from '../access/operation';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
 
 /**

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import Ajv2020 from 'ajv/dist/2020';
 import { authenticated } from '../access/guards';
 import { query } from '../access/operation';
-import { cut, rowsOf } from '../kernel/page-rows';
-import { cursor, numbered, offset, whole, type PageKind } from '../kernel/pages';
+import { cursor, cut, numbered, offset, rowsOf, whole, type PageKind } from '../kernel/pages';
 import { get } from '../kernel/routes';
 import { testDatabase, type TestDatabase } from './support/database';
 import { callerOf, serveDeclared, type DeclaredApi } from './support/declared-api';
@@ -11,7 +10,7 @@ import { callerOf, serveDeclared, type DeclaredApi } from './support/declared-ap
 /** Every kind of page, over the same rows, on both protocols and in OpenAPI. */
 const Row = z.object({ id: z.int(), note_text: z.string() }).meta({ id: 'PagedRow' });
 type Row = z.output<typeof Row>;
-const ROWS = { select: 'id, note_text', from: 'paged where note_text like $1', order: 'note_text, id' };
+const ROWS = { from: 'paged where note_text like $1', order: 'note_text, id' };
 const filter = z.object({ text: z.string().nullish() });
 const like = ({ text }: z.output<typeof filter>) => `%${text ?? ''}%`;
 
@@ -35,22 +34,22 @@ const operations = [
   query({
     ...listed('numbered', byNumber),
     pages: byNumber,
-    run: ({ input, page }, { db }) => rowsOf<Row>(db, page, { ...ROWS, values: [like(input)] }),
+    run: ({ input, page }, { db }) => rowsOf(db, page, Row, { ...ROWS, values: [like(input)] }),
   }),
   query({
     ...listed('perPage', perPage),
     pages: perPage,
-    run: ({ input, page }, { db }) => rowsOf<Row>(db, page, { ...ROWS, values: [like(input)] }),
+    run: ({ input, page }, { db }) => rowsOf(db, page, Row, { ...ROWS, values: [like(input)] }),
   }),
   query({
     ...listed('offset', byOffset),
     pages: byOffset,
-    run: ({ input, page }, { db }) => rowsOf<Row>(db, page, { ...ROWS, values: [like(input)] }),
+    run: ({ input, page }, { db }) => rowsOf(db, page, Row, { ...ROWS, values: [like(input)] }),
   }),
   query({
     ...listed('data', dataOnly),
     pages: dataOnly,
-    run: ({ input, page }, { db }) => rowsOf<Row>(db, page, { ...ROWS, values: [like(input)] }),
+    run: ({ input, page }, { db }) => rowsOf(db, page, Row, { ...ROWS, values: [like(input)] }),
   }),
   query({
     ...listed('cursor', byCursor),

@@ -4,9 +4,13 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import prettier from 'prettier';
 import { install, root } from '../prepare.mjs';
 
 const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', '.lumio', 'coverage']);
+
+/** What an area may take, its test apart: counted as prettier formats it. */
+const MOST_LINES = 120;
 
 install({ dev: true });
 const blocks = [
@@ -14,6 +18,10 @@ const blocks = [
 ];
 if (blocks.length < 6)
   throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 6 are expected`);
+const lines = blocks.map(([, file, text]) => (file.startsWith('test/') ? 0 : text.split('\n').length - 1));
+const total = lines.reduce((sum, count) => sum + count, 0);
+if (total > MOST_LINES) throw new Error(`the example takes ${total} lines without its test, at most ${MOST_LINES}`);
+await checkFormat();
 const copy = mkdtempSync(join(tmpdir(), 'lumio-contributing-'));
 try {
   cpSync(root, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
@@ -32,6 +40,14 @@ try {
   ]);
 } finally {
   rmSync(copy, { recursive: true, force: true });
+}
+
+/** Lines count as they are formatted. */
+async function checkFormat() {
+  const config = await prettier.resolveConfig(join(root, 'CONTRIBUTING.md'));
+  for (const [, file, text] of blocks) {
+    if (!(await prettier.check(text, { ...config, filepath: file }))) throw new Error(`${file} is not formatted`);
+  }
 }
 
 function run(script, args) {
