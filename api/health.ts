@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { JSON_TYPE } from './rest';
 
 export interface HealthCheck {
-  /** As shown: `database`, `timeseries`, `cache`, `broker`, `event_store`, `blobs`; `reactors`. */
+  /** As shown: `database`, `timeseries`, `cache`, `broker`, `event_store`, `blobs`; `reactors`, `projections`. */
   name: string;
   /** Shown only while it is not healthy: it is no engine that everybody looks for. */
   quiet?: boolean;

@@ -6,6 +6,8 @@ import type { Cache } from '../engines/cache/port';
 import type { EventStore } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
 import type { Reactors } from '../reactors/runtime/runtime';
+import { WAITING_STATES } from '../projections/runtime/runner';
+import type { ProjectionRuntime } from '../projections/runtime/runtime';
 
 const since = (start: number): number => Math.round((performance.now() - start) * 100) / 100;
 
@@ -51,6 +53,18 @@ export const reactorsCheck = (reactors: Pick<Reactors, 'status'>): HealthCheck =
     return { status: failing ? 'unhealthy' : 'healthy', latency_ms: 0 };
   },
 });
+
+/** Degraded while a projection of this process waits for a person, or for a newer build. The engines are not to blame. */
+export function projectionsCheck(runtime: Pick<ProjectionRuntime, 'lag'>): HealthCheck {
+  return {
+    name: 'projections',
+    quiet: true,
+    async check() {
+      const waits = runtime.lag().some(({ state }) => WAITING_STATES.includes(state));
+      return { status: waits ? 'degraded' : 'healthy', latency_ms: 0 };
+    },
+  };
+}
 
 function answers(name: string, ask: () => Promise<unknown>): HealthCheck {
   return {

@@ -32,6 +32,7 @@ import {
   databaseCheck,
   eventStoreCheck,
   reactorsCheck,
+  projectionsCheck,
   timeseriesCheck,
 } from './health';
 import { reportProcess } from './process-metrics';
@@ -242,6 +243,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           eventStoreCheck(events),
           blobsCheck(engines.blobs),
           ...(reactors ? [reactorsCheck(reactors)] : []),
+          ...(runtime ? [projectionsCheck(runtime)] : []),
         ],
         websocket,
       },

@@ -1,4 +1,5 @@
 import type { Json } from '../kernel/json';
+import { DataError } from '../kernel/projection';
 
 /** One look at a live broadcast, taken once a minute; the `raw` of a record on `stream-samples`. Spec doc2 §2.14. */
 export interface StreamSample {
@@ -9,13 +10,13 @@ export interface StreamSample {
   follower_count: number | null;
 }
 
-/** @throws Error naming the member that is missing or of the wrong kind */
+/** @throws DataError naming the member that is missing or of the wrong kind */
 export function readStreamSample(raw: string): StreamSample {
-  const value = JSON.parse(raw) as Json;
+  const value = parsed(raw);
   const member = (name: string): Json | undefined =>
     typeof value === 'object' && value !== null && !Array.isArray(value) ? value[name] : undefined;
   const broadcast_id = member('broadcast_id');
-  if (typeof broadcast_id !== 'string' || broadcast_id === '') throw new Error('broadcast_id must be a text');
+  if (typeof broadcast_id !== 'string' || broadcast_id === '') throw new DataError('broadcast_id must be a text');
   const followers = member('follower_count') ?? null;
   return {
     broadcast_id,
@@ -24,9 +25,17 @@ export function readStreamSample(raw: string): StreamSample {
   };
 }
 
+function parsed(raw: string): Json {
+  try {
+    return JSON.parse(raw) as Json;
+  } catch (error) {
+    throw new DataError(`no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
 function count(value: Json | undefined, name: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-    throw new Error(`${name} must be a whole number of 0 or more`);
+    throw new DataError(`${name} must be a whole number of 0 or more`);
   }
   return value;
 }

@@ -2,6 +2,14 @@ import type { Queryable } from '../engines/postgres/port';
 import type { StoredEvent } from '../engines/event-store/port';
 import type { LoggedRecord } from '../engines/records/port';
 
+/**
+ * What a record says cannot be shown, and never will be as it is: `apply` throws it, and the record is parked. Anything
+ * else that `apply` throws is a mistake of the program, and stops the projection.
+ */
+export class DataError extends Error {
+  override readonly name = 'DataError';
+}
+
 /** A message for one WebSocket channel; stored in the outbox in the projection's own transaction. */
 export interface ChannelMessage {
   channel: string;

@@ -3,11 +3,12 @@ import { v7 as uuid } from 'uuid';
 import { register } from '../cli/dead-letters';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
-import { isInfrastructure } from '../projections/runtime/failures';
-import type { EventProjection, RecordProjection } from '../kernel/projection';
+import { projectionsCheck } from '../bin/health';
+import { failureKind, isInfrastructure } from '../projections/runtime/failures';
+import { DataError, type EventProjection, type RecordProjection } from '../kernel/projection';
 import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/settle';
 import { type TestDatabase, testDatabase } from './support/database';
-import { silentLog } from './support/log';
+import { keptLog, silentLog } from './support/log';
 import {
   ACCOUNTS,
   createTally,
@@ -260,4 +261,71 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
     out.mockRestore();
     err.mockRestore();
   }
+});
+
+describe('a failure that nobody declared', () => {
+  test.each(['bug:sql', 'bug:js'])(
+    'as of %s stops the projection and says so: nothing is parked or skipped, others go on, and once mended it does',
+    async (bug) => {
+      const records = Array.from({ length: 60 }, (_, n) => record(ACCOUNTS[n % 8]!, n === 31 ? bug : n));
+      await opened(t.db, on, [tally(), eventTally()]);
+      const log = keptLog();
+      const runtime = runtimeOf(t.db, on, [tally(), eventTally()], { log });
+      await runtime.start();
+      await on.records.append(TOPICS.platform_events, records);
+      const stateOf = (name: string) => runtime.lag().find(({ projection }) => projection === name)!.state;
+      // Tried again and again, and stopped all the while.
+      await until(() => log.lines.filter(({ message }) => message === 'projection is stopped').length >= 3);
+      expect(stateOf('tally')).toBe('stopped');
+      await expect(projectionsCheck(runtime).check()).resolves.toMatchObject({ status: 'degraded' });
+      await happen('s', 'fine');
+      await until(async () => (await total('event_tally')) === 1);
+      expect(stateOf('event_tally')).toBe('running');
+      await runtime.stop();
+      expect(await listDeadLetters(t.db)).toEqual([]);
+
+      const mended = runtimeOf(t.db, on, [mendedRecords()]);
+      await mended.start();
+      await until(async () => (await total()) === 60);
+      expect(mended.lag()[0]!.state).toBe('running');
+      await mended.stop();
+      expect(await rowsOf(t.db)).toEqual(fold(records.map((r) => [r.account_id, r.id])));
+      expect((await t.db.query('select count(*) as n from outbox'))[0]!.n).toBe(61);
+    },
+  );
+
+  test('beside poison in one batch stops it all the same: bisecting finds data errors alone', async () => {
+    await on.records.append(TOPICS.platform_events, [
+      record(ACCOUNTS[0]!, 'poison:js'),
+      record(ACCOUNTS[0]!, 'bug:js'),
+      record(ACCOUNTS[0]!, 1),
+    ]);
+    const runtime = runtimeOf(t.db, on, [tally()]);
+    await runtime.start();
+    await until(() => runtime.lag()[0]!.state === 'stopped');
+    await runtime.stop();
+    expect(await listDeadLetters(t.db)).toEqual([]);
+    expect(await total()).toBe(0);
+  });
+
+  test('keeps a letter waiting that is retried into it', async () => {
+    await on.records.append(TOPICS.platform_events, [record(ACCOUNTS[0]!, 'poison:js')]);
+    const runtime = runtimeOf(t.db, on, [tally()]);
+    await runtime.start();
+    const letter = await until(async () => (await listDeadLetters(t.db))[0]);
+    await runtime.stop();
+    const broken: RecordProjection = { ...tally(), apply: () => Promise.reject(new TypeError('no such member')) };
+    const deps = { db: t.db, records: on.records, readStored: on.readStored, projections: [broken] };
+    await expect(retryDeadLetter(deps, letter.id)).rejects.toThrow('no such member');
+    expect(await listDeadLetters(t.db)).toMatchObject([{ status: 'parked', attempts: 1 }]);
+  });
+});
+
+test('what is a record’s fault, what passes, and what is a mistake of ours', () => {
+  const coded = (code: string) => failureKind(Object.assign(new Error('x'), { code }));
+  for (const code of ['22P02', '23505', '54000']) expect([code, coded(code)]).toEqual([code, 'data']);
+  for (const code of ['08006', '40P01', '53100', 'ECONNRESET']) expect([code, coded(code)]).toEqual([code, 'passing']);
+  for (const code of ['42703', '42P01', '21000', 'P0001']) expect([code, coded(code)]).toEqual([code, 'fault']);
+  expect(failureKind(new DataError('no number'))).toBe('data');
+  expect(failureKind(new TypeError('x is not a function'))).toBe('fault');
 });

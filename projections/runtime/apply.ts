@@ -2,7 +2,7 @@ import { assertReadable } from '../../kernel/upcasters';
 import type { Queryable } from '../../engines/postgres/port';
 import { isEventProjection, isRecordProjection } from './checkpoints';
 import { park, waitingStreams, type Item, type Parked } from './dead-letters';
-import { describe, isInfrastructure } from './failures';
+import { describe, failureKind, ProjectionFault } from './failures';
 import type { ApplyMode, ChannelMessage, Projection, RecordProjection } from '../../kernel/projection';
 import type { LoggedRecord } from '../../engines/records/port';
 import { askLedger, takeIntoLedger } from './ledger';
@@ -19,6 +19,9 @@ export class DataFailure extends Error {
     this.name = 'DataFailure';
   }
 }
+
+const told = (p: Projection, error: unknown) =>
+  failureKind(error) === 'fault' ? new ProjectionFault(p.name, error) : error;
 
 /** Asks the ledger which records count, and gives these to the projection. */
 export async function applyRecords(
@@ -71,8 +74,8 @@ async function waitingOf(p: Projection, items: readonly Item[], tx: Queryable): 
 
 /**
  * Applies a batch in the caller's transaction without savepoints: the fast way, for batches without poison.
- * @throws DataFailure when a record is to blame (the caller undoes all and calls {@link applyCarefully}); anything else
- * is ours
+ * @throws DataFailure when a record is to blame (the caller undoes all and calls {@link applyCarefully});
+ *   ProjectionFault; anything else passes
  */
 export async function applyPlainly(
   p: Projection,
@@ -86,7 +89,7 @@ export async function applyPlainly(
   try {
     messages = await call(p, free, tx, mode);
   } catch (error) {
-    throw isInfrastructure(error) ? error : new DataFailure(error);
+    throw failureKind(error) === 'data' ? new DataFailure(error) : told(p, error);
   }
   const parked = [...undecodable, ...blocked];
   await park(tx, p, parked, mode);
@@ -97,6 +100,7 @@ export async function applyPlainly(
  * The same, under savepoints: bisects down to the records that cannot be applied and parks exactly these (and the later
  * events of their streams) beside the effects of all the others, which keep their order.
  * `waiting` are streams known to wait; absent, the dead letters tell.
+ * @throws ProjectionFault; anything else passes
  */
 export async function applyCarefully(
   p: Projection,
@@ -121,7 +125,7 @@ export async function applyCarefully(
     try {
       made = await call(p, free, tx, mode);
     } catch (error) {
-      if (isInfrastructure(error)) throw error;
+      if (failureKind(error) !== 'data') throw told(p, error);
       await tx.query('rollback to savepoint part; release savepoint part');
       if (free.length > 1) {
         const middle = free.length >> 1;

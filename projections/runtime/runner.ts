@@ -22,7 +22,7 @@ import { archivedBatches } from './catch-up';
 import { openProjection } from './opening';
 import { compareOffsets, comparePositions, Silence } from './silence';
 import { DecodeAhead, decodeStored } from './decode';
-import { describe } from './failures';
+import { describe, ProjectionFault } from './failures';
 import { OUTBOX_WAKEUP } from './outbox';
 import type { Progress } from './progress';
 import type { Projection } from '../../kernel/projection';
@@ -57,8 +57,9 @@ export interface RunnerDeps {
 }
 
 /**
- * `building`: for the first time, silently; `standby`: another process drives it; `needs_rebuild`: its rows are of
- * another version; `refused`: its checkpoint is of another engine.
+ * `building`: for the first time, silently; `backoff`: something it needs is away; `stopped`: by a mistake of the
+ * program, tried again with growing pauses; `standby`: another process drives it; `needs_rebuild`: its rows are of
+ * another version; `refused`: its checkpoint is of another engine; `ended`: with its process. Decision 0014.
  */
 export const RUNNER_STATES = [
   'starting',
@@ -69,8 +70,11 @@ export const RUNNER_STATES = [
   'needs_rebuild',
   'refused',
   'stopped',
+  'ended',
 ] as const;
 export type RunnerState = (typeof RUNNER_STATES)[number];
+/** States that a person should look at; the others pass by themselves. */
+export const WAITING_STATES: readonly RunnerState[] = ['needs_rebuild', 'refused', 'stopped'];
 
 /** The consumer did nothing although there was work. */
 class Stalled extends Error {
@@ -119,6 +123,8 @@ export class Runner {
   private behind_since: number | null = null;
   private applied_at: string | null = null;
   private readonly silence: Silence;
+  /** Why it is stopped, until it gets on. */
+  private fault: ProjectionFault | null = null;
 
   constructor(
     readonly projection: Projection,
@@ -135,13 +141,17 @@ export class Runner {
     this.ended = this.offer ? this.stopped : this.loop();
   }
 
+  private get moving(): RunnerState {
+    return this.silence.holds ? 'building' : 'running';
+  }
+
   /** Takes nothing new, lets the batch in hand end; resolves when it has. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.wakeStop();
     await this.offer?.stop();
     await this.ended;
-    this.state = 'stopped';
+    this.state = 'ended';
     this.deps.log.debug({ projection: this.projection.name }, 'projection stopped');
   }
 
@@ -189,10 +199,16 @@ export class Runner {
       await this.pause(OTHER_DRIVER_MS * (0.5 + Math.random()));
       return;
     }
-    this.state = 'backoff';
     const longest = Math.min(backoff_ms, FIRST_BACKOFF_MS * 2 ** this.failures);
     this.failures += 1;
-    log.warn({ projection: name, err: describe(error), failures: this.failures }, 'projection starts again');
+    if (error instanceof ProjectionFault) {
+      this.state = 'stopped';
+      this.fault = error;
+      log.error({ projection: name, err: describe(error.cause), failures: this.failures }, 'projection is stopped');
+    } else if (this.fault === null) {
+      this.state = 'backoff';
+      log.warn({ projection: name, err: describe(error), failures: this.failures }, 'projection starts again');
+    }
     await this.pause(longest * (0.5 + Math.random() / 2));
   }
 
@@ -212,7 +228,7 @@ export class Runner {
     const drive = isEventProjection(this.projection)
       ? await this.subscribe(generation, interrupted)
       : await this.consume(generation, interrupted);
-    this.state = this.silence.holds ? 'building' : 'running';
+    if (this.fault === null) this.state = this.moving;
     try {
       await Promise.race([drive.done, interrupted, this.ends]);
     } finally {
@@ -414,7 +430,8 @@ export class Runner {
     if (generation !== this.generation) return;
     this.progressed_at = performance.now();
     this.failures = 0;
-    this.state = this.silence.holds ? 'building' : 'running';
+    this.fault = null;
+    this.state = this.moving;
     if (at !== null) this.applied_at = at;
     for (const { partition, to } of moves) this.deps.progress.advance(this.projection.name, partition, to);
   }

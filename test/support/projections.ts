@@ -22,6 +22,7 @@ import { createLocalWakeups } from '../../engines/wakeups/local';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import {
+  DataError,
   domainEvents,
   projection,
   topic,
@@ -108,7 +109,8 @@ export async function opened(db: Queryable, on: Engines, projections: readonly P
   for (const p of projections) await openFresh({ ...on, db }, p);
 }
 
-/** A record that says nothing but its number; `raw` "poison:sql" or "poison:js" makes the test projections fail. */
+/** A record that says nothing but its number; `raw` "poison:sql" or "poison:js" makes the test projections fail by
+ * what it holds, "bug:sql" or "bug:js" by a mistake of theirs. */
 export function record(account_id: string, raw: string | number): RecordEnvelope {
   const now = new Date().toISOString();
   return {
@@ -169,7 +171,8 @@ async function add(
     stored.map((row) => [row.owner as string, { n: row.n as number, digest: row.digest as string }]),
   );
   for (const [owner, id, raw] of entries) {
-    if (raw === '"poison:js"') throw new TypeError(`cannot read ${id}`);
+    if (raw === '"poison:js"') throw new DataError(`cannot read ${id}`);
+    if (raw === '"bug:js"') throw new TypeError(`no such member in ${id}`);
     const row = rows.get(owner) ?? { n: 0, digest: '' };
     rows.set(owner, { n: row.n + 1, digest: step(row.digest, id) });
   }
@@ -179,6 +182,7 @@ async function add(
     [[...rows.keys()], [...rows.values()].map(({ n }) => n), [...rows.values()].map(({ digest }) => digest)],
   );
   // After the effects, as a constraint would: they must be undone with it.
+  if (entries.some(([, , raw]) => raw === '"bug:sql"')) await tx.query('select no_such_column from tally');
   if (entries.some(([, , raw]) => raw === '"poison:sql"')) await tx.query(`select 'no number'::integer`);
   return entries.map(([owner, id]) => ({
     channel: `events:${owner}`,
