@@ -54,7 +54,9 @@ export const reactorsCheck = (reactors: Pick<Reactors, 'status'>): HealthCheck =
   },
 });
 
-/** Degraded while a projection of this process waits for a person, or for a newer build. The engines are not to blame. */
+/**
+ * Degraded while a projection of this process waits for a person, or for a newer build. The engines are not to blame.
+ */
 export function projectionsCheck(runtime: Pick<ProjectionRuntime, 'lag'>): HealthCheck {
   return {
     name: 'projections',

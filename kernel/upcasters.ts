@@ -47,10 +47,15 @@ const VERSION = '$v';
 const UNREADABLE = '$unreadable';
 
 /**
- * The event is of a version that this program does not have, or its upcaster failed. It waits for a program that can.
+ * The event is of a type or version that this program does not have (`newer`), or its upcaster failed. It waits for a
+ * program that can.
  */
 export class UnreadableEvent extends Error {
-  constructor(type: string, why: string) {
+  constructor(
+    type: string,
+    why: string,
+    readonly newer: boolean,
+  ) {
     super(`${type}: ${why}`);
     this.name = 'UnreadableEvent';
   }
@@ -59,10 +64,25 @@ export class UnreadableEvent extends Error {
 /** The version that an event is stored as. */
 export const versionOf = ({ data }: Typed): number => Number(data[VERSION] ?? 1);
 
+/** Why a program cannot read the event, as an event carries it. */
+type Unreadable = { why: string; newer: boolean };
+
 /** @throws UnreadableEvent when {@link Upcasters.read} could not bring the event to this program's version */
-export function assertReadable({ type, data }: Typed): void {
-  const why = data[UNREADABLE];
-  if (why !== undefined) throw new UnreadableEvent(type, String(why));
+export function assertReadable(event: Typed): void {
+  const unreadable = unreadableOf(event);
+  if (unreadable) throw unreadable;
+}
+
+/** What {@link assertReadable} throws; null for an event that this program can read. */
+export function unreadableOf({ type, data }: Typed): UnreadableEvent | null {
+  const mark = data[UNREADABLE] as Unreadable | undefined;
+  return mark === undefined ? null : new UnreadableEvent(type, mark.why, mark.newer);
+}
+
+/** The event marked as of a type that this program does not have. */
+export function ofUnknownType<E extends Typed>(event: E): E {
+  const why = `stored as version ${versionOf(event)}, this program has no such type`;
+  return { ...event, data: { ...event.data, [UNREADABLE]: { why, newer: true } } };
 }
 
 /** @throws Error when versions of a type have a gap or a double */
@@ -88,9 +108,13 @@ export function createUpcasters(list: readonly Upcaster[]): Upcasters {
       const version = current(event.type);
       if (version === 1 && event.data[VERSION] === undefined && event.data[UNREADABLE] === undefined) return event;
       const { [VERSION]: mark = 1, [UNREADABLE]: _earlier, ...bare } = event.data;
-      const unreadable = (why: string) => ({ ...event, data: { ...bare, [VERSION]: mark, [UNREADABLE]: why } });
+      const unreadable = (why: string, newer: boolean) => ({
+        ...event,
+        data: { ...bare, [VERSION]: mark, [UNREADABLE]: { why, newer } },
+      });
       if (typeof mark !== 'number' || mark < 1 || mark > version) {
-        return unreadable(`stored as version ${String(mark)}, this program knows versions up to ${version}`);
+        const why = `stored as version ${String(mark)}, this program knows versions up to ${version}`;
+        return unreadable(why, Number(mark) > version);
       }
       try {
         const data = (steps.get(event.type) ?? [])
@@ -98,7 +122,7 @@ export function createUpcasters(list: readonly Upcaster[]): Upcasters {
           .reduce<JsonObject>((old, step) => step.upcast(old), bare);
         return { ...event, data };
       } catch (error) {
-        return unreadable(`its upcaster failed: ${error instanceof Error ? error.message : String(error)}`);
+        return unreadable(`its upcaster failed: ${error instanceof Error ? error.message : String(error)}`, false);
       }
     },
     unmarked(event) {

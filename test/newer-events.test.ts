@@ -7,11 +7,11 @@ import { ApiClient } from './support/vendor-cloud';
 describe('a stream that a newer build has written to', () => {
   let server: TestServer;
   let api: ApiClient;
-  beforeAll(async () => {
+  beforeEach(async () => {
     server = await startServer();
     api = new ApiClient(server.base_url, server.credentials.access_token);
   });
-  afterAll(() => server?.dispose());
+  afterEach(() => server?.dispose());
 
   test.each([
     ['a type', 'api_key:frozen', '{"why":"x"}', /api_key:frozen: stored as version 1, this program has no such type/],

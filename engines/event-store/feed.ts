@@ -2,6 +2,7 @@ import { Backoff, retry } from '../../kernel/retry';
 import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../log/port';
 import { delegated } from './delegated';
+import { typeFilter } from './port';
 import type { EventBatch, EventStore, Position, StoredEvent, SubscribeOptions, Subscription } from './port';
 
 export interface FeedOptions {
@@ -189,7 +190,7 @@ class Reader implements Subscription {
    * Number of the feed's page that it takes next; while it reads apart, of the first one that it will not find there.
    */
   next = 0;
-  private readonly types: ReadonlySet<string> | undefined;
+  private readonly wanted: (type: string) => boolean;
   private readonly size: number;
   private at: Position | null;
   /** There may be another page. */
@@ -203,7 +204,7 @@ class Reader implements Subscription {
     private readonly onBatch: Receive,
     private readonly log: Logger | undefined,
   ) {
-    this.types = options.types && new Set(options.types);
+    this.wanted = typeFilter(options);
     this.size = options.batch_size ?? DEFAULT_BATCH;
     this.at = options.after;
     this.done = this.run().finally(() => feed.leave(this));
@@ -218,8 +219,7 @@ class Reader implements Subscription {
   }
 
   wants(types: ReadonlySet<string>): boolean {
-    if (this.types === undefined) return true;
-    for (const type of types) if (this.types.has(type)) return true;
+    for (const type of types) if (this.wanted(type)) return true;
     return false;
   }
 
@@ -255,7 +255,7 @@ class Reader implements Subscription {
       const from = this.at;
       const events = pages.flatMap((page) => (this.wants(page.types) ? page.events : []));
       const mine = events.filter(({ type, position }) => {
-        return (this.types?.has(type) ?? true) && !this.feed.notBefore(from, position);
+        return this.wanted(type) && !this.feed.notBefore(from, position);
       });
       await this.hand(mine, pages[pages.length - 1]!.position);
     }

@@ -39,7 +39,8 @@ export function comparePositions(a: Position, b: Position): number {
  */
 export function typesPattern({ types }: EventFilter): string {
   if (!types) return '^(?![$]|lumio\\.)';
-  return `^(?:${types.map((type) => type.replace(/[\\^$.*+?()[\]{}|#\s]/g, '\\$&')).join('|')})$`;
+  const escaped = types.map((type) => type.replace(/[\\^$.*+?()[\]{}|#\s]/g, '\\$&').replace(/:\\\*$/, ':.*'));
+  return `^(?:${escaped.join('|')})$`;
 }
 
 /** Undefined for what Lumio cannot have written: no JSON object, or a link whose event is gone. */

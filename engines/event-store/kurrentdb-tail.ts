@@ -6,6 +6,7 @@ import { formatPosition, fromPosition, toEvent, typesPattern } from './kurrentdb
 import { reason } from './kurrentdb-errors';
 import type { KurrentLink } from './kurrentdb-link';
 import { watchForStall } from './kurrentdb-stall';
+import { typeFilter } from './port';
 import type { EventBatch, EventFilter, Position, StoredEvent, SubscribeOptions, Subscription } from './port';
 
 export interface KurrentTailOptions {
@@ -137,7 +138,7 @@ class ReceiverFailed extends Error {
  */
 class LiveFeed {
   private readonly arrivals: Arrival[] = [];
-  private readonly types: ReadonlySet<string> | undefined;
+  private readonly wanted: (type: string) => boolean;
   private readonly subscription: AllStreamSubscription;
   private failure: unknown;
   private ended = false;
@@ -149,12 +150,12 @@ class LiveFeed {
     private readonly link: KurrentLink,
     private readonly client: KurrentDBClient,
     after: Position | null,
-    { types }: EventFilter,
+    filter: EventFilter,
     private readonly bound: number,
   ) {
     link.hold(client);
     this.newest = after;
-    this.types = types && new Set(types);
+    this.wanted = typeFilter(filter);
     this.subscription = client.subscribeToAll({
       // A node that has less than the pages came from would begin before them.
       requiresLeader: true,
@@ -232,7 +233,7 @@ class LiveFeed {
         if (resolved === null) break;
         const event = toEvent(resolved);
         if (!event) continue;
-        if (this.types?.has(event.type) ?? true) this.push({ event });
+        if (this.wanted(event.type)) this.push({ event });
         else this.passed(event.position);
       }
     } catch (error) {

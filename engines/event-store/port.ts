@@ -59,7 +59,7 @@ export interface StoredEvent {
 }
 
 export interface EventFilter {
-  /** Only these event types; absent means all. */
+  /** Only these event types; absent means all. `note:*` means every type of that area, known to this build or not. */
   types?: readonly string[];
   /** With the addresses that the callers had, as `ip` in the metadata. Default false: few readers need them. */
   ips?: boolean;
@@ -71,6 +71,16 @@ export interface ReadOptions extends Pick<EventFilter, 'ips'> {
   limit?: number;
   /** Newest first: from revision `from` (default: the newest) down. Default false. */
   backwards?: boolean;
+}
+
+/** Every type of the area that this one is of, as a filter says it. */
+export const areaOf = (type: string): string => `${type.split(':', 1)[0]}:*`;
+
+/** Whether a filter lets a type through. */
+export function typeFilter({ types }: EventFilter): (type: string) => boolean {
+  if (types === undefined) return () => true;
+  const wanted = new Set(types);
+  return (type) => wanted.has(type) || wanted.has(areaOf(type));
 }
 
 export interface SubscribeOptions extends EventFilter {

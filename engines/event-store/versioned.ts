@@ -1,4 +1,4 @@
-import { assertReadable, UnreadableEvent, versionOf, type Upcasters } from '../../kernel/upcasters';
+import { assertReadable, ofUnknownType, type Upcasters } from '../../kernel/upcasters';
 import { delegated } from './delegated';
 import type { EventBatch, EventStore, StoredEvent } from './port';
 
@@ -13,11 +13,13 @@ export function readVersioned(event: StoredEvent, upcasters: Upcasters): StoredE
 /**
  * Any event store, with its events brought to the versions that this program knows: the one place of upcasting (design
  * §5). `read` throws UnreadableEvent, since no command may decide over what it cannot read: a version from a newer
- * build, or with `known` a type from one. Subscribers get such a version marked, and park it; they ask for the types
- * that they know.
+ * build, or with `known` a type from one. Subscribers get such an event marked, and go no further.
  */
 export function versionedEventStore(store: EventStore, upcasters: Upcasters, known?: ReadonlySet<string>): EventStore {
-  const read = (event: StoredEvent) => readVersioned(event, upcasters);
+  const read = (event: StoredEvent) =>
+    known === undefined || known.has(event.type)
+      ? readVersioned(event, upcasters)
+      : { ...ofUnknownType(event), stored: event.stored ?? event.data };
   const batch = ({ events, position }: EventBatch): EventBatch => ({ events: events.map(read), position });
   return {
     ...delegated(store),
@@ -27,14 +29,7 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters, kno
         metadata,
       ),
     async read(stream, from, options) {
-      const stored = await store.read(stream, from, options);
-      const strange = known && stored.find(({ type }) => !known.has(type));
-      if (strange)
-        throw new UnreadableEvent(
-          strange.type,
-          `stored as version ${versionOf(strange)}, this program has no such type`,
-        );
-      const events = stored.map(read);
+      const events = (await store.read(stream, from, options)).map(read);
       events.forEach(assertReadable);
       return events;
     },

@@ -45,7 +45,9 @@ const facts = (error: unknown): Coded => (typeof error === 'object' && error !==
  * a `fault` of the program. Design §7.
  */
 export function failureKind(error: unknown): 'data' | 'passing' | 'fault' {
-  if (error instanceof DataError || error instanceof UnreadableEvent) return 'data';
+  if (error instanceof DataError) return 'data';
+  // What only a newer build can read is nobody's fault, and no letter: it waits where it is.
+  if (error instanceof UnreadableEvent) return error.newer ? 'passing' : 'data';
   const state = sqlState(error);
   if (state !== null && DATA.has(state)) return 'data';
   return isInfrastructure(error) && state !== OURS ? 'passing' : 'fault';

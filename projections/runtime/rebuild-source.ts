@@ -4,6 +4,7 @@ import type { RecordLog } from '../../engines/records/port';
 import { BEGINNING, isEventProjection, isRecordProjection } from './checkpoints';
 import type { Item, Parked } from './dead-letters';
 import { decodeStored } from './decode';
+import { askedTypes, takenFrom } from './newer';
 import type { Projection } from '../../kernel/projection';
 
 /** Records that an archiver moved out of a topic: from `from` (inclusive) up to `to` (exclusive), in batches. */
@@ -133,7 +134,7 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
 
 function fromEvents(p: Projection, { events }: SourceDeps): RebuildSource {
   if (!isEventProjection(p)) throw new Error(`projection ${p.name} does not read domain events`);
-  const { types } = p.from;
+  const types = askedTypes(p);
   return {
     engine: events.id,
     goal: async (live) => new Map([[0, live.get(0) ?? BEGINNING]]),
@@ -146,7 +147,9 @@ function fromEvents(p: Projection, { events }: SourceDeps): RebuildSource {
         after === undefined || after === BEGINNING ? null : after,
         { types },
       )) {
-        for (const event of some) {
+        const { events: mine, newer } = takenFrom(p, some);
+        if (newer) throw newer;
+        for (const event of mine) {
           if (events.compare(event.position, to) <= 0) held.push({ kind: 'event', event });
           if (held.length >= batch) {
             yield page(held, event.position);

@@ -19,13 +19,14 @@ import {
 } from './checkpoints';
 import type { Item } from './dead-letters';
 import { archivedBatches } from './catch-up';
+import { askedTypes, NewerEventMet, takenFrom } from './newer';
 import { openProjection } from './opening';
 import { compareOffsets, comparePositions, Silence } from './silence';
 import { DecodeAhead, decodeStored } from './decode';
 import { describe, ProjectionFault } from './failures';
 import { OUTBOX_WAKEUP } from './outbox';
 import type { Progress } from './progress';
-import type { Projection } from '../../kernel/projection';
+import type { EventProjection, Projection } from '../../kernel/projection';
 import { CHECKPOINT_WAKEUP } from './read-models';
 import { HistoryGone, type ReadArchived } from './rebuild-source';
 import type { RunnerMetrics } from './metrics';
@@ -58,8 +59,9 @@ export interface RunnerDeps {
 
 /**
  * `building`: for the first time, silently; `backoff`: something it needs is away; `stopped`: by a mistake of the
- * program, tried again with growing pauses; `standby`: another process drives it; `needs_rebuild`: its rows are of
- * another version; `refused`: its checkpoint is of another engine; `ended`: with its process. Decision 0014.
+ * program, tried again with growing pauses; `needs_newer_build`: at an event that this build cannot read; `standby`:
+ * another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is of another
+ * engine; `ended`: with its process. Decision 0014.
  */
 export const RUNNER_STATES = [
   'starting',
@@ -70,11 +72,12 @@ export const RUNNER_STATES = [
   'needs_rebuild',
   'refused',
   'stopped',
+  'needs_newer_build',
   'ended',
 ] as const;
 export type RunnerState = (typeof RUNNER_STATES)[number];
 /** States that a person should look at; the others pass by themselves. */
-export const WAITING_STATES: readonly RunnerState[] = ['needs_rebuild', 'refused', 'stopped'];
+export const WAITING_STATES: readonly RunnerState[] = ['needs_rebuild', 'refused', 'stopped', 'needs_newer_build'];
 
 /** The consumer did nothing although there was work. */
 class Stalled extends Error {
@@ -94,6 +97,9 @@ const FIRST_BACKOFF_MS = 50;
 const REBUILD_LOOK_MS = 1000;
 /** Pause after another process was met at the checkpoint. */
 const OTHER_DRIVER_MS = 500;
+/** How often it is looked whether a newer build has read on, and how many looks without a move say that it is gone. */
+const NEWER_LOOK_MS = 1000;
+const NEWER_GONE_LOOKS = 3;
 /** A checkpoint over other event types alone is written at most this often. */
 const IDLE_MOVE_MS = 1000;
 /** How long a consumer may take to let go before it is left behind (its writes are fenced). */
@@ -108,7 +114,9 @@ export class Runner {
   /** Behind by this many records (events: 0 or 1, positions cannot be counted) and seconds, as last observed. */
   lag = { behind: 0, seconds: 0 };
   private readonly ended: Promise<void>;
-  private readonly offer: Campaign | undefined;
+  private offer: Campaign | undefined;
+  /** While it is left to a newer build. */
+  private away: Promise<void> | undefined;
   /** Aborted when another process should drive it, or does. */
   private held: AbortSignal | undefined;
   private stopping = false;
@@ -136,9 +144,15 @@ export class Runner {
     this.ends = this.stopped;
     if (events) {
       this.state = 'standby';
-      this.offer = deps.shares.offer(`projection:${projection.name}`, (held) => this.loop(held));
+      this.offerIt();
     }
     this.ended = this.offer ? this.stopped : this.loop();
+  }
+
+  /** Each version is a piece of its own: the older one is driven while the newer is built beside it. */
+  private offerIt(): void {
+    const { name, version } = this.projection;
+    this.offer = this.deps.shares.offer(`projection:${name}@${version}`, (held) => this.loop(held));
   }
 
   private get moving(): RunnerState {
@@ -150,6 +164,7 @@ export class Runner {
     this.stopping = true;
     this.wakeStop();
     await this.offer?.stop();
+    await this.away;
     await this.ended;
     this.state = 'ended';
     this.deps.log.debug({ projection: this.projection.name }, 'projection stopped');
@@ -170,7 +185,7 @@ export class Runner {
         await this.recover(error instanceof Error ? error : new Error(String(error)));
       }
     }
-    this.state = 'standby';
+    if (!this.away) this.state = 'standby';
     this.deps.progress.forget(this.projection.name);
   }
 
@@ -199,6 +214,15 @@ export class Runner {
       await this.pause(OTHER_DRIVER_MS * (0.5 + Math.random()));
       return;
     }
+    if (error instanceof NewerEventMet) {
+      this.state = 'needs_newer_build';
+      this.deps.progress.forget(name);
+      log.error({ projection: name, at: error.at }, error.message);
+      // Not waited for here: it begins by ending this loop.
+      this.away ??= this.leaveToNewerBuild(error.at);
+      await this.ends;
+      return;
+    }
     const longest = Math.min(backoff_ms, FIRST_BACKOFF_MS * 2 ** this.failures);
     this.failures += 1;
     if (error instanceof ProjectionFault) {
@@ -210,6 +234,35 @@ export class Runner {
       log.warn({ projection: name, err: describe(error), failures: this.failures }, 'projection starts again');
     }
     await this.pause(longest * (0.5 + Math.random() / 2));
+  }
+
+  /** Gives the projection up; offers to drive it again when a newer build has read on from there, and is gone. */
+  private async leaveToNewerBuild(at: string): Promise<void> {
+    await this.offer?.stop();
+    this.held = undefined;
+    this.ends = this.stopped;
+    await this.untilNewerBuildIsGone(at);
+    this.away = undefined;
+    if (!this.stopping) this.offerIt();
+  }
+
+  private async untilNewerBuildIsGone(at: string): Promise<void> {
+    const { db, events, log } = this.deps;
+    let before: string | undefined;
+    for (let stood = 0; stood < NEWER_GONE_LOOKS && !this.stopping;) {
+      await this.pause(NEWER_LOOK_MS);
+      try {
+        const position = (await readCheckpoints(db, this.projection)).get(0)?.position ?? BEGINNING;
+        if (position === at) continue;
+        this.state = 'standby';
+        const head = await events.head();
+        const behind = head !== null && (position === BEGINNING || events.compare(head, position) > 0);
+        stood = behind && position === before ? stood + 1 : 0;
+        before = position;
+      } catch (error) {
+        log.warn({ projection: this.projection.name, err: describe(error) }, 'could not look for a newer build');
+      }
+    }
   }
 
   private async pause(ms: number): Promise<void> {
@@ -323,8 +376,7 @@ export class Runner {
 
   private async subscribe(generation: number, interrupted: Promise<never>): Promise<Drive> {
     const { events, batch_events } = this.deps;
-    const p = this.projection;
-    const types = p.from.kind === 'domain_events' ? p.from.types : [];
+    const p = this.projection as EventProjection;
     let stored = (await this.open()).get(0)!.position;
     let moved_at = 0;
     let idle: NodeJS.Timeout | undefined;
@@ -351,16 +403,19 @@ export class Runner {
     };
 
     const subscription = events.subscribe(
-      { after: stored === BEGINNING ? null : stored, types, batch_size: batch_events },
+      { after: stored === BEGINNING ? null : stored, types: askedTypes(p), batch_size: batch_events },
       (batch) =>
         inTurn(async () => {
-          seen = batch.position;
-          const items = batch.events.map((event): Item => ({ kind: 'event', event }));
+          const { events: mine, newer } = takenFrom(p, batch.events);
+          // Up to the last event before it: that one is where a newer build begins.
+          seen = newer ? (mine.at(-1)?.position ?? stored) : batch.position;
+          const items = mine.map((event): Item => ({ kind: 'event', event }));
           const ends_silence = this.silence.endsAt(0, seen);
           if (items.length > 0 || ends_silence || performance.now() - moved_at > IDLE_MOVE_MS) {
-            if (seen !== stored) await move(seen, items, batch.events.at(-1)?.recorded_at ?? null);
-            return;
+            if (seen !== stored) await move(seen, items, mine.at(-1)?.recorded_at ?? null);
+            if (!newer) return;
           }
+          if (newer) throw new NewerEventMet(p.name, stored, newer);
           // Everything up to here was seen: readers in this process need not wait for the stored checkpoint.
           this.advanced(generation, [{ partition: 0, to: seen }], null);
           idle ??= setTimeout(moveIdle, IDLE_MOVE_MS);
