@@ -47,6 +47,8 @@ export class PostgresConsumer implements Consumer {
   /** Records of the last batch. */
   private last_count = 0;
   private asked_at = -POLL_MS;
+  /** As the log's last answer said. */
+  private log_holds_more = false;
   /** Another process may have written: what this one hands itself is not all. */
   private others_wrote = true;
   /** The last page was not the end of the log. */
@@ -172,12 +174,16 @@ export class PostgresConsumer implements Consumer {
     if (ahead && ahead.after === this.place()) return ahead.fetched;
     const request = { from: this.positions, max_records: this.options.max_records ?? 1000, max_bytes: MAX_BYTES };
     const now = performance.now();
-    const ask = this.others_wrote || now - this.asked_at >= POLL_MS;
+    // What the log held more than fitted may be nobody's of this process.
+    const ask = this.others_wrote || this.log_holds_more || now - this.asked_at >= POLL_MS;
     const handed = ask ? undefined : this.deps.handover.take(request);
     if (handed) return Promise.resolve(handed);
     this.asked_at = now;
     this.others_wrote = false;
-    return this.deps.log.fetch(topic, request);
+    return this.deps.log.fetch(topic, request).then((fetched) => {
+      this.log_holds_more = fetched.more;
+      return fetched;
+    });
   }
 
   /** Reads the next batch while this one is worked on. */
