@@ -82,8 +82,13 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   const keys = `bench:${randomBytes(32).toString('base64')}`;
   await migrate(url);
   const on = await open(url, keys);
+  // For processes of the build before; a table that a view reads is not copied.
+  await on.db.query('drop view ingested_ids');
   const count = options.smoke ? 2000 : 60_000;
   await appendHistory(url, keys, ACCOUNTS, count);
+  // The first time is a silent build; what is measured announces.
+  await live(on);
+  await reset(on);
   await live(on);
   const [{ rows }] = (await ask<{ rows: number }>(url, 'select count(*)::int as rows from platform_event_logs')) as [
     { rows: number },
@@ -169,8 +174,10 @@ async function live(on: Opened): Promise<void> {
   await runtime.stop();
 }
 
+/** As it was before anything was projected, but for the checkpoints' memory of having been built: nothing is silent. */
 async function reset({ db }: Opened): Promise<void> {
-  await db.query('truncate platform_event_logs, event_log_counters, ledger, outbox, channel_heads, checkpoints');
+  await db.query('truncate platform_event_logs, event_log_counters, ledger, ledger_bodies, outbox, channel_heads');
+  await db.query(`update checkpoints set position = '0', built = true, silent_to = null`);
 }
 
 async function decoded({ broker, records }: Opened): Promise<LoggedRecord[]> {

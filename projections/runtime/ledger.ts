@@ -159,74 +159,16 @@ interface Answer {
   own: boolean;
 }
 
-// Functions in a select list give their rows one by one. Lists of records are compared by `in`, which hashes them
-// however few the planner takes them for.
-const ASKED = `asked as materialized (
-    select unnest($3::text[])::uuid as account_id, unnest($4::text[]) as external_id, unnest($5::text[])::uuid as id,
-      unnest($6::text[]) as former_id, unnest($7::text[]) as body)`;
-const SIGNED = `asked as materialized (
-    select unnest($3::text[])::uuid as account_id, unnest($4::text[]) as external_id, unnest($5::text[])::uuid as id)`;
-// Partitions of quarters that have not begun are left out.
-const FOUND = (external_id: string) => `
-    join ledger l on l.account_id = a.account_id and l.external_id = a.${external_id} and l.projection = $1 and l.topic = $2
-      and l.taken_at < now() + interval '1 day'`;
-const NAMED = `select a.id, l.record_id = a.id as own from asked a ${FOUND('external_id')}`;
-const NAMED_OTHERWISE = `${NAMED}
-    union all select a.id, l.record_id = a.id from asked a ${FOUND('former_id')}
-    union all select a.id, b.record_id = a.id from asked a
-      join ledger_bodies b on b.account_id = a.account_id and b.body = a.body and b.projection = $1`;
-const TAKEN = (more = '') => `taken as (
-    insert into ledger (projection, topic, account_id, external_id, record_id)
-    select $1, $2, account_id, external_id, id from asked
-    where external_id is not null and id not in (select id from known) ${more}
-    on conflict do nothing returning record_id)`;
-
+/** A function of the database, see migrations/functions/. */
 interface Question {
   name: string;
-  text: string;
   /** Whether it takes former ids and bodies. */
   unsigned: boolean;
 }
-
-const PASSED_OVER: Question = {
-  name: 'ledger-passed-over',
-  unsigned: false,
-  text: `with ${SIGNED}
-    select a.id, false as own from asked a left ${FOUND('external_id').trimStart()}
-    where l.record_id is distinct from a.id`,
-};
-const KNOWN: Question = {
-  name: 'ledger-known',
-  unsigned: true,
-  text: `with ${ASKED} select id, bool_and(own) as own from (${NAMED_OTHERWISE}) k group by id`,
-};
-/** Answers for those that are known, and for those whom another worker was faster than. */
-const TAKE: Question = {
-  name: 'ledger-take',
-  unsigned: false,
-  text: `with ${SIGNED}, known as materialized (${NAMED}), ${TAKEN()}
-    select id, own from known
-    union all
-    select id, false from asked where id not in (select id from known) and id not in (select record_id from taken)`,
-};
-const TAKE_UNSIGNED: Question = {
-  name: 'ledger-take-unsigned',
-  unsigned: true,
-  // One order for all workers, so that two never wait for each other in a circle.
-  text: `with ${ASKED}, known as materialized (${NAMED_OTHERWISE}),
-    claimed as (
-      insert into ledger_bodies (projection, account_id, body, record_id)
-      select $1, account_id, body, id from asked where body is not null and id not in (select id from known)
-      order by account_id, body
-      on conflict do nothing returning record_id),
-    ${TAKEN('and (body is null or id in (select record_id from claimed))')}
-    select id, bool_and(own) as own from known group by id
-    union all
-    select id, false from asked
-    where id not in (select id from known)
-      and (external_id is not null and id not in (select record_id from taken)
-        or body is not null and id not in (select record_id from claimed))`,
-};
+const PASSED_OVER: Question = { name: 'ledger_passed_over', unsigned: false };
+const KNOWN: Question = { name: 'ledger_known', unsigned: true };
+const TAKE: Question = { name: 'ledger_take', unsigned: false };
+const TAKE_UNSIGNED: Question = { name: 'ledger_take_unsigned', unsigned: true };
 
 const takingOf = (asked: readonly Asked[]): Question =>
   asked.some(({ former_id, body }) => former_id !== null || body !== null) ? TAKE_UNSIGNED : TAKE;
@@ -235,5 +177,10 @@ function ask(question: Question, p: Source, asked: readonly Asked[], tx: Queryab
   const column = (name: Exclude<keyof Asked, 'record'>) => textArray(asked.map((one) => one[name]));
   const signed = [p.name, p.from.topic, column('account_id'), column('external_id'), column('id')];
   const values = question.unsigned ? [...signed, column('former_id'), column('body')] : signed;
-  return tx.query<Answer & Record<string, unknown>>(question.text, values, question.name);
+  const parameters = values.map((_, n) => `$${n + 1}`).join(', ');
+  return tx.query<Answer & Record<string, unknown>>(
+    `select id, own from ${question.name}(${parameters})`,
+    values,
+    question.name,
+  );
 }

@@ -1,0 +1,33 @@
+-- version 1
+-- As ledger_take_unsigned: answers for records that are known, and takes none.
+create or replace function ledger_known(
+  p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[],
+  p_former_ids text[], p_bodies text[]
+) returns table (id uuid, own boolean)
+language plpgsql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+begin
+  return query
+  with asked as materialized (
+    select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id,
+      unnest(p_former_ids) as former_id, unnest(p_bodies) as body
+  ),
+  known as materialized (
+    select a.id, l.record_id = a.id as own from asked a
+    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
+      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    union all
+    select a.id, l.record_id = a.id as own from asked a
+    join ledger l on l.account_id = a.account_id and l.external_id = a.former_id
+      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    union all
+    select a.id, b.record_id = a.id from asked a
+    join ledger_bodies b on b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+  )
+  select k.id, bool_and(k.own) from known k group by k.id;
+end $$;

@@ -1,0 +1,37 @@
+-- version 1
+-- Takes records into a projection's ledger (projections/runtime/ledger.ts). Answers for those that are known (`own`: by
+-- this very record) and for those whom another worker was faster than.
+-- A quarter begins with an empty partition: a plan that was made then and reads it whole would be kept while it grows.
+-- So each record is looked for by the partitions' keys, whatever they hold. Partitions of quarters that have not begun
+-- are left out. Lists of ids are compared by `in`, which hashes them however few the planner takes them for.
+create or replace function ledger_take(
+  p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[]
+) returns table (id uuid, own boolean)
+language plpgsql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+begin
+  return query
+  with asked as materialized (
+    select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
+  ),
+  known as materialized (
+    select a.id, l.record_id = a.id as own from asked a
+    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
+      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+  ),
+  taken as (
+    insert into ledger (projection, topic, account_id, external_id, record_id)
+    select p_projection, p_topic, a.account_id, a.external_id, a.id from asked a
+    where a.external_id is not null and a.id not in (select k.id from known k)
+    on conflict do nothing returning record_id
+  )
+  select k.id, k.own from known k
+  union all
+  select a.id, false from asked a
+  where a.id not in (select k.id from known k) and a.id not in (select t.record_id from taken t);
+end $$;
