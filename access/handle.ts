@@ -1,3 +1,4 @@
+import { pause } from '../kernel/signal';
 import type { Acted, ActOptions } from '../kernel/act';
 import type { Decider, DomainEvent } from '../kernel/decider';
 import type { ReservationCommand } from '../domain/reservations';
@@ -73,7 +74,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
     } catch (error) {
       if (!(error instanceof RevisionConflict) || attempt === ATTEMPTS) throw error;
       // Losers of one race should not all meet again at once.
-      await new Promise((resume) => setTimeout(resume, Math.random() * Math.min(2 ** attempt, 50)));
+      await pause(Math.random() * Math.min(2 ** attempt, 50));
     }
   }
 }

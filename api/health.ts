@@ -1,3 +1,4 @@
+import { within } from '../kernel/signal';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { JSON_TYPE } from './rest';
 
@@ -78,18 +79,12 @@ function oneAtATime({ check, ...rest }: HealthCheck): HealthCheck {
 
 async function runCheck(check: HealthCheck): Promise<Entry | undefined> {
   const started = performance.now();
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('timeout')), CHECK_TIMEOUT_MS);
-  });
   try {
-    const result = await Promise.race([check.check(), late]);
+    const result = await within(check.check(), CHECK_TIMEOUT_MS, () => new Error('timeout'));
     if (check.quiet && result.status === 'healthy') return undefined;
     return { name: check.name, ...result };
   } catch {
     // Why it failed is in the log of the part that failed; here only that it did may be shown to anyone.
     return { name: check.name, status: 'unhealthy', latency_ms: Math.round(performance.now() - started) };
-  } finally {
-    clearTimeout(timer);
   }
 }

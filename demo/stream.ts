@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { retry } from '../kernel/retry';
+import { pause } from '../kernel/signal';
 import { createDeliveries, type DemoCredentials, type DemoRequest } from './deliveries';
 import { createStory } from './story';
 
@@ -62,30 +63,34 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
   }
 
   async function send(request: DemoRequest): Promise<void> {
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      let wait_ms = 2 ** attempt * 250;
-      try {
-        const { path, headers, body } = request;
-        const response = await fetch(new URL(path, credentials.base_url), {
-          method: 'POST',
-          headers,
-          body,
-          signal: AbortSignal.timeout(TIMEOUT_MS),
-        });
-        const text = await response.text();
-        if (response.ok) return void (totals.accepted += 1);
-        last_problem = `${path} ${response.status} ${text.slice(0, 120)}`;
-        if (response.status < 500 && response.status !== 429) return void (totals.refused += 1);
-        wait_ms = Number(response.headers.get('retry-after') ?? 0) * 1000 || wait_ms;
-      } catch (error) {
-        last_problem = `${request.path} ${(error as Error).message}`;
-      }
-      // the end of the demo is often the end of the server: that is no loss
-      if (signal?.aborted) return;
-      if (attempt === ATTEMPTS) break;
-      await pause(wait_ms, signal);
+    const { path, headers, body } = request;
+    const url = new URL(path, credentials.base_url);
+    const post = async () => {
+      const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(TIMEOUT_MS) });
+      const text = await response.text();
+      if (response.ok) return true;
+      last_problem = `${path} ${response.status} ${text.slice(0, 120)}`;
+      if (response.status < 500 && response.status !== 429) return false;
+      throw new NotNow(Number(response.headers.get('retry-after') ?? 0) * 1000);
+    };
+    try {
+      const taken = await retry(post, {
+        first_ms: 1000,
+        most_ms: 8000,
+        tries: ATTEMPTS,
+        signal,
+        passing: () => true,
+        asked_ms: (error) => (error instanceof NotNow && error.asked_ms > 0 ? error.asked_ms : undefined),
+        onFailure: (error) => {
+          if (!(error instanceof NotNow)) last_problem = `${path} ${(error as Error).message}`;
+        },
+      });
+      if (taken) totals.accepted += 1;
+      else totals.refused += 1;
+    } catch {
+      // The end of the demo is often the end of the server: that is no loss.
+      if (!signal?.aborted) totals.lost += 1;
     }
-    totals.lost += 1;
   }
 
   const timer = setInterval(status, status_every_ms);
@@ -107,11 +112,9 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
   return totals;
 }
 
-/** Ends early, and quietly, when the signal does. */
-async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await sleep(ms, undefined, { signal });
-  } catch (error) {
-    if (!signal?.aborted) throw error;
+/** The server asks to come again. */
+class NotNow extends Error {
+  constructor(readonly asked_ms: number) {
+    super('not now');
   }
 }

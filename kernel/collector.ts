@@ -97,3 +97,16 @@ export function fitting<Item>(
   }
   return count;
 }
+
+/** The items in groups that {@link fitting} allows, in order. */
+export function* slices<Item>(
+  items: readonly Item[],
+  bounds: Bounds,
+  sizeOf: (item: Item) => { items: number; bytes: number },
+): Generator<readonly Item[]> {
+  for (let from = 0; from < items.length;) {
+    const to = from + fitting(items, bounds, sizeOf, from);
+    yield from === 0 && to === items.length ? items : items.slice(from, to);
+    from = to;
+  }
+}

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from '../kernel/signal';
 import type { Broker } from '../engines/broker/port';
 import type { Database } from '../engines/postgres/port';
 import type { LoggedRecord, RecordLog } from '../engines/records/port';

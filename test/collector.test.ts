@@ -1,4 +1,4 @@
-import { Collector, fitting } from '../kernel/collector';
+import { Collector, fitting, slices } from '../kernel/collector';
 
 /** A collector whose groups leave when the test says so. */
 function staged(take?: (waiting: readonly number[]) => { count: number; group: readonly number[] }) {
@@ -82,4 +82,10 @@ test('as many items as fit are taken, and at least one', () => {
   expect(fitting([50, 5], { items: 10, bytes: 10 }, sizeOf)).toBe(1);
   expect(fitting([50, 5], { items: 10, bytes: 10 }, sizeOf, 1)).toBe(1);
   expect(fitting([], { items: 10, bytes: 10 }, sizeOf)).toBe(0);
+});
+
+test('all items are cut into groups that fit, in order', () => {
+  const sizeOf = (bytes: number) => ({ items: 1, bytes });
+  expect([...slices([5, 5, 50, 1, 2], { items: 2, bytes: 10 }, sizeOf)]).toEqual([[5, 5], [50], [1, 2]]);
+  expect([...slices([], { items: 2, bytes: 10 }, sizeOf)]).toEqual([]);
 });

@@ -1,4 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { slices } from '../../kernel/collector';
+import { pause } from '../../kernel/signal';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore } from '../event-store/port';
 import type { Database } from '../postgres/port';
@@ -48,7 +49,7 @@ async function restorePartition(
   const moved = new Map<string, string>();
   let end = (await broker.bounds(topic)).get(partition)!.next;
   for await (const records of source) {
-    for (const group of groupsOf(records)) {
+    for (const group of slices(records, GROUP, ({ value }) => ({ items: 1, bytes: value.length }))) {
       const first = end;
       end = await write(options, topic, partition, group, first);
       for (const [index, { offset }] of group.entries()) {
@@ -62,23 +63,7 @@ async function restorePartition(
 }
 
 /** Bounds of one publish: it then leaves in one send, which a broker takes whole or not at all. */
-const GROUP_RECORDS = 1000;
-const GROUP_BYTES = 1024 * 1024;
-
-function* groupsOf(records: readonly BrokerRecord[]): Generator<BrokerRecord[]> {
-  let group: BrokerRecord[] = [];
-  let bytes = 0;
-  for (const record of records) {
-    if (group.length > 0 && (group.length >= GROUP_RECORDS || bytes + record.value.length > GROUP_BYTES)) {
-      yield group;
-      group = [];
-      bytes = 0;
-    }
-    group.push(record);
-    bytes += record.value.length;
-  }
-  if (group.length > 0) yield group;
-}
+const GROUP = { items: 1000, bytes: 1024 * 1024 };
 
 /** A leader that has just taken over may report an end below the true one for a moment. */
 const LOOKS = 6;

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { retry } from '../../kernel/retry';
+import { pause, Signal, within } from '../../kernel/signal';
 import type { Logger } from '../log/port';
 import { isPassing } from '../postgres/errors';
 import type { ProcessSession } from '../postgres/process-session';
@@ -10,6 +12,7 @@ import type { TopicInfo } from './publish-groups';
 
 const HEARTBEAT_MS = 3000;
 const POLL_MS = 1000;
+const LEAVE_MS = 2000;
 const MAX_BYTES = 4 * 1024 * 1024;
 /**
  * A stream of records is taken at most this often, so that a batch's own costs (round trips, checkpoint, commit) are
@@ -41,8 +44,8 @@ export class PostgresConsumer implements Consumer {
   private leases = new Map<number, boolean>();
   private balancing: Promise<unknown> = Promise.resolve();
   private failure: Error | undefined;
-  private stopping = false;
-  private woken = true;
+  private readonly stop_asked = new AbortController();
+  private readonly news = new Signal();
   private fetched_at = -PACE_MS;
   /** Records of the last batch. */
   private last_count = 0;
@@ -53,7 +56,6 @@ export class PostgresConsumer implements Consumer {
   private others_wrote = true;
   /** The last page was not the end of the log. */
   private catching_up = false;
-  private wake: () => void = () => undefined;
   private ahead: { after: string; fetched: Promise<Fetched> } | undefined;
 
   constructor(
@@ -68,9 +70,12 @@ export class PostgresConsumer implements Consumer {
   }
 
   async stop(): Promise<void> {
-    this.stopping = true;
-    this.rouse();
+    this.stop_asked.abort();
     await this.done.catch(() => undefined);
+  }
+
+  private get stopping(): boolean {
+    return this.stop_asked.signal.aborted;
   }
 
   private async run(): Promise<void> {
@@ -90,12 +95,13 @@ export class PostgresConsumer implements Consumer {
     const ends = [
       this.deps.wakeups.on(`topic:${topic.topic}`, (elsewhere) => {
         this.others_wrote ||= elsewhere;
-        this.rouse();
+        this.news.raise();
       }),
       this.deps.wakeups.on(group_name, heartbeat),
     ];
     try {
       await this.persist(() => this.balance(topic, []));
+      this.news.raise();
       while (!this.stopping) await this.step(topic);
       if (this.failure) throw this.failure;
     } finally {
@@ -111,18 +117,16 @@ export class PostgresConsumer implements Consumer {
       .then(() => this.deps.log.leave(topic, this.options.group, this.member))
       .then(() => this.deps.wakeups.notify(group_name))
       .catch((error: Error) => this.deps.logger?.debug({ err: error }, 'a consumer could not say that it leaves'));
-    let timer: NodeJS.Timeout | undefined;
-    await Promise.race([left, new Promise((resume) => (timer = setTimeout(resume, 2000)))]);
-    clearTimeout(timer);
+    await within(left, LEAVE_MS, () => new Error('no answer')).catch(() => undefined);
   }
 
   private async step(topic: TopicInfo): Promise<void> {
     // What came since the last look has said so: an idle look now would only make the next record wait for its turn.
-    if (!this.catching_up) await this.sleep(POLL_MS);
+    if (!this.catching_up) await this.news.wait(POLL_MS, this.stop_asked.signal);
     await this.settle(topic);
     await this.pace();
     if (this.stopping) return;
-    this.woken = false;
+    this.news.clear();
     this.fetched_at = performance.now();
     const fetched = this.positions.size > 0 ? await this.persist(() => this.fetch(topic)) : undefined;
     if (this.stopping) return;
@@ -141,7 +145,7 @@ export class PostgresConsumer implements Consumer {
   private async pace(): Promise<void> {
     if (this.last_count < STREAM || this.catching_up || this.stopping) return;
     const wait_ms = this.fetched_at + PACE_MS - performance.now();
-    if (wait_ms >= 1) await new Promise((resume) => setTimeout(resume, wait_ms));
+    if (wait_ms >= 1) await pause(wait_ms, this.stop_asked.signal);
   }
 
   /**
@@ -218,7 +222,7 @@ export class PostgresConsumer implements Consumer {
         [...leases].some(([partition, wanted]) => this.leases.get(partition) !== wanted);
       this.leases = leases;
       if (joined || release.length > 0) this.deps.wakeups.notify(`broker-group:${topic.topic}:${group}`);
-      if (changed) this.rouse();
+      if (changed) this.news.raise();
     };
     const result = this.balancing.then(balance);
     this.balancing = result.catch(() => undefined);
@@ -227,42 +231,25 @@ export class PostgresConsumer implements Consumer {
 
   /** Tries until it works or the consumer stops (then undefined); an error that will not pass is thrown. */
   private async persist<T>(work: () => Promise<T>): Promise<T | undefined> {
-    for (let pause_ms = 50; !this.stopping; pause_ms = Math.min(pause_ms * 2, 2000)) {
-      try {
-        return await work();
-      } catch (error) {
-        if (!isPassing(error)) throw error;
-        this.deps.logger?.warn(
-          { err: error, topic: this.options.topic, group: this.options.group },
-          'the log does not answer, trying again',
-        );
-        this.woken = false;
-        await this.sleep(pause_ms * (0.75 + Math.random() / 2));
-      }
+    const { topic, group } = this.options;
+    const { signal } = this.stop_asked;
+    try {
+      return await retry(work, {
+        first_ms: 50,
+        most_ms: 2000,
+        signal,
+        passing: isPassing,
+        onFailure: (err) => this.deps.logger?.warn({ err, topic, group }, 'the log does not answer, trying again'),
+      });
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      throw error;
     }
-    return undefined;
   }
 
   private fail(error: Error): void {
     if (isPassing(error)) return;
     this.failure ??= error;
-    this.stopping = true;
-    this.rouse();
-  }
-
-  private rouse(): void {
-    this.woken = true;
-    this.wake();
-  }
-
-  private async sleep(ms: number): Promise<void> {
-    if (this.woken || this.stopping) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    this.stop_asked.abort();
   }
 }

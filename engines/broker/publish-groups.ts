@@ -7,8 +7,7 @@ import type { BrokerRecord, Ends, NewRecord } from './port';
 import { assertStorable, type Publish, PublishQueue } from './publish-queue';
 
 /** Bounds of one round trip; a publish that is larger by itself travels alone. */
-const MAX_RECORDS = 4096;
-const MAX_BYTES = 4 * 1024 * 1024;
+const BOUNDS = { items: 4096, bytes: 4 * 1024 * 1024 };
 
 const PUBLISH =
   'select partition, first_offset, appended_micros from broker_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)';
@@ -51,8 +50,7 @@ export class PublishGroups {
     const { topic, onPublished } = options;
     this.queue = new PublishQueue({
       topic: topic.topic,
-      max_items: MAX_RECORDS,
-      max_bytes: MAX_BYTES,
+      bounds: BOUNDS,
       send: async (group) => {
         const places = await this.send(parameters(topic, group));
         onPublished(() => placed(topic.topic, places, group));

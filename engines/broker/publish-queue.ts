@@ -1,4 +1,4 @@
-import { Collector, fitting } from '../../kernel/collector';
+import { type Bounds, Collector, fitting } from '../../kernel/collector';
 import { type Ends, InvalidRecord, MAX_VALUE_BYTES, type NewRecord } from './port';
 
 /**
@@ -16,8 +16,7 @@ export interface Publish<Item> {
 export interface PublishQueueOptions<Item> {
   topic: string;
   /** Bounds of one group; a publish that is larger by itself travels alone. */
-  max_items: number;
-  max_bytes: number;
+  bounds: Bounds;
   /**
    * Makes a group durable, in its order. Answers for each publish, by its place in the group, where its records lie, or
    * why it failed.
@@ -35,10 +34,9 @@ export class PublishQueue<Item> {
   private waiting_bytes = 0;
 
   constructor(private readonly options: PublishQueueOptions<Item>) {
-    const bounds = { items: options.max_items, bytes: options.max_bytes };
     this.collector = new Collector({
       take: (waiting) => {
-        const count = fitting(waiting, bounds, ({ items, bytes }) => ({ items: items.length, bytes }));
+        const count = fitting(waiting, options.bounds, ({ items, bytes }) => ({ items: items.length, bytes }));
         return { count, group: waiting.slice(0, count) };
       },
       send: (group) =>

@@ -1,17 +1,19 @@
+import { Signal } from '../../kernel/signal';
+
 /**
  * How far the projections of this process are, in memory: what wakes a reader that waits for its own write without
  * asking the database. Only ever behind the checkpoints, never ahead of them.
  */
 export class Progress {
   private readonly places = new Map<string, Map<number, string>>();
-  private readonly waiting = new Set<() => void>();
+  private readonly advanced = new Signal();
 
   /** Called after the commit. */
   advance(projection: string, partition: number, position: string): void {
     let places = this.places.get(projection);
     if (!places) this.places.set(projection, (places = new Map()));
     places.set(partition, position);
-    for (const wake of [...this.waiting]) wake();
+    this.advanced.raise();
   }
 
   /** Where this process brought the partition to; undefined when it has not driven it. */
@@ -26,19 +28,12 @@ export class Progress {
 
   /** Resolves at the next advance, or after `ms`. */
   async next(ms: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        this.waiting.delete(done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      this.waiting.add(done);
-    });
+    this.advanced.clear();
+    await this.advanced.wait(ms);
   }
 
   /** Wakes everyone who waits, as news from another process does. */
   wake(): void {
-    for (const wake of [...this.waiting]) wake();
+    this.advanced.raise();
   }
 }

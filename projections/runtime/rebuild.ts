@@ -1,3 +1,4 @@
+import { pause } from '../../kernel/signal';
 import { randomUUID } from 'node:crypto';
 import { type HeldLock, LockLost } from '../../engines/locks/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
@@ -268,7 +269,7 @@ class Rebuild {
         for (const partition of [...this.at.keys()]) if (!before.has(partition)) this.at.delete(partition);
         this.done = done_before;
         this.goOn();
-        await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100));
+        await pause(50 + Math.random() * 100);
         await this.replayTo(await this.goal(db), undefined);
       }
     }

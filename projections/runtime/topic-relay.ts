@@ -1,3 +1,6 @@
+import { slices } from '../../kernel/collector';
+import { Backoff } from '../../kernel/retry';
+import { Signal } from '../../kernel/signal';
 import type { Broker, NewRecord } from '../../engines/broker/port';
 import { type Lease, LeaseLost, type Leases } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
@@ -52,9 +55,7 @@ export interface TopicRelaysDeps {
 }
 
 /** Bounds of one publish. */
-const MAX_BYTES = 1024 * 1024;
-const MAX_RECORDS = 500;
-const FIRST_BACKOFF_MS = 100;
+const BOUNDS = { items: 500, bytes: 1024 * 1024 };
 const LONGEST_BACKOFF_MS = 10_000;
 
 /**
@@ -84,7 +85,8 @@ export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void
 
   async function pass(source: RelaySource, lease: Lease): Promise<void> {
     for await (const { topic, records, settle } of source.waiting()) {
-      for (const group of groups(records)) await broker.publish(topic, group);
+      for (const group of slices(records, BOUNDS, ({ value }) => ({ items: 1, bytes: value.length })))
+        await broker.publish(topic, group);
       await db.transaction(async (tx) => {
         await lease.fence(tx);
         await settle(tx);
@@ -96,31 +98,30 @@ export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void
 
   async function relay(source: RelaySource, lease: Lease): Promise<void> {
     const { signal } = lease;
-    const news = new News(source.wakeup === undefined ? undefined : (wake) => wakeups.on(source.wakeup!, wake));
-    signal.addEventListener('abort', news.wake, { once: true });
-    let failures = 0;
+    const news = new Signal();
+    const off = source.wakeup === undefined ? undefined : wakeups.on(source.wakeup, news.raise);
+    const backoff = new Backoff({ first_ms: 200, most_ms: LONGEST_BACKOFF_MS });
     try {
       while (!signal.aborted) {
         try {
           await source.open();
           while (!signal.aborted) {
-            news.expect();
+            news.clear();
             await pass(source, lease);
-            failures = 0;
-            if (!signal.aborted) await news.within(poll_ms);
+            backoff.reset();
+            await news.wait(poll_ms, signal);
           }
         } catch (error) {
           if (error instanceof LeaseLost || signal.aborted) return;
-          failures += 1;
+          const wait_ms = backoff.next();
           failed.inc(1, { relay: source.name });
+          const { failures } = backoff;
           log.warn({ relay: source.name, err: describe(error), failures }, 'a relay failed; it begins anew');
-          news.expect();
-          await news.within(Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures) * (0.5 + Math.random() / 2));
+          await news.wait(wait_ms, signal);
         }
       }
     } finally {
-      signal.removeEventListener('abort', news.wake);
-      news.end();
+      off?.();
     }
   }
 
@@ -151,50 +152,4 @@ export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void
       await Promise.all(campaigns.map((campaign) => campaign.stop()));
     },
   };
-}
-
-function* groups(records: readonly NewRecord[]): Generator<readonly NewRecord[]> {
-  for (let from = 0; from < records.length;) {
-    let to = from;
-    for (let bytes = 0; to < records.length && to - from < MAX_RECORDS; to += 1) {
-      bytes += records[to]!.value.length;
-      if (to > from && bytes > MAX_BYTES) break;
-    }
-    yield records.slice(from, to);
-    from = to;
-  }
-}
-
-/** News that came since they were expected, or within a time. */
-class News {
-  private readonly off: (() => void) | undefined;
-  private come = false;
-  private resume: () => void = () => undefined;
-
-  constructor(listen: ((wake: () => void) => () => void) | undefined) {
-    this.off = listen?.(this.wake);
-  }
-
-  readonly wake = (): void => {
-    this.come = true;
-    this.resume();
-  };
-
-  expect(): void {
-    this.come = false;
-  }
-
-  async within(ms: number): Promise<void> {
-    if (this.come) return;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.resume = resolve;
-      timer = setTimeout(resolve, ms);
-    });
-    clearTimeout(timer);
-  }
-
-  end(): void {
-    this.off?.();
-  }
 }

@@ -1,3 +1,4 @@
+import { within } from '../../kernel/signal';
 import type { Queryable } from '../../engines/postgres/port';
 import type { StoredMessage } from './envelopes';
 
@@ -25,13 +26,8 @@ const CONCURRENT_READS = 4;
 const READ_TIMEOUT_MS = 10_000;
 
 /** The work's result, or an error when it takes too long. */
-export function within<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('the outbox did not answer in time')), READ_TIMEOUT_MS);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
+export const inTime = <T>(work: Promise<T>): Promise<T> =>
+  within(work, READ_TIMEOUT_MS, () => new Error('the outbox did not answer in time'));
 
 /** What realtime reads of the outbox: `id` is in commit order over all channels, `seq` dense per channel. Design §7. */
 export class Outbox {
@@ -46,7 +42,7 @@ export class Outbox {
 
   /** The newest id, 0 when nothing was ever written. The trimmer leaves the newest row, so this never goes back. */
   async newest(): Promise<number> {
-    const [row] = await within(
+    const [row] = await inTime(
       this.db.query('select coalesce(max(id), 0) as newest from outbox', [], 'realtime_newest'),
     );
     return row!.newest;
@@ -54,7 +50,7 @@ export class Outbox {
 
   /** Rows after `after` of all channels, oldest first. Nothing that commits later can have a lower id. */
   tail(after: number, { messages, bytes }: PageBounds): Promise<StoredMessage[]> {
-    return within(
+    return inTime(
       this.db.query<StoredMessage>(
         bounded(`select ${COLUMNS} from outbox where id > $1`, 'id', '$2', '$3'),
         [after, messages, bytes],
@@ -101,7 +97,7 @@ export class Outbox {
     if (this.running >= CONCURRENT_READS) await new Promise<void>((resolve) => this.waiting.push(resolve));
     else this.running += 1;
     try {
-      return await within(work());
+      return await inTime(work());
     } finally {
       const next = this.waiting.shift();
       if (next) next();

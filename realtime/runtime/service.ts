@@ -24,7 +24,7 @@ import { Hub, type Subscription } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import { LIVE_TOPIC, Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
-import { Outbox, within } from './outbox';
+import { inTime, Outbox } from './outbox';
 import { welcomeText } from './protocol';
 import { PresenceRooms } from './presence-rooms';
 import { Session } from './session';
@@ -249,7 +249,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const early = refuseEarly(req, url, origins);
     if (early) return counted(early, ip);
     const account = req.headers['x-lumio-account'];
-    const resolved = await within(
+    const resolved = await inTime(
       deps.resolve({
         authorization: req.headers.authorization,
         query_token: url!.searchParams.get('token') ?? undefined,

@@ -8,7 +8,7 @@ import type { Channel, Hub, Subscription } from './hub';
 import { messageId, parseMessageId } from './ids';
 import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
-import { within, type Outbox, type PageBounds } from './outbox';
+import { inTime, type Outbox, type PageBounds } from './outbox';
 import { subscribedText, unsubscribedText } from './protocol';
 import type { Session } from './session';
 
@@ -77,7 +77,7 @@ export class Subscriptions {
     const { hub, outbox, tail } = this.deps;
     const channel = hub.channel(name);
     if (channel.seq >= 0) return channel;
-    channel.opening ??= within(tail.ready)
+    channel.opening ??= inTime(tail.ready)
       .then(() => outbox.head(name))
       .then(
         (head) => {

@@ -1,3 +1,5 @@
+import { Backoff } from '../../kernel/retry';
+import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../../engines/log/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { StoredMessage } from './envelopes';
@@ -27,9 +29,8 @@ export interface TailDeps {
  */
 export class Tail {
   private after = -1;
-  private stopped = false;
-  private woken = false;
-  private wake: (() => void) | null = null;
+  private readonly stopping = new AbortController();
+  private readonly news = new Signal();
   /** Settles when the starting point is known: messages committed after that are delivered. */
   readonly ready: Promise<void>;
   private started: () => void = () => undefined;
@@ -37,32 +38,30 @@ export class Tail {
   private readonly done: Promise<void>;
 
   constructor(private readonly deps: TailDeps) {
-    this.end_wakeups = deps.wakeups.on('outbox', () => {
-      this.woken = true;
-      this.wake?.();
-    });
+    this.end_wakeups = deps.wakeups.on('outbox', this.news.raise);
     this.ready = new Promise((resolve) => (this.started = resolve));
     this.done = this.run();
   }
 
   private async run(): Promise<void> {
-    let retry_ms: number = RETRY.first_ms;
-    while (!this.stopped) {
+    const { news } = this;
+    const { signal: stop } = this.stopping;
+    const backoff = new Backoff(RETRY);
+    while (!stop.aborted) {
       try {
         if (this.after < 0) {
           this.after = await this.deps.outbox.newest();
           this.started();
         }
-        this.woken = false;
+        news.clear();
         const at_end = this.deps.unheard() ? await this.skip() : await this.read();
-        retry_ms = RETRY.first_ms;
-        if (at_end && !this.woken) await this.pause(POLL_MS);
-        while (this.deps.saturated() && !this.stopped) await new Promise((resolve) => setTimeout(resolve, 5));
+        backoff.reset();
+        if (at_end) await news.wait(POLL_MS, stop);
+        while (this.deps.saturated() && !stop.aborted) await pause(5, stop);
       } catch (error) {
-        if (this.stopped) return;
+        if (stop.aborted) return;
         this.deps.log.warn({ err: error, after: this.after }, 'the outbox cannot be read; trying again');
-        await this.pause(retry_ms);
-        retry_ms = Math.min(retry_ms * 2, RETRY.most_ms);
+        await pause(backoff.next(), stop);
       }
     }
   }
@@ -104,21 +103,9 @@ export class Tail {
     return bytes;
   }
 
-  private async pause(ms: number): Promise<void> {
-    if (this.stopped) return;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.wake = resolve;
-      timer = setTimeout(resolve, ms);
-    });
-    clearTimeout(timer);
-    this.wake = null;
-  }
-
   async stop(): Promise<void> {
-    this.stopped = true;
+    this.stopping.abort();
     this.end_wakeups();
-    this.wake?.();
     await this.done;
   }
 }

@@ -1,3 +1,4 @@
+import { Signal } from '../../../kernel/signal';
 import type { BrokerRecord, RecordBatch } from '../port';
 
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
@@ -19,7 +20,7 @@ export class KafkaBuffer {
   private records = 0;
   private bytes = 0;
   private turn = 0;
-  private waiters: (() => void)[] = [];
+  private readonly room = new Signal();
 
   constructor(
     private readonly topic: string,
@@ -48,7 +49,7 @@ export class KafkaBuffer {
     this.chunks.clear();
     this.records = 0;
     this.bytes = 0;
-    this.wake();
+    this.room.raise();
   }
 
   /** The next batch, from all partitions, each one's records in order; every call begins with another partition. */
@@ -85,23 +86,12 @@ export class KafkaBuffer {
     }
     this.records -= batch.records.length;
     this.bytes -= bytes;
-    if (!this.full) this.wake();
+    if (!this.full) this.room.raise();
     return batch;
   }
 
   /** Resolves when there is room again, or after `ms`. */
   async drained(ms: number): Promise<void> {
-    if (!this.full) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.waiters.push(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
-  }
-
-  private wake(): void {
-    for (const resume of this.waiters.splice(0)) resume();
+    if (this.full) await this.room.wait(ms);
   }
 }

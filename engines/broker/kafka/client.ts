@@ -1,6 +1,8 @@
 import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { type Admin, Kafka, type KafkaConfig, logLevel, type SASLOptions } from 'kafkajs';
+import { retry, type Try } from '../../../kernel/retry';
+import { within } from '../../../kernel/signal';
 import type { Logger } from '../../log/port';
 import './kafkajs-mended';
 import { type Bounds, InvalidRecord, OffsetOutOfRange } from '../port';
@@ -87,21 +89,9 @@ interface KafkaFailure extends Error {
   errors?: KafkaFailure[];
 }
 
-/** Rejects when `work` has no outcome after `ms`; the work goes on, its late outcome is nobody's. */
-export async function within<T>(work: Promise<T>, ms: number, what: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: no answer within ${ms} ms`)), ms);
-  });
-  work.catch(() => undefined);
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-export const sleep = (ms: number) => new Promise<void>((resume) => setTimeout(resume, ms));
+/** What `work` gives, or a failure that names it when nothing comes in time. */
+export const answered = <T>(work: Promise<T>, ms: number, what: string): Promise<T> =>
+  within(work, ms, () => new Error(`${what}: no answer within ${ms} ms`));
 
 /** The cluster's address book and administration; every other part of the adapter gets its connections from here. */
 export class KafkaClient {
@@ -109,7 +99,7 @@ export class KafkaClient {
   readonly config: KafkaConfig & { brokers: string[]; clientId: string; ssl: ConnectionOptions | undefined };
   private admin: Promise<Admin> | undefined;
   private readonly topics = new Map<string, number>();
-  private closed = false;
+  private readonly closing = new AbortController();
 
   constructor(
     connection: KafkaConnection,
@@ -181,27 +171,22 @@ export class KafkaClient {
 
   /** One administrative request, tried again on a new connection until `timeout_ms` has passed. */
   async ask<T>(what: string, request: (admin: Admin) => Promise<T>, timeout_ms = 15_000): Promise<T> {
-    const give_up_at = Date.now() + timeout_ms;
-    for (let pause_ms = 50; ; pause_ms = Math.min(pause_ms * 2, 1_000)) {
+    const attempt = async ({ left_ms }: Try) => {
       const admin = (this.admin ??= this.open());
       try {
-        const left_ms = Math.max(1_000, Math.min(REQUEST_TIMEOUT_MS, give_up_at - Date.now()));
-        return await within(
-          admin.then((connected) => request(connected)),
-          left_ms,
-          `kafka, ${what}`,
-        );
+        const answer = admin.then((connected) => request(connected));
+        return await answered(answer, Math.max(1_000, Math.min(REQUEST_TIMEOUT_MS, left_ms)), `kafka, ${what}`);
       } catch (error) {
-        if (!isPassing(error)) throw error;
-        this.discard(admin);
-        if (this.closed || Date.now() + pause_ms > give_up_at) throw error;
-        await sleep(pause_ms * (0.75 + Math.random() / 2));
+        if (isPassing(error)) this.discard(admin);
+        throw error;
       }
-    }
+    };
+    const { signal } = this.closing;
+    return retry(attempt, { first_ms: 50, most_ms: 1_000, within_ms: timeout_ms, signal, passing: isPassing });
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.closing.abort(new Error('the connection to kafka is closed'));
     const { admin } = this;
     this.admin = undefined;
     await admin?.then((connected) => connected.disconnect()).catch(() => undefined);

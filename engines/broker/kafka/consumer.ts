@@ -1,8 +1,10 @@
 import type { Consumer as KafkaGroupMember } from 'kafkajs';
+import { Backoff } from '../../../kernel/retry';
+import { pause, turn } from '../../../kernel/signal';
 import type { Logger } from '../../log/port';
 import type { Counter } from '../../metrics/port';
 import { KafkaBuffer } from './buffer';
-import { type KafkaClient, RETRY, within } from './client';
+import { answered, type KafkaClient, RETRY } from './client';
 import { KafkaTail } from './tail';
 import { type ConsumeOptions, type Consumer, OffsetOutOfRange } from '../port';
 
@@ -55,7 +57,7 @@ const STORM_MS = 30_000;
 export class KafkaConsumer implements Consumer {
   readonly done: Promise<void>;
   private readonly buffer: KafkaBuffer;
-  private stopping = false;
+  private readonly stop_asked = new AbortController();
   private failure: Error | undefined;
   private member: KafkaGroupMember | undefined;
   private generation = 0;
@@ -64,8 +66,7 @@ export class KafkaConsumer implements Consumer {
   private readonly fetched_to = new Map<number, number>();
   private in_hand: Promise<void> | undefined;
   private endLife: (why: Error | undefined) => void = () => undefined;
-  private wakePause: () => void = () => undefined;
-  private failures = 0;
+  private readonly backoff: Backoff;
   private progressed_at = 0;
   private turned_at = 0;
   private answered_at = 0;
@@ -76,6 +77,7 @@ export class KafkaConsumer implements Consumer {
     private readonly options: ConsumeOptions,
     private readonly deps: KafkaConsumerDeps,
   ) {
+    this.backoff = new Backoff({ first_ms: 200, most_ms: deps.times.backoff_ms });
     this.buffer = new KafkaBuffer(options.topic, options.max_records ?? 1000);
     this.done = this.run();
     // Whoever watches `done` sees the rejection; a consumer that nobody watches must not end the process.
@@ -83,11 +85,14 @@ export class KafkaConsumer implements Consumer {
   }
 
   async stop(): Promise<void> {
-    this.stopping = true;
+    this.stop_asked.abort();
     this.buffer.clear();
     this.endLife(undefined);
-    this.wakePause();
     await this.done.catch(() => undefined);
+  }
+
+  private get stopping(): boolean {
+    return this.stop_asked.signal.aborted;
   }
 
   private get names() {
@@ -95,14 +100,17 @@ export class KafkaConsumer implements Consumer {
   }
 
   private async run(): Promise<void> {
-    const { log, restarts, times } = this.deps;
+    const { log, restarts } = this.deps;
     while (!this.stopping && !this.failure) {
       const why = await this.live();
       if (this.stopping || this.failure) break;
-      this.failures += 1;
+      const wait_ms = this.backoff.next();
       restarts?.inc(1, { ...this.names, reason: why?.name ?? 'unknown' });
-      log?.warn({ err: why, failures: this.failures, ...this.names }, 'a kafka consumer ended, starting another one');
-      await this.pause(Math.min(times.backoff_ms, 100 * 2 ** this.failures) * (0.5 + Math.random() / 2));
+      log?.warn(
+        { err: why, failures: this.backoff.failures, ...this.names },
+        'a kafka consumer ended, starting another one',
+      );
+      await pause(wait_ms, this.stop_asked.signal);
     }
     await this.in_hand;
     if (this.failure) throw this.failure;
@@ -154,7 +162,7 @@ export class KafkaConsumer implements Consumer {
       this.tail.stop();
       this.tail = undefined;
       this.forget();
-      await within(member.disconnect(), LET_GO_MS, 'leaving the group').catch((error: Error) =>
+      await answered(member.disconnect(), LET_GO_MS, 'leaving the group').catch((error: Error) =>
         log?.debug({ err: error, ...this.names }, 'a kafka consumer did not end cleanly'),
       );
     }
@@ -231,11 +239,11 @@ export class KafkaConsumer implements Consumer {
 
   /** Works off the buffer, one batch at a time. */
   private pump(): void {
-    this.in_hand ??= new Promise<void>((started) => setImmediate(started)).then(async () => {
+    this.in_hand ??= turn().then(async () => {
       try {
         for (let batch = this.buffer.take(); batch && !this.stopping && !this.failure; batch = this.buffer.take()) {
           await this.options.onBatch(batch);
-          this.failures = 0;
+          this.backoff.reset();
           this.progressed_at = performance.now();
           this.commit();
         }
@@ -293,15 +301,5 @@ export class KafkaConsumer implements Consumer {
     this.failure ??= error;
     this.buffer.clear();
     this.endLife(error);
-  }
-
-  private async pause(ms: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.wakePause = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }

@@ -1,7 +1,9 @@
 import { CompressionTypes, type Message, type Producer, type RecordMetadata } from 'kafkajs';
+import { slices } from '../../../kernel/collector';
+import { retry, type Try } from '../../../kernel/retry';
 import type { Logger } from '../../log/port';
 import { EngineAway } from '../../away';
-import { isPassing, type KafkaClient, RETRY, sleep, within } from './client';
+import { answered, isPassing, type KafkaClient, RETRY } from './client';
 import { partitionOf } from '../partitioner';
 import type { Ends, NewRecord } from '../port';
 import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
@@ -10,8 +12,7 @@ import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
  * Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its
  * records go.
  */
-const MAX_SEND_BYTES = 2 * 1024 * 1024;
-const MAX_SEND_RECORDS = 4096;
+const SEND_BOUNDS = { items: 4096, bytes: 2 * 1024 * 1024 };
 /** Share of the time for one try: a silent connection must leave time for another one. */
 const TRY_SHARE = 0.6;
 /** Rough size of a record beside its key, headers and value. */
@@ -47,8 +48,7 @@ export class KafkaPublisher {
   constructor(private readonly options: PublisherOptions) {
     this.queue = new PublishQueue({
       topic: options.topic,
-      max_items: MAX_SEND_RECORDS,
-      max_bytes: MAX_SEND_BYTES,
+      bounds: SEND_BOUNDS,
       send: (group) => this.sendGroup(group),
     });
   }
@@ -85,21 +85,14 @@ export class KafkaPublisher {
 
   /** Where each publish lies, or why all failed. A publish that is larger than one send leaves in several, in order. */
   private async deliver(group: readonly Publish<Sized>[]): Promise<Ends[] | Error> {
-    const give_up_at = Date.now() + this.options.timeout_ms;
+    const give_up_at = performance.now() + this.options.timeout_ms;
     const all = group.length === 1 ? group[0]!.items : group.flatMap(({ items }) => items);
     /** Of each message the offset after it. */
     const ends: number[] = [];
     try {
-      for (let from = 0; from < all.length;) {
-        let to = from;
-        for (let bytes = 0; to < all.length && to - from < MAX_SEND_RECORDS; to += 1) {
-          bytes += all[to]!.bytes;
-          if (to > from && bytes > MAX_SEND_BYTES) break;
-        }
-        const messages = from === 0 && to === all.length ? all : all.slice(from, to);
+      for (const messages of slices(all, SEND_BOUNDS, ({ bytes }) => ({ items: 1, bytes }))) {
         const next = await this.send(messages, give_up_at);
         for (const { partition } of messages) ends.push(next(partition));
-        from = to;
       }
       let at = 0;
       return group.map(({ items }) => new Map(items.map(({ partition }) => [partition, ends[at++]!])));
@@ -111,7 +104,7 @@ export class KafkaPublisher {
   /** Answers how to count: with each call the offset after the partition's next message. */
   private async send(messages: readonly Sized[], give_up_at: number): Promise<(partition: number) => number> {
     const { topic, timeout_ms, log } = this.options;
-    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 500)) {
+    const attempt = async ({ left_ms }: Try) => {
       const producer = (this.producer ??= this.open());
       const sending = producer.then((connected) =>
         connected.send({
@@ -123,18 +116,17 @@ export class KafkaPublisher {
         }),
       );
       try {
-        const try_ms = Math.max(500, Math.min(timeout_ms * TRY_SHARE, give_up_at - Date.now()));
-        return await this.counter(await within(sending, try_ms, `kafka, sending to ${topic}`));
+        const try_ms = Math.max(500, Math.min(timeout_ms * TRY_SHARE, left_ms));
+        return await this.counter(await answered(sending, try_ms, `kafka, sending to ${topic}`));
       } catch (error) {
         this.discard(producer, sending);
-        log?.warn(
-          { err: error as unknown, topic, records: messages.length },
-          'a send failed, its producer is replaced',
-        );
-        if (!isPassing(error) || Date.now() + pause_ms > give_up_at) throw error;
-        await sleep(pause_ms * (0.5 + Math.random()));
+        const facts = { err: error, topic, records: messages.length };
+        log?.warn(facts, 'a send failed, its producer is replaced');
+        throw error;
       }
-    }
+    };
+    const within_ms = give_up_at - performance.now();
+    return retry(attempt, { first_ms: 30, most_ms: 500, within_ms, passing: isPassing });
   }
 
   /**

@@ -1,5 +1,6 @@
 import { createErrorFromCode } from 'kafkajs/src/protocol/error';
-import { isPassing, type KafkaClient, REQUEST_TIMEOUT_MS, sleep, typeOf, within } from './client';
+import { retry } from '../../../kernel/retry';
+import { answered, isPassing, type KafkaClient, REQUEST_TIMEOUT_MS, typeOf } from './client';
 import { type FetchLimits, KafkaFetcher, NOBODY } from './fetcher';
 import { decodeRecords } from './records';
 import { type BrokerRecord, OffsetOutOfRange } from '../port';
@@ -22,38 +23,40 @@ export interface Page {
  */
 export class KafkaReader {
   private fetcher: KafkaFetcher | undefined;
-  private closed = false;
+  private readonly closing = new AbortController();
 
   constructor(private readonly client: KafkaClient) {}
 
   /** @throws OffsetOutOfRange when `from` is not in the log */
   async page(topic: string, partition: number, from: number): Promise<Page> {
-    const give_up_at = Date.now() + PAGE_TIMEOUT_MS;
-    for (let pause_ms = 20; ; pause_ms = Math.min(pause_ms * 2, 1_000)) {
+    const attempt = async () => {
       const fetcher = (this.fetcher ??= new KafkaFetcher(this.client));
+      const reading = fetch(fetcher, topic, partition, from);
       try {
-        const page = await within(
-          fetch(fetcher, topic, partition, from),
-          REQUEST_TIMEOUT_MS,
-          `reading ${topic}/${partition}`,
-        );
+        const page = await answered(reading, REQUEST_TIMEOUT_MS, `reading ${topic}/${partition}`);
         if (page.next > from) return page;
-        if (Date.now() > give_up_at) throw new Error(`${topic}/${partition}: nothing comes at offset ${from}`);
       } catch (error) {
         if (typeOf(error) === 'OFFSET_OUT_OF_RANGE') {
           const bounds = (await this.client.bounds(topic)).get(partition)!;
           // A leader that has just taken over may not know its end yet.
           if (from < bounds.earliest || from > bounds.next) throw new OffsetOutOfRange(topic, partition, from, bounds);
-        } else if (!isPassing(error)) throw error;
+        }
         this.discard(fetcher);
-        if (this.closed || Date.now() + pause_ms > give_up_at) throw error;
+        throw error;
       }
-      await sleep(pause_ms);
-    }
+      throw new Error(`${topic}/${partition}: nothing comes at offset ${from}`);
+    };
+    return retry(attempt, {
+      first_ms: 20,
+      most_ms: 1_000,
+      within_ms: PAGE_TIMEOUT_MS,
+      signal: this.closing.signal,
+      passing: (error) => typeOf(error) === 'OFFSET_OUT_OF_RANGE' || isPassing(error),
+    });
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.closing.abort(new Error('the reader is closed'));
     await this.fetcher?.close().catch(() => undefined);
   }
 

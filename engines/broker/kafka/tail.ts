@@ -1,4 +1,6 @@
 import { createErrorFromCode } from 'kafkajs/src/protocol/error';
+import { Backoff } from '../../../kernel/retry';
+import { pause } from '../../../kernel/signal';
 import type { Logger } from '../../log/port';
 import { isPassing, type KafkaClient } from './client';
 import { type FetchLimits, KafkaFetcher, NOBODY } from './fetcher';
@@ -26,7 +28,7 @@ export interface KafkaTailOptions {
 const OFFSET_OUT_OF_RANGE = 1;
 /** Another node leads it now, or will: who does is asked anew. */
 const MOVED = new Set([3, 5, 6, 9, 56, 72, 74, 75, 78]);
-const FIRST_PAUSE_MS = 20;
+const FIRST_PAUSE_MS = 40;
 const LONGEST_PAUSE_MS = 1_000;
 /** Failures in a row that are said aloud, once: a node that was started again is back by then. */
 const LOUD = 6;
@@ -45,14 +47,17 @@ export class KafkaTail {
   private readonly positions = new Map<number, number>();
   private readonly beyond_end = new Map<number, number>();
   private readonly loops = new Map<string, Promise<void>>();
-  private readonly wakers = new Set<() => void>();
-  private stopped = false;
+  private readonly stopping = new AbortController();
   private turn = 0;
 
   constructor(private readonly options: KafkaTailOptions) {
     this.fetcher = new KafkaFetcher(options.client);
     // Beside the joining of a group; a failure shows in the first loop.
     this.connected = this.fetcher.leaders(options.topic, []).catch(() => undefined);
+  }
+
+  private get stopped(): boolean {
+    return this.stopping.signal.aborted;
   }
 
   /** True when {@link start} was called. */
@@ -66,8 +71,7 @@ export class KafkaTail {
   }
 
   stop(): void {
-    this.stopped = true;
-    for (const wake of this.wakers) wake();
+    this.stopping.abort();
     const close = () =>
       this.fetcher
         .close()
@@ -90,10 +94,12 @@ export class KafkaTail {
 
   private async loop(node: string): Promise<void> {
     const { topic, limits, log, room, onAnswer } = this.options;
-    for (let failures = 0; !this.stopped;) {
+    const backoff = new Backoff({ first_ms: FIRST_PAUSE_MS, most_ms: LONGEST_PAUSE_MS });
+    let wait_ms = 0;
+    while (!this.stopped) {
       try {
         await room();
-        if (failures > 0) await this.fetcher.refresh();
+        if (wait_ms > 0) await this.fetcher.refresh();
         const leaders = await this.fetcher.leaders(topic, [...this.positions.keys()]);
         for (const other of leaders.keys()) this.follow(other);
         const mine = leaders.get(node);
@@ -104,15 +110,17 @@ export class KafkaTail {
         onAnswer();
         let moved = false;
         for (const partition of fetched) moved = !(await this.take(partition)) || moved;
-        failures = moved ? failures + 1 : 0;
+        if (!moved) backoff.reset();
+        wait_ms = moved ? backoff.next() : 0;
       } catch (error) {
         if (this.stopped) return;
         if (!isPassing(error)) throw error;
-        failures += 1;
+        wait_ms = backoff.next();
+        const { failures } = backoff;
         const level = failures === LOUD ? 'warn' : 'debug';
         log?.[level]({ err: error as Error, topic, node, failures }, 'kafka: a fetch failed, it is made again');
       }
-      if (failures > 0) await this.pause(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures));
+      if (wait_ms > 0) await pause(wait_ms, this.stopping.signal);
     }
   }
 
@@ -139,7 +147,7 @@ export class KafkaTail {
     if (from < earliest || (from > next && tries > BEYOND_END_TRIES))
       throw new OffsetOutOfRange(topic, partition, from, { earliest, next });
     this.beyond_end.set(partition, tries);
-    if (from > next) await this.pause(BEYOND_END_MS);
+    if (from > next) await pause(BEYOND_END_MS, this.stopping.signal);
     return false;
   }
 
@@ -147,17 +155,5 @@ export class KafkaTail {
   private inTurn(partitions: readonly number[]): number[] {
     this.turn = (this.turn + 1) % partitions.length;
     return [...partitions.slice(this.turn), ...partitions.slice(0, this.turn)];
-  }
-
-  private async pause(ms: number): Promise<void> {
-    if (this.stopped) return;
-    let wake!: () => void;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.wakers.add((wake = resolve));
-      timer = setTimeout(resolve, ms);
-    });
-    clearTimeout(timer);
-    this.wakers.delete(wake);
   }
 }
