@@ -95,9 +95,26 @@ describe('records whose id no signature covers', () => {
       unsigned(account_id, 'kick:c', { raw: '{"n":3}', same_raw: undefined }),
       unsigned(account_id, 'kick:c', { raw: '{"n":4}' }),
       unsigned(account_id, 'kick:d', { raw: '{"n":4}' }),
+      // One id with two bodies, one body with two ids.
+      unsigned(account_id, 'kick:e', { raw: '{"n":5}' }),
+      unsigned(account_id, 'kick:e', { raw: '{"n":6}' }),
+      unsigned(account_id, 'kick:f', { raw: '{"n":7}' }),
+      unsigned(account_id, 'kick:g', { raw: '{"n":7}' }),
     ];
-    expect(await live(page)).toHaveLength(4);
-    expect(await kept(account_id)).toEqual(['kick:old', 'kick:a', 'kick:b', 'kick:c', 'kick:d']);
+    expect(await live(page)).toHaveLength(6);
+    const rows = await t.db.query(
+      'select external_id, raw::text from platform_event_logs where account_id = $1 order by external_id',
+      [account_id],
+    );
+    expect(rows.map(({ external_id, raw }) => [external_id, raw])).toEqual([
+      ['kick:a', '{"n":1}'],
+      ['kick:b', '{"n":2}'],
+      ['kick:c', '{"n":3}'],
+      ['kick:d', '{"n":4}'],
+      ['kick:e', '{"n":5}'],
+      ['kick:f', '{"n":7}'],
+      ['kick:old', '{"old":1}'],
+    ]);
   });
 
   test('a delivery that counted under its unsigned id before counts no second time under its signed one', async () => {
