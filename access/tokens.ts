@@ -42,8 +42,12 @@ export interface PublicJwk {
 }
 
 export interface Tokens {
-  /** `now` in Unix milliseconds. */
-  sign(claims: Omit<Claims, 'jti' | 'iat' | 'exp'>, now: number, lifetime_ms: number): Promise<SignedToken>;
+  /** `now` in Unix milliseconds; without a `jti` it gets a random one. */
+  sign(
+    claims: Omit<Claims, 'jti' | 'iat' | 'exp'> & { jti?: string | undefined },
+    now: number,
+    lifetime_ms: number,
+  ): Promise<SignedToken>;
   verify(token: string, now: number): Promise<Verified>;
   /** The public keys, for `/v1/.well-known/jwks.json`. */
   jwks(): { keys: PublicJwk[] };
@@ -115,10 +119,9 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
   }
 
   return {
-    async sign({ sub, account_id, session_id, use }, now, lifetime_ms) {
+    async sign({ sub, account_id, session_id, use, jti = randomUUID() }, now, lifetime_ms) {
       const iat = Math.floor(now / 1000);
       const exp = Math.floor((now + lifetime_ms) / 1000);
-      const jti = randomUUID();
       const claims = { use, ...(account_id ? { account_id } : {}), ...(session_id ? { session_id } : {}) };
       const jwt = await new SignJWT(claims)
         .setProtectedHeader({ alg: ALGORITHM, kid: signer.kid, typ: 'JWT' })

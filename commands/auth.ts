@@ -30,7 +30,7 @@ export const refreshToken = command({
   output: TokenResult,
   errors,
   async run({ input, context }, services) {
-    const { access, refresh, user_id } = await refreshSession(services, input.refresh_token, context.now);
+    const { access, refresh, user_id } = await refreshSession(services, input.refresh_token, context);
     const [membership] = await services.db.query('select 1 from account_members where user_id = $1 limit 1', [user_id]);
     return {
       token: access.token,

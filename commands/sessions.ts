@@ -1,5 +1,6 @@
 import { v7 } from 'uuid';
-import type { Caller } from '../access/caller';
+import type { Caller, RequestContext } from '../access/caller';
+import { newId } from '../access/event-ids';
 import type { Services } from '../access/services';
 import { hashJti, type SignedToken } from '../access/tokens';
 import { DomainError } from '../kernel/errors';
@@ -36,26 +37,36 @@ export async function openSession(
 }
 
 /**
- * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together.
+ * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. A call that was
+ * made and never answered is answered when it is repeated: the new token's id derives from its Idempotency-Key.
  * @throws DomainError `REFUSED_REFRESH_TOKEN`
  */
-export async function refreshSession(services: Needs, refresh_token: string, now: number): Promise<SessionTokens> {
+export async function refreshSession(
+  services: Needs,
+  refresh_token: string,
+  context: Pick<RequestContext, 'now' | 'idempotency_seed'>,
+): Promise<SessionTokens> {
+  const { now } = context;
   const { claims, failure } = await services.tokens.verify(refresh_token, now);
   const session_id = claims?.session_id;
   if (failure !== null || claims.use !== 'refresh' || !session_id) throw refused();
+  const jti = context.idempotency_seed === null ? undefined : newId(context, `refresh ${claims.jti}`);
+  const [presented, own] = [hashJti(claims.jti), jti === undefined ? null : hashJti(jti)];
   const [session] = await services.db.query(
-    `select s.user_id, (extract(epoch from s.expires_at) * 1000)::float8 as ends_at, m.account_id
+    `select s.user_id, (extract(epoch from s.expires_at) * 1000)::float8 as ends_at, m.account_id,
+       s.refresh_jti_hash is not distinct from $5 as traded
      from sessions s left join account_members m on m.user_id = s.user_id and m.account_id = $3
-     where s.id = $1 and s.refresh_jti_hash = $2 and s.expires_at > to_timestamp($4 / 1000.0)`,
-    [session_id, hashJti(claims.jti), claims.account_id, now],
+     where s.id = $1 and s.refresh_jti_hash in ($2, $5) and s.expires_at > to_timestamp($4 / 1000.0)`,
+    [session_id, presented, claims.account_id, now, own],
   );
   if (session === undefined) throw refused();
-  const { user_id, account_id, ends_at } = session;
-  const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now);
+  const { user_id, account_id, ends_at, traded } = session;
+  const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now, jti);
+  if (traded) return signed;
   const moved = await services.db.query(
     `update sessions set refresh_jti_hash = $3, refreshed_at = to_timestamp($4 / 1000.0)
      where id = $1 and refresh_jti_hash = $2 returning id`,
-    [session_id, hashJti(claims.jti), hashJti(signed.refresh.jti), now],
+    [session_id, presented, hashJti(signed.refresh.jti), now],
   );
   if (moved.length === 0) throw refused();
   return signed;
@@ -110,6 +121,7 @@ async function signPair(
   { tokens, settings }: Needs,
   session: { session_id: string; user_id: string; account_id: string | null; ends_at: number },
   now: number,
+  refresh_jti?: string,
 ): Promise<SessionTokens> {
   const { session_id, user_id, account_id, ends_at } = session;
   const claims = { sub: user_id, account_id, session_id };
@@ -119,7 +131,7 @@ async function signPair(
     now,
     Math.min(settings.auth.access_token_expiration, left),
   );
-  const refresh = await tokens.sign({ ...claims, use: 'refresh' }, now, left);
+  const refresh = await tokens.sign({ ...claims, use: 'refresh', jti: refresh_jti }, now, left);
   return { session_id, user_id, access, refresh };
 }
 

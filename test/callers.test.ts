@@ -128,6 +128,8 @@ async function makeKey(user_id: string, permissions: string[], expires_at: strin
   return { key_id, key, hash };
 }
 
+const unseeded = (now: number) => ({ now, idempotency_seed: null });
+
 describe('tokens by their shape', () => {
   test.each([
     ['system_key', 71],
@@ -227,7 +229,7 @@ describe('sessions', () => {
     await endSession(forgetting(), session_id);
     expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
     expect(await resolver.again(caller, Date.now())).toEqual({ caller: null, failure: 'UNAUTHORIZED' });
-    await expect(refreshSession(services(), refresh.token, Date.now())).rejects.toMatchObject({
+    await expect(refreshSession(services(), refresh.token, unseeded(Date.now()))).rejects.toMatchObject({
       reason: 'REFUSED_REFRESH_TOKEN',
     });
   });
@@ -253,13 +255,13 @@ describe('sessions', () => {
     const began = Date.now();
     const first = await openSession(services(), ada, account_id, began);
     const both = await Promise.allSettled(
-      [1, 2].map(() => refreshSession(services(), first.refresh.token, began + 60_000)),
+      [1, 2].map(() => refreshSession(services(), first.refresh.token, unseeded(began + 60_000))),
     );
     const won = both.filter((one) => one.status === 'fulfilled');
     expect(won).toHaveLength(1);
     const { session_id, refresh } = won[0]!.value;
     expect([session_id, refresh.expires_at]).toEqual([first.session_id, first.refresh.expires_at]);
-    await expect(refreshSession(services(), first.access.token, began)).rejects.toMatchObject({
+    await expect(refreshSession(services(), first.access.token, unseeded(began))).rejects.toMatchObject({
       reason: 'REFUSED_REFRESH_TOKEN',
     });
   });
