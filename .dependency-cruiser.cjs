@@ -66,6 +66,13 @@ module.exports = {
       to: { path: below(OUTER, PRODUCT, 'access', 'maintenance') },
     },
     {
+      name: 'vendors-know-no-room',
+      comment: 'calls to the outside: the kernel, ports and packages',
+      severity: 'error',
+      from: { path: '^vendors/' },
+      to: { path: below(OUTER, PRODUCT, 'access', 'maintenance', 'migrations', 'engines', 'domain'), pathNot: PORTS },
+    },
+    {
       name: 'migrations-know-nothing',
       severity: 'error',
       from: { path: '^migrations/' },

@@ -2,11 +2,14 @@ import type { z } from 'zod';
 import { job as declareJob, type JobDeclaration, type JobOptions } from '../kernel/job';
 import type { Logger } from '../engines/log/port';
 import type { Queryable } from '../engines/postgres/port';
+import type { HttpClients } from '../vendors/http/port';
 
 /** What a job works with, beside its payload. */
 export interface JobTools {
   /** Reads what this process knows; what a job writes is the effect that it returns. */
   db: Pick<Queryable, 'query'>;
+  /** Calls the outside, for jobs that make a client of their vendor's hosts. */
+  http: HttpClients;
   log: Logger;
 }
 

@@ -9,6 +9,7 @@ import { archiving } from './archiving';
 import { JOBS } from './areas';
 import type { Engines } from './engines';
 import { upkeep } from './upkeep';
+import { createHttpClients } from '../vendors/http/client';
 
 /**
  * The jobs of this process, and those of them that its roles run: the areas' and upkeep where it is a worker, the
@@ -21,15 +22,20 @@ export function openJobs(settings: Settings, engines: Engines, log: Logger, metr
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
   const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
   const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
+  const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
   const jobs: Jobs<JobTools> = createJobs<JobTools>({
     queue,
     db,
     declared,
     sealing: createPayloadSealing(declared as JobDeclaration[], subject_keys),
-    services: { db: engines.db, log },
+    services: { db: engines.db, http, log },
     log,
     metrics,
     tracing,
   });
-  return { jobs, start: () => (names.length === 0 ? undefined : jobs.start(names)) };
+  return {
+    jobs,
+    start: () => (names.length === 0 ? undefined : jobs.start(names)),
+    close: () => http.close(),
+  };
 }

@@ -149,7 +149,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       const relays = startRelays(engines, log, metrics);
       stops.push(() => relays.stop());
     }
-    const { jobs, start: startJobs } = openJobs(settings, engines, log, metrics);
+    const { jobs, start: startJobs, close: closeJobs } = openJobs(settings, engines, log, metrics);
+    stops.push(() => closeJobs());
     const reactors = has('projector')
       ? await startReactors({
           db: engines.projector_db,

@@ -111,6 +111,9 @@ function explain(issue: z.core.$ZodIssue, env_names: readonly string[]): string 
 
 /** Rules that span several settings, or that the schema cannot tell. */
 function contradictions(settings: Settings): void {
+  if (settings.env === 'production' && settings.outgoing.allow_loopback) {
+    throw new SettingsError('LUMIO_OUTGOING__ALLOW_LOOPBACK (outgoing.allow_loopback): is for tests alone');
+  }
   try {
     clientIp(settings.trusted_proxies);
   } catch (error) {

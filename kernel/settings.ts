@@ -176,6 +176,12 @@ export const SettingsSchema = z.strictObject({
       paypal_webhook_id: secret,
     })
     .prefault({}),
+  outgoing: z
+    .strictObject({
+      /** For tests alone, refused in production: calls to the outside may lead to this machine, over plain http too. */
+      allow_loopback: flag.default(false),
+    })
+    .prefault({}),
   realtime: z
     .strictObject({
       resume_window: duration('600s'),

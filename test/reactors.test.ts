@@ -15,6 +15,7 @@ import { createPostgresJobs } from '../engines/jobs/postgres';
 import { createPayloadSealing } from '../engines/jobs/sealing';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
+import { createHttpClients } from '../vendors/http/client';
 import { type TestDatabase, testDatabase } from './support/database';
 import { keptLog, silentLog } from './support/log';
 import { engines, type Engines, noMetrics, until } from './support/projections';
@@ -61,7 +62,7 @@ describe('reactors', () => {
       db,
       declared: [remind],
       sealing: createPayloadSealing([remind as JobDeclaration], on.subject_keys),
-      services: { db, log },
+      services: { db, log, http: createHttpClients({ metrics: noMetrics }) },
       log,
       metrics: noMetrics,
     });

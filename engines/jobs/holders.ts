@@ -63,26 +63,29 @@ const ago = (ms: string) => `now() - ${ms} * interval '1 millisecond'`;
  * and of holders that nobody knows. A process whose link is away for so long has stopped its jobs by then, see
  * workers.ts. Answers how many.
  */
-export function releaseDead(db: Database, grace_ms: number): Promise<number> {
+export async function releaseDead(db: Database, grace_ms: number): Promise<number> {
+  await db.query(
+    `with looked as (
+       select pool, exists (
+         select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+           and l.database = (select oid from pg_database where datname = current_database())
+           and (l.classid::int8 << 32 | l.objid::int8) = h.lock
+       ) as alive from job_holders h
+     )
+     update job_holders h set dead_since = case when alive then null else now() end
+     from looked where looked.pool = h.pool and alive = (h.dead_since is not null)`,
+  );
+  const gone = `select pool from job_holders where dead_since < ${ago('$1')}`;
+  const unknown = `select locked_by from ${JOBS} where locked_at < ${ago('$1')}
+    and locked_by not in (select pool from job_holders)`;
+  // Nearly always nobody is dead: no transaction then.
+  if ((await db.query(`${gone} union all ${unknown}`, [grace_ms])).length === 0) return 0;
   return db.transaction(async (tx) => {
     const [mine] = await tx.query('select pg_try_advisory_xact_lock($1) as mine', [LOCKS.job_release]);
     if (!mine!.mine) return 0;
-    await tx.query(
-      `with looked as (
-         select pool, exists (
-           select from pg_locks l where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-             and l.database = (select oid from pg_database where datname = current_database())
-             and (l.classid::int8 << 32 | l.objid::int8) = h.lock
-         ) as alive from job_holders h
-       )
-       update job_holders h set dead_since = case when alive then null else now() end
-       from looked where looked.pool = h.pool and alive = (h.dead_since is not null)`,
-    );
     const dead = await tx.query<{ pool: string }>(
       `with gone as (delete from job_holders where dead_since < ${ago('$1')} returning pool)
-       select pool from gone
-       union
-       select locked_by from ${JOBS} where locked_at < ${ago('$1')} and locked_by not in (select pool from job_holders)`,
+       select pool from gone union ${unknown}`,
       [grace_ms],
     );
     return dead.length === 0 ? 0 : release(tx, 'locked_by = any($1)', [dead.map(({ pool }) => pool)]);

@@ -32,6 +32,7 @@ export interface OpenTelemetryOptions {
 
 const KINDS = {
   server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
   internal: SpanKind.INTERNAL,
   producer: SpanKind.PRODUCER,
   consumer: SpanKind.CONSUMER,

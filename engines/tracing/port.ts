@@ -2,7 +2,7 @@
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanOptions {
-  kind?: 'server' | 'internal' | 'producer' | 'consumer';
+  kind?: 'server' | 'client' | 'internal' | 'producer' | 'consumer';
   /** W3C traceparent of what caused it; absent, null or unreadable starts a trace. */
   parent?: string | null;
   /** W3C traceparents of what else led to it. */

@@ -1,0 +1,200 @@
+import type { lookup } from 'node:dns';
+import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleAll, SamplingBreaker } from 'cockatiel';
+import { LRUCache } from 'lru-cache';
+import { Agent, type Dispatcher } from 'undici';
+import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import { retry } from '../../kernel/retry';
+import type { Metrics } from '../../engines/metrics/port';
+import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
+import { guardedLookup } from './addresses';
+import { destination } from './destinations';
+import { HttpFailed, type HttpAnswer, type HttpClients, type HttpRequest } from './port';
+import { send } from './send';
+
+export interface HttpClientsOptions {
+  metrics: Metrics;
+  /** Default: off. */
+  tracing?: Tracing;
+  /** For tests alone: addresses of this machine may be called, over plain http too. Default false. */
+  allow_loopback?: boolean;
+  /** How names are resolved. Default: as the system does. */
+  resolve?: typeof lookup;
+}
+
+const DEADLINE_MS = 10_000;
+const MAX_BYTES = 1 << 20;
+const TRIES = 4;
+const PAUSES = { first_ms: 200, most_ms: 5_000 };
+const CONNECT_MS = 5_000;
+const HEADER_BYTES = 16_384;
+const SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
+/** Shops have hosts of their own. */
+const MOST_HOSTS = 1_000;
+/**
+ * A circuit opens when more than half of at least five calls of half a minute failed, and is tried after ten seconds.
+ */
+const CIRCUIT = { threshold: 0.5, duration: 30_000, minimumRps: 5 / 30 };
+const HALF_OPEN_MS = 10_000;
+
+const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+/** The other side is away or busy. */
+const isPassingStatus = (status: number) => status === 408 || status === 425 || status === 429 || status >= 500;
+/** The other side says that it has not done it. */
+const isUndone = ({ status, retry_after_ms }: HttpAnswer) =>
+  status === 429 || (status === 503 && retry_after_ms !== undefined);
+
+/** An answer after which the call is tried again; given back when no try is left. */
+class Again extends Error {
+  constructor(readonly answer: HttpAnswer) {
+    super('again');
+  }
+}
+
+/** What no try can change, beside our own rules. */
+class Failing extends Error {
+  constructor(readonly answer: HttpAnswer) {
+    super('failing');
+  }
+}
+
+/**
+ * Every call to the outside goes through here: to the client's hosts alone, never to private addresses, bounded in time
+ * and bytes, tried again where that is safe, and not at all for a while where a host keeps failing. Design §10.
+ */
+export function createHttpClients(options: HttpClientsOptions): HttpClients {
+  const { tracing = NO_TRACING, allow_loopback = false, resolve } = options;
+  const seconds = options.metrics.histogram(
+    'lumio_http_client_seconds',
+    'Duration of a call to the outside, all tries',
+    SECONDS,
+    ['client', 'outcome'],
+  );
+  const tries = options.metrics.counter('lumio_http_client_tries_total', 'Requests sent to the outside', ['client']);
+  const open = options.metrics.gauge('lumio_http_client_circuits_open', 'Hosts that are not called for a while', [
+    'client',
+  ]);
+  const agent: Dispatcher = new Agent({
+    connect: { lookup: guardedLookup(allow_loopback, resolve), timeout: CONNECT_MS },
+    maxHeaderSize: HEADER_BYTES,
+    headersTimeout: 30_000,
+    bodyTimeout: 30_000,
+    keepAliveTimeout: 10_000,
+    connections: 32,
+    // One request at a time on a connection: an answer can belong to no other.
+    pipelining: 1,
+  });
+
+  function makeClient(name: string, hosts: readonly string[]) {
+    const broken = new Set<string>();
+    const circuits = new LRUCache<string, CircuitBreakerPolicy>({ max: MOST_HOSTS });
+    const circuitOf = (host: string): CircuitBreakerPolicy => {
+      const known = circuits.get(host);
+      if (known) return known;
+      const made = circuitBreaker(
+        handleAll.orWhen(() => false),
+        {
+          halfOpenAfter: HALF_OPEN_MS,
+          breaker: new SamplingBreaker(CIRCUIT),
+        },
+      );
+      made.onBreak(() => show(broken.add(host)));
+      made.onReset(() => {
+        broken.delete(host);
+        show(broken);
+      });
+      circuits.set(host, made);
+      return made;
+    };
+    const show = ({ size }: ReadonlySet<string>) => open.set(size, { client: name });
+    show(broken);
+
+    async function call(request: HttpRequest): Promise<HttpAnswer> {
+      const { method, deadline_ms = DEADLINE_MS, max_bytes = MAX_BYTES, idempotency_key } = request;
+      const url = destination(request.url, { hosts, allow_loopback });
+      const repeatable = request.repeatable ?? (idempotency_key !== undefined || REPEATABLE.has(method));
+      const timeout = AbortSignal.timeout(deadline_ms);
+      const signal = request.signal ? AbortSignal.any([request.signal, timeout]) : timeout;
+      const circuit = circuitOf(url.host);
+      let unknown: OutcomeUnknown | undefined;
+
+      const attempt = async (): Promise<HttpAnswer> => {
+        try {
+          return await circuit.execute(async () => {
+            tries.inc(1, { client: name });
+            const answer = await send(agent, { ...request, url, signal, max_bytes });
+            if (answer.status >= 500) throw new Failing(answer);
+            return answer;
+          });
+        } catch (error) {
+          if (error instanceof Failing) return error.answer;
+          if (error instanceof BrokenCircuitError) throw new NotSent(`${url.hostname} keeps failing`, { cause: error });
+          throw error;
+        }
+      };
+
+      try {
+        return await retry(
+          async () => {
+            const answer = await attempt();
+            if (isPassingStatus(answer.status) && (repeatable || isUndone(answer))) throw new Again(answer);
+            return answer;
+          },
+          {
+            ...PAUSES,
+            tries: TRIES,
+            within_ms: deadline_ms,
+            signal,
+            passing: (error) => {
+              if (error instanceof OutcomeUnknown) unknown = error;
+              return error instanceof Again || (error instanceof OutcomeUnknown ? repeatable : isPassing(error));
+            },
+            asked_ms: (error) => (error instanceof Again ? error.answer.retry_after_ms : undefined),
+          },
+        );
+      } catch (error) {
+        if (error instanceof Again) return error.answer;
+        // One of the tries may have been done, whatever the last one met.
+        if (unknown !== undefined) throw unknown;
+        if (error instanceof NotSent || error instanceof OutcomeUnknown) throw error;
+        throw new NotSent(`${url.hostname}: no time is left`, { cause: error });
+      }
+    }
+
+    async function observed(request: HttpRequest): Promise<HttpAnswer> {
+      const begun = performance.now();
+      const span = tracing.start(`${request.method} ${name}`, {
+        kind: 'client',
+        attributes: { method: request.method },
+      });
+      let outcome = 'not_sent';
+      let failure: unknown;
+      try {
+        const answer = await call(request);
+        outcome = `${Math.floor(answer.status / 100)}xx`;
+        span.set({ status: answer.status });
+        return answer;
+      } catch (error) {
+        failure = error;
+        if (error instanceof OutcomeUnknown) outcome = 'unknown';
+        throw error;
+      } finally {
+        span.end(failure);
+        seconds.observe((performance.now() - begun) / 1000, { client: name, outcome });
+      }
+    }
+
+    return {
+      call: observed,
+      async ask(request: HttpRequest): Promise<HttpAnswer> {
+        const answer = await observed(request);
+        if (answer.status >= 200 && answer.status < 300) return answer;
+        throw new HttpFailed(new URL(request.url).hostname, answer.status, answer.retry_after_ms);
+      },
+    };
+  }
+
+  return { client: makeClient, close: () => agent.destroy() };
+}
+
+/** Of what was not sent: what another try may meet otherwise. Our own rules stay what they are. */
+const isPassing = (error: unknown): boolean => error instanceof NotSent && error.cause !== undefined;

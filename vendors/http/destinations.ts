@@ -1,0 +1,36 @@
+import { isIP } from 'node:net';
+import { NotSent } from '../../kernel/job';
+import { isPublic } from './addresses';
+
+export interface Rules {
+  hosts: readonly string[];
+  /** For tests alone: plain http and addresses of this machine. */
+  allow_loopback: boolean;
+}
+
+/**
+ * The address of a call, when it is one of the client's.
+ * @throws NotSent that names the rule, never more of the address than its host
+ */
+export function destination(address: string | URL, { hosts, allow_loopback }: Rules): URL {
+  if (!URL.canParse(String(address))) throw new NotSent('the address of a call is malformed');
+  // Numbers in every notation have become plain addresses here, names lower case.
+  const url = new URL(address);
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+  if (url.username !== '' || url.password !== '') throw new NotSent(`${host}: an address must carry no password`);
+  const loopback = allow_loopback && isIP(host) !== 0 && isPublic(host, true) && !isPublic(host);
+  if (url.protocol !== 'https:' && !(loopback && url.protocol === 'http:')) {
+    throw new NotSent(`${host}: calls go over https alone`);
+  }
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+  if (!hosts.some((allowed) => matches(allowed, host, port)))
+    throw new NotSent(`${host} is none of this client's hosts`);
+  if (isIP(host) !== 0 && !isPublic(host, allow_loopback)) throw new NotSent(`${host} is not a public address`);
+  return url;
+}
+
+function matches(allowed: string, host: string, port: string): boolean {
+  const [, name = '', wanted = '443'] = /^\[?(.*?)\]?(?::(\d+))?$/.exec(allowed) ?? [];
+  if (port !== wanted) return false;
+  return name.startsWith('*.') ? host.endsWith(name.slice(1)) && host.length > name.length - 1 : host === name;
+}

@@ -1,0 +1,62 @@
+/** What a vendor's client asks of the one that calls the outside. Nothing in it is logged but method and host. */
+export interface HttpRequest {
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Its host must be one of the client's; https, without user and password. */
+  url: string | URL;
+  headers?: Readonly<Record<string, string>>;
+  body?: string | Buffer;
+  /** Sent as `Idempotency-Key`: the call bears repeating, since the other side knows it again. */
+  idempotency_key?: string;
+  /** Whether the call bears repeating without a key. Default: GET, HEAD, PUT and DELETE do. */
+  repeatable?: boolean;
+  /** Milliseconds for everything: name, connection, tries, pauses, the last byte of the answer. Default 10 s. */
+  deadline_ms?: number;
+  /** Most bytes of the answer's body. Default 1 MiB. */
+  max_bytes?: number;
+  signal?: AbortSignal;
+}
+
+export interface HttpAnswer {
+  status: number;
+  /** By lower-case name. */
+  headers: Readonly<Record<string, string>>;
+  body: Buffer;
+  /** What `Retry-After` asks for, in milliseconds. */
+  retry_after_ms: number | undefined;
+}
+
+/** An answer that is no success, for jobs that try again: it carries how long the other side asked to wait. */
+export class HttpFailed extends Error {
+  readonly retry_after_ms: number | undefined;
+  constructor(
+    readonly host: string,
+    readonly status: number,
+    retry_after_ms?: number,
+  ) {
+    super(`${host} answered ${status}`);
+    this.name = 'HttpFailed';
+    this.retry_after_ms = retry_after_ms;
+  }
+}
+
+/** One vendor's way to the outside. */
+export interface HttpClient {
+  /**
+   * Redirects are not followed: they are answers. What fails in passing is tried again within the deadline, unless the
+   * call may have been done and does not bear repeating.
+   * @throws NotSent when nothing reached the other side: refused by our rules, no connection, circuit open
+   * @throws OutcomeUnknown when the request was sent and no whole answer came
+   */
+  call(request: HttpRequest): Promise<HttpAnswer>;
+  /** The answer when it is a success (2xx). @throws HttpFailed for any other, and as {@link HttpClient.call} */
+  ask(request: HttpRequest): Promise<HttpAnswer>;
+}
+
+export interface HttpClients {
+  /**
+   * @param name in metrics and traces, a vendor's slug
+   * @param hosts exact (`api.example.com`), or all below one (`*.example.com`); with a port where it is not 443
+   */
+  client(name: string, hosts: readonly string[]): HttpClient;
+  close(): Promise<void>;
+}

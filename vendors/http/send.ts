@@ -1,0 +1,90 @@
+import { DecoratorHandler, type Dispatcher } from 'undici';
+import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import type { HttpAnswer, HttpRequest } from './port';
+import { retryAfterMs } from './retry-after';
+
+export interface Sending extends HttpRequest {
+  url: URL;
+  signal: AbortSignal;
+  max_bytes: number;
+}
+
+/**
+ * One request and its whole answer. Compressed answers are refused, since few bytes could become many; we ask for none.
+ * @throws NotSent, OutcomeUnknown; their messages name the host and what happened, nothing of the request
+ */
+export async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
+  const { url, method, headers, body, idempotency_key, signal, max_bytes } = request;
+  let sent = false;
+  const dispatcher = agent.compose((dispatch) => (options, handler) => {
+    const watched: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
+    const begin = watched.onRequestStart?.bind(watched);
+    // The first byte is about to leave.
+    watched.onRequestStart = (...given) => {
+      sent = true;
+      begin?.(...given);
+    };
+    return dispatch(options, watched);
+  });
+  const failed = (error: unknown): Error => {
+    const said = `${url.hostname}: ${reason(error, signal)}`;
+    return sent ? new OutcomeUnknown(said, { cause: error }) : new NotSent(said, { cause: error });
+  };
+  try {
+    const answering = dispatcher.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method,
+      headers: {
+        ...headers,
+        'accept-encoding': 'identity',
+        ...(idempotency_key === undefined ? {} : { 'idempotency-key': idempotency_key }),
+      },
+      body,
+      signal,
+    });
+    // While a connection is made undici hears no signal; a request whose signal is aborted by then does not leave.
+    answering.catch(() => undefined);
+    const answer = await Promise.race([answering, aborted(signal)]);
+    const said = Object.fromEntries(
+      Object.entries(answer.headers).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name.toLowerCase(), Array.isArray(value) ? value.join(', ') : value]],
+      ),
+    );
+    const encoding = said['content-encoding'];
+    if (encoding !== undefined && encoding !== 'identity') {
+      answer.body.on('error', () => undefined).destroy();
+      throw new Error('a compressed answer was not asked for');
+    }
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of answer.body) {
+      bytes += (chunk as Buffer).length;
+      // Leaving the loop ends the connection.
+      if (bytes > max_bytes) throw new Error(`the answer is longer than ${max_bytes} bytes`);
+      chunks.push(chunk as Buffer);
+    }
+    const retry_after_ms = retryAfterMs(said['retry-after']);
+    return { status: answer.statusCode, headers: said, body: Buffer.concat(chunks), retry_after_ms };
+  } catch (error) {
+    throw failed(error);
+  }
+}
+
+/** Rejects when the signal is aborted. */
+function aborted(signal: AbortSignal): Promise<never> {
+  const never = new Promise<never>((_, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+  never.catch(() => undefined);
+  return never;
+}
+
+/** A kind, not a message: what undici says may quote the request. */
+function reason(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return (signal.reason as Error)?.name === 'TimeoutError' ? 'no time is left' : 'given up';
+  const { code, message } = error as { code?: string; message?: string };
+  return code ?? message ?? 'failed';
+}
