@@ -7,7 +7,8 @@ import { createArchiveReader } from '../maintenance/archive-reader';
 import type { FullContext } from '../cli/runtime/context';
 import { DataFolderBusy, holdDataFolder } from './data-folder';
 import { openEngines } from './engines';
-import { PROJECTIONS } from './areas';
+import { openJobs } from './jobs';
+import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
 
 /**
@@ -24,6 +25,7 @@ export async function connect(): Promise<FullContext> {
   return {
     ...engines,
     projections: PROJECTIONS,
+    reactions: { reactors: REACTORS, jobs: openJobs(settings, engines, log, metrics).jobs },
     readArchived: createArchiveReader(engines),
     settings,
     metrics,

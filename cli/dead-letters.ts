@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { findDeadLetter, listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
+import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/settle';
 import { dropDeadLetter, retryDeadLetter, type Settled } from '../projections/runtime/settle';
 import { runCommand, type CliContext, type Connect } from './runtime/context';
 
@@ -33,14 +34,28 @@ const detail = (letter: DeadLetter): string =>
     2,
   );
 
+type Settle = (context: CliContext, id: number) => Promise<Settled>;
+type SettleReaction = (deps: SettleReactionDeps, id: number) => Promise<Settled>;
+
+/** A letter is of a reactor or of a projection. */
+const either =
+  (of_reactor: SettleReaction, of_projection: Settle): Settle =>
+  async (context, letter_id) => {
+    const letter = await findDeadLetter(context.db, letter_id);
+    if (letter === undefined || !isOfReactor(letter)) return of_projection(context, letter_id);
+    return of_reactor({ ...context, ...context.reactions }, letter_id);
+  };
+
 /** `lumio dead-letters list|show|retry|drop`. */
 export function register(program: Command, connect: Connect): void {
-  const group = program.command('dead-letters').description('records and events that a projection could not apply');
+  const group = program
+    .command('dead-letters')
+    .description('records and events that a projection could not apply, or a reactor not react to');
 
   group
     .command('list')
     .description('list dead letters, oldest first')
-    .option('--projection <name>', 'only of this projection')
+    .option('--projection <name>', 'only of this projection, or of reactor:<name>')
     .addOption(new Option('--status <status>', 'which').choices(['parked', 'retried', 'dropped']).default('parked'))
     .addOption(new Option('--limit <n>', 'at most so many').default(100).argParser(id))
     .option('--json', 'one JSON object a line')
@@ -64,11 +79,7 @@ export function register(program: Command, connect: Connect): void {
       });
     });
 
-  const settling = (
-    name: string,
-    description: string,
-    settle: (context: CliContext, letter_id: number) => Promise<Settled>,
-  ) =>
+  const settling = (name: string, description: string, settle: Settle) =>
     group
       .command(name)
       .argument('<id>', 'the dead letter', id)
@@ -82,6 +93,7 @@ export function register(program: Command, connect: Connect): void {
           return 1;
         });
       });
-  settling('retry', 'apply it now, and what waits behind it in its stream', retryDeadLetter);
-  settling('drop', 'give it up; the stream that waited behind it goes on', dropDeadLetter);
+  const behind = 'what waits behind it in its stream';
+  settling('retry', `apply it now, or react to it, and ${behind}`, either(retryReaction, retryDeadLetter));
+  settling('drop', 'give it up; the stream that waited behind it goes on', either(dropReaction, dropDeadLetter));
 }

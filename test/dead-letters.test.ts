@@ -239,6 +239,7 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
       ...on,
       db: t.db,
       projections: [tally()],
+      reactions: { reactors: [], jobs: { enqueue: async () => undefined, wake: () => undefined } },
       log: silentLog,
       close: async () => undefined,
     }));

@@ -13,7 +13,8 @@ import { createJobs } from '../reactors/runtime/jobs';
 import type { StoredEvent } from '../engines/event-store/port';
 import { createPostgresJobs } from '../engines/jobs/postgres';
 import { createPayloadSealing } from '../engines/jobs/sealing';
-import { listDeadLetters } from '../projections/runtime/dead-letters';
+import { listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
+import { dropReaction, retryReaction } from '../reactors/runtime/settle';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
 import { createHttpClients } from '../vendors/http/client';
 import { type TestDatabase, testDatabase } from './support/database';
@@ -53,11 +54,8 @@ describe('reactors', () => {
       log: silentLog,
     });
 
-  async function drive(
-    reactors: readonly AreaReactor[],
-    { db = t.db as TestDatabase['db'], log = silentLog, node = on } = {},
-  ) {
-    const jobs = createJobs<JobTools>({
+  const jobsOf = (db: TestDatabase['db'], log = silentLog) =>
+    createJobs<JobTools>({
       queue: queue(),
       db,
       declared: [remind],
@@ -66,6 +64,11 @@ describe('reactors', () => {
       log,
       metrics: noMetrics,
     });
+  async function drive(
+    reactors: readonly AreaReactor[],
+    { db = t.db as TestDatabase['db'], log = silentLog, node = on } = {},
+  ) {
+    const jobs = jobsOf(db, log);
     const started = await startReactors({
       db,
       events: node.events,
@@ -274,6 +277,27 @@ describe('reactors', () => {
     expect(letters.map(({ projection, reason, stream }) => [projection, reason, stream])).toEqual(
       ['poison', 'blocked', 'blocked'].map((reason) => ['reactor:noting', reason, apiKeyStream(key_id)]),
     );
+
+    // A retry reacts in order up to the first failure; a drop lets the stream go on.
+    const settling = {
+      db: t.db,
+      events: on.events,
+      readStored: on.readStored,
+      reactors: [noting()],
+      jobs: jobsOf(t.db),
+    };
+    const [head] = letters as [DeadLetter];
+    expect(await retryReaction(settling, head.id)).toEqual({
+      retried: 0,
+      dropped: 0,
+      waiting: 3,
+      error: 'CannotReact: never',
+    });
+    expect(await dropReaction(settling, head.id)).toEqual({ retried: 2, dropped: 1, waiting: 0, error: null });
+    await expect(retryReaction(settling, head.id)).rejects.toThrow(/is dropped already/);
+    await rename('freed', key_id);
+    await until(async () => (await noted()).length === 5);
+    expect(await noted()).toEqual(['beside', 'last', 'behind', 'later', 'freed']);
   });
 
   test('two processes: one reacts, the other takes over when it ends', async () => {

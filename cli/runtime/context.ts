@@ -13,6 +13,7 @@ import type { SecretBox } from '../../engines/secrets/port';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { Projection } from '../../kernel/projection';
+import type { SettleReactionDeps } from '../../reactors/runtime/settle';
 import type { ReadArchived } from '../../projections/runtime/rebuild';
 
 /** What a command on projections works with: the engines of the configuration, connected. */
@@ -25,6 +26,8 @@ export interface CliContext {
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   wakeups: Wakeups;
   projections: readonly Projection[];
+  /** What a reaction is done again with. */
+  reactions: Pick<SettleReactionDeps, 'reactors' | 'jobs'>;
   log: Logger;
   /** Present where an archiver moves old records to blobs. */
   readArchived?: ReadArchived;

@@ -81,7 +81,8 @@ async function settle(deps: SettleDeps, id: number, how: 'retry' | 'drop'): Prom
   return settled;
 }
 
-async function lockLetter(tx: Queryable, id: number): Promise<DeadLetter> {
+/** @throws NotSettled when there is none, or it is settled already */
+export async function lockLetter(tx: Queryable, id: number): Promise<DeadLetter> {
   const [letter] = await tx.query<DeadLetter>('select * from dead_letters where id = $1', [id]);
   if (!letter) throw new NotSettled(`there is no dead letter ${id}`);
   if (letter.status !== 'parked') throw new NotSettled(`dead letter ${id} is ${letter.status} already`);

@@ -1,12 +1,11 @@
-import type { JobTools } from '../../access/job';
-import type { AreaReactor, ReactionTools } from '../../access/reactor';
+import type { AreaReactor } from '../../access/reactor';
 import { CannotReact } from '../../kernel/reactor';
 import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import { domainEvents } from '../../kernel/projection';
-import type { EventBatch, EventStore, StoredEvent } from '../../engines/event-store/port';
+import type { EventBatch, StoredEvent } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
-import type { Database, Queryable } from '../../engines/postgres/port';
+import type { Queryable } from '../../engines/postgres/port';
 import {
   BEGINNING,
   CheckpointLost,
@@ -17,16 +16,12 @@ import {
 } from '../../projections/runtime/checkpoints';
 import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
 import { describe } from '../../projections/runtime/failures';
-import { actingFor } from './acting';
-import type { Jobs } from './jobs';
 import type { ReactorMetrics } from './metrics';
+import { toolsFor, type ToolsDeps, type Write } from './tools';
 
-export interface ReactorRunnerDeps {
-  db: Database;
-  events: EventStore;
+export interface ReactorRunnerDeps extends ToolsDeps {
   log: Logger;
   metrics: ReactorMetrics;
-  jobs: Pick<Jobs<JobTools>, 'enqueue' | 'wake'>;
   /** Longest pause between tries of a reaction that fails. */
   backoff_ms: number;
 }
@@ -47,8 +42,6 @@ const BATCH_EVENTS = 100;
 /** A checkpoint over events of other types alone is written at most this often. */
 const IDLE_MOVE_MS = 5000;
 
-type Write = (tx: Queryable) => Promise<unknown>;
-
 /**
  * Drives one reactor while this process holds it: reacts event by event, and writes what was kept together with the
  * checkpoint. A reaction that fails is tried again with growing pauses, and nothing passes it; only a declared data
@@ -65,7 +58,6 @@ export class ReactorRunner {
   private seen: string = BEGINNING;
   private moved_at = 0;
   /** Whether jobs wait for the next commit. */
-  private enqueued = false;
   private behind_since: number | null = null;
 
   constructor(
@@ -157,10 +149,8 @@ export class ReactorRunner {
       } else {
         const writes: Write[] = [];
         try {
-          await this.reactor.react(
-            event,
-            this.tools(event, writes, () => flush(done)),
-          );
+          const tools = toolsFor(this.deps, this.reactor.name, event, writes, () => flush(done));
+          await this.reactor.react(event, tools);
           kept.push(...writes);
         } catch (error) {
           if (!(error instanceof CannotReact)) {
@@ -178,36 +168,15 @@ export class ReactorRunner {
     if (events.length > 0 || performance.now() - this.moved_at > IDLE_MOVE_MS) await flush(position);
   }
 
-  private tools(event: StoredEvent, writes: Write[], flush: () => Promise<void>): ReactionTools {
-    const { db, events, jobs } = this.deps;
-    const now = new Date();
-    return {
-      act: actingFor(this.reactor.name, event, events, now.getTime()),
-      db: {
-        query: async (text, values, name) => {
-          await flush();
-          return db.query(text, values, name);
-        },
-      },
-      enqueue: (declared, one) => {
-        this.enqueued = true;
-        writes.push((tx) => jobs.enqueue(tx, declared, one));
-      },
-      keep: (text, values) => void writes.push((tx) => tx.query(text, values)),
-      now: now.toISOString(),
-    };
-  }
-
   private async commit(to: string, kept: readonly Write[], parked: readonly Parked[]): Promise<void> {
-    const { db, events, log } = this.deps;
+    const { db, events, jobs, log } = this.deps;
     await db.transaction(async (tx) => {
       await moveCheckpoints(tx, this.place, events.id, [{ partition: 0, from: this.stored, to }]);
-      for (const write of kept) await write(tx);
+      for (const write of kept) await write.run(tx);
       await this.stillWaiting(tx, parked);
       await park(tx, this.place, parked, { rebuilding: false });
     });
-    if (this.enqueued) this.deps.jobs.wake();
-    this.enqueued = false;
+    if (kept.some(({ wakes }) => wakes)) jobs.wake();
     this.stored = to;
     this.moved_at = performance.now();
     if (parked.length > 0) {

@@ -1,26 +1,20 @@
-import type { JobTools } from '../../access/job';
 import type { AreaReactor } from '../../access/reactor';
-import type { EventStore } from '../../engines/event-store/port';
 import type { Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
-import type { Database } from '../../engines/postgres/port';
 import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoints';
 import { countParked } from '../../projections/runtime/dead-letters';
 import { describe } from '../../projections/runtime/failures';
-import type { Jobs } from './jobs';
 import { reactorMetrics } from './metrics';
 import { placeOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './runner';
+import type { ToolsDeps } from './tools';
 
-export interface ReactorsDeps {
-  db: Database;
-  events: EventStore;
+export interface ReactorsDeps extends ToolsDeps {
   shares: Shares;
   log: Logger;
   metrics: Metrics;
   reactors: readonly AreaReactor[];
   /** What reactions enqueue. */
-  jobs: Pick<Jobs<JobTools>, 'enqueue' | 'wake'>;
   /** Longest pause between tries of a reaction that fails. Default 30 s. */
   backoff_ms?: number;
   /** How often lag is looked at. Default 5 s. */
