@@ -8,6 +8,7 @@ import { createJobs, type Jobs } from '../reactors/runtime/jobs';
 import { archiving } from './archiving';
 import { JOBS } from './areas';
 import type { Engines } from './engines';
+import { indexing } from './indexing';
 import { upkeep } from './upkeep';
 import { createHttpClients } from '../vendors/http/client';
 
@@ -19,6 +20,7 @@ export function openJobs(settings: Settings, engines: Engines, log: Logger, metr
   const has = (role: Role) => settings.roles.includes(role);
   const { jobs: queue, projector_db: db, subject_keys, tracing } = engines;
   const own: JobDeclaration[] = has('worker') ? upkeep({ db, subject_keys, jobs: queue, log }) : [];
+  if (has('worker')) own.push(indexing(engines, log));
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
   const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
   const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);

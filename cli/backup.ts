@@ -28,6 +28,8 @@ const BACKUPS_PREFIX = 'backups/';
  * Not derived, and yet of no use anywhere else: who runs what now, and what was pushed under the old realtime epoch.
  */
 const OF_THE_MOMENT = ['outbox', 'channel_heads', 'job_holders', 'leases', 'broker_members', 'broker_leases'];
+/** Made again from the logs. */
+const INDEXES = ['subject_sources', 'subject_places', 'subject_streams'];
 
 /** Where a backup lies: a folder, an S3 address, or `blob[:name]` for the configured blob store. */
 export interface BackupPlace {
@@ -86,6 +88,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
             leave_out: [
               ...context.projections.flatMap(({ tables }) => tables),
               ...OF_THE_MOMENT,
+              ...INDEXES,
               ...SUBJECT_KEY_TABLES,
             ],
             engines: { events: context.events.id, broker: context.broker.id },

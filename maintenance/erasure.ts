@@ -2,14 +2,17 @@ import { pause } from '../kernel/signal';
 import type { Broker } from '../engines/broker/port';
 import type { Database } from '../engines/postgres/port';
 import type { LoggedRecord, RecordLog } from '../engines/records/port';
+import type { SubjectKeys } from '../engines/subject-keys/port';
 import type { RecordEraser } from '../kernel/eraser';
 import { RebuildRunning, keepRebuildsAway } from '../projections/runtime/rebuild-lock';
 import { readStored, type ReadArchived } from '../projections/runtime/rebuild-source';
+import { BLOCK, indexTopic, placesOf, type Place } from './subject-index';
 
 export interface ErasureDeps {
   db: Database;
   broker: Broker;
-  records: Pick<RecordLog, 'decode'>;
+  records: Pick<RecordLog, 'decode' | 'subjectsOf'>;
+  subject_keys: Pick<SubjectKeys, 'hashesOf'>;
   readArchived?: ReadArchived;
   erasers: readonly RecordEraser[];
   /** Destroys the subject's keys, durably; after it their records read as erased. Returns how many keys. */
@@ -71,28 +74,47 @@ export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<
   }
 }
 
-/** Records about the subject, a bounded number at a time. */
+/** Records about the subject, a bounded number at a time: the index is brought up to date, and says where they lie. */
 async function* recordsOf(
   deps: ErasureDeps,
   subject: string,
   topic: string,
   from: (partition: number) => number,
 ): AsyncGenerator<LoggedRecord[]> {
-  const bounds = await deps.broker.bounds(topic);
-  const total = [...bounds].reduce((sum, [partition, { next }]) => sum + next - from(partition), 0);
-  // The envelope holds the subject in clear: most records need no decoding to be passed over.
-  const needle = Buffer.from(subject);
+  await indexTopic(deps, topic);
+  const ends = await deps.broker.bounds(topic);
+  const hash = (await deps.subject_keys.hashesOf([subject])).get(subject)!;
+  const spans = joined(await placesOf(deps, topic, hash), ends).flatMap(({ partition, from: first, to }) => {
+    const span = { partition, first: Math.max(first, from(partition)), to: Math.min(to, ends.get(partition)!.next) };
+    return span.first < span.to ? [span] : [];
+  });
+  const total = spans.reduce((sum, { first, to }) => sum + to - first, 0);
   let done = 0;
-  for (const [partition, { next }] of bounds) {
-    for await (const stored of readStored(deps, topic, partition, from(partition), next)) {
-      const likely = stored.filter(({ value }) => value.includes(needle));
-      const { records } = await deps.records.decode(likely);
-      const theirs = records.filter((record) => record.subject === subject);
-      for (let at = 0; at < theirs.length; at += IDS_PER_TRANSACTION) yield theirs.slice(at, at + IDS_PER_TRANSACTION);
+  for (const { partition, first, to } of spans) {
+    for await (const stored of readStored(deps, topic, partition, first, to)) {
+      const subjects = await deps.records.subjectsOf(stored);
+      const { records } = await deps.records.decode(stored.filter((_, n) => subjects[n] === hash));
+      for (let at = 0; at < records.length; at += IDS_PER_TRANSACTION)
+        yield records.slice(at, at + IDS_PER_TRANSACTION);
       done += stored.length;
       deps.onProgress?.({ done, total });
     }
   }
+}
+
+/** Records that are rather passed over than a reading begun anew behind them: an archived segment is read whole. */
+const PASSED_OVER = { live: 4 * BLOCK, archived: 100_000 };
+
+/** Places that lie close by as one. */
+function joined(places: readonly Place[], ends: Awaited<ReturnType<Broker['bounds']>>): Place[] {
+  const spans: Place[] = [];
+  for (const place of places) {
+    const last = spans.at(-1);
+    const near = place.from < (ends.get(place.partition)?.earliest ?? 0) ? PASSED_OVER.archived : PASSED_OVER.live;
+    if (last?.partition === place.partition && place.from - last.to < near) last.to = place.to;
+    else if (ends.has(place.partition)) spans.push({ ...place });
+  }
+  return spans;
 }
 
 async function apply(deps: ErasureDeps, eraser: RecordEraser, found: readonly LoggedRecord[]) {

@@ -450,6 +450,30 @@ create table subject_keys (
 );
 CREATE INDEX subject_keys_expiry ON public.subject_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+create table subject_places (
+  subject bytea not null,
+  source_id integer not null,
+  block bigint not null,
+  constraint subject_places_pkey PRIMARY KEY (subject, source_id, block)
+);
+
+create table subject_sources (
+  id integer not null generated always as identity,
+  source text not null,
+  engine text not null,
+  partition integer not null,
+  position text,
+  constraint subject_sources_pkey PRIMARY KEY (id),
+  constraint subject_sources_source_engine_partition_key UNIQUE (source, engine, partition)
+);
+
+create table subject_streams (
+  subject bytea not null,
+  source_id integer not null,
+  stream text not null,
+  constraint subject_streams_pkey PRIMARY KEY (subject, source_id, stream)
+);
+
 create table system_keys (
   id uuid not null,
   key_hash text not null,

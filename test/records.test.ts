@@ -112,8 +112,12 @@ describe('record log', () => {
     expect(lying.filter(({ value }) => value.includes('canary'))).toHaveLength(0);
     const place = (n: number) => ({ topic: 'chat-events', partition: lying[n]!.partition, offset: lying[n]!.offset });
     const other = createRecordLog({ broker, subject_keys: keys() });
+    // The person is named by a hash, in the bytes as well.
+    const subject = (await subject_keys.hashesOf(['kick:987'])).get('kick:987')!;
+    expect(lying.filter(({ value }) => value.includes('kick:987'))).toHaveLength(0);
+    const written = [clear, { ...personal, subject }, { ...large, subject: null }];
     expect(await other.decode(lying)).toEqual({
-      records: [clear, personal, large].map((record, n) => ({ ...record, ...place(n) })),
+      records: written.map((record, n) => ({ ...record, ...place(n) })),
       undecodable: [],
     });
 

@@ -46,15 +46,30 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
         const values = records.map((record) => {
           const key = record.subject ? keys!.get(record.subject)! : undefined;
           const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
-          const value = codec.encode({ ...record, key_id: key?.key_id ?? null, raw }, wire_id);
+          const named_by_hash = { ...record, subject: key?.hash ?? null };
+          const value = codec.encode({ ...named_by_hash, key_id: key?.key_id ?? null, raw }, wire_id);
           const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
           const identity = identityHeaders(record);
           const headers = traced || named || identity ? { ...named, ...traced, ...identity } : undefined;
-          const opened = storedAsItIs(record) ? new Opened(record, key?.key_id ?? null) : undefined;
+          const opened = storedAsItIs(record) ? new Opened(named_by_hash, key?.key_id ?? null) : undefined;
           return { key: record.account_id, value, opened, ...(headers && { headers }) };
         });
         return () => broker.publish(topic, values);
       });
+    },
+
+    async subjectsOf(records) {
+      const subjects = records.map((record) => {
+        try {
+          return codec.decode(record.value, schemaOf(record, schema_ids)).subject;
+        } catch {
+          return null;
+        }
+      });
+      const in_clear = subjects.filter((subject) => subject !== null && isClear(subject)) as string[];
+      if (in_clear.length === 0) return subjects;
+      const hashes = await subject_keys.hashesOf(in_clear);
+      return subjects.map((subject) => (subject === null ? null : (hashes.get(subject) ?? subject)));
     },
 
     async decode(records: readonly BrokerRecord[]) {
@@ -148,6 +163,9 @@ function schemaOf({ headers, value }: BrokerRecord, schema_ids: SchemaIds): numb
   return value.length < HEAD_BYTES ? undefined : schema_ids.ours(value.readInt32BE(1));
 }
 
+/** Builds before wrote `<vendor>:<id>`; no hash holds a colon. */
+const isClear = (subject: string): boolean => subject.includes(':');
+
 /** A record as this process wrote it, beside its bytes. */
 class Opened {
   constructor(
@@ -164,8 +182,8 @@ class Opened {
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Whether the bytes will be read as the very texts that were written. */
-const storedAsItIs = ({ id, account_id, type, platform, external_id, subject, raw }: RecordEnvelope) =>
-  !LONE_SURROGATE.test(`${id}${account_id}${type}${platform}${external_id}${subject}`) && !LONE_SURROGATE.test(raw);
+const storedAsItIs = ({ id, account_id, type, platform, external_id, raw }: RecordEnvelope) =>
+  !LONE_SURROGATE.test(`${id}${account_id}${type}${platform}${external_id}`) && !LONE_SURROGATE.test(raw);
 
 function logged(
   record: BrokerRecord,

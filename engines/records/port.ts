@@ -1,8 +1,10 @@
 import type { RecordEnvelope, Topic } from '../../domain/records';
 import type { BrokerRecord, Ends } from '../broker/port';
 
-/** A record as projectors see it: the envelope in clear, and where it lies. */
+/** A record as projectors see it: the envelope in clear but for the person's name, and where it lies. */
 export interface LoggedRecord extends RecordEnvelope {
+  /** Hash of the person whose key encrypts `raw`; of records of builds before, the person in clear. */
+  subject: string | null;
   topic: string;
   partition: number;
   offset: number;
@@ -79,6 +81,11 @@ export interface RecordLog {
    * calls.
    */
   append(topic: Topic, records: readonly RecordEnvelope[]): Promise<Ends>;
+  /**
+   * Whose personal parts each of these holds, as {@link SubjectKeys.hashesOf} has it; null for nobody's, and for what
+   * cannot be decoded. Nothing is decrypted.
+   */
+  subjectsOf(records: readonly BrokerRecord[]): Promise<(string | null)[]>;
   /** Decodes and decrypts many at once; order is kept, failures come apart. */
   decode(records: readonly BrokerRecord[]): Promise<{ records: LoggedRecord[]; undecodable: UndecodableRecord[] }>;
 }

@@ -28,6 +28,7 @@ export function tracedRecordLog(log: RecordLog, tracing: Tracing): RecordLog {
         throw error;
       }
     },
+    subjectsOf: (records) => log.subjectsOf(records),
     decode: (records) => log.decode(records),
   };
 }

@@ -74,6 +74,9 @@ export function keptRecords(): RecordLog & { kept: (RecordEnvelope & { topic: st
       log.kept.push(...records.map((record) => ({ topic, ...record })));
       return new Map<number, number>();
     },
+    async subjectsOf(records: readonly unknown[]) {
+      return records.map(() => null);
+    },
     async decode() {
       return { records: [], undecodable: [] };
     },

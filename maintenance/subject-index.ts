@@ -1,0 +1,164 @@
+import type { Broker, BrokerRecord } from '../engines/broker/port';
+import type { EventStore } from '../engines/event-store/port';
+import type { Database, Queryable } from '../engines/postgres/port';
+import type { RecordLog } from '../engines/records/port';
+import { readStored, type ReadArchived } from '../projections/runtime/rebuild-source';
+
+/** Offsets of one entry of the index: few enough to look through, many enough that who is busy fills no table. */
+export const BLOCK = 256;
+/** What the index calls the event store. */
+const EVENTS = 'events';
+
+export interface TopicIndexDeps {
+  db: Database;
+  broker: Broker;
+  records: Pick<RecordLog, 'subjectsOf'>;
+  readArchived?: ReadArchived;
+}
+
+export interface EventIndexDeps {
+  db: Database;
+  /** As they are stored: nothing is opened. */
+  stored_events: Pick<EventStore, 'id' | 'readAll'>;
+}
+
+/** A place in a source and what it is there for. */
+interface Source {
+  id: number;
+  /** Up to here it was read; null: nothing yet. */
+  position: string | null;
+}
+
+/** Offsets of a partition, `to` exclusive. */
+export interface Place {
+  partition: number;
+  from: number;
+  to: number;
+}
+
+/** Another process moved the source on meanwhile. */
+class MovedOn extends Error {}
+
+/**
+ * Reads what came since the last time, whoever it was that read it, and notes whose personal parts lie where. Each
+ * record is read once for all subjects. It bears being cut off, and being done by several processes at once.
+ * @returns how many records were read
+ * @throws HistoryGone
+ */
+export async function indexTopic(deps: TopicIndexDeps, topic: string): Promise<number> {
+  let read = 0;
+  for (const [partition, { next }] of await deps.broker.bounds(topic)) {
+    await untilSettled(async () => {
+      const source = await sourceOf(deps.db, topic, deps.broker.id, partition);
+      for await (const stored of readStored(deps, topic, partition, Number(source.position ?? 0), next)) {
+        const to = String(stored.at(-1)!.offset + 1);
+        const places = await placesIn(deps.records, stored);
+        await deps.db.transaction(async (tx) => {
+          await moveOn(tx, source, to);
+          await tx.query(
+            `insert into subject_places (subject, source_id, block)
+             select distinct subject, $2::integer, block from unnest($1::bytea[], $3::bigint[]) p (subject, block)
+             order by 1, 3 on conflict do nothing`,
+            [places.map(({ subject }) => subject), source.id, places.map(({ block }) => block)],
+          );
+        });
+        source.position = to;
+        read += stored.length;
+      }
+    });
+  }
+  return read;
+}
+
+/** The same of the event store, by streams. Returns how many events were read. */
+export async function indexEvents({ db, stored_events }: EventIndexDeps): Promise<number> {
+  let read = 0;
+  await untilSettled(async () => {
+    const source = await sourceOf(db, EVENTS, stored_events.id, 0);
+    for await (const { events, position } of stored_events.readAll(source.position)) {
+      const places = events.flatMap(({ stream, metadata }) =>
+        (metadata['subjects']?.split(',') ?? []).map((hash) => ({ subject: bytes(hash), stream })),
+      );
+      await db.transaction(async (tx) => {
+        await moveOn(tx, source, position);
+        await tx.query(
+          `insert into subject_streams (subject, source_id, stream)
+           select distinct subject, $2::integer, stream from unnest($1::bytea[], $3::text[]) p (subject, stream)
+           order by 1, 3 on conflict do nothing`,
+          [places.map(({ subject }) => subject), source.id, places.map(({ stream }) => stream)],
+        );
+      });
+      source.position = position;
+      read += events.length;
+    }
+  });
+  return read;
+}
+
+/** Offsets of a topic among which records of the subject lie, as far as it was indexed: by partition, in order. */
+export async function placesOf(
+  { db, broker }: Pick<TopicIndexDeps, 'db' | 'broker'>,
+  topic: string,
+  subject: string,
+): Promise<Place[]> {
+  const rows = await db.query<{ partition: number; block: number }>(
+    `select s.partition, p.block from subject_places p join subject_sources s on s.id = p.source_id
+     where p.subject = $1 and s.source = $2 and s.engine = $3 order by s.partition, p.block`,
+    [bytes(subject), topic, broker.id],
+  );
+  return rows.map(({ partition, block }) => ({ partition, from: block * BLOCK, to: (block + 1) * BLOCK }));
+}
+
+/** Streams that hold personal parts of the subject, as far as it was indexed. */
+export async function streamsOf(
+  { db, stored_events }: { db: Queryable; stored_events: Pick<EventStore, 'id'> },
+  subject: string,
+): Promise<string[]> {
+  const rows = await db.query<{ stream: string }>(
+    `select p.stream from subject_streams p join subject_sources s on s.id = p.source_id
+     where p.subject = $1 and s.source = $2 and s.engine = $3 order by p.stream`,
+    [bytes(subject), EVENTS, stored_events.id],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+const bytes = (hash: string): Buffer => Buffer.from(hash, 'base64url');
+
+async function placesIn(records: Pick<RecordLog, 'subjectsOf'>, stored: readonly BrokerRecord[]) {
+  const subjects = await records.subjectsOf(stored);
+  return stored.flatMap(({ offset }, n) => {
+    const subject = subjects[n];
+    return subject ? [{ subject: bytes(subject), block: Math.floor(offset / BLOCK) }] : [];
+  });
+}
+
+async function sourceOf(db: Queryable, source: string, engine: string, partition: number): Promise<Source> {
+  await db.query('insert into subject_sources (source, engine, partition) values ($1, $2, $3) on conflict do nothing', [
+    source,
+    engine,
+    partition,
+  ]);
+  const [row] = await db.query<{ id: number; position: string | null }>(
+    'select id, position from subject_sources where source = $1 and engine = $2 and partition = $3',
+    [source, engine, partition],
+  );
+  return row!;
+}
+
+async function moveOn(tx: Queryable, { id, position }: Source, to: string): Promise<void> {
+  const moved = await tx.query(
+    'update subject_sources set position = $3 where id = $1 and position is not distinct from $2 returning 1 as one',
+    [id, position, to],
+  );
+  if (moved.length === 0) throw new MovedOn();
+}
+
+async function untilSettled(work: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof MovedOn)) throw error;
+    }
+  }
+}
