@@ -7,7 +7,12 @@ import { JOB_SCHEMA_STEP } from '../engines/jobs/schema';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { subject } from '../kernel/event';
 import { job, JobRefused, OutcomeUnknown, periodic, type JobDeclaration } from '../kernel/job';
-import { type TestDatabase, testDatabase } from './support/database';
+import { createBackup } from '../engines/backup/backup';
+import { restoreBackup } from '../engines/backup/restore';
+import { createFileBlobs } from '../engines/blobs/files';
+import { createSecretBox } from '../engines/secrets/box';
+import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
 import { EFFECTS, jobNode, noting, type JobNode, type Notebook } from './support/jobs';
 import { eventually } from './support/vendor-cloud';
 
@@ -236,6 +241,40 @@ test('periodic jobs of two workers are done once a period, by either, and by the
   expect(new Set(done.slice(stopped_at).map(({ who }) => who))).toEqual(new Set(['b']));
   expect(new Set(done.map(({ key }) => key)).size).toBe(done.length);
   expect((await a.queue.list({ name: 'broken', limit: 9 })).map(({ state }) => state === 'failed')).toEqual([false]);
+});
+
+test('a backup holds jobs and finished keys: restored, what waited or ran then runs under its key, what was done stays done', async () => {
+  const one = noting();
+  const on = await node(t.url, [one], { outside });
+  await enqueue(on, one, 'done');
+  await eventually(async () => (await t.db.query('select 1 from finished_jobs'))[0], 'the first');
+  await on.running!.stop();
+  on.running = undefined;
+  for (const note of ['runs', 'waits']) await enqueue(on, one, note);
+  await t.db.query(`update graphile_worker._private_jobs set locked_at = now(), locked_by = 'of the old installation',
+    attempts = 1 where key = 'noting-repeat/runs'`);
+  const target = await createFileBlobs(join(folder, 'backup'));
+  const blobs = await createFileBlobs(join(folder, 'blobs'));
+  const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
+  const made = { target, blobs, secrets, prefix: '', copy_blobs: false, leave_out: ['job_holders', 'job_effects'] };
+  await createBackup({ ...made, pool: t.db.pool, engines: { events: 'e', broker: 'b' }, version: '1' });
+  const fresh = await emptyDatabase();
+  try {
+    await restoreBackup({ url: fresh.url, from: target, prefix: '', secrets });
+    await fresh.db.query(EFFECTS);
+    const there = await jobNode(fresh.url, [one], { outside });
+    await enqueue(there, one, 'done');
+    await enqueue(there, one, 'new');
+    const notes = async () =>
+      (await fresh.db.query('select note from job_effects order by note')).map(({ note }) => note);
+    await eventually(async () => ((await notes()).length === 3 ? true : undefined), 'three effects');
+    await settled(there as unknown as JobNode<never>);
+    expect(await notes()).toEqual(['new', 'runs', 'waits']);
+    expect(calls().filter((key) => key === 'noting-repeat/done')).toHaveLength(1);
+    await there.close();
+  } finally {
+    await fresh.drop();
+  }
 });
 
 describe('a process that is killed', () => {

@@ -8,7 +8,7 @@ import { Meter } from '../blobs/keys';
 import { asQueryable } from '../postgres/pool';
 import type { SecretBox } from '../secrets/port';
 import { backUpLogs, eventPlaces, type OutsideLogs } from './logs';
-import { ident, readSequences, readTables, type TableShape } from './catalog';
+import { ident, relation, readSequences, readTables, type TableShape } from './catalog';
 import {
   type BackedUpTable,
   blobCopyKey,
@@ -117,9 +117,7 @@ async function copyTable(
   prefix: string,
   report: (bytes: number) => void,
 ): Promise<BackedUpTable> {
-  const rows = client.query(
-    copyTo(`copy (select ${columns.map(ident).join(', ')} from public.${ident(name)}) to stdout`),
-  );
+  const rows = client.query(copyTo(`copy (select ${columns.map(ident).join(', ')} from ${relation(name)}) to stdout`));
   const meter = new Meter(report);
   const { file } = await put(target, tableKey(prefix, name), rows, meter);
   return {

@@ -1,3 +1,4 @@
+import { JOB_SCHEMA } from '../jobs/names';
 import type { Queryable } from '../postgres/port';
 
 /** A partition of a table, of any depth; parents come before their children. */
@@ -10,8 +11,9 @@ export interface PartitionShape {
   part_key: string | null;
 }
 
-/** A table of the schema `public` that is no partition of another. */
+/** A table that is no partition of another. */
 export interface TableShape {
+  /** With its schema before a dot where that is not `public`. */
   name: string;
   /** Those that hold data of their own: generated columns are made again. */
   columns: string[];
@@ -23,6 +25,7 @@ export interface TableShape {
 }
 
 export interface SequenceValue {
+  /** As that of a table. */
   name: string;
   /** Null when it was never used. */
   last_value: number | null;
@@ -30,10 +33,21 @@ export interface SequenceValue {
 
 export const ident = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
+/** A table or sequence as SQL names it. No name of ours has a dot. */
+export const relation = (name: string): string => {
+  const dot = name.indexOf('.');
+  return dot < 0 ? `public.${ident(name)}` : `${ident(name.slice(0, dot))}.${ident(name.slice(dot + 1))}`;
+};
+
+/** What is backed up: our own schema, and the job library's. */
+const SCHEMAS = `('public', '${JOB_SCHEMA}')`;
+const named = (schema: string, name: string) =>
+  `case when ${schema} = 'public' then ${name}::text else ${schema} || '.' || ${name} end`;
+
 /** Every table, those that others refer to first. */
 export async function readTables(db: Queryable): Promise<TableShape[]> {
   const tables = await db.query<Omit<TableShape, 'partitions'> & { oid: number }>(`
-    select c.oid::int8 as oid, c.relname as name,
+    select c.oid::int8 as oid, ${named('n.nspname', 'c.relname')} as name,
       coalesce((select array_agg(a.attname::text order by a.attnum) from pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''), '{}') as columns,
       coalesce((select array_agg(distinct f.relname::text) from pg_constraint k join pg_class f on f.oid = k.confrelid
@@ -41,8 +55,8 @@ export async function readTables(db: Queryable): Promise<TableShape[]> {
       (select coalesce(sum(pg_table_size(t.relid)), 0)::int8 from pg_partition_tree(c.oid) t where t.isleaf)
         + case when c.relkind = 'r' then pg_table_size(c.oid) else 0 end as size_bytes
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition
-    order by c.relname`);
+    where n.nspname in ${SCHEMAS} and c.relkind in ('r', 'p') and not c.relispartition
+    order by n.nspname = 'public' desc, c.relname`);
   const partitions = await db.query<PartitionShape & { root: number }>(`
     with recursive tree as (
       select c.oid as root, c.oid, c.relname, null::name as parent, 0 as depth
@@ -66,7 +80,8 @@ export async function readTables(db: Queryable): Promise<TableShape[]> {
 /** Values of all sequences; outside any snapshot, so never below what a snapshot taken before holds. */
 export function readSequences(db: Queryable): Promise<SequenceValue[]> {
   return db.query<SequenceValue>(
-    `select sequencename as name, last_value from pg_sequences where schemaname = 'public' order by 1`,
+    `select ${named('schemaname', 'sequencename')} as name, last_value from pg_sequences
+     where schemaname in ${SCHEMAS} order by 1`,
   );
 }
 

@@ -7,13 +7,14 @@ import { MIGRATIONS } from '../../migrations';
 import { Meter } from '../blobs/keys';
 import type { Blobs } from '../blobs/port';
 import { DatabaseRefused } from '../postgres/errors';
+import { JOB_SCHEMA } from '../jobs/names';
 import { LOCKS } from '../locks/port';
 import { migrate } from '../postgres/migrate';
 import { asQueryable } from '../postgres/pool';
 import { KEEPALIVE } from '../postgres/session-settings';
 import type { Queryable } from '../postgres/port';
 import type { SecretBox } from '../secrets/port';
-import { ident, readSequences, readTables, type TableShape } from './catalog';
+import { ident, relation, readSequences, readTables, type TableShape } from './catalog';
 import { type BackedUpTable, type Manifest, PROBE_CONTEXT, readManifest } from './manifest';
 import { partitionBound, partitionKey } from './partition-bounds';
 
@@ -114,7 +115,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
   const present = new Map((await readTables(db)).map((shape) => [shape.name, shape]));
   for (const name of KEPT) present.delete(name);
   const sequences = new Set((await readSequences(db)).map(({ name }) => name));
-  const names = [...present.keys()].map((name) => `public.${ident(name)}`);
+  const names = [...present.keys()].map(relation);
   await db.query(`truncate ${names.join(', ')} cascade`);
   for (const table of manifest.tables) {
     if (KEPT.includes(table.name)) continue;
@@ -132,7 +133,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
   for (const { name, last_value } of manifest.sequences) {
     // One that the schema has not belonged to a table that is not in the backup either.
     if (last_value !== null && sequences.has(name))
-      await db.query('select setval(to_regclass($1), $2)', [`public.${ident(name)}`, last_value]);
+      await db.query('select setval(to_regclass($1), $2)', [relation(name), last_value]);
   }
   await db.query(`update installation set value = $1 where name = 'epoch'`, [randomBytes(4).toString('hex')]);
   await db.query(
@@ -143,7 +144,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
 }
 
 /** Bookkeeping of the migrations themselves. */
-const KEPT = ['schema_migrations', 'schema_migrations_lock'];
+const KEPT = ['schema_migrations', 'schema_migrations_lock', `${JOB_SCHEMA}.migrations`];
 
 /** Names come out of the backup, and only those of our own catalogue are taken. @throws Error naming what it has not */
 function known<T>(found: T | undefined, what: string): T {
@@ -177,7 +178,7 @@ async function copyIn(
   if (!content) throw new Error(`${table.file.key} is missing`);
   const meter = new Meter(report);
   const rows = client.query(
-    copyFrom(`copy public.${ident(table.name)} (${table.columns.map(ident).join(', ')}) from stdin`),
+    copyFrom(`copy ${relation(table.name)} (${table.columns.map(ident).join(', ')}) from stdin`),
   );
   await pipeline(content, createGunzip(), meter, rows);
   if (meter.sha256() !== table.content_sha256)
