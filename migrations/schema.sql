@@ -862,7 +862,7 @@ begin
   return made;
 end $function$;
 
--- function ledger_known, version 1
+-- function ledger_known, version 2
 CREATE OR REPLACE FUNCTION public.ledger_known(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[], p_former_ids text[], p_bodies text[])
  RETURNS TABLE(id uuid, own boolean)
  LANGUAGE plpgsql
@@ -870,6 +870,7 @@ CREATE OR REPLACE FUNCTION public.ledger_known(p_projection text, p_topic text, 
  SET enable_bitmapscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET jit TO 'off'
 AS $function$
 begin
@@ -879,21 +880,27 @@ begin
       unnest(p_former_ids) as former_id, unnest(p_bodies) as body
   ),
   known as materialized (
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.external_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
     union all
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.former_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.former_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
     union all
-    select a.id, b.record_id = a.id from asked a
-    join ledger_bodies b on b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+    select a.id, found.record_id = a.id from asked a cross join lateral (
+      select b.record_id from ledger_bodies b
+      where b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+      offset 0) found
   )
   select k.id, bool_and(k.own) from known k group by k.id;
 end $function$;
 
--- function ledger_passed_over, version 1
+-- function ledger_passed_over, version 2
 CREATE OR REPLACE FUNCTION public.ledger_passed_over(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[])
  RETURNS TABLE(id uuid, own boolean)
  LANGUAGE plpgsql
@@ -901,6 +908,7 @@ CREATE OR REPLACE FUNCTION public.ledger_passed_over(p_projection text, p_topic 
  SET enable_bitmapscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET jit TO 'off'
 AS $function$
 begin
@@ -909,14 +917,16 @@ begin
     select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
   ),
   known as materialized (
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.external_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
   )
   select a.id, false from asked a where a.id not in (select k.id from known k where k.own);
 end $function$;
 
--- function ledger_take, version 1
+-- function ledger_take, version 2
 CREATE OR REPLACE FUNCTION public.ledger_take(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[])
  RETURNS TABLE(id uuid, own boolean)
  LANGUAGE plpgsql
@@ -924,6 +934,7 @@ CREATE OR REPLACE FUNCTION public.ledger_take(p_projection text, p_topic text, p
  SET enable_bitmapscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET jit TO 'off'
 AS $function$
 begin
@@ -932,9 +943,11 @@ begin
     select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
   ),
   known as materialized (
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.external_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
   ),
   taken as (
     insert into ledger (projection, topic, account_id, external_id, record_id)
@@ -948,7 +961,7 @@ begin
   where a.id not in (select k.id from known k) and a.id not in (select t.record_id from taken t);
 end $function$;
 
--- function ledger_take_unsigned, version 1
+-- function ledger_take_unsigned, version 2
 CREATE OR REPLACE FUNCTION public.ledger_take_unsigned(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[], p_former_ids text[], p_bodies text[])
  RETURNS TABLE(id uuid, own boolean)
  LANGUAGE plpgsql
@@ -956,6 +969,7 @@ CREATE OR REPLACE FUNCTION public.ledger_take_unsigned(p_projection text, p_topi
  SET enable_bitmapscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET jit TO 'off'
 AS $function$
 begin
@@ -965,16 +979,22 @@ begin
       unnest(p_former_ids) as former_id, unnest(p_bodies) as body
   ),
   known as materialized (
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.external_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
     union all
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.former_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.former_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
     union all
-    select a.id, b.record_id = a.id from asked a
-    join ledger_bodies b on b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+    select a.id, found.record_id = a.id from asked a cross join lateral (
+      select b.record_id from ledger_bodies b
+      where b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+      offset 0) found
   ),
   claimed as (
     -- One order for all workers, so that two never wait for each other in a circle.

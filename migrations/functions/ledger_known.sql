@@ -1,4 +1,4 @@
--- version 1
+-- version 2
 -- As ledger_take_unsigned: answers for records that are known, and takes none.
 create or replace function ledger_known(
   p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[],
@@ -9,6 +9,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 begin
@@ -18,16 +19,22 @@ begin
       unnest(p_former_ids) as former_id, unnest(p_bodies) as body
   ),
   known as materialized (
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.external_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.external_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
     union all
-    select a.id, l.record_id = a.id as own from asked a
-    join ledger l on l.account_id = a.account_id and l.external_id = a.former_id
-      and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+    select a.id, found.record_id = a.id as own from asked a cross join lateral (
+      select l.record_id from ledger l
+      where l.account_id = a.account_id and l.external_id = a.former_id
+        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+      offset 0) found
     union all
-    select a.id, b.record_id = a.id from asked a
-    join ledger_bodies b on b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+    select a.id, found.record_id = a.id from asked a cross join lateral (
+      select b.record_id from ledger_bodies b
+      where b.account_id = a.account_id and b.body = a.body and b.projection = p_projection
+      offset 0) found
   )
   select k.id, bool_and(k.own) from known k group by k.id;
 end $$;
