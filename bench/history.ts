@@ -42,12 +42,16 @@ export function historic(number: number, accounts: readonly string[], total: num
   };
 }
 
-/** Appends `count` events of `accounts` to the record log of a running installation, as its ingest would have. */
+/**
+ * Appends events `first` to `first + count` of `accounts` to the record log of a running installation, as its ingest
+ * would have.
+ */
 export async function appendHistory(
   url: string,
   secrets_keys: string,
   accounts: readonly string[],
   count: number,
+  first = 0,
 ): Promise<void> {
   const db = new PostgresDatabase({ url, name: 'bench history', size: 4 });
   const broker = createPostgresBroker({ pool: db.pool, wakeups: createLocalWakeups() });
@@ -55,7 +59,8 @@ export async function appendHistory(
   const log = createRecordLog({ broker, subject_keys });
   const now = Date.now();
   for (let n = 0; n < count; n += 1000) {
-    const records = Array.from({ length: Math.min(1000, count - n) }, (_, i) => historic(n + i, accounts, count, now));
+    const length = Math.min(1000, count - n);
+    const records = Array.from({ length }, (_, i) => historic(first + n + i, accounts, first + count, now));
     await log.append(TOPICS.platform_events, records);
   }
   await broker.close();

@@ -55,13 +55,14 @@ const noMetrics: Metrics = {
  */
 export const run = onPostgres(measure);
 
-type Opened = Awaited<ReturnType<typeof open>>;
+export type Opened = Awaited<ReturnType<typeof open>>;
 
-async function open(url: string, keys: string) {
+/** What a rebuild needs, on one database. */
+export async function open(url: string, keys: string, broker_id?: string) {
   const db = new PostgresDatabase({ url, name: 'bench', size: 8, pipeline: true }); // as the projector's
   const log_db = new PostgresDatabase({ url, name: 'bench log', size: 6 });
   const wakeups = createLocalWakeups();
-  const broker = createPostgresBroker({ pool: log_db.pool, wakeups });
+  const broker = createPostgresBroker({ pool: log_db.pool, wakeups, id: broker_id });
   const subject_keys = createSubjectKeys({ db: log_db, master_keys: parseMasterKeys(keys) });
   const records = createRecordLog({ broker, subject_keys });
   const events = await createPostgresEventStore({ pool: log_db.pool, wakeups });

@@ -96,18 +96,18 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   }
 }
 
-/** Waits until everything received is in the event log. */
-export async function projected(lumio: Lumio): Promise<void> {
+/** Waits until everything received is in the event log, for at most so long. */
+export async function projected(lumio: Lumio, most_ms = 120_000): Promise<void> {
   const client = new pg.Client({ connectionString: lumio.url });
   await client.connect();
   try {
-    for (const deadline = Date.now() + 120_000; ; await sleep(100)) {
+    for (const deadline = Date.now() + most_ms; ; await sleep(100)) {
       const { rows } = await client.query(`
         select count(*)::int as behind from broker_topics t join broker_partitions b using (topic_id)
           left join checkpoints c on c.projection = 'event-log' and c.source like '%' || t.topic and c.partition = b.partition
         where t.topic = 'platform-events' and b.next_offset > coalesce(nullif(c.position, '')::bigint, 0)`);
       if (rows[0].behind === 0) return;
-      if (Date.now() > deadline) throw new Error('the event log did not catch up within 120 s');
+      if (Date.now() > deadline) throw new Error(`the event log did not catch up within ${most_ms / 1000} s`);
     }
   } finally {
     await client.end();
