@@ -1,6 +1,6 @@
 import fastJsonStringify from 'fast-json-stringify';
 import { z } from 'zod';
-import { withRawJson } from '../domain/json';
+import { withRawJson } from '../kernel/raw-json';
 import type { Enveloped } from './envelopes';
 
 type Schema = Record<string, unknown>;

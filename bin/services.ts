@@ -4,7 +4,7 @@ import type { Caller, RequestContext, Written } from '../access/caller';
 import type { FeatureFlags, ReadModels, Services } from '../access/services';
 import type { Settings } from '../kernel/settings';
 import type { Tokens } from '../access/tokens';
-import { stringify } from '../domain/json';
+import { stringify } from '../kernel/raw-json';
 import type { Metadata, StreamWrite } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
 import { readersOf } from './areas';

@@ -3,7 +3,7 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { parseInstant } from '../domain/instants';
-import { RawJson, stringify } from '../domain/json';
+import { RawJson, stringify } from '../kernel/raw-json';
 import { TOPICS } from '../domain/records';
 import type { StoredEvent } from '../engines/event-store/port';
 import { type Place, replayAccount, replayEvents, type ReplayedRecord, replayTopic } from '../maintenance/replay';

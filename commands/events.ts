@@ -6,7 +6,7 @@ import type { Services } from '../access/services';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
-import { stringify } from '../domain/json';
+import { stringify } from '../kernel/raw-json';
 import { TOPICS } from '../domain/records';
 
 /** How far ahead of our clock an event may say it happened. Spec rulings, `EmitEventInput`. */

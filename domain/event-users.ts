@@ -1,3 +1,4 @@
+import { digitsAt } from './json-digits';
 import { ERASED_RAW } from './records';
 
 /**
@@ -49,58 +50,25 @@ export function eventUserId(platform: string, raw: string): string | null {
   return null;
 }
 
+/** The id at a path like `event.user_id`; null when it is no text and no number, empty, or too long to be one. */
 function userAt(parsed: unknown, raw: string, path: string): string | null {
   const names = path.split('.');
-  let value = parsed;
-  for (const name of names) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null;
-    value = (value as Record<string, unknown>)[name];
-  }
-  let id: string | undefined;
-  if (typeof value === 'string') id = value.replaceAll('\0', '\ufffd');
-  else if (typeof value === 'number') id = Number.isSafeInteger(value) ? String(value) : numberText(raw, names);
+  const id = idText(memberAt(parsed, names), () => digitsAt(raw, names));
   return id === undefined || id === '' || id.length > MAX_LENGTH ? null : id;
 }
 
-/**
- * The text of the member at `names`, found by walking the JSON text: `JSON.parse` has already rounded a number beyond
- * 2^53.
- */
-function numberText(json: string, names: readonly string[]): string | undefined {
-  let start = 0;
+function memberAt(parsed: unknown, names: readonly string[]): unknown {
+  let value = parsed;
   for (const name of names) {
-    const next = memberStart(json, start, name);
-    if (next === undefined) return undefined;
-    start = next;
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Record<string, unknown>)[name];
   }
-  return /^\s*(-?\d+)(?![\d.eE])/.exec(json.slice(start, start + MAX_LENGTH + 8))?.[1];
+  return value;
 }
 
-/**
- * Index after the colon of the last member `name` (as `JSON.parse` keeps the last) of the object that begins at or
- * after `from`.
- */
-function memberStart(json: string, from: number, name: string): number | undefined {
-  const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs;
-  token.lastIndex = from;
-  let depth = 0;
-  let found: number | undefined;
-  let key: string | undefined;
-  let expectKey = false;
-  for (let match = token.exec(json); match; match = token.exec(json)) {
-    const text = match[0];
-    if (text === '{' || text === '[') {
-      depth += 1;
-      expectKey = depth === 1 && text === '{';
-    } else if (text === '}' || text === ']') {
-      depth -= 1;
-      if (depth <= 0) return found;
-    } else if (depth !== 1) continue;
-    else if (text === ',') expectKey = true;
-    else if (text === ':') {
-      if (key === name) found = token.lastIndex;
-      expectKey = false;
-    } else if (expectKey) key = JSON.parse(text) as string;
-  }
-  return found;
+/** `exact` gives the digits of a number that was rounded. */
+function idText(value: unknown, exact: () => string | undefined): string | undefined {
+  if (typeof value === 'string') return value.replaceAll('\0', '\ufffd');
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : exact();
+  return undefined;
 }

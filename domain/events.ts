@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RawJson } from './json';
+import { RawJson } from '../kernel/raw-json';
 
 /** One event of the log as every protocol shows it. Source: spec doc2 §2.15. */
 export const EventRecord = z

@@ -1,7 +1,7 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type ExecutionResult, type GraphQLFormattedError } from 'graphql';
 import { ApiError } from '../../kernel/errors';
-import { stringify } from '../../domain/json';
+import { stringify } from '../../kernel/raw-json';
 import type { Logger } from '../../engines/log/port';
 import { toFailure, type Failure } from '../errors';
 import { logFactsOf } from '../request-state';

@@ -1,5 +1,5 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
-import { RawJson } from '../../domain/json';
+import { RawJson } from '../../kernel/raw-json';
 
 /** What a literal in a document says, as JavaScript. Its numbers and member names were judged with the document. */
 function literal(node: ValueNode, variables?: Record<string, unknown> | null): unknown {

@@ -6,7 +6,7 @@ import {
 import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { stringify } from '../../domain/json';
+import { stringify } from '../../kernel/raw-json';
 import type { Logger } from '../../engines/log/port';
 import { toFailure } from '../errors';
 import type { Limiter } from '../rate-limit';

@@ -8,7 +8,7 @@ import type { Services } from '../../access/services';
 import { createApi, type Api } from '../../api/server';
 import { numbered, whole } from '../../kernel/pages';
 import { conflict, forbidden, notFound } from '../../kernel/operation-errors';
-import { RawJson } from '../../domain/json';
+import { RawJson } from '../../kernel/raw-json';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { ProcessSession } from '../../engines/postgres/process-session';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';

@@ -1,0 +1,44 @@
+/**
+ * JSON text inside values that are serialised: a vendor's payload leaves as it came, byte for byte, so that numbers
+ * beyond 2^53 and the order of members survive.
+ *
+ * `JSON.stringify` cannot write text as it is. So while {@link withRawJson} runs a serialiser, each {@link RawJson}
+ * that it meets writes a placeholder, a string that nothing else can contain, and hands over its text; afterwards the
+ * placeholders are replaced by the texts.
+ */
+
+/** Texts of the serialiser that runs now, by the number of their placeholder; null while none runs. */
+let handed_over: string[] | null = null;
+/** Of this process alone: no caller can send a placeholder. */
+const mark = Math.random().toString(36).slice(2);
+const placeholder = (number: number): string => `@raw-${mark}:${number}@`;
+const PLACEHOLDERS = new RegExp(`"@raw-${mark}:(\\d+)@"`, 'g');
+
+/** JSON text that is sent as it was received. Only {@link stringify} and {@link withRawJson} can serialise it. */
+export class RawJson {
+  constructor(readonly text: string) {}
+
+  /** @throws Error when a serialiser meets it that would send the placeholder */
+  toJSON(): string {
+    if (handed_over === null) throw new Error('RawJson reached JSON.stringify outside withRawJson()');
+    const number = handed_over.push(this.text) - 1;
+    return placeholder(number);
+  }
+}
+
+/** Runs a synchronous serialiser, and gives its JSON with the text of every {@link RawJson} that it met. */
+export function withRawJson(serialise: () => string): string {
+  const outer = handed_over;
+  const texts: string[] = (handed_over = []);
+  try {
+    const json = serialise();
+    return texts.length === 0 ? json : json.replace(PLACEHOLDERS, (_found, number: string) => texts[Number(number)]!);
+  } finally {
+    handed_over = outer;
+  }
+}
+
+/** `JSON.stringify` that understands {@link RawJson}. */
+export function stringify(value: unknown): string {
+  return withRawJson(() => JSON.stringify(value));
+}
