@@ -13,7 +13,7 @@ import {
   readCheckpoints,
 } from '../projections/runtime/checkpoints';
 import type { Item } from '../projections/runtime/dead-letters';
-import { tailOutbox } from '../projections/runtime/outbox';
+import { tailOutbox } from './support/outbox';
 import type { ChannelMessage, EventProjection, RecordProjection } from '../kernel/projection';
 import { createReadModels } from '../projections/runtime/read-models';
 import { type TestDatabase, testDatabase } from './support/database';

@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { TOPICS } from '../domain/records';
 import { readCheckpoints } from '../projections/runtime/checkpoints';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
-import { tailOutbox } from '../projections/runtime/outbox';
+import { tailOutbox } from './support/outbox';
 import { retryDeadLetter } from '../projections/runtime/settle';
 import type { EventProjection, Projection, RecordProjection } from '../kernel/projection';
 import { recordRevocations } from '../projections/runtime/revocations';

@@ -76,9 +76,7 @@ export class TypeRegistry {
         const { convert } = item;
         return {
           type: new GraphQLList(item.type),
-          convert:
-            convert &&
-            ((value) => (Array.isArray(value) ? value.map((one) => (one === null ? one : convert(one))) : value)),
+          convert: convert && eachOf(convert),
         };
       }
       case 'object':
@@ -139,9 +137,7 @@ export class TypeRegistry {
         const { type, convert } = this.input(inner.def.element!, path);
         return {
           type: new GraphQLList(type),
-          convert:
-            convert &&
-            ((value) => (Array.isArray(value) ? value.map((one) => (one === null ? one : convert(one))) : value)),
+          convert: convert && eachOf(convert),
         };
       }
       case 'object':
@@ -279,3 +275,9 @@ export function inputConverter(members: ReadonlyMap<string, InputMember>): Conve
     return input;
   };
 }
+
+/** The same for every member of a list. */
+const eachOf =
+  (convert: Convert): Convert =>
+  (value) =>
+    Array.isArray(value) ? value.map((one) => (one === null ? one : convert(one))) : value;

@@ -2,10 +2,12 @@ import type pg from 'pg';
 import type { Logger } from '../log/port';
 import { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
+import { Running } from '../running';
 import { Handover } from './handover';
 import type { Bounds, Broker, BrokerRecord, ConsumeOptions, Consumer, Ends, NewRecord } from './port';
 import { PostgresConsumer } from './postgres-consumer';
 import { PostgresLog } from './postgres-log';
+import { PerTopic } from './per-topic';
 import { PublishGroups } from './publish-groups';
 
 const READ_RECORDS = 5000;
@@ -39,9 +41,8 @@ export function createPostgresBroker(options: PostgresBrokerOptions): Broker {
 class PostgresBroker implements Broker {
   readonly id: string;
   private readonly log: PostgresLog;
-  private readonly groups = new Map<string, PublishGroups>();
-  private readonly opening = new Map<string, Promise<PublishGroups>>();
-  private readonly consumers = new Set<Consumer>();
+  private readonly groups = new PerTopic((topic) => this.open(topic));
+  private readonly consumers = new Running<Consumer>();
   /** Of the topics that this process consumes. */
   private readonly handovers = new Map<string, Handover>();
   private own_session: ProcessSession | undefined;
@@ -61,7 +62,7 @@ class PostgresBroker implements Broker {
     if (records.length === 0) return new Map();
     // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being
     // looked up.
-    const group = this.opening.get(topic) ?? this.groups.get(topic) ?? this.open(topic);
+    const group = this.groups.get(topic);
     return group instanceof PublishGroups ? group.publish(records) : (await group).publish(records);
   }
 
@@ -71,11 +72,7 @@ class PostgresBroker implements Broker {
     this.handovers.set(options.topic, handover);
     const { wakeups, log: logger } = this.options;
     const deps = { log: this.log, session: this.session, handover, wakeups, logger };
-    const consumer = new PostgresConsumer(options, deps);
-    this.consumers.add(consumer);
-    const forget = () => void this.consumers.delete(consumer);
-    consumer.done.then(forget, forget);
-    return consumer;
+    return this.consumers.add(new PostgresConsumer(options, deps));
   }
 
   async *read(topic: string, partition: number, from: number, to?: number): AsyncIterable<BrokerRecord[]> {
@@ -111,7 +108,7 @@ class PostgresBroker implements Broker {
 
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.all([...this.consumers].map((consumer) => consumer.stop()));
+    await this.consumers.stop();
     for (const group of this.groups.values()) await group.idle();
     await this.own_session?.close();
   }
@@ -125,25 +122,16 @@ class PostgresBroker implements Broker {
     );
   }
 
-  private open(topic: string): Promise<PublishGroups> {
-    const opening = this.log.topic(topic).then((info) => {
-      const group = new PublishGroups({
-        pool: this.options.pool,
-        topic: info,
-        timeout_ms: this.options.publish_timeout_ms ?? PUBLISH_TIMEOUT_MS,
-        onPublished: (records) => {
-          const handover = this.handovers.get(topic);
-          if (handover) for (const [partition, written] of records()) handover.add(partition, written);
-          this.options.wakeups.notify(`topic:${topic}`);
-        },
-      });
-      this.groups.set(topic, group);
-      return group;
+  private async open(topic: string): Promise<PublishGroups> {
+    return new PublishGroups({
+      pool: this.options.pool,
+      topic: await this.log.topic(topic),
+      timeout_ms: this.options.publish_timeout_ms ?? PUBLISH_TIMEOUT_MS,
+      onPublished: (records) => {
+        const handover = this.handovers.get(topic);
+        if (handover) for (const [partition, written] of records()) handover.add(partition, written);
+        this.options.wakeups.notify(`topic:${topic}`);
+      },
     });
-    this.opening.set(topic, opening);
-    // Kept until those that wait for it had their turn.
-    const opened = () => void setImmediate(() => this.opening.delete(topic));
-    opening.then(opened, opened);
-    return opening;
   }
 }

@@ -1,6 +1,7 @@
 import { Backoff, retry } from '../../kernel/retry';
 import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../log/port';
+import { ended } from '../running';
 import { delegated } from './delegated';
 import { typeFilter } from './port';
 import type { EventBatch, EventStore, Position, StoredEvent, SubscribeOptions, Subscription } from './port';
@@ -213,9 +214,8 @@ class Reader implements Subscription {
     this.done.catch(() => undefined);
   }
 
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.done.catch(() => undefined);
+  stop(): Promise<void> {
+    return ended(this.stopping, this.done);
   }
 
   wants(types: ReadonlySet<string>): boolean {

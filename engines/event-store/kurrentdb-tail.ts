@@ -2,6 +2,7 @@ import { eventTypeFilter, type AllStreamSubscription, type KurrentDBClient } fro
 import { Backoff } from '../../kernel/retry';
 import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../log/port';
+import { ended } from '../running';
 import { formatPosition, fromPosition, toEvent, typesPattern } from './kurrentdb-events';
 import { reason } from './kurrentdb-errors';
 import type { KurrentLink } from './kurrentdb-link';
@@ -52,9 +53,8 @@ export class KurrentTail implements Subscription {
     this.done.catch(() => undefined);
   }
 
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.done.catch(() => undefined);
+  stop(): Promise<void> {
+    return ended(this.stopping, this.done);
   }
 
   private get stopped(): boolean {

@@ -15,6 +15,7 @@ import { KurrentAppends } from './kurrentdb-appends';
 import { PlannedAppend } from './kurrentdb-claims';
 import { comparePositions, fromPosition, INSTALLATION_TYPE, toEvent, typesPattern } from './kurrentdb-events';
 import { EngineAway } from '../away';
+import { Running } from '../running';
 import { isRefusedLogin, reason } from './kurrentdb-errors';
 import { KurrentLink, NEEDED_VERSION } from './kurrentdb-link';
 import { KurrentTail } from './kurrentdb-tail';
@@ -24,7 +25,6 @@ import type {
   EventFilter,
   EventStore,
   Position,
-  ReadOptions,
   StoredEvent,
   SubscribeOptions,
 } from './port';
@@ -123,7 +123,7 @@ interface StreamPage {
 
 class KurrentEventStore implements EventStore {
   private readonly appends: KurrentAppends;
-  private readonly tails = new Set<KurrentTail>();
+  private readonly tails = new Running<KurrentTail>();
   private readonly under_way = new Set<Promise<unknown>>();
   private closed = false;
 
@@ -144,11 +144,8 @@ class KurrentEventStore implements EventStore {
     return appending;
   }
 
-  async read(
-    stream: string,
-    from?: number,
-    { limit = Infinity, backwards = false }: ReadOptions = {},
-  ): Promise<StoredEvent[]> {
+  async read(...[stream, from, options]: Parameters<EventStore['read']>): Promise<StoredEvent[]> {
+    const { limit = Infinity, backwards = false } = options ?? {};
     const events: StoredEvent[] = [];
     let next: bigint | typeof END = from === undefined ? (backwards ? END : 0n) : BigInt(from);
     for (;;) {
@@ -173,20 +170,18 @@ class KurrentEventStore implements EventStore {
   }
 
   subscribe(subscribe: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): KurrentTail {
-    const tail = new KurrentTail({
-      link: this.link,
-      log: this.options.log,
-      subscribe,
-      batch_size: subscribe.batch_size ?? DEFAULT_BATCH,
-      readAll: (after, filter, size) => this.readAll(after, filter, size),
-      head: () => this.head(),
-      stalled_after_ms: this.options.stalled_after_ms ?? 10_000,
-      onBatch,
-    });
-    this.tails.add(tail);
-    const forget = () => void this.tails.delete(tail);
-    tail.done.then(forget, forget);
-    return tail;
+    return this.tails.add(
+      new KurrentTail({
+        link: this.link,
+        log: this.options.log,
+        subscribe,
+        batch_size: subscribe.batch_size ?? DEFAULT_BATCH,
+        readAll: (after, filter, size) => this.readAll(after, filter, size),
+        head: () => this.head(),
+        stalled_after_ms: this.options.stalled_after_ms ?? 10_000,
+        onBatch,
+      }),
+    );
   }
 
   async head(): Promise<Position | null> {
@@ -205,7 +200,7 @@ class KurrentEventStore implements EventStore {
 
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.all([...this.tails].map((tail) => tail.stop()));
+    await this.tails.stop();
     await Promise.allSettled(this.under_way);
     await this.link.close();
   }

@@ -4,16 +4,8 @@ import type { Logger } from '../log/port';
 import type { Wakeups } from '../wakeups/port';
 import { AppendGroups } from './append-groups';
 import { encodeAppend } from './checks';
-import type {
-  EventBatch,
-  EventFilter,
-  EventStore,
-  Metadata,
-  Position,
-  ReadOptions,
-  StoredEvent,
-  SubscribeOptions,
-} from './port';
+import type { EventBatch, EventFilter, EventStore, Metadata, Position, StoredEvent, SubscribeOptions } from './port';
+import { Running } from '../running';
 import { Tail } from './tail';
 
 export interface PostgresEventStoreOptions {
@@ -64,7 +56,7 @@ export async function createPostgresEventStore(options: PostgresEventStoreOption
 
 class PostgresEventStore implements EventStore {
   private readonly groups: AppendGroups;
-  private readonly tails = new Set<Tail>();
+  private readonly tails = new Running<Tail>();
   private closed = false;
 
   constructor(
@@ -84,11 +76,8 @@ class PostgresEventStore implements EventStore {
     return this.groups.append(encodeAppend(writes, metadata));
   }
 
-  async read(
-    stream: string,
-    from?: number,
-    { limit = Infinity, backwards = false }: ReadOptions = {},
-  ): Promise<StoredEvent[]> {
+  async read(...[stream, from, options]: Parameters<EventStore['read']>): Promise<StoredEvent[]> {
+    const { limit = Infinity, backwards = false } = options ?? {};
     const events: StoredEvent[] = [];
     const text = `select ${COLUMNS} from domain_events where stream = $1 and revision
       ${backwards ? '<= $2 order by domain_events.revision desc' : '>= $2 order by domain_events.revision'} limit $3`;
@@ -114,18 +103,16 @@ class PostgresEventStore implements EventStore {
 
   subscribe(subscribe: SubscribeOptions, onBatch: (batch: EventBatch) => Promise<void>): Tail {
     const size = subscribe.batch_size ?? DEFAULT_BATCH;
-    const tail = new Tail({
-      after: subscribe.after,
-      wakeups: this.options.wakeups,
-      log: this.options.log,
-      poll_ms: this.options.poll_ms ?? 1000,
-      fetch: (after) => this.page(after, subscribe, size),
-      onBatch,
-    });
-    this.tails.add(tail);
-    const forget = () => void this.tails.delete(tail);
-    tail.done.then(forget, forget);
-    return tail;
+    return this.tails.add(
+      new Tail({
+        after: subscribe.after,
+        wakeups: this.options.wakeups,
+        log: this.options.log,
+        poll_ms: this.options.poll_ms ?? 1000,
+        fetch: (after) => this.page(after, subscribe, size),
+        onBatch,
+      }),
+    );
   }
 
   async head(): Promise<Position | null> {
@@ -139,7 +126,7 @@ class PostgresEventStore implements EventStore {
 
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.all([...this.tails].map((tail) => tail.stop()));
+    await this.tails.stop();
     await this.groups.idle();
   }
 

@@ -1,6 +1,7 @@
 import { Backoff } from '../../kernel/retry';
 import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../log/port';
+import { ended } from '../running';
 import type { Wakeups } from '../wakeups/port';
 import type { EventBatch, Subscription } from './port';
 
@@ -33,9 +34,8 @@ export class Tail implements Subscription {
     this.done.catch(() => undefined);
   }
 
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.done.catch(() => undefined);
+  stop(): Promise<void> {
+    return ended(this.stopping, this.done);
   }
 
   private async run(): Promise<void> {

@@ -33,10 +33,7 @@ export function versionedEventStore(store: EventStore, upcasters: Upcasters, kno
       events.forEach(assertReadable);
       return events;
     },
-    async *readAll(after, filter) {
-      for await (const one of store.readAll(after, filter)) yield batch(one);
-    },
-    subscribe: (options, onBatch) => store.subscribe(options, (one) => onBatch(batch(one))),
+    ...inBatches(store, batch),
   };
 }
 
@@ -54,9 +51,19 @@ export function renewedEventStore(store: EventStore, { renewed }: Upcasters): Ev
         metadata,
       ),
     read: async (stream, from, options) => (await store.read(stream, from, options)).map(renewed),
+    ...inBatches(store, batch),
+  };
+}
+
+/** The ways to read that give batches, each batch turned into another. */
+function inBatches(
+  store: EventStore,
+  turned: (batch: EventBatch) => EventBatch,
+): Pick<EventStore, 'readAll' | 'subscribe'> {
+  return {
     async *readAll(after, filter) {
-      for await (const one of store.readAll(after, filter)) yield batch(one);
+      for await (const one of store.readAll(after, filter)) yield turned(one);
     },
-    subscribe: (options, onBatch) => store.subscribe(options, (one) => onBatch(batch(one))),
+    subscribe: (options, onBatch) => store.subscribe(options, (one) => onBatch(turned(one))),
   };
 }

@@ -1,18 +1,10 @@
 import { Type, type Schema } from 'avsc';
+import type { RecordEnvelope } from '../../domain/records';
 
 /** The envelope as it is written: `raw` is UTF-8 text, or what `cipher.ts` made of it when `key_id` is not null. */
-export interface WrittenEnvelope {
-  id: string;
-  account_id: string;
-  type: string;
-  platform: string;
-  external_id: string | null;
-  occurred_at: string;
-  received_at: string;
-  subject: string | null;
+export interface WrittenEnvelope extends Omit<RecordEnvelope, 'raw' | 'same_raw' | 'former_id'> {
   key_id: string | null;
   raw: Buffer;
-  trace: string | null;
 }
 
 /**

@@ -43,26 +43,6 @@ export function outboxStatement(messages: readonly ChannelMessage[], trace?: str
   };
 }
 
-/** A row of the outbox as the tail reads it. */
-export interface OutboxRow {
-  id: number;
-  channel: string;
-  seq: number;
-  event_type: string;
-  /** JSON text. */
-  data: string;
-  created_at: string;
-}
-
-/** Messages committed after `after`, oldest first. Nothing that commits later can have a lower id. */
-export function tailOutbox(db: Queryable, after: number, limit: number): Promise<OutboxRow[]> {
-  return db.query<OutboxRow>(
-    'select id, channel, seq, event_type, data, created_at from outbox where id > $1 order by id limit $2',
-    [after, limit],
-    'outbox_tail',
-  );
-}
-
 /** Rows deleted by one statement while trimming: keeps its locks and its WAL small. */
 const TRIM_CHUNK = 5000;
 

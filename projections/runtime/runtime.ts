@@ -1,13 +1,5 @@
 import type { ReadModels } from '../../access/services';
-import type { Broker } from '../../engines/broker/port';
-import type { EventStore } from '../../engines/event-store/port';
-import type { Shares } from '../../engines/leases/port';
-import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
-import type { Database } from '../../engines/postgres/port';
-import type { RecordLog } from '../../engines/records/port';
-import type { Tracing } from '../../engines/tracing/port';
-import type { Wakeups } from '../../engines/wakeups/port';
 import { checkEngine, readCheckpoints } from './checkpoints';
 import { countParked } from './dead-letters';
 import { describe } from './failures';
@@ -18,25 +10,19 @@ import { openFresh } from './opening';
 import { Progress } from './progress';
 import type { Projection } from '../../kernel/projection';
 import { createReadModels, type ReadModelDeps } from './read-models';
-import type { ReadArchived } from './rebuild-source';
-import { Runner, RUNNER_STATES, type RunnerState } from './runner';
+import { Runner, type RunnerDeps, RUNNER_STATES, type RunnerState } from './runner';
 
-export interface ProjectionRuntimeDeps {
-  db: Database;
-  broker: Broker;
-  records: Pick<RecordLog, 'decode'>;
-  events: EventStore;
-  wakeups: Wakeups;
-  shares: Shares;
-  log: Logger;
+/** What a runner needs, less what the runtime makes for it. */
+type OfRunners = Omit<
+  RunnerDeps,
+  'metrics' | 'progress' | 'batch_records' | 'batch_events' | 'backoff_ms' | 'stall_ms'
+>;
+
+export interface ProjectionRuntimeDeps extends OfRunners {
   metrics: Metrics;
-  /** Default: off. */
-  tracing?: Tracing;
   projections: readonly Projection[];
   /** See {@link ReadModelDeps}. */
   unbuilt?: ReadModelDeps['unbuilt'];
-  /** See {@link RunnerDeps}. */
-  readArchived?: ReadArchived;
   /** Told of what no restart can mend: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;
   /**

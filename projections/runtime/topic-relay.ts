@@ -1,3 +1,4 @@
+import { regularly } from '../../kernel/regularly';
 import { slices } from '../../kernel/collector';
 import { Backoff } from '../../kernel/retry';
 import { Signal } from '../../kernel/signal';
@@ -128,27 +129,20 @@ export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void
   const campaigns = deps.sources.map((source) =>
     leases.campaign(`relay:${source.name}`, (lease) => relay(source, lease)),
   );
-  let looking = false;
-  const observe = async () => {
-    if (looking) return;
-    looking = true;
-    try {
+  const end = regularly(
+    observe_ms,
+    async () => {
       for (const source of deps.sources) {
         const { behind, seconds } = await source.lag();
         lag_records.set(behind, { relay: source.name });
         lag_seconds.set(seconds, { relay: source.name });
       }
-    } catch (error) {
-      log.warn({ err: describe(error) }, 'looking at the lag of relays failed; it is tried again');
-    } finally {
-      looking = false;
-    }
-  };
-  const timer = setInterval(() => void observe(), observe_ms);
-  timer.unref();
+    },
+    (error) => log.warn({ err: describe(error) }, 'looking at the lag of relays failed; it is tried again'),
+  );
   return {
     async stop() {
-      clearInterval(timer);
+      end();
       await Promise.all(campaigns.map((campaign) => campaign.stop()));
     },
   };

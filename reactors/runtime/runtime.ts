@@ -1,3 +1,4 @@
+import { regularly } from '../../kernel/regularly';
 import type { AreaReactor } from '../../access/reactor';
 import type { Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
@@ -48,11 +49,9 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
     shares.offer(`reactor:${runner.reactor.name}`, (signal) => runner.run(signal)),
   );
 
-  let looking = false;
-  const observe = async () => {
-    if (looking) return;
-    looking = true;
-    try {
+  const end = regularly(
+    observe_ms,
+    async () => {
       const parked = await countParked(db);
       for (const runner of runners) {
         await runner.observe();
@@ -61,20 +60,15 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
         metrics.dead_letters.set(parked.get(placeOf(runner.reactor).name) ?? 0, label);
         for (const state of REACTOR_STATES) metrics.state.set(state === runner.state ? 1 : 0, { ...label, state });
       }
-    } catch (error) {
-      log.warn({ err: describe(error) }, 'looking at the lag of reactors failed; it is tried again');
-    } finally {
-      looking = false;
-    }
-  };
-  const timer = setInterval(() => void observe(), observe_ms);
-  timer.unref();
+    },
+    (error) => log.warn({ err: describe(error) }, 'looking at the lag of reactors failed; it is tried again'),
+  );
 
   return {
     status: () =>
       runners.map(({ reactor, state, error, lag_seconds }) => ({ reactor: reactor.name, state, error, lag_seconds })),
     async stop() {
-      clearInterval(timer);
+      end();
       await Promise.all(campaigns.map((campaign) => campaign.stop()));
     },
   };

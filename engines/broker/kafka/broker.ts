@@ -3,6 +3,8 @@ import type { Logger } from '../../log/port';
 import type { Metrics } from '../../metrics/port';
 import { isPassing, KafkaClient, type KafkaConnection, typeOf } from './client';
 import { CONSUMER_TIMES, KafkaConsumer, type KafkaConsumerTimes } from './consumer';
+import { PerTopic } from '../per-topic';
+import { Running } from '../../running';
 import { KafkaPublisher } from './publisher';
 import { KafkaReader, type Page } from './reader';
 import { refuseLimited } from './retention';
@@ -52,9 +54,8 @@ export async function createKafkaBroker(options: KafkaBrokerOptions): Promise<Br
 }
 
 class KafkaBroker implements Broker {
-  private readonly publishers = new Map<string, KafkaPublisher>();
-  private readonly opening = new Map<string, Promise<KafkaPublisher>>();
-  private readonly consumers = new Set<Consumer>();
+  private readonly publishers = new PerTopic((topic) => this.open(topic));
+  private readonly consumers = new Running<Consumer>();
   private readonly reader: KafkaReader;
   private readonly replaced;
   private readonly restarts;
@@ -98,7 +99,7 @@ class KafkaBroker implements Broker {
     if (records.length === 0) return new Map();
     // Two calls in a row must keep their order: no await for a known topic, one shared wait for one that is being
     // looked up.
-    const publisher = this.opening.get(topic) ?? this.publishers.get(topic) ?? this.open(topic);
+    const publisher = this.publishers.get(topic);
     try {
       return await (publisher instanceof KafkaPublisher
         ? publisher.publish(records)
@@ -110,16 +111,9 @@ class KafkaBroker implements Broker {
 
   consume(options: ConsumeOptions): Consumer {
     if (this.closed) throw new Error('the broker is closed');
-    const consumer = new KafkaConsumer(options, {
-      client: this.client,
-      log: this.options.log,
-      times: { ...CONSUMER_TIMES, ...this.options.times },
-      restarts: this.restarts,
-    });
-    this.consumers.add(consumer);
-    const forget = () => void this.consumers.delete(consumer);
-    consumer.done.then(forget, forget);
-    return consumer;
+    const times = { ...CONSUMER_TIMES, ...this.options.times };
+    const deps = { client: this.client, log: this.options.log, times, restarts: this.restarts };
+    return this.consumers.add(new KafkaConsumer(options, deps));
   }
 
   async *read(topic: string, partition: number, from: number, to?: number): AsyncIterable<BrokerRecord[]> {
@@ -154,7 +148,7 @@ class KafkaBroker implements Broker {
 
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.all([...this.consumers].map((consumer) => consumer.stop()));
+    await this.consumers.stop();
     await Promise.all([...this.publishers.values()].map((publisher) => publisher.close()));
     await Promise.all([this.reader.close(), this.client.close()]);
   }
@@ -187,23 +181,14 @@ class KafkaBroker implements Broker {
     }
   }
 
-  private open(topic: string): Promise<KafkaPublisher> {
-    const opening = this.client.partitions(topic).then((partitions) => {
-      const publisher = new KafkaPublisher({
-        client: this.client,
-        topic,
-        partitions,
-        timeout_ms: this.options.publish_timeout_ms ?? PUBLISH_TIMEOUT_MS,
-        log: this.options.log,
-        onReplaced: () => this.replaced?.inc(1, { topic }),
-      });
-      this.publishers.set(topic, publisher);
-      return publisher;
+  private async open(topic: string): Promise<KafkaPublisher> {
+    return new KafkaPublisher({
+      client: this.client,
+      topic,
+      partitions: await this.client.partitions(topic),
+      timeout_ms: this.options.publish_timeout_ms ?? PUBLISH_TIMEOUT_MS,
+      log: this.options.log,
+      onReplaced: () => this.replaced?.inc(1, { topic }),
     });
-    this.opening.set(topic, opening);
-    // Kept until those that wait for it had their turn.
-    const opened = () => void setImmediate(() => this.opening.delete(topic));
-    opening.then(opened, opened);
-    return opening;
   }
 }
