@@ -59,3 +59,9 @@ export const preflightBucket = (ip: string): Bucket => ({
   rate_bucket: `preflight:${networkOf(ip)}`,
   rate_limit: CONTEXTS.jwt.rate,
 });
+
+/** What one caller may ask of one operation that has a limit of its own. */
+export const operationBucket = ({ rate_bucket, rate_limit }: Bucket, name: string, per_minute: number): Bucket => ({
+  rate_bucket: `operation:${name}:${rate_bucket}`,
+  rate_limit: rate_limit === null ? null : per_minute,
+});

@@ -101,6 +101,7 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
     'x-graphql': operation.name,
     ...(needs.permissions.length > 0 ? { 'x-permission': single(needs.permissions) } : {}),
     ...(needs.features.length > 0 ? { 'x-feature': single(needs.features) } : {}),
+    ...(operation.per_minute === undefined ? {} : { 'x-per-minute': operation.per_minute }),
     security: needs.open ? [{}, { bearer: [] }] : [{ bearer: [] }],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(inBody && members.length > 0
@@ -123,6 +124,7 @@ function requirements(operation: Operation) {
       guard.kind === 'account' ? [`Rights are those on the account that \`${guard.member}\` names.`] : [],
     ),
     ...(kinds.has('first_party') ? ['Only for a logged-in user or their own API key.'] : []),
+    ...(operation.per_minute === undefined ? [] : [`At most ${operation.per_minute} calls a minute and caller.`]),
     ...(kinds.has('system_key') ? ['Only for a system key.'] : []),
   ];
   return { permissions, features, text, open: operation.guard.every((guard) => guard.kind === 'public') };

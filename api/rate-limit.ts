@@ -1,31 +1,42 @@
 import type { FastifyReply } from 'fastify';
 import type { Counts } from '../access/counts';
-import type { Bucket } from '../access/rate-buckets';
+import { operationBucket, type Bucket } from '../access/rate-buckets';
 import { ApiError } from '../kernel/errors';
 import { logFacts } from './request-state';
 
 export const RATE_LIMIT_MESSAGE = 'Rate limit exceeded';
 
-/** Counts units against a bucket and shows its state in headers. Source: spec rulings, "rate-limit buckets". */
+/** Counts units against buckets. Source: spec rulings, "rate-limit buckets". */
 export interface Limiter {
-  /** @throws ApiError RATE_LIMIT_EXCEEDED with the seconds to wait */
+  /**
+   * Counts calls of an operation that has a limit of its own; headers show it only where it refuses.
+   * @throws ApiError RATE_LIMIT_EXCEEDED with the seconds to wait
+   */
+  countCalls(caller: Bucket, name: string, per_minute: number, calls: number, reply: FastifyReply): Promise<void>;
+  /**
+   * Shows the bucket's state in headers.
+   * @throws ApiError RATE_LIMIT_EXCEEDED with the seconds to wait
+   */
   count(bucket: Bucket, cost: number, reply: FastifyReply): Promise<void>;
 }
 
 export function createLimiter(counts: Counts): Limiter {
+  async function count(bucket: Bucket, cost: number, reply: FastifyReply, quiet: boolean): Promise<void> {
+    const state = await counts.take(bucket, cost, logFacts(reply.request));
+    if (state === null || (quiet && state.allowed)) return;
+    void reply.headers({
+      'x-ratelimit-limit': state.limit,
+      'x-ratelimit-remaining': Math.max(0, state.remaining),
+      'x-ratelimit-reset': Math.ceil(state.reset_seconds),
+    });
+    if (state.allowed) return;
+    throw new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, {
+      retry_after_seconds: Math.max(1, Math.ceil(state.reset_seconds)),
+    });
+  }
   return {
-    async count(bucket, cost, reply) {
-      const state = await counts.take(bucket, cost, logFacts(reply.request));
-      if (state === null) return;
-      void reply.headers({
-        'x-ratelimit-limit': state.limit,
-        'x-ratelimit-remaining': Math.max(0, state.remaining),
-        'x-ratelimit-reset': Math.ceil(state.reset_seconds),
-      });
-      if (state.allowed) return;
-      throw new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, {
-        retry_after_seconds: Math.max(1, Math.ceil(state.reset_seconds)),
-      });
-    },
+    count: (bucket, cost, reply) => count(bucket, cost, reply, false),
+    countCalls: (caller, name, per_minute, calls, reply) =>
+      count(operationBucket(caller, name, per_minute), calls, reply, true),
   };
 }

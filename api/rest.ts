@@ -7,6 +7,7 @@ import type { Asked, Prepared } from './invoke';
 import { ApiError } from '../kernel/errors';
 import { envelopeOf } from './envelopes';
 import { ownPath } from './links';
+import type { Limiter } from './rate-limit';
 import { stateOf } from './request-state';
 import { compileSerialiser } from './serialise';
 
@@ -16,6 +17,7 @@ export interface RestOptions {
   /** Where links begin. */
   origin(request: FastifyRequest): string;
   idempotency: Idempotency;
+  limiter: Limiter;
 }
 
 /** `/v1/api-keys/{id}` as Fastify spells it. */
@@ -31,11 +33,13 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       ? { ...context.response_headers, location: options.origin(request) + rest.location(result as never) }
       : context.response_headers;
   const unsafe = rest.method !== 'GET';
+  const { name, per_minute } = prepared.operation;
   app.route({
     method: rest.method,
     url: fastifyPath(rest.path),
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
+      if (per_minute !== undefined) await options.limiter.countCalls(caller, name, per_minute, 1, reply);
       const admitted = prepared.admit(caller, askedBy(prepared, request, unsafe));
       const admission = admitted instanceof Promise ? await admitted : admitted;
       const key = unsafe ? request.headers['idempotency-key'] : undefined;

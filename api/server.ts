@@ -117,7 +117,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   if (settings.roles.includes('ingest')) await registerWebhooks(app, deps.webhooks, limiter, deps.resolveCaller);
   if (settings.roles.includes('api')) {
     const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
-    for (const one of prepared) registerRest(app, one, { origin, idempotency });
+    for (const one of prepared) registerRest(app, one, { origin, idempotency, limiter });
     const schema = buildGraphqlSchema(prepared);
     const graphql = await registerGraphql(app, {
       schema,

@@ -51,6 +51,11 @@ interface Shape<I extends z.ZodType, O extends z.ZodType> {
   /** Null only for what the spec gives GraphQL alone. */
   rest: RestRoute | null;
   graphql?: GraphqlShape;
+  /**
+   * Calls a minute and caller, counted in a bucket of the operation's own beside the caller's; a credential without a
+   * limit has none here either.
+   */
+  per_minute?: number;
   /** Validation, OpenAPI schema and GraphQL arguments come from it. Always an object schema. */
   input: I;
   /**

@@ -14,6 +14,7 @@ import {
 import { ApiError } from '../../kernel/errors';
 import { createDocumentCache } from './document-cache';
 import { inspect } from './inspect';
+import { limitedFields, type LimitedField } from './limited-fields';
 import { measure, type GraphqlLimits, type MeasuredOperation } from './limits';
 import { overlappingFields } from './overlapping-fields';
 import { placesOf, type Place } from './places';
@@ -24,6 +25,8 @@ export interface ChosenOperation extends MeasuredOperation {
   readonly node: OperationDefinitionNode;
   /** Its place among the document's operations. */
   readonly index: number;
+  /** Its root fields that have a limit of their own. */
+  readonly limited: readonly LimitedField[];
 }
 
 /** A document that was parsed, measured and validated. */
@@ -101,7 +104,9 @@ export function createDocuments(
     if (errors.length > 0) {
       return refuse('VALIDATION_ERROR', reasonsOf(errors, options.introspection));
     }
-    const operations = [...measured.operations].map(([node, sizes], index) => ({ node, index, ...sizes }));
+    const operations = [...measured.operations].map(([node, sizes], index) => {
+      return { node, index, limited: limitedFields(document, node, schema), ...sizes };
+    });
     return {
       refusal: null,
       text,

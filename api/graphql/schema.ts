@@ -61,6 +61,7 @@ function field(
     type,
     args,
     description: `${operation.summary}${guardText(operation)}`,
+    extensions: { per_minute: operation.per_minute },
     async resolve(_source, given, { caller, context }, { fieldNodes }) {
       try {
         const admitted = prepared.admit(caller, {

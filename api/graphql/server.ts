@@ -105,6 +105,9 @@ export async function registerGraphql(
       if (document.refusal) throw new RefusedDocument(document.refusal);
       const operation = document.choose(asked.operation_name);
       await limiter.count(caller, operation.cost - 1, reply);
+      for (const { name, per_minute, calls } of operation.limited) {
+        await limiter.countCalls(caller, name, per_minute, calls, reply);
+      }
       const fast = await executor.runCompiled(document, operation, asked.variables, stateOf(request));
       const text = fast ? answers.textOf(fast) : await throughApollo(asked, document, request, reply);
       sendContextHeaders(reply, context);

@@ -1,6 +1,7 @@
+import { z } from 'zod';
 import type { Caller } from '../../access/caller';
 import { anonymous } from '../../access/resolve';
-import type { Operation } from '../../access/operation';
+import { publicAccess, query, type Operation } from '../../access/operation';
 import type { Services } from '../../access/services';
 import { createApi } from '../../api/server';
 import { createLocalRateLimits } from '../../engines/rate-limits/local';
@@ -24,6 +25,17 @@ export const callerOf = (changes: Partial<Caller>): Caller => ({
   ...changes,
 });
 
+/** GraphQL knows no schema without a query. */
+const PING = query({
+  name: 'ping',
+  summary: 'Answers',
+  rest: null,
+  guard: [publicAccess],
+  input: z.object({}),
+  output: z.string(),
+  run: async () => 'pong',
+});
+
 export interface DeclaredApi extends Door {
   close(): Promise<void>;
 }
@@ -39,7 +51,7 @@ export async function serveDeclared(
 ): Promise<DeclaredApi> {
   const api = await createApi({
     settings: SettingsSchema.parse({ port: 0, docs: { openapi_json: true } }),
-    operations,
+    operations: [PING, ...operations],
     services: { features: { enabled: async () => true }, ...services } as Services,
     resolveCaller: async ({ headers, ip }) => ({
       failure: null,
