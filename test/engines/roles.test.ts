@@ -189,7 +189,10 @@ describe('roles in processes of their own', () => {
       return new Set(rows.map(({ name }) => name)).size === names.length ? rows : undefined;
     }, 'all upkeep to be done');
     expect(done.filter(({ name }) => name.endsWith('-partitions'))).toHaveLength(3);
-    expect(await database.db.query('select 1 from job_holders')).toHaveLength(2);
+    await eventually(async () => {
+      const holders = await database.db.query('select 1 from job_holders');
+      return holders.length === 2 || undefined;
+    }, 'both workers to hold jobs');
     const [partitions] = await database.db.query(
       `select count(*) as n from pg_class where relname like 'platform_event_logs_%' and relkind = 'r'`,
     );
