@@ -94,7 +94,7 @@ export class Heartbeat {
         this.deps.metrics.closed.inc(1, { code: String(CLOSE.stalled) });
         session.cut();
       } else if (stalled >= LIMITS.grace_ms && !session.closing) {
-        this.deps.hub.dropLaggards(session);
+        this.deps.hub.room.dropLaggards(session);
       }
       if (session.closing && stalled >= LIMITS.grace_ms) this.destroyLater(session, now);
     }

@@ -1,87 +1,19 @@
-import type { Span, Tracing } from '../../engines/tracing/port';
+import { type Tracing } from '../../engines/tracing/port';
+import { Channel, type Subscription } from './channel';
+import { storedMessageText, type StoredMessage } from './envelopes';
+import { FanOut } from './fan-out';
 import { textFrame } from './frames';
 import { History } from './history';
-import { storedMessageText, type StoredMessage } from './envelopes';
-import { channelEpoch } from './ids';
-import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
+import { QueueRoom } from './queue-room';
 import type { Chunk, Session } from './session';
 
-/** Frames of this much or fewer messages are joined into one chunk. */
-const CHUNK_BYTES = 128 * 1024;
-const CHUNK_MESSAGES = 128;
-/** Frames wait at least this long for company after a flush, so that many leave in one write. */
-const COALESCE_MS = 4;
-/** Sessions are written in slices of about this long; between them the loop serves everybody else. */
-const SLICE_MS = 4;
 /** Kept for resuming clients after the last subscriber left. */
 const LINGER_MS = 30_000;
 
-/** One session on one channel. */
-export interface Subscription {
-  session: Session;
-  channel: Channel;
-  /**
-   * `live` ones get each frame as it comes; `replaying` ones read the history at their own pace; `ended` ones get
-   * nothing.
-   */
-  state: 'replaying' | 'live' | 'ended';
-  /** Last seq sent by a replay. Live subscriptions stand where their channel stands. */
-  seq: number;
-  /** It replays because its queue was full, not because it resumed: it must keep making progress. */
-  fell_back: boolean;
-}
-
-/** A channel with subscribers on this node. */
-export class Channel {
-  readonly epoch: string;
-  /** Last seq seen on this node; -1 until the head is known. */
-  seq = -1;
-  /** Stored messages that came while the head was being read. */
-  early: StoredMessage[] = [];
-  readonly subscriptions = new Set<Subscription>();
-  readonly history = new History();
-  pending: Buffer[] = [];
-  pending_bytes = 0;
-  pending_before = 0;
-  pending_transient = false;
-  /** Spans of the pending messages; null while none is traced. */
-  pending_spans: Span[] | null = null;
-  empty_since = 0;
-  gone = false;
-  /** Settles when the head is known. */
-  opening: Promise<void> | null = null;
-  private members: readonly Subscription[] | null = null;
-
-  constructor(
-    readonly name: string,
-    /** The `type` of its stored messages. */
-    readonly message_type: string,
-    installation_epoch: string,
-  ) {
-    this.epoch = channelEpoch(installation_epoch, name);
-  }
-
-  /** Live subscriptions; the same array until one joins or leaves. */
-  live(): readonly Subscription[] {
-    return (this.members ??= [...this.subscriptions].filter((subscription) => subscription.state === 'live'));
-  }
-
-  changed(): void {
-    this.members = null;
-  }
-}
-
-interface Job {
-  members: readonly Subscription[];
-  chunk: Chunk;
-  /** End when the job's sessions have it. */
-  spans: Span[] | null;
-}
-
 /**
- * Channels, their subscriptions, and the fan-out: a message is framed once, joined with its neighbours once, and
- * written once per socket.
+ * The channels of this node and who is on them: a message is framed once here, and handed to the fan-out; a hole in a
+ * channel's numbers ends its subscriptions.
  */
 export class Hub {
   readonly channels = new Map<string, Channel>();
@@ -89,11 +21,10 @@ export class Hub {
   readonly blocked = new Set<Session>();
   /** Told of every subscription that ended, whatever ended it. */
   onLeave: (subscription: Subscription) => void = () => undefined;
-  private dirty: Channel[] = [];
-  private jobs: Job[] = [];
-  private flushing = false;
-  private scheduled = false;
-  private next_flush_at = 0;
+  /** Where frames are gathered and written. */
+  readonly fan_out: FanOut;
+  /** Who gives way where a queue is full. */
+  readonly room: QueueRoom;
   private history_bytes = 0;
 
   constructor(
@@ -102,11 +33,14 @@ export class Hub {
     /**
      * A live subscription got more than its queue holds while its socket still takes bytes: goes on from the history.
      */
-    private readonly fallBack: (subscription: Subscription) => void,
+    fallBack: (subscription: Subscription) => void,
     private readonly tracing: Tracing,
     /** The `type` of a channel's stored messages. */
     private readonly messageType: (channel: string) => string,
-  ) {}
+  ) {
+    this.room = new QueueRoom({ metrics, fallBack, drop: (subscription, missed) => this.drop(subscription, missed) });
+    this.fan_out = new FanOut(this.room.offer);
+  }
 
   /** The channel of this name; made when it has none yet (then its head must be read: `seq` is -1). */
   channel(name: string): Channel {
@@ -139,7 +73,7 @@ export class Hub {
       return;
     }
     const bytes = textFrame(storedMessageText(channel.message_type, channel.epoch, message));
-    this.queue(channel, bytes, false);
+    this.fan_out.add(channel, bytes, false);
     if (this.tracing.on && message.trace) this.trace(channel, message.trace);
     channel.seq = message.seq;
     this.history_bytes += channel.history.add(message.seq, bytes, Date.parse(message.created_at));
@@ -152,7 +86,7 @@ export class Hub {
     if (subscribers === 0) return;
     const family = channel.name.slice(0, channel.name.indexOf(':'));
     const attributes = { 'lumio.subscribers': subscribers };
-    (channel.pending_spans ??= []).push(this.tracing.start(`push ${family}`, { kind: 'producer', parent, attributes }));
+    this.fan_out.trace(channel, this.tracing.start(`push ${family}`, { kind: 'producer', parent, attributes }));
   }
 
   /** A message that is not stored: to everybody who is there, also those who still read their history. */
@@ -160,178 +94,15 @@ export class Hub {
     const channel = this.channels.get(name);
     if (!channel || channel.subscriptions.size === 0) return;
     const bytes = textFrame(text);
-    this.queue(channel, bytes, true);
+    this.fan_out.add(channel, bytes, true);
     if (channel.live().length === channel.subscriptions.size) return;
     const chunk: Chunk = { bytes, count: 1, channel: name, before: channel.seq, transient: true };
     for (const subscription of channel.subscriptions) {
-      if (subscription.state === 'replaying' && this.hasRoom(subscription, chunk)) {
+      if (subscription.state === 'replaying' && this.room.hasRoom(subscription, chunk)) {
         subscription.session.enqueue(chunk);
         subscription.session.pump();
       }
     }
-  }
-
-  private queue(channel: Channel, bytes: Buffer, transient: boolean): void {
-    if (channel.live().length === 0) return;
-    if (channel.pending.length >= CHUNK_MESSAGES || channel.pending_bytes + bytes.length > CHUNK_BYTES)
-      this.seal(channel);
-    if (channel.pending.length === 0) {
-      this.dirty.push(channel);
-      channel.pending_before = channel.seq;
-      channel.pending_transient = false;
-    }
-    if (transient) channel.pending_transient = true;
-    channel.pending.push(bytes);
-    channel.pending_bytes += bytes.length;
-    this.schedule();
-  }
-
-  /** Turns a channel's pending frames into a job for those who are live now; who joins later is not meant. */
-  private seal(channel: Channel): void {
-    const count = channel.pending.length;
-    if (count === 0) return;
-    const bytes = count === 1 ? channel.pending[0]! : Buffer.concat(channel.pending, channel.pending_bytes);
-    channel.pending = [];
-    channel.pending_bytes = 0;
-    const chunk = {
-      bytes,
-      count,
-      channel: channel.name,
-      before: channel.pending_before,
-      transient: channel.pending_transient,
-    };
-    this.jobs.push({ members: channel.live(), chunk, spans: channel.pending_spans });
-    channel.pending_spans = null;
-  }
-
-  private schedule(): void {
-    if (this.scheduled || this.flushing) return;
-    this.scheduled = true;
-    const wait = this.next_flush_at - performance.now();
-    if (wait > 0.5) setTimeout(this.flush, wait);
-    else setImmediate(this.flush);
-  }
-
-  private readonly flush = (): void => {
-    this.scheduled = false;
-    this.flushing = true;
-    const dirty = this.dirty;
-    this.dirty = [];
-    for (const channel of dirty) this.seal(channel);
-    const jobs = this.jobs;
-    this.jobs = [];
-    this.write(jobs, performance.now());
-  };
-
-  /** Gives every job to its members, channel by channel, then lets each touched session write once. */
-  private write(jobs: Job[], started: number): void {
-    const touched: Session[] = [];
-    for (const { members, chunk } of jobs) {
-      for (const subscription of members) {
-        if (subscription.state === 'live') this.offer(subscription, chunk, touched);
-      }
-    }
-    let at = 0;
-    const slice = (): void => {
-      const until = performance.now() + SLICE_MS;
-      while (at < touched.length) {
-        touched[at++]!.pump();
-        if ((at & 31) === 0 && performance.now() > until) {
-          setImmediate(slice);
-          return;
-        }
-      }
-      for (const { spans } of jobs) if (spans !== null) for (const span of spans) span.end();
-      this.flushing = false;
-      const now = performance.now();
-      // Under load a third of the loop stays free for reading: the longer a flush took, the longer frames gather.
-      this.next_flush_at = now + Math.max(COALESCE_MS, Math.min((now - started) / 2, 50));
-      if (this.dirty.length > 0 || this.jobs.length > 0) this.schedule();
-    };
-    slice();
-  }
-
-  private offer(subscription: Subscription, chunk: Chunk, touched: Session[]): void {
-    const { session } = subscription;
-    if (!session.open) return;
-    if (this.hasRoom(subscription, chunk)) {
-      // Making room tells of what was dropped, which may have been too much for a client that does not read.
-      if (!session.open) return;
-      session.enqueue(chunk);
-      touched.push(session);
-      this.metrics.sent += chunk.count;
-      return;
-    }
-    this.giveWay(subscription, chunk.before, chunk.transient, chunk.count);
-  }
-
-  /**
-   * Whether the chunk fits its session's queue, once channels that fill more of it have given way: a busy channel costs
-   * no quiet one.
-   */
-  private hasRoom({ session, channel }: Subscription, chunk: Chunk): boolean {
-    while (!session.fits(chunk.count, chunk.bytes.length)) {
-      const heavier = session.heavierThan(channel.name, chunk);
-      const busy = session.subscriptions.find((candidate) => candidate.channel.name === heavier);
-      if (!busy) return false;
-      const { before, count, transient } = session.discard(busy.channel.name);
-      this.metrics.sent -= count;
-      this.giveWay(busy, before, transient, count);
-    }
-    return true;
-  }
-
-  /**
-   * A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped when
-   * they are not stored or nobody reads.
-   */
-  private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
-    const { session, channel } = subscription;
-    if (transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.drop(subscription, count);
-    const live = subscription.state === 'live';
-    subscription.seq = before;
-    subscription.fell_back = true;
-    // Who replays already finds its new place there.
-    if (!live) return;
-    subscription.state = 'replaying';
-    channel.changed();
-    this.fallBack(subscription);
-  }
-
-  /** Drops the channels on which a stalled session is further behind than its queue is long. */
-  dropLaggards(session: Session): void {
-    for (const subscription of [...session.subscriptions]) {
-      const behind = subscription.channel.seq - subscription.seq;
-      if (subscription.state === 'replaying' && subscription.fell_back && behind > LIMITS.queue_messages)
-        this.drop(subscription, behind);
-    }
-  }
-
-  /** Hands everything that waits to the sessions now; for the node's end. */
-  drain(): void {
-    for (const channel of this.channels.values()) this.seal(channel);
-    const touched: Session[] = [];
-    for (const { members, chunk } of this.jobs) {
-      for (const subscription of members) if (subscription.state === 'live') this.offer(subscription, chunk, touched);
-    }
-    this.jobs = [];
-    for (const session of touched) session.pump();
-  }
-
-  /** The last seq that a subscription was given: messages of its channel may still wait to be handed out. */
-  place(subscription: Subscription): number {
-    const { state, seq, channel } = subscription;
-    if (state === 'replaying') return seq;
-    const waiting = this.jobs.find(
-      ({ chunk, members }) => chunk.channel === channel.name && members.includes(subscription),
-    );
-    if (waiting) return waiting.chunk.before;
-    return channel.pending.length > 0 ? channel.pending_before : channel.seq;
-  }
-
-  /** True while so much is waiting to be written that the tail had better wait. */
-  get saturated(): boolean {
-    return this.jobs.length > 64;
   }
 
   /**
@@ -341,8 +112,7 @@ export class Hub {
   join(subscription: Subscription): void {
     if (subscription.state === 'ended') return;
     const { channel } = subscription;
-    this.seal(channel);
-    if (this.jobs.length > 0) this.schedule();
+    this.fan_out.seal(channel);
     subscription.state = 'live';
     channel.changed();
   }

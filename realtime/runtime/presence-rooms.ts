@@ -5,7 +5,8 @@ import type { Presence } from '../../engines/presence/port';
 import type { Relay } from '../../engines/relay/port';
 import { eventText } from './envelopes';
 import type { Subscriber } from './family';
-import type { Hub, Subscription } from './hub';
+import type { Subscription } from './channel';
+import type { Hub } from './hub';
 
 export interface PresenceDeps {
   hub: Pick<Hub, 'transient'>;

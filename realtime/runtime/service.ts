@@ -20,7 +20,8 @@ import type { Wakeups } from '../../engines/wakeups/port';
 import { Families, type ChannelServices, type Family } from './family';
 import { Gates, type GateDeps } from './gates';
 import { Heartbeat, type Windows } from './heartbeat';
-import { Hub, type Subscription } from './hub';
+import type { Subscription } from './channel';
+import { Hub } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import { LIVE_TOPIC, Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
@@ -131,7 +132,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     metrics,
     deliver: (message) => hub.stored(message),
     unheard: () => hub.channels.size === 0,
-    saturated: () => hub.saturated,
+    saturated: () => hub.fan_out.saturated,
   });
   // A person was erased: their frames must not be sent again from memory.
   const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
@@ -314,7 +315,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       heartbeat.stop();
       end_erasures();
       await tail.stop();
-      hub.drain();
+      hub.fan_out.drain(hub.channels.values());
       for (const session of sessions.values()) session.close(CLOSE.restart, 'RESTART');
       const deadline = Date.now() + drain_ms;
       while (sessions.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -4,7 +4,7 @@ import type { Caller } from '../../access/caller';
 import { textFrame } from './frames';
 import { CLOSE, LIMITS } from './limits';
 import { errorText, type SocketErrorCode } from './protocol';
-import type { Subscription } from './hub';
+import type { Subscription } from './channel';
 
 /** Framed messages that leave together. Shared by every session that gets them: never changed after it was made. */
 export interface Chunk {

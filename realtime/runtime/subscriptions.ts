@@ -4,7 +4,8 @@ import { eventText, storedMessageText } from './envelopes';
 import { textFrame } from './frames';
 import type { ChannelServices, Families } from './family';
 import type { Gates } from './gates';
-import type { Channel, Hub, Subscription } from './hub';
+import type { Channel, Subscription } from './channel';
+import type { Hub } from './hub';
 import { messageId, parseMessageId } from './ids';
 import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
@@ -45,7 +46,7 @@ export class Subscriptions {
   async subscribe(session: Session, name: string, since: string | null): Promise<void> {
     const existing = session.subscriptions.find((subscription) => subscription.channel.name === name);
     if (existing) {
-      const place = messageId(existing.channel.epoch, this.deps.hub.place(existing));
+      const place = messageId(existing.channel.epoch, this.deps.hub.fan_out.place(existing));
       session.send(subscribedText(name, place, since === null ? null : false));
       return;
     }

@@ -1,0 +1,80 @@
+import type { Subscription } from './channel';
+import { LIMITS } from './limits';
+import type { RealtimeMetrics } from './metrics';
+import type { Chunk, Session } from './session';
+
+export interface QueueRoomDeps {
+  metrics: RealtimeMetrics;
+  /** Ends a subscription with `CHANNEL_DROPPED`; `missed` messages were never queued. */
+  drop(subscription: Subscription, missed?: number): void;
+  /** Lets a subscription that was live go on from the history. */
+  fallBack(subscription: Subscription): void;
+}
+
+/**
+ * Who gets the room in a session's bounded queue when its socket does not take everything: the channel that fills the
+ * most of it gives way first. Source: design §8, `examples.md` habit 12.
+ */
+export class QueueRoom {
+  constructor(private readonly deps: QueueRoomDeps) {}
+
+  /**
+   * Puts a chunk into the session's queue, or lets the subscription give way where there is no room. False when it was
+   * not queued.
+   */
+  readonly offer = (subscription: Subscription, chunk: Chunk): boolean => {
+    const { session } = subscription;
+    if (!session.open) return false;
+    if (!this.hasRoom(subscription, chunk)) {
+      this.giveWay(subscription, chunk.before, chunk.transient, chunk.count);
+      return false;
+    }
+    // Making room tells of what was dropped, which may have been too much for a client that does not read.
+    if (!session.open) return false;
+    session.enqueue(chunk);
+    this.deps.metrics.sent += chunk.count;
+    return true;
+  };
+
+  /**
+   * Whether the chunk fits its session's queue, once channels that fill more of it have given way: a busy channel costs
+   * no quiet one.
+   */
+  hasRoom({ session, channel }: Subscription, chunk: Chunk): boolean {
+    while (!session.fits(chunk.count, chunk.bytes.length)) {
+      const heavier = session.heavierThan(channel.name, chunk);
+      const busy = session.subscriptions.find((candidate) => candidate.channel.name === heavier);
+      if (!busy) return false;
+      const { before, count, transient } = session.discard(busy.channel.name);
+      this.deps.metrics.sent -= count;
+      this.giveWay(busy, before, transient, count);
+    }
+    return true;
+  }
+
+  /**
+   * A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped when
+   * they are not stored or nobody reads.
+   */
+  private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
+    const { session, channel } = subscription;
+    if (transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.deps.drop(subscription, count);
+    const live = subscription.state === 'live';
+    subscription.seq = before;
+    subscription.fell_back = true;
+    // Who replays already finds its new place there.
+    if (!live) return;
+    subscription.state = 'replaying';
+    channel.changed();
+    this.deps.fallBack(subscription);
+  }
+
+  /** Drops the channels on which a stalled session is further behind than its queue is long. */
+  dropLaggards(session: Session): void {
+    for (const subscription of [...session.subscriptions]) {
+      const behind = subscription.channel.seq - subscription.seq;
+      if (subscription.state === 'replaying' && subscription.fell_back && behind > LIMITS.queue_messages)
+        this.deps.drop(subscription, behind);
+    }
+  }
+}
