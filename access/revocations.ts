@@ -37,7 +37,7 @@ const KEEP_SECONDS = 3600;
  */
 export function createRevocationTail(deps: { db: Queryable; log: Logger }): RevocationTail {
   const listeners = new Set<(revocation: Revocation) => void>();
-  const told = new Map<number, number>();
+  const passed_on = new Map<number, number>();
   let started = false;
   let stopped = false;
   let seen_at = Date.now();
@@ -54,13 +54,13 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
     );
     const now = Date.now();
     for (const { id, credential_id, user_id, account_id } of rows) {
-      const fresh = !told.has(id);
-      told.set(id, now);
+      const fresh = !passed_on.has(id);
+      passed_on.set(id, now);
       if (fresh && started) for (const listener of listeners) listener({ credential_id, user_id, account_id });
     }
     started = true;
     seen_at = now;
-    for (const [id, at] of told) if (now - at > 2000 * OVERLAP_SECONDS) told.delete(id);
+    for (const [id, at] of passed_on) if (now - at > 2000 * OVERLAP_SECONDS) passed_on.delete(id);
     if (now - trimmed_at > 600_000) {
       trimmed_at = now;
       await sweep(deps.db);

@@ -36,8 +36,8 @@ export function registerHealth(app: FastifyInstance, options: HealthOptions): vo
   let latest: { at: number; entries: Promise<Entry[]> } | null = null;
   const entries = () => {
     if (latest === null || Date.now() - latest.at > FRESH_MS) {
-      const told = async () => (await Promise.all(checks.map(runCheck))).flatMap((entry) => entry ?? []);
-      latest = { at: Date.now(), entries: told() };
+      const answers = async () => (await Promise.all(checks.map(runCheck))).flatMap((entry) => entry ?? []);
+      latest = { at: Date.now(), entries: answers() };
     }
     return latest.entries;
   };

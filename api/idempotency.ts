@@ -33,7 +33,7 @@ export interface Idempotency {
    * work runs again under the same seed, so that what it had appended is found and not made twice.
    * @throws ApiError CONFLICT for another request under the key, or while the first still runs
    */
-  once(call: IdempotentCall, work: () => Promise<StoredAnswer>): Promise<StoredAnswer>;
+  answerOnce(call: IdempotentCall, work: () => Promise<StoredAnswer>): Promise<StoredAnswer>;
   stop(): void;
 }
 
@@ -117,7 +117,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
     const others_work = working.has(name);
     if (!others_work) working.set(name, own);
     try {
-      const claimed = await take(db, id, request_hash, holder.held ? holder.lock : null, others_work, user_id);
+      const claimed = await takeClaim(db, id, request_hash, holder.held ? holder.lock : null, others_work, user_id);
       if (claimed.mine) working.set(name, own);
       return claimed;
     } catch (error) {
@@ -173,7 +173,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
   }
 
   return {
-    async once(call, work) {
+    async answerOnce(call, work) {
       if (typeof call.key !== 'string' || !KEY.test(call.key)) {
         throw new ApiError('VALIDATION_ERROR', 'Idempotency-Key: must be 1 to 255 printable ASCII characters');
       }
@@ -210,7 +210,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
  * process is free, or when that process is this one and nobody works here; one that could not show itself to live is
  * believed to for a time.
  */
-async function take(
+async function takeClaim(
   db: Database,
   id: Buffer,
   request_hash: Buffer,

@@ -1,4 +1,4 @@
-import type { WebhookRoute } from './webhooks';
+import type { WebhookRoute } from '../ingest/runtime/webhook';
 
 type Json = Record<string, unknown>;
 

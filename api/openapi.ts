@@ -7,7 +7,7 @@ import { shapeOf, unwrap } from './schema-shape';
 import { failures } from './openapi-failures';
 import { FIXED_PATHS } from './openapi-fixed';
 import { webhookPaths } from './openapi-webhooks';
-import type { WebhookRoute } from './webhooks';
+import type { WebhookRoute } from '../ingest/runtime/webhook';
 
 type Json = Record<string, unknown>;
 

@@ -57,7 +57,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
       }
-      const stored = await options.idempotency.once(
+      const stored = await options.idempotency.answerOnce(
         { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context },
         run,
       );

@@ -30,7 +30,8 @@ import { logFacts, type ResolveCaller } from './request-state';
 import { JSON_TYPE, registerRest } from './rest';
 import { answerUnrouted } from './unrouted';
 import { serveUpgrades, type UpgradeHandler } from './upgrades';
-import { registerWebhooks, type WebhookRoute } from './webhooks';
+import type { WebhookRoute } from '../ingest/runtime/webhook';
+import { registerWebhooks } from './webhooks';
 
 export interface ApiDeps {
   settings: Settings;

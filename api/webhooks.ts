@@ -1,30 +1,10 @@
 import type { FastifyInstance } from 'fastify';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { WebhookRoute } from '../ingest/runtime/webhook';
 import { ApiError } from '../kernel/errors';
 import { toFailure } from './errors';
 import { MAX_BODY_BYTES } from './json-body';
 import type { Limiter } from './rate-limit';
 import { contextOf, logFacts, type ResolveCaller } from './request-state';
-
-/** One inbound webhook of a vendor, as the ingest room declares it. */
-export interface WebhookRoute {
-  method: 'GET' | 'POST';
-  /** `/v1/webhooks/kick`, with `{name}` for path parameters. */
-  path: string;
-  handle(request: {
-    headers: IncomingHttpHeaders;
-    query: Readonly<Record<string, unknown>>;
-    raw_body: Buffer;
-    /** Unix milliseconds. */
-    received_at: number;
-    ip: string;
-    /** W3C traceparent, or null. */
-    trace: string | null;
-    /** For log lines: `correlation_id`, and `trace_id` while tracing is on. */
-    log_facts?: Readonly<Record<string, string>>;
-    params?: Readonly<Record<string, string>>;
-  }): Promise<{ status: number; body?: string; content_type?: string; headers?: Record<string, string> }>;
-}
 
 const EMPTY = Buffer.alloc(0);
 /** Deliveries prove by their signature who sent them. */

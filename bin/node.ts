@@ -84,7 +84,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   });
   const { relay, events, broker, records, wakeups, tracing } = engines;
   const stops: (() => unknown)[] = [() => engines.close()];
-  const stop = once(async () => {
+  const stop = atMostOnce(async () => {
     const failures: unknown[] = [];
     for (const part of stops.reverse()) {
       try {
@@ -196,7 +196,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
 
     // Again as one of the last, since sockets are told before the front door closes; here in case the start fails
     // before it is open.
-    const stopRealtime = once(async () => realtime?.stop());
+    const stopRealtime = atMostOnce(async () => realtime?.stop());
     stops.push(stopRealtime);
 
     const websocket = () => realtime?.stats() ?? { sessions: 0, channels: 0 };
@@ -274,7 +274,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
 
-function once(work: () => Promise<void>): () => Promise<void> {
+function atMostOnce(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => (running ??= work());
 }

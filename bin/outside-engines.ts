@@ -1,6 +1,6 @@
 import type { Settings } from '../kernel/settings';
 import { LOGS_OF_RECORD } from '../domain/records';
-import type { OutsideEngines } from '../engines/backup/log-fates';
+import type { OutsideEngines } from '../engines/backup/log-restores';
 import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { openKafka } from './broker';

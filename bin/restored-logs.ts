@@ -1,4 +1,4 @@
-import type { Fates } from '../engines/backup/log-fates';
+import type { LogRestores } from '../engines/backup/log-restores';
 import { eventsInFile, eventsInTable, topicsInFiles, topicsInTables } from '../engines/backup/log-sources';
 import type { RecordCodec } from '../engines/backup/logs';
 import type { Manifest } from '../engines/backup/manifest';
@@ -18,7 +18,7 @@ const EVENT_TABLE = 'domain_events';
 
 export interface RestoredLogsOptions {
   manifest: Manifest;
-  fates: Fates;
+  log_restores: LogRestores;
   /** The restored database, and the logs that the settings name. */
   engines: Engines;
   /** Files of the backup. */
@@ -34,12 +34,12 @@ export interface RestoredLogsOptions {
  * when the installation moves to engines of their own. What is kept gets the archive's newer segments listed.
  */
 export async function restoreLogs(options: RestoredLogsOptions): Promise<void> {
-  const { manifest, fates, engines, report } = options;
+  const { manifest, log_restores, engines, report } = options;
   const { db, broker, stored_events: events } = engines;
   const write: RestoreLogsOptions = { db, broker, events, from: manifest.engines, report };
-  if (fates.topics === 'keep') await adoptSegments(db, engines.blobs, broker.id);
-  if (fates.topics === 'write') await writeTopics(options, write);
-  if (fates.events === 'write') await writeEvents(options, write);
+  if (log_restores.topics === 'keep') await adoptSegments(db, engines.blobs, broker.id);
+  if (log_restores.topics === 'write') await writeTopics(options, write);
+  if (log_restores.events === 'write') await writeEvents(options, write);
 }
 
 async function writeTopics(options: RestoredLogsOptions, write: RestoreLogsOptions): Promise<void> {

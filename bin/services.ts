@@ -7,11 +7,9 @@ import type { Tokens } from '../access/tokens';
 import { stringify } from '../kernel/raw-json';
 import type { Metadata, StreamWrite } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
+import { LIVE_TOPIC } from '../realtime/runtime/envelopes';
 import { readersOf } from './areas';
 import type { Engines } from './engines';
-
-/** Relay topic of what is pushed and never stored. */
-const LIVE_TOPIC = 'live';
 
 export interface ServiceParts {
   settings: Settings;

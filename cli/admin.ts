@@ -4,12 +4,12 @@ import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-fla
 import { DEFAULT_ROLES, isSystemGrant, SYSTEM_ADMIN_ROLES } from '../domain/permissions';
 import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/users';
 import { PLATFORMS, type Platform } from '../domain/vendors';
+import { isUuid } from '../kernel/uuid';
 import type { AdminContext } from './admin/services';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const uuid = (text: string): string => {
-  if (!UUID.test(text)) throw new InvalidArgumentError('must be an id (a UUID).');
+  if (!isUuid(text)) throw new InvalidArgumentError('must be an id (a UUID).');
   return text.toLowerCase();
 };
 const words =

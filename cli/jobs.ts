@@ -32,7 +32,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
       }),
     );
 
-  const settling = (name: 'retry' | 'drop', description: string, told: string) =>
+  const settling = (name: 'retry' | 'drop', description: string, outcome: string) =>
     group
       .command(name)
       .argument('<ids...>', 'the jobs', ids)
@@ -41,7 +41,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         runCommand(connect, async ({ jobs }) => {
           const settled = await jobs[name](wanted);
           if (name === 'retry') jobs.wake();
-          process.stdout.write(`${settled} of ${wanted.length} jobs ${told}\n`);
+          process.stdout.write(`${settled} of ${wanted.length} jobs ${outcome}\n`);
           if (settled === wanted.length) return 0;
           process.stderr.write('lumio: the others run, or are not there\n');
           return 1;

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { applyErasedProfiles } from '../access/profiles';
 import type { Settings } from '../kernel/settings';
 import { LOGS_OF_RECORD } from '../domain/records';
-import { fatesOf, type Fates } from '../engines/backup/log-fates';
+import { logRestoresOf, type LogRestores } from '../engines/backup/log-restores';
 import type { Manifest } from '../engines/backup/manifest';
 import { restoreBackup } from '../engines/backup/restore';
 import { restoreBlobs } from '../engines/backup/restore-blobs';
@@ -63,7 +63,7 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
       try {
         const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) =>
           bar.update(done, total, what);
-        let fates: Fates = { topics: 'tables', events: 'tables' };
+        let log_restores: LogRestores = { topics: 'tables', events: 'tables' };
         const manifest = await namingDatabase(settings, () =>
           restoreBackup({
             url: bare.url,
@@ -71,7 +71,7 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
             prefix: from.prefix,
             secrets,
             unsigned,
-            mayBegin: async (found) => void (fates = await decideFates(settings, found)),
+            mayBegin: async (found) => void (log_restores = await decideLogRestores(settings, found)),
             onProgress,
           }),
         );
@@ -82,13 +82,13 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
           to: blobs,
           onProgress,
         });
-        await throughPorts(bare.url, from.blobs, manifest, fates, (what) => bar.update(1, 1, what));
+        await throughPorts(bare.url, from.blobs, manifest, log_restores, (what) => bar.update(1, 1, what));
         bar.stop();
         process.stdout.write(
           `${from.shown}: ${manifest.tables.length} tables as of ${manifest.taken_at}, ${copied} blobs copied\n`,
         );
-        if (fates.topics === 'keep') process.stdout.write('topics: kept as the broker has them\n');
-        if (fates.events === 'keep') process.stdout.write('domain events: kept as the event store has them\n');
+        if (log_restores.topics === 'keep') process.stdout.write('topics: kept as the broker has them\n');
+        if (log_restores.events === 'keep') process.stdout.write('domain events: kept as the event store has them\n');
         for (const key of missing)
           process.stderr.write(`lumio: blob ${key} is neither in the blob store nor in the backup\n`);
         if (missing.length > 0) process.exitCode = 1;
@@ -109,11 +109,11 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
  * What is to become of the logs, by what the configured engines hold. @throws Error in one line when that fits no
  * backup
  */
-async function decideFates(settings: Settings, manifest: Manifest): Promise<Fates> {
+async function decideLogRestores(settings: Settings, manifest: Manifest): Promise<LogRestores> {
   const { log } = createLog('warn', 'stderr');
   const outside = await openOutsideEngines(settings, log);
   try {
-    return await fatesOf(manifest, outside);
+    return await logRestoresOf(manifest, outside);
   } finally {
     await outside.close();
   }
@@ -124,14 +124,23 @@ async function throughPorts(
   url: string,
   from: Blobs,
   manifest: Manifest,
-  fates: Fates,
+  log_restores: LogRestores,
   report: (what: string) => void,
 ): Promise<void> {
-  if (fates.topics === 'tables' && fates.events === 'tables') return;
+  if (log_restores.topics === 'tables' && log_restores.events === 'tables') return;
   const engines = await enginesOn(url);
   const { log } = createLog('warn', 'stderr');
   try {
-    await restoreLogs({ manifest, fates, engines, from, codec: RECORD_CODEC, topics: LOGS_OF_RECORD, log, report });
+    await restoreLogs({
+      manifest,
+      log_restores,
+      engines,
+      from,
+      codec: RECORD_CODEC,
+      topics: LOGS_OF_RECORD,
+      log,
+      report,
+    });
   } finally {
     await engines.close();
   }

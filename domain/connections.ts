@@ -58,8 +58,19 @@ export interface Connections {
 
 const initialConnections: Connections = { channels: new Map(), shops: new Map() };
 export const connectionsStream = (account_id: string): string => `connections-${account_id}`;
-/** Shop domains are host names: case means nothing. */
-export const normaliseShopDomain = (domain: string): string => domain.trim().toLowerCase();
+/**
+ * A shop's domain as it is stored and looked up: lower-case host without scheme, port, path or final dot; null when the
+ * text names no host.
+ */
+export function readShopDomain(text: string): string | null {
+  const host = text
+    .trim()
+    .toLowerCase()
+    .replace(/^https?:\/\//, '')
+    .replace(/[/:].*$/, '')
+    .replace(/\.$/, '');
+  return host.length <= 253 && /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(host) ? host : null;
+}
 
 function decideConnection(state: Connections, command: ConnectionCommand): ConnectionEvent[] {
   const { account_id, now } = command;
@@ -96,7 +107,8 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
       ];
     }
     case 'connection:connect_shop': {
-      const shop_domain = normaliseShopDomain(command.shop_domain);
+      const shop_domain = readShopDomain(command.shop_domain);
+      if (shop_domain === null) throw new DomainError('NOT_A_SHOP_DOMAIN', { shop_domain: command.shop_domain });
       if (state.shops.has(shop_domain)) return [];
       return [
         {
@@ -109,9 +121,10 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
       ];
     }
     case 'connection:disconnect_shop': {
-      const shop_domain = normaliseShopDomain(command.shop_domain);
-      const connection_id = state.shops.get(shop_domain);
-      if (connection_id === undefined) throw new DomainError('CONNECTION_NOT_FOUND', { shop_domain });
+      const shop_domain = readShopDomain(command.shop_domain);
+      const connection_id = shop_domain === null ? undefined : state.shops.get(shop_domain);
+      if (shop_domain === null || connection_id === undefined)
+        throw new DomainError('CONNECTION_NOT_FOUND', { shop_domain });
       return [{ type: 'connection:shop_disconnected', account_id, connection_id, shop_domain, disconnected_at: now }];
     }
     default:

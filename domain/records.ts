@@ -8,6 +8,12 @@ export const TOPICS = {
 } as const;
 export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
 
+/**
+ * What checkpoints and dead letters call the event store; its only partition is 0. The topic of that name is a relay of
+ * it, and no place is one of its.
+ */
+export const DOMAIN_EVENTS = 'domain-events';
+
 /** Topics that hold what is nowhere else. What is relayed from elsewhere is relayed again into a new log. */
 export const LOGS_OF_RECORD: readonly Topic[] = Object.values(TOPICS).filter((topic) => topic !== TOPICS.domain_events);
 

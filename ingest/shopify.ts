@@ -1,3 +1,4 @@
+import { readShopDomain } from '../domain/connections';
 import { TOPICS } from '../domain/records';
 import type { Settings } from '../kernel/settings';
 import { hmacMatches, secretList } from './runtime/signatures';
@@ -22,7 +23,7 @@ export function createShopifyWebhook(settings: Settings['webhooks']): WebhookVen
       'x-shopify-api-version',
     ],
     async verify({ headers, raw_body }, connections) {
-      const shop_domain = normaliseShopDomain(webhook.headerOf(headers, 'x-shopify-shop-domain'));
+      const shop_domain = readShopDomain(webhook.headerOf(headers, 'x-shopify-shop-domain') ?? '');
       const connection = shop_domain === null ? null : await connections.byShopDomain(shop_domain);
       const secrets = secretList(connection?.secret ?? '');
       if (secrets.length === 0) {
@@ -36,21 +37,6 @@ export function createShopifyWebhook(settings: Settings['webhooks']): WebhookVen
     },
     normalise: normaliseShopify,
   };
-}
-
-/**
- * Lower-case host without scheme, port, path or final dot; null when it is no host name. The lookup then is by exact
- * equality.
- */
-export function normaliseShopDomain(header: string | null): string | null {
-  if (header === null) return null;
-  const host = header
-    .trim()
-    .toLowerCase()
-    .replace(/^https?:\/\//, '')
-    .replace(/[/:].*$/, '')
-    .replace(/\.$/, '');
-  return host.length <= 253 && /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(host) ? host : null;
 }
 
 const PAID = 'orders/paid';
@@ -69,7 +55,7 @@ export function normaliseShopify(delivery: Delivery): Outcome {
   if (!topic) return webhook.park('no_topic', 'the header X-Shopify-Topic is missing');
   const type = Object.hasOwn(TYPES, topic) ? TYPES[topic]! : null;
   if (type === null) return webhook.skip('unmapped_type', topic.slice(0, 100));
-  const shop_domain = normaliseShopDomain(delivery.header('x-shopify-shop-domain'));
+  const shop_domain = readShopDomain(delivery.header('x-shopify-shop-domain') ?? '');
   if (shop_domain === null) return webhook.park('no_shop', 'the header X-Shopify-Shop-Domain names no host');
   const body = webhook.readJsonBody(delivery);
   if (!body.ok) return body.outcome;

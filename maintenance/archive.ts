@@ -8,7 +8,7 @@ import type { Database } from '../engines/postgres/port';
 import { encodeSegment, SEGMENT_CONTENT_TYPE } from './archive-format';
 import { readSegment } from './archive-reader';
 import { archiveKeyPart, archivePrefixOf, insertSegment, type Segment } from './archive-segments';
-import { DOMAIN_EVENTS } from '../projections/runtime/checkpoints';
+import { DOMAIN_EVENTS } from '../domain/records';
 import type { Projection } from '../kernel/projection';
 
 export interface ArchiverDeps {

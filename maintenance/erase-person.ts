@@ -25,8 +25,8 @@ export async function erasePerson(deps: PersonErasureDeps, person: Person): Prom
     );
   }
   for (const eraser of deps.erasers) {
-    const told = await eraser.erase(person, deps);
-    if (told !== null) done.push(told);
+    const outcome = await eraser.erase(person, deps);
+    if (outcome !== null) done.push(outcome);
   }
   return done;
 }

@@ -67,18 +67,18 @@ function byCounters(filter: EventQuery): Built {
   const filtered = pairs.sql !== '';
   const lower = days.from ? `greatest(${days.from}, l.lo)` : 'l.lo';
   const upper = days.to ? `least(${days.to}, l.hi)` : 'l.hi';
-  const inWindow = `created_at >= (select ${lower} from lies l) and created_at < (select ${upper} from lies l)`;
+  const inWindow = `created_at >= (select ${lower} from place l) and created_at < (select ${upper} from place l)`;
   const newest = 'order by created_at desc, id desc';
   const page = filtered
-    ? `select rows.* from (select distinct type, platform from matching, lies where day between first_day and last_day) pair
+    ? `select rows.* from (select distinct type, platform from matching, place where day between first_day and last_day) pair
        cross join lateral (
          select ${EVENT_COLUMNS} from platform_event_logs e
          where e.account_id = ${account} and e.type = pair.type and e.platform = pair.platform and ${inWindow}
-         ${newest} limit ${limit} + (select skip from lies)
+         ${newest} limit ${limit} + (select skip from place)
        ) rows
-       ${newest} limit ${limit} offset (select skip from lies)`
+       ${newest} limit ${limit} offset (select skip from place)`
     : `select ${EVENT_COLUMNS} from platform_event_logs where account_id = ${account} and ${inWindow}
-       ${newest} limit ${limit} offset (select skip from lies)`;
+       ${newest} limit ${limit} offset (select skip from place)`;
   return {
     name: `events-${pairs.shape}${days.shape}`,
     values: p.values,
@@ -88,7 +88,7 @@ function byCounters(filter: EventQuery): Built {
       where account_id = ${account}${days.whole}${pairs.sql}${cut.join('')}
     ), per_day as materialized (
       select day, sum(count) as n, sum(sum(count)) over (order by day desc) as upto from matching group by day
-    ), lies as materialized (
+    ), place as materialized (
       -- Behind the last page there is no day: the window must be empty, and least() skips nulls.
       select *, first_day::timestamp at time zone 'UTC' as lo,
              coalesce((last_day + 1)::timestamp at time zone 'UTC', '-infinity') as hi
@@ -100,7 +100,7 @@ function byCounters(filter: EventQuery): Built {
         from per_day
       ) bounds
     )
-    select lies.total, page.* from lies left join (${page}) page on true order by page.created_at desc, page.id desc`,
+    select place.total, page.* from place left join (${page}) page on true order by page.created_at desc, page.id desc`,
   };
 }
 

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { v7 as uuid } from 'uuid';
 import { LOGS_OF_RECORD, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createBackup } from '../engines/backup/backup';
-import { fatesOf } from '../engines/backup/log-fates';
+import { logRestoresOf } from '../engines/backup/log-restores';
 import { eventsInFile, topicsInFiles } from '../engines/backup/log-sources';
 import { sha256Of } from '../engines/backup/logs';
 import { type Manifest, signedManifest } from '../engines/backup/manifest';
@@ -561,31 +561,31 @@ describe('what a restore does about logs outside the database', () => {
     await here.records.append(TOPIC, [follower(1), follower(2), follower(3)]);
     await happen(here);
     const manifest = await backedUp(here);
-    expect(await fatesOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
+    expect(await logRestoresOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
     await here.records.append(TOPIC, [follower(4)]);
     await happen(here);
-    expect(await fatesOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
+    expect(await logRestoresOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
     // What the archiver took away since is not missed.
     for (const [partition, { next }] of await here.broker.bounds(TOPIC)) await here.broker.trim(TOPIC, partition, next);
-    expect(await fatesOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
-    expect(await fatesOf(manifest, await outside('b'))).toEqual({ topics: 'write', events: 'write' });
+    expect(await logRestoresOf(manifest, here)).toEqual({ topics: 'keep', events: 'keep' });
+    expect(await logRestoresOf(manifest, await outside('b'))).toEqual({ topics: 'write', events: 'write' });
     const settings = { topics: LOGS_OF_RECORD, partitions: 4 };
-    expect(await fatesOf(manifest, settings)).toEqual({ topics: 'write', events: 'write' });
-    await expect(fatesOf(manifest, { ...settings, partitions: 8 })).rejects.toThrow(/8 partitions instead of 4/);
+    expect(await logRestoresOf(manifest, settings)).toEqual({ topics: 'write', events: 'write' });
+    await expect(logRestoresOf(manifest, { ...settings, partitions: 8 })).rejects.toThrow(/8 partitions instead of 4/);
     // Of the same name, and empty: somebody cleaned it.
-    expect(await fatesOf(manifest, await outside('a'))).toEqual({ topics: 'write', events: 'write' });
+    expect(await logRestoresOf(manifest, await outside('a'))).toEqual({ topics: 'write', events: 'write' });
   });
 
   test('the tables of a backup go into engines of their own when these are empty, and stay tables without', async () => {
     const manifest = await backup();
-    expect(await fatesOf(manifest, { topics: LOGS_OF_RECORD, partitions: 4 })).toEqual({
+    expect(await logRestoresOf(manifest, { topics: LOGS_OF_RECORD, partitions: 4 })).toEqual({
       topics: 'tables',
       events: 'tables',
     });
     const there = await outside('a');
-    expect(await fatesOf(manifest, there)).toEqual({ topics: 'write', events: 'write' });
+    expect(await logRestoresOf(manifest, there)).toEqual({ topics: 'write', events: 'write' });
     await there.records.append(TOPIC, [follower(1)]);
-    await expect(fatesOf(manifest, there)).rejects.toThrow(/platform-events is not empty, nor of the log/);
+    await expect(logRestoresOf(manifest, there)).rejects.toThrow(/platform-events is not empty, nor of the log/);
   });
 
   test.each<[string, RegExp, (other: Awaited<ReturnType<typeof outside>>) => Promise<unknown>]>([
@@ -608,7 +608,7 @@ describe('what a restore does about logs outside the database', () => {
     const manifest = await backedUp(here);
     const again = await outside('a');
     await fill(again);
-    await expect(fatesOf(manifest, again)).rejects.toThrow(line);
+    await expect(logRestoresOf(manifest, again)).rejects.toThrow(line);
   });
 
   test('engines of another name that hold anything are refused', async () => {
@@ -618,9 +618,9 @@ describe('what a restore does about logs outside the database', () => {
     const manifest = await backedUp(here);
     const other = await outside('b');
     await happen(other);
-    await expect(fatesOf(manifest, other)).rejects.toThrow(/the event store is not empty, nor the one/);
+    await expect(logRestoresOf(manifest, other)).rejects.toThrow(/the event store is not empty, nor the one/);
     await other.records.append(TOPIC, [follower(1)]);
-    await expect(fatesOf(manifest, other)).rejects.toThrow(/is not empty, nor of the log/);
+    await expect(logRestoresOf(manifest, other)).rejects.toThrow(/is not empty, nor of the log/);
   });
 });
 

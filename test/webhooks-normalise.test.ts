@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { normaliseKick } from '../ingest/kick';
-import { normaliseShopDomain, normaliseShopify } from '../ingest/shopify';
+import { readShopDomain } from '../domain/connections';
+import { normaliseShopify } from '../ingest/shopify';
 import { normaliseTrovo } from '../ingest/trovo';
 import { toDelivery, type DraftRecord, type Outcome } from '../ingest/runtime/webhook';
 import { normaliseYoutube } from '../ingest/youtube';
@@ -285,7 +286,7 @@ describe('shopify', () => {
     ['shop', null],
     ['a b.com', null],
     ['', null],
-  ])('shop domain %p', (header, expected) => expect(normaliseShopDomain(header)).toBe(expected));
+  ])('shop domain %p', (header, expected) => expect(readShopDomain(header)).toBe(expected));
 });
 
 describe('youtube', () => {

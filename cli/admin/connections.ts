@@ -2,7 +2,7 @@ import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connect
 import { newId } from '../../access/event-ids';
 import { handle } from '../../access/handle';
 import { load } from '../../access/states';
-import { connections, connectionsStream, normaliseShopDomain, shopReservations } from '../../domain/connections';
+import { connections, connectionsStream, readShopDomain, shopReservations } from '../../domain/connections';
 import { DomainError } from '../../kernel/errors';
 import { Taken } from '../../domain/reservations';
 import type { Platform } from '../../domain/vendors';
@@ -64,7 +64,8 @@ export async function connectShop(
   shop: ShopToConnect,
 ): Promise<{ connection_id: string; created: boolean }> {
   const { account_id } = shop;
-  const shop_domain = normaliseShopDomain(shop.shop_domain);
+  const shop_domain = readShopDomain(shop.shop_domain);
+  if (shop_domain === null) throw new AdminError(`${shop.shop_domain} is not the domain of a shop`);
   const held = await load(services.events, connections, connectionsStream(account_id));
   const connection_id =
     held?.state.shops.get(shop_domain) ?? shop.connection_id ?? (await nextId(services, account_id, shop_domain));

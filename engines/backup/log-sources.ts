@@ -8,7 +8,8 @@ import type { Database } from '../postgres/port';
 import { openFile } from './files';
 import type { RecordCodec } from './logs';
 import type { Manifest } from './manifest';
-import { DOMAIN_EVENTS, placesOf } from './places';
+import { placesOf } from './places';
+import { DOMAIN_EVENTS } from '../../domain/records';
 
 /** A topic as it was, to be written into another broker. */
 export interface TopicSource {

@@ -7,7 +7,8 @@ import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore, StoredEvent } from '../event-store/port';
 import type { Queryable } from '../postgres/port';
 import type { BackedUpLogs, BackedUpPartition } from './manifest';
-import { DOMAIN_EVENTS, placesOf } from './places';
+import { placesOf } from './places';
+import { DOMAIN_EVENTS } from '../../domain/records';
 
 /** How records become a file and back. */
 export interface RecordCodec {

@@ -1,11 +1,5 @@
 import type { Database, Queryable } from '../postgres/port';
 
-/**
- * What checkpoints call the event store; its only partition is 0. The topic of that name is a relay of it, and no place
- * is one of its.
- */
-export const DOMAIN_EVENTS = 'domain-events';
-
 /** A log as checkpoints and dead letters name it. */
 export interface Source {
   engine: string;

@@ -3,9 +3,10 @@ import { pause } from '../../kernel/signal';
 import type { Broker, BrokerRecord } from '../broker/port';
 import type { EventStore } from '../event-store/port';
 import type { Database } from '../postgres/port';
-import { sameNumber } from './log-fates';
+import { sameNumber } from './log-restores';
 import type { EventSource, TopicSource } from './log-sources';
-import { DOMAIN_EVENTS, movePlaces, placesOf } from './places';
+import { movePlaces, placesOf } from './places';
+import { DOMAIN_EVENTS } from '../../domain/records';
 
 export interface RestoreLogsOptions {
   db: Database;

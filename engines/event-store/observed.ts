@@ -34,8 +34,8 @@ export function observedEventStore(
       : undefined;
     let outcome = 'failed';
     try {
-      const told = span?.traceparent ? { ...metadata, traceparent: span.traceparent } : metadata;
-      const result = await store.append(writes, told);
+      const traced = span?.traceparent ? { ...metadata, traceparent: span.traceparent } : metadata;
+      const result = await store.append(writes, traced);
       outcome = 'stored';
       let count = 0;
       for (const write of writes) count += write.events.length;

@@ -55,7 +55,7 @@ export function createSealing(
       const persons = new Set(actor === undefined ? subjects : [...subjects, actor]);
       if (persons.size === 0) return [writes, metadata];
       const found = await keys.forWriting([...persons]);
-      const told = { ...metadata, subjects: [...persons].map((person) => found.get(person)!.hash).join(',') };
+      const named = { ...metadata, subjects: [...persons].map((person) => found.get(person)!.hash).join(',') };
       const sealed = (event: NewEvent): NewEvent => {
         const members = wanted(event).map(([member, subject]): [string, Sealed] => {
           const { key, key_id } = found.get(subject)!;
@@ -64,7 +64,7 @@ export function createSealing(
         });
         return members.length === 0 ? event : { ...event, data: { ...event.data, ...Object.fromEntries(members) } };
       };
-      return [writes.map((write) => ({ ...write, events: write.events.map(sealed) })), told];
+      return [writes.map((write) => ({ ...write, events: write.events.map(sealed) })), named];
     },
 
     async open(stored, { ips = false } = {}) {

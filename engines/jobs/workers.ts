@@ -104,14 +104,14 @@ export class Workers implements JobWorkers {
           ],
         },
       },
-      Object.fromEntries(names.map((name) => [name, (_: unknown, { job }: JobHelpers) => this.take(pool, job)])),
+      Object.fromEntries(names.map((name) => [name, (_: unknown, { job }: JobHelpers) => this.work(pool, job)])),
       db.pool,
     );
     this.pool = pool;
     return pool;
   }
 
-  private async take(pool: WorkerPool, job: JobHelpers['job']): Promise<void> {
+  private async work(pool: WorkerPool, job: JobHelpers['job']): Promise<void> {
     const row = job as unknown as JobRow;
     const ending = new AbortController();
     const id = String(row.id);

@@ -16,7 +16,7 @@ export function createPrometheusMetrics(labels: Readonly<Record<string, string>>
   client.collectDefaultMetrics({ register: registry });
   const series = new Map<string, unknown>();
   const collectors: (() => void)[] = [];
-  const once = <T>(name: string, make: () => T): T => {
+  const madeOnce = <T>(name: string, make: () => T): T => {
     if (!series.has(name)) series.set(name, make());
     return series.get(name) as T;
   };
@@ -28,17 +28,17 @@ export function createPrometheusMetrics(labels: Readonly<Record<string, string>>
     },
     beforeRender: (collect) => void collectors.push(collect),
     counter: (name, help, labelNames = []): Counter =>
-      once(name, () => {
+      madeOnce(name, () => {
         const counter = new client.Counter({ name, help, labelNames, registers: [registry] });
         return { inc: (amount = 1, of = {}) => counter.inc(of, amount) };
       }),
     gauge: (name, help, labelNames = []): Gauge =>
-      once(name, () => {
+      madeOnce(name, () => {
         const gauge = new client.Gauge({ name, help, labelNames, registers: [registry] });
         return { set: (value, of = {}) => gauge.set(of, value) };
       }),
     histogram: (name, help, buckets, labelNames = []): Histogram =>
-      once(name, () => {
+      madeOnce(name, () => {
         const histogram = new client.Histogram({
           name,
           help,

@@ -37,7 +37,7 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
   const turns = new Turns();
   return {
     append(topic, records) {
-      return turns.take(topic, records, async () => {
+      return turns.inTurn(topic, records, async () => {
         const subjects: string[] = [];
         for (const { subject } of records) if (subject) subjects.push(subject);
         const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
@@ -108,7 +108,7 @@ class Turns {
   /** By topic and account: settles when the last append and all before it have gone to the broker or failed. */
   private readonly last = new Map<string, Promise<unknown>>();
 
-  async take(
+  async inTurn(
     topic: string,
     records: readonly RecordEnvelope[],
     prepare: () => Promise<() => Promise<Ends>>,

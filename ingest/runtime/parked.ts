@@ -17,7 +17,7 @@ export interface ParkedDelivery {
   received_at: number;
 }
 
-export interface DeadLetter extends Omit<ParkedDelivery, 'received_at'> {
+export interface ParkedWebhook extends Omit<ParkedDelivery, 'received_at'> {
   id: string;
   status: 'parked' | 'retried' | 'dropped';
   /** Deliveries and retries that ended here. */
@@ -39,8 +39,8 @@ export interface DeadLetterSink {
 /** What operators do with them. */
 export interface DeadLetters extends DeadLetterSink {
   /** Parked ones, oldest first, without their bodies. */
-  list(filter?: { vendor?: Vendor; limit?: number }): Promise<Omit<DeadLetter, 'raw_body'>[]>;
-  get(id: string): Promise<DeadLetter | null>;
+  list(filter?: { vendor?: Vendor; limit?: number }): Promise<Omit<ParkedWebhook, 'raw_body'>[]>;
+  get(id: string): Promise<ParkedWebhook | null>;
   /** True when it was parked until now. */
   settle(id: string, status: 'retried' | 'dropped'): Promise<boolean>;
   /** A retry that failed again. */
@@ -84,13 +84,13 @@ export function createDeadLetters({ db }: { db: Queryable }): DeadLetters {
       );
     },
     async list({ vendor, limit = 100 } = {}) {
-      return db.query<Omit<DeadLetter, 'raw_body'>>(
+      return db.query<Omit<ParkedWebhook, 'raw_body'>>(
         `select ${COLUMNS} from ingest_dead_letters where status = 'parked' and ($1::text is null or vendor = $1) order by id limit $2`,
         [vendor ?? null, limit],
       );
     },
     async get(id) {
-      const rows = await db.query<DeadLetter>(`select ${COLUMNS}, raw_body from ingest_dead_letters where id = $1`, [
+      const rows = await db.query<ParkedWebhook>(`select ${COLUMNS}, raw_body from ingest_dead_letters where id = $1`, [
         id,
       ]);
       return rows[0] ?? null;

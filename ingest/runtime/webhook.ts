@@ -19,6 +19,8 @@ export interface WebhookRequest {
   trace?: string | null;
   /** For log lines: `correlation_id`, and `trace_id` while tracing is on. */
   log_facts?: Readonly<Record<string, string>>;
+  /** Of the path, by name. */
+  params?: Readonly<Record<string, string>>;
 }
 
 export interface WebhookAnswer {
@@ -38,6 +40,7 @@ export interface WebhookAnswer {
  */
 export interface WebhookRoute {
   method: 'GET' | 'POST';
+  /** `/v1/webhooks/kick`, with `{name}` for path parameters. */
   path: string;
   handle(request: WebhookRequest): Promise<WebhookAnswer>;
 }

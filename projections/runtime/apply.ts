@@ -20,7 +20,7 @@ export class DataFailure extends Error {
   }
 }
 
-const told = (p: Projection, error: unknown) =>
+const named = (p: Projection, error: unknown) =>
   failureKind(error) === 'fault' ? new ProjectionFault(p.name, error) : error;
 
 /** Asks the ledger which records count, and gives these to the projection. */
@@ -89,7 +89,7 @@ export async function applyPlainly(
   try {
     messages = await call(p, free, tx, mode);
   } catch (error) {
-    throw failureKind(error) === 'data' ? new DataFailure(error) : told(p, error);
+    throw failureKind(error) === 'data' ? new DataFailure(error) : named(p, error);
   }
   const parked = [...undecodable, ...blocked];
   await park(tx, p, parked, mode);
@@ -125,7 +125,7 @@ export async function applyCarefully(
     try {
       made = await call(p, free, tx, mode);
     } catch (error) {
-      if (failureKind(error) !== 'data') throw told(p, error);
+      if (failureKind(error) !== 'data') throw named(p, error);
       await tx.query('rollback to savepoint part; release savepoint part');
       if (free.length > 1) {
         const middle = free.length >> 1;

@@ -1,8 +1,7 @@
+import { DOMAIN_EVENTS } from '../../domain/records';
 import type { Queryable } from '../../engines/postgres/port';
 import type { EventProjection, Projection, RecordProjection } from '../../kernel/projection';
 
-/** Source name of every domain-event projection; its only partition is 0. */
-export const DOMAIN_EVENTS = 'domain-events';
 /** Position before the first event. */
 export const BEGINNING = '';
 

@@ -2,7 +2,8 @@ import type { ReadModels } from '../../access/services';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Wakeups } from '../../engines/wakeups/port';
-import { BEGINNING, DOMAIN_EVENTS } from './checkpoints';
+import { BEGINNING } from './checkpoints';
+import { DOMAIN_EVENTS } from '../../domain/records';
 import { Progress } from './progress';
 
 /** Sent after the commit of a domain-event projection, for waiting readers in other processes. */

@@ -111,7 +111,7 @@ export class ReactorRunner {
       { after: this.stored === BEGINNING ? null : this.stored, types, batch_size: BATCH_EVENTS },
       async (batch) => {
         if (signal.aborted) return;
-        await this.take(batch, signal);
+        await this.react(batch, signal);
         this.state = 'running';
         this.error = null;
         onProgress();
@@ -126,7 +126,7 @@ export class ReactorRunner {
     if (!signal.aborted) throw new Error(`the reactor ${this.reactor.name}: its subscription ended by itself`);
   }
 
-  private async take({ events, position }: EventBatch, signal: AbortSignal): Promise<void> {
+  private async react({ events, position }: EventBatch, signal: AbortSignal): Promise<void> {
     const { db, metrics } = this.deps;
     const label = { reactor: this.reactor.name };
     let kept: Write[] = [];

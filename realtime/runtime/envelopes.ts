@@ -1,5 +1,11 @@
 import { messageId } from './ids';
 
+/**
+ * The relay topic of messages that are not stored: `{"channel", "message"}`, `message` being the whole server message
+ * as text.
+ */
+export const LIVE_TOPIC = 'live';
+
 /** A row of the outbox. */
 export interface StoredMessage {
   /** Position in the outbox, in commit order over all channels. */

@@ -2,7 +2,7 @@ import type { Counts } from '../../access/counts';
 import { messageBucket } from '../../access/rate-buckets';
 import type { Logger } from '../../engines/log/port';
 import type { Relay } from '../../engines/relay/port';
-import { broadcastText } from './envelopes';
+import { broadcastText, LIVE_TOPIC } from './envelopes';
 import { pongFrame } from './frames';
 import type { Gates } from './gates';
 import { LIMITS } from './limits';
@@ -10,11 +10,6 @@ import { parseClientMessage, PONG } from './protocol';
 import type { Session } from './session';
 import type { Subscriptions } from './subscriptions';
 
-/**
- * The relay topic of messages that are not stored: `{"channel", "message"}`, `message` being the whole server message
- * as text.
- */
-export const LIVE_TOPIC = 'live';
 /** Client messages that may wait behind one being worked on before the socket is not read any more. */
 const INBOX = 64;
 const WINDOW_MS = 1_000;

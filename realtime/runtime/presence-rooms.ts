@@ -48,7 +48,7 @@ export class PresenceRooms {
   private readonly end: () => void;
 
   constructor(private readonly deps: PresenceDeps) {
-    this.end = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.told(text));
+    this.end = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.onRelayed(text));
     this.timer = setInterval(() => void this.compare(), deps.compare_ms ?? 10_000);
     this.timer.unref();
   }
@@ -114,7 +114,7 @@ export class PresenceRooms {
     });
   }
 
-  private told(text: string): void {
+  private onRelayed(text: string): void {
     const { channel, id, info } = JSON.parse(text) as { channel: string; id: string; info?: string };
     const room = this.rooms.get(channel);
     if (!room) return;

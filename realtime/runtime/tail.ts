@@ -69,7 +69,7 @@ export class Tail {
   /** True when nothing is left to read. */
   private async read(): Promise<boolean> {
     const rows = await this.deps.outbox.tail(this.after, PAGE);
-    const bytes = rows.length > 0 ? this.take(rows) : 0;
+    const bytes = rows.length > 0 ? this.deliverAll(rows) : 0;
     return rows.length < PAGE.messages && bytes < PAGE.bytes;
   }
 
@@ -85,7 +85,7 @@ export class Tail {
   }
 
   /** Returns the bytes of what it delivered. */
-  private take(rows: StoredMessage[]): number {
+  private deliverAll(rows: StoredMessage[]): number {
     let bytes = 0;
     for (const row of rows) {
       bytes += Buffer.byteLength(row.data);

@@ -109,7 +109,7 @@ export class KafkaTail {
         if (this.stopped) return;
         onAnswer();
         let moved = false;
-        for (const partition of fetched) moved = !(await this.take(partition)) || moved;
+        for (const partition of fetched) moved = !(await this.handOver(partition)) || moved;
         if (!moved) backoff.reset();
         wait_ms = moved ? backoff.next() : 0;
       } catch (error) {
@@ -125,7 +125,7 @@ export class KafkaTail {
   }
 
   /** False when the partition's leader must be looked for. */
-  private async take(fetched: FetchedPartition): Promise<boolean> {
+  private async handOver(fetched: FetchedPartition): Promise<boolean> {
     const { topic, onRecords } = this.options;
     const { partition, error } = fetched;
     const from = this.positions.get(partition)!;

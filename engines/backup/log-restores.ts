@@ -8,11 +8,11 @@ import type { BackedUpPartition, Manifest } from './manifest';
  * configured engine, which is empty. `keep`: the configured engine is the one that was backed up and holds all of it
  * still; what it took since is applied then.
  */
-export type Fate = 'tables' | 'write' | 'keep';
+export type LogRestore = 'tables' | 'write' | 'keep';
 
-export interface Fates {
-  topics: Fate;
-  events: Fate;
+export interface LogRestores {
+  topics: LogRestore;
+  events: LogRestore;
 }
 
 /** Engines outside the database on which the restored installation is to run; absent: its database. */
@@ -28,14 +28,14 @@ export interface OutsideEngines {
  * Decides before anything is restored. Topics that are missing are made.
  * @throws Error in one line when an engine holds something else than what was backed up, or no longer all of it
  */
-export async function fatesOf(manifest: Manifest, outside: OutsideEngines): Promise<Fates> {
+export async function logRestoresOf(manifest: Manifest, outside: OutsideEngines): Promise<LogRestores> {
   return {
-    topics: await fateOfTopics(manifest, outside),
-    events: await fateOfEvents(manifest, outside.events),
+    topics: await restoreOfTopics(manifest, outside),
+    events: await restoreOfEvents(manifest, outside.events),
   };
 }
 
-async function fateOfTopics({ engines, logs }: Manifest, outside: OutsideEngines): Promise<Fate> {
+async function restoreOfTopics({ engines, logs }: Manifest, outside: OutsideEngines): Promise<LogRestore> {
   const { broker } = outside;
   if (!broker) {
     for (const { topic, partitions } of logs?.topics ?? []) sameNumber(topic, outside.partitions, partitions.length);
@@ -84,7 +84,7 @@ async function assertHeld(broker: Broker, topic: string, partitions: readonly Ba
   }
 }
 
-async function fateOfEvents({ engines, logs }: Manifest, events: EventStore | undefined): Promise<Fate> {
+async function restoreOfEvents({ engines, logs }: Manifest, events: EventStore | undefined): Promise<LogRestore> {
   const backed_up = logs?.events ?? null;
   if (!events) return backed_up ? 'write' : 'tables';
   if ((await events.head()) === null) return 'write';
