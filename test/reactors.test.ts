@@ -5,7 +5,7 @@ import { REACTORS } from '../bin/areas';
 import { reactor, type AreaReactor } from '../access/reactor';
 import { account, ACCOUNT_EVENTS, accountStream } from '../domain/accounts';
 import { apiKey, API_KEY_EVENTS, type ApiKeyEvent, apiKeyStream } from '../domain/api-keys';
-import { fold } from '../kernel/decider';
+import { fold, type Decider } from '../kernel/decider';
 import type { JobDeclaration } from '../kernel/job';
 import { CannotReact } from '../kernel/reactor';
 import { fromStored } from '../access/states';
@@ -233,6 +233,34 @@ describe('reactors', () => {
     await rename('second');
     await until(async () => (await queue().list({ limit: 9 })).length > 1);
     expect((await queue().list({ limit: 9 })).map(({ key }) => key.split('/')[2])).toEqual(['first', 'second']);
+  });
+
+  test('a command that changes something each time is stored once, through a crash before the checkpoint', async () => {
+    const key_id = v7();
+    const always: Decider<object, object, ApiKeyEvent> = {
+      initial: {},
+      decide: () => [
+        { type: 'api_key:renamed', key_id, account_id: person.account_id, label: 'again', renamed_at: now },
+      ],
+      evolve: (state) => state,
+    };
+    let reactions = 0;
+    const renaming = reactor({
+      name: 'renaming',
+      from: 'beginning',
+      events: [ACCOUNT_EVENTS],
+      on: {
+        'account:member_removed': async (_event, { act }) => {
+          reactions += 1;
+          await act(always, apiKeyStream(key_id), {});
+          if (reactions === 1) throw new Error('killed');
+        },
+      },
+    });
+    await left();
+    const reactors = await drive([renaming]);
+    await until(() => reactions === 2 && reactors.status()[0]!.error === null);
+    expect(await on.events.read(apiKeyStream(key_id))).toHaveLength(1);
   });
 
   test('from now begins where the log ended at its installation, which a restart does not move', async () => {

@@ -2,6 +2,9 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import pg from 'pg';
+import { createKurrentEventStore } from '../../engines/event-store/kurrentdb';
+import { memberOf } from '../support/removed-member';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { type Kurrent, startKurrent } from './support/kurrentdb';
@@ -60,6 +63,41 @@ describe(`Lumio on KurrentDB (${process.env['KURRENTDB_URL'] ? 'a real server' :
     expect((await bot.get('/v1/tokens/me')).body.data.permissions).toEqual(['events:read']);
     expect((await api.send('DELETE', `/v1/api-keys/${api_key.id}`, undefined)).status).toBe(204);
     expect((await bot.get('/v1/tokens/me')).status).toBe(401);
+  });
+
+  test('a removed member’s keys die at once and by events, each once, also through a kill', async () => {
+    const store = await createKurrentEventStore({ url });
+    try {
+      const member = await memberOf(server, store);
+      await member.join();
+      const key = await member.createKey();
+      await eventually(async () => ((await key.bot.get('/v1/events')).status === 200 ? true : undefined), 'the key');
+      const holder = new pg.Client({ connectionString: server.database!.url });
+      await holder.connect();
+      // Its checkpoint cannot move: the command is issued, and nothing after it is stored.
+      await holder.query(`begin; select from checkpoints where projection = 'reactor:api-keys' for update`);
+      const removal = await member.leave();
+      await eventually(async () => ((await key.bot.get('/v1/events')).status === 401 ? true : undefined), 'its end');
+      const story = () => member.story(key.key_id);
+      await eventually(async () => ((await story()).length === 2 ? true : undefined), 'the revocation');
+      await server.kill();
+      await holder.query('rollback');
+      await holder.end();
+      await member.join();
+      const fresh = await member.createKey();
+      server = await server.restart();
+      api = new ApiClient(server.base_url, server.credentials.access_token);
+      const query = 'select key_id from member_keys where user_id = $1';
+      await eventually(async () => {
+        const rows = await server.database!.db.query(query, [server.credentials.other.user_id]);
+        return rows.length === 1 && rows[0]!.key_id === fresh.key_id ? true : undefined;
+      }, 'it to catch up');
+      expect((await story()).map(({ type }) => type)).toEqual(['api_key:created', 'api_key:revoked']);
+      expect((await story())[1]!.metadata).toMatchObject({ actor_id: 'api-keys', causation_id: removal.id });
+      expect((await member.story(fresh.key_id)).map(({ type }) => type)).toEqual(['api_key:created']);
+    } finally {
+      await store.close();
+    }
   });
 
   test('an Idempotency-Key replays its answer', async () => {
