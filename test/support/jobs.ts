@@ -88,7 +88,7 @@ export const noting = (after_unknown: 'repeat' | 'park' = 'repeat') =>
     name: `noting-${after_unknown}`,
     payload: { note: z.string(), wait_ms: z.number() },
     after_unknown,
-    retries: 3,
+    retries: 50,
     async run({ note, wait_ms }, { key, signal }, { outside }: Notebook) {
       appendFileSync(outside, `${key}\n`);
       await new Promise<void>((resolve, reject) => {

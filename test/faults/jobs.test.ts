@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { migrate } from '../../engines/postgres/migrate';
+import { isPassing } from '../../engines/postgres/errors';
+import { retry } from '../../kernel/retry';
+import { EFFECTS, jobNode, type JobNode, noting, type Notebook } from '../support/jobs';
+import { startCluster } from './support/cluster';
+import { dose, SEED, seeded, sleep, until } from './support/dose';
+
+const WORKERS = 3;
+const CHILD = join(__dirname, '../../dist/test/support/jobs-child.js');
+
+/** Workers and their database are killed while jobs come and run: each job has one effect, and none is forgotten. */
+test('workers and PostgreSQL killed: one effect for each job, and no second call of one that must not be repeated', async () => {
+  const random = seeded(SEED);
+  const folder = mkdtempSync(join(tmpdir(), 'lumio-faults-jobs-'));
+  const outside = join(folder, 'calls');
+  writeFileSync(outside, '');
+  const cluster = await startCluster();
+  const url = await cluster.createDatabase();
+  await migrate(url);
+  await cluster.query(url, EFFECTS);
+  const [again, once] = [noting('repeat'), noting('park')];
+  const children: ChildProcess[] = [];
+  let enqueuer: JobNode<Notebook> | undefined;
+  let ending = false;
+
+  const worker = async (): Promise<void> => {
+    const child = spawn(process.execPath, [CHILD, url, outside], { stdio: ['ignore', 'pipe', 'ignore'] });
+    children.push(child);
+    // One that cannot start, since its database is away, ends and is started again.
+    child.once('exit', () => {
+      children.splice(children.indexOf(child), 1);
+      if (!ending) void sleep(200).then(worker);
+    });
+  };
+
+  try {
+    enqueuer = await jobNode<Notebook>(url, [again, once], { outside }, { start: false });
+    for (let n = 0; n < WORKERS; n += 1) await worker();
+
+    const seconds = dose(20, 240);
+    const total = seconds * 10;
+    const deadline = performance.now() + seconds * 1000;
+    const kills = { worker: 0, postgres: 0 };
+    const killing = (async () => {
+      while (performance.now() < deadline) {
+        await sleep(600 + random() * 900);
+        if (random() < 0.15 || (kills.postgres === 0 && performance.now() > deadline - seconds * 500)) {
+          await cluster.kill();
+          await sleep(random() * 1_000);
+          await cluster.start();
+          kills.postgres += 1;
+        } else {
+          children[Math.floor(random() * children.length)]?.kill('SIGKILL');
+          kills.worker += 1;
+        }
+      }
+    })();
+    for (let n = 0; n < total; n += 1) {
+      const { db, jobs } = enqueuer;
+      const key = String(n);
+      const payload = { note: key, wait_ms: Math.floor(random() * 300) };
+      const one = n % 4 === 0 ? once : again;
+      await retry(() => db.transaction((tx) => jobs.enqueue(tx, one, { key, payload })), {
+        passing: isPassing,
+        first_ms: 50,
+        most_ms: 500,
+      });
+      await sleep((seconds * 1000) / total);
+    }
+    await killing;
+
+    const left = () =>
+      cluster.query(
+        url,
+        `select key, attempts >= max_attempts and locked_at is null as ended, last_error
+         from graphile_worker._private_jobs`,
+      ) as Promise<{ key: string; ended: boolean; last_error: string }[]>;
+    await until(async () => (await left()).every(({ ended }) => ended), 'all jobs to end', 120_000);
+
+    const effects = (await cluster.query(url, 'select key from job_effects')).map(({ key }) => key as string);
+    const parked = await left();
+    const calls = readFileSync(outside, 'utf8').split('\n').filter(Boolean);
+    expect(new Set(effects).size).toBe(effects.length);
+    expect([...effects, ...parked.map(({ key }) => key)].sort()).toEqual(
+      Array.from({ length: total }, (_, n) => `noting-${n % 4 === 0 ? 'park' : 'repeat'}/${n}`).sort(),
+    );
+    expect(parked.filter(({ key }) => !key.startsWith('noting-park/'))).toEqual([]);
+    expect(parked.filter(({ last_error }) => !last_error.startsWith('outcome unknown'))).toEqual([]);
+    const parking = calls.filter((key) => key.startsWith('noting-park/'));
+    expect(new Set(parking).size).toBe(parking.length);
+    // Otherwise nothing was put to the test.
+    expect({ ...kills, again: calls.length > new Set(calls).size, parked: parked.length > 0 }).toEqual({
+      worker: expect.any(Number),
+      postgres: expect.any(Number),
+      again: true,
+      parked: true,
+    });
+    expect(Math.min(kills.worker, kills.postgres)).toBeGreaterThan(0);
+  } finally {
+    ending = true;
+    for (const child of children) child.kill('SIGKILL');
+    await enqueuer?.close().catch(() => undefined);
+    await cluster.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('with the times of a real process: the jobs of a killed one run again within 60 s', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lumio-faults-jobs-'));
+  const outside = join(folder, 'calls');
+  writeFileSync(outside, '');
+  const cluster = await startCluster();
+  const url = await cluster.createDatabase();
+  await migrate(url);
+  await cluster.query(url, EFFECTS);
+  const one = noting('repeat');
+  const calls = () => readFileSync(outside, 'utf8').split('\n').filter(Boolean).length;
+  const start = () => spawn(process.execPath, [CHILD, url, outside, 'earnest'], { stdio: 'ignore' });
+  const children = [start()];
+  const enqueuer = await jobNode<Notebook>(url, [one], { outside }, { start: false });
+  try {
+    const job = { key: 'long', payload: { note: 'long', wait_ms: 300_000 } };
+    await enqueuer.db.transaction((tx) => enqueuer.jobs.enqueue(tx, one, job));
+    await until(() => calls() === 1, 'the first try');
+    children.push(start());
+    const holders = async () => (await cluster.query(url, 'select 1 from job_holders')).length;
+    await until(async () => (await holders()) === 2, 'the other worker');
+    children[0]!.kill('SIGKILL');
+    const killed_at = performance.now();
+    await until(() => calls() === 2, 'the second try', 60_000);
+    // Not before it was surely dead.
+    expect(performance.now() - killed_at).toBeGreaterThan(15_000);
+  } finally {
+    for (const child of children) child.kill('SIGKILL');
+    await enqueuer.close();
+    await cluster.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
