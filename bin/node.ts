@@ -37,6 +37,7 @@ import {
 } from './health';
 import { reportProcess } from './process-metrics';
 import { CHANNELS, OPERATIONS, PROJECTIONS, REACTORS } from './areas';
+import { freeBytes } from './free-bytes';
 import { openJobs } from './jobs';
 import { startRelays } from './relays';
 import { createServices, metadata } from './services';
@@ -126,12 +127,14 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
           tracing,
           projections: PROJECTIONS,
           unbuilt,
+          versions: VERSIONS,
+          freeBytes: () => freeBytes(settings),
           readArchived: createArchiveReader(engines),
           keep_outbox_ms: settings.realtime.resume_window + 60_000,
           onFatal: (error) => options.onFatal(error.message),
         })
       : undefined;
-    const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt });
+    const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });
     const services = createServices({ settings, engines, db, read_models, features, tokens, access });
     await adoptFeatureFlags(
       {
@@ -271,6 +274,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     throw error;
   }
 }
+
+const VERSIONS: ReadonlyMap<string, number> = new Map(PROJECTIONS.map(({ name, version }) => [name, version]));
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
 

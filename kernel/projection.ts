@@ -48,6 +48,8 @@ interface ProjectionBase {
    * them. Before the late indexes.
    */
   loaded?(tx: Queryable): Promise<void>;
+  /** What its rows follow from, as text; without it that of `apply` and `loaded`. */
+  program?: string;
 }
 
 /**

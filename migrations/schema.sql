@@ -363,6 +363,26 @@ create table profiles (
   constraint profiles_pkey PRIMARY KEY (user_id)
 );
 
+create table projection_build_places (
+  projection text not null,
+  partition integer not null,
+  position text not null,
+  records bigint not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint projection_build_places_pkey PRIMARY KEY (projection, partition)
+) with (fillfactor=50);
+
+create table projection_builds (
+  projection text not null,
+  version integer not null,
+  engine text not null,
+  program text not null,
+  token uuid not null,
+  loading boolean not null default true,
+  started_at timestamp with time zone not null default clock_timestamp(),
+  constraint projection_builds_pkey PRIMARY KEY (projection)
+);
+
 create table revocations (
   id bigint not null generated always as identity,
   credential_id text,

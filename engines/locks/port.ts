@@ -31,6 +31,8 @@ export const LOCKS = {
   job_release: 7_070_012,
   /** Work being divided among processes. */
   work_shares: 7_070_013,
+  /** The one read model that is built beside its live tables without having been asked for. */
+  projection_build: 7_070_015,
 } as const;
 
 /**

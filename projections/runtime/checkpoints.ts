@@ -48,7 +48,27 @@ export class EngineMismatch extends Error {
   }
 }
 
-/** The stored rows were made by another version of the projection. */
+/** The stored rows were made by an earlier version of the projection: they are built anew beside them. */
+export class Outdated extends Error {
+  constructor(
+    projection: string,
+    readonly live: number,
+    mine: number,
+  ) {
+    super(`projection ${projection}: its rows are of version ${live}, this program makes version ${mine}`);
+    this.name = 'Outdated';
+  }
+}
+
+/** The stored rows were made by a later version: this program serves them, and neither builds nor projects. */
+export class Superseded extends Error {
+  constructor(projection: string, live: number, mine: number) {
+    super(`projection ${projection}: version ${live} is live, and this program makes version ${mine}`);
+    this.name = 'Superseded';
+  }
+}
+
+/** What the source holds is not enough to go on from the checkpoint. */
 export class RebuildNeeded extends Error {
   constructor(projection: string, why: string) {
     super(`projection ${projection}: ${why}; run: lumio rebuild ${projection}`);
@@ -97,7 +117,7 @@ export function checkEngine(p: Reader, checkpoints: Iterable<Checkpoint>, engine
  * Checkpoints to read on from, made (at `first`) where missing. `ends` are where the source ends now: when there was no
  * checkpoint at all, what lies before them is built silently; a partition that comes later is announced from its
  * beginning.
- * @throws EngineMismatch, RebuildNeeded
+ * @throws EngineMismatch, Outdated, Superseded
  */
 export async function openCheckpoints(
   db: Queryable,
@@ -121,9 +141,8 @@ export async function openCheckpoints(
   const checkpoints = await readCheckpoints(db, p);
   checkEngine(p, checkpoints.values(), engine);
   for (const { version } of checkpoints.values()) {
-    if (version !== p.version) {
-      throw new RebuildNeeded(p.name, `its rows are of version ${version}, this program makes version ${p.version}`);
-    }
+    if (version > p.version) throw new Superseded(p.name, version, p.version);
+    if (version < p.version) throw new Outdated(p.name, version, p.version);
   }
   return new Map(partitions.map((partition) => [partition, checkpoints.get(partition)!]));
 }

@@ -71,6 +71,8 @@ export interface DeclaredProjection extends EventProjection {
 
 interface Compiled {
   take: 'each' | 'last' | 'all';
+  /** Members whose values name a row; of a bare statement it is the stream. */
+  key: readonly string[];
   keyOf(event: StoredEvent): string;
   statements: readonly string[];
 }
@@ -94,6 +96,7 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     version,
     tables,
     declared,
+    program: JSON.stringify([...handlers].map(([type, { take, key, statements }]) => [type, take, key, statements])),
     from: { kind: 'domain_events', types: [...declared.keys()] },
     async apply(batch, tx, mode: ApplyMode) {
       for (const part of partsOf(batch, handlers)) await run(part, handlers.get(part[0]!.type)!, tx);
@@ -115,10 +118,12 @@ const effectsOf = <T>(batch: readonly StoredEvent[], effects: Effects<T>): T[] =
 function compile(declaration: EventDeclaration, handler: Handler): Compiled {
   const recordset = `select * from jsonb_to_recordset($1::jsonb) as e (${columnsOf(declaration)})`;
   const text = (statement: Sql) => withQuery('e', recordset, statement);
-  if (handler instanceof Sql) return { take: 'each', keyOf: ({ stream }) => stream, statements: [text(handler)] };
+  if (handler instanceof Sql)
+    return { take: 'each', key: [], keyOf: ({ stream }) => stream, statements: [text(handler)] };
   const { take, key, statements } = handler;
   return {
     take,
+    key,
     keyOf: ({ data }) => JSON.stringify(key.map((member) => data[member])),
     statements: statements.map(text),
   };

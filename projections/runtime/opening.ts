@@ -16,7 +16,7 @@ export interface OpeningDeps {
 /**
  * The projection's checkpoints, made where missing; one that has none yet is built silently to where its source ends
  * now.
- * @throws EngineMismatch, RebuildNeeded, HistoryGone
+ * @throws EngineMismatch, Outdated, Superseded, HistoryGone
  */
 export async function openProjection(deps: OpeningDeps, p: Projection): Promise<Map<number, Checkpoint>> {
   const { db, broker, events, readArchived } = deps;

@@ -1,6 +1,6 @@
 import type { ReadModels } from '../../access/services';
 import type { EventStore } from '../../engines/event-store/port';
-import type { Queryable } from '../../engines/postgres/port';
+import type { Queryable, Row } from '../../engines/postgres/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { BEGINNING } from './checkpoints';
 import { DOMAIN_EVENTS } from '../../domain/records';
@@ -21,6 +21,10 @@ export interface ReadModelDeps {
   wakeups: Wakeups;
   /** Of the runtime in this process; absent in a process that drives no projection. */
   progress?: Progress;
+  /**
+   * The version that this build makes of each; one of another version may be driven by nobody. Default: none differs.
+   */
+  versions?: ReadonlyMap<string, number>;
   /** Read models that are not built yet: nobody waits for them. Default: none. */
   unbuilt?: { has(projection: string): boolean };
   /** Default {@link WAIT_MS}. */
@@ -39,7 +43,9 @@ interface Goal {
  * checkpoints are read, woken by {@link CHECKPOINT_WAKEUP}. Bounded: it answers false, it never throws for being late.
  */
 export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): void } {
-  const { db, events, wakeups, unbuilt, wait_ms = WAIT_MS } = deps;
+  const { db, events, wakeups, unbuilt, versions, wait_ms = WAIT_MS } = deps;
+  // Where a read model of another version stood when a wait for it ended in vain: until it moves nobody waits again.
+  const standing = new Map<string, string>();
   const progress = deps.progress ?? new Progress();
   const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
 
@@ -47,21 +53,22 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
     const deadline = performance.now() + wait_ms;
     // A build takes as long as it takes; its reads are refused meanwhile.
     let open = goals.filter(({ projection }) => !unbuilt?.has(projection));
-    const built = open.length === goals.length;
+    let all = open.length === goals.length;
     let pause = FIRST_LOOK_MS;
     let look_at = 0;
+    let foreign: Row[] = [];
     for (;;) {
       open = open.filter((goal) => {
         const position = progress.at(goal.projection, goal.partition);
         return position === undefined || !goal.reached(position);
       });
-      if (open.length === 0) return built;
+      if (open.length === 0) return all;
       const now = performance.now();
       const driven_here = open.every((goal) => progress.at(goal.projection, goal.partition) !== undefined);
       if (look_at === 0 && driven_here) look_at = now + LONGEST_LOOK_MS;
       if (now >= look_at) {
         const rows = await db.query(
-          'select projection, partition, position from checkpoints where source = $1 and projection = any($2)',
+          'select projection, partition, position, version from checkpoints where source = $1 and projection = any($2)',
           [source, [...new Set(open.map((goal) => goal.projection))]],
           'checkpoints_reached',
         );
@@ -70,12 +77,21 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
           const position = stored.get(`${goal.projection}/${goal.partition}`);
           return position === undefined || !goal.reached(position);
         });
-        if (open.length === 0) return built;
+        foreign = rows.filter(({ projection, version }) => (versions?.get(projection) ?? version) !== version);
+        for (const { projection, partition, position } of foreign) {
+          if (standing.get(`${projection}/${partition}`) !== position) continue;
+          open = open.filter((goal) => goal.projection !== projection || goal.partition !== partition);
+          all = false;
+        }
+        if (open.length === 0) return all;
         look_at = performance.now() + pause;
         pause = Math.min(pause * 2, LONGEST_LOOK_MS);
       }
       const left = deadline - performance.now();
-      if (left <= 0) return false;
+      if (left <= 0) {
+        for (const { projection, partition, position } of foreign) standing.set(`${projection}/${partition}`, position);
+        return false;
+      }
       const woken_from = performance.now();
       const until = Math.min(left, Math.max(1, look_at - woken_from));
       await progress.next(until);

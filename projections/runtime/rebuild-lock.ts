@@ -1,4 +1,5 @@
 import { type HeldLock, LOCK_PAIRS, LockTaken } from '../../engines/locks/port';
+import { endBuild } from './build-progress';
 import type { Database, Queryable } from '../../engines/postgres/port';
 
 /** A rebuild of this projection is running in another process. */
@@ -25,8 +26,9 @@ export async function withRebuildLock<T>(db: Database, name: string, work: (lock
 }
 
 /**
- * Keeps rebuilds of this name away until the transaction ends. For changes to a read model that do not come from its
- * source: a dead letter's retry, an erasure, a retention sweep. A running rebuild would lose them.
+ * Keeps rebuilds of this name away until the transaction ends, and ends the one that was interrupted: it begins anew.
+ * For changes to a read model that do not come from its source: a dead letter's retry, an erasure, a retention sweep. A
+ * running rebuild would lose them.
  * @throws RebuildRunning
  */
 export async function keepRebuildsAway(tx: Queryable, name: string): Promise<void> {
@@ -35,4 +37,5 @@ export async function keepRebuildsAway(tx: Queryable, name: string): Promise<voi
     name,
   ]);
   if (!lock!.mine) throw new RebuildRunning(name);
+  await endBuild(tx, name);
 }

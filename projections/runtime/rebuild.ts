@@ -1,14 +1,14 @@
 import { pause } from '../../kernel/signal';
-import { randomUUID } from 'node:crypto';
 import { type HeldLock, LockLost } from '../../engines/locks/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
 import { applyCarefully, applyPlainly, DataFailure } from './apply';
-import { checkEngine, lockCheckpoints, readCheckpoints, sourceOf, type Checkpoint } from './checkpoints';
+import { checkEngine, lockCheckpoints, readCheckpoints, sourceOf, Superseded, type Checkpoint } from './checkpoints';
 import { placeOf, type Item, type Parked } from './dead-letters';
 import { isContention } from './failures';
 import { RebuildRunning, withRebuildLock } from './rebuild-lock';
-import { REBUILD_SOURCES, type RebuildSource, type SourceDeps } from './rebuild-source';
-import { analyzeTables, cloneLateIndexes, cloneTables, ident, swapTables } from './shadow';
+import { REBUILD_SOURCES, type Page, type RebuildSource, type SourceDeps } from './rebuild-source';
+import { analyzeTables, cloneLateIndexes, cloneTables, ident, shadowOf, swapTables } from './shadow';
+import { beginBuild, endBuild, keepLoaded, keepPlace, resumeBuild } from './build-progress';
 import type { Projection } from '../../kernel/projection';
 
 export interface RebuildProgress {
@@ -25,7 +25,7 @@ export interface RebuildOptions extends SourceDeps {
   name: string;
   onProgress?: (progress: RebuildProgress) => void;
   /** Records per write transaction. Default 5000: about a tenth of a second. */
-  batch_records?: number;
+  batch_records?: number | undefined;
   /** Longest wait for readers of the old tables at the swap, before it is given up and tried again. Default 500 ms. */
   lock_timeout_ms?: number;
   signal?: AbortSignal;
@@ -54,13 +54,11 @@ const SWAP_TRIES = 60;
  */
 const LANES = 2;
 
-const shadowName = (name: string) => `rebuild_${name.replaceAll('-', '_')}`;
-
 /**
  * Builds the projection's tables anew from its whole source while the old ones serve and live batches go on, then swaps
  * in one transaction; readers never see a gap. The shadow is never ahead of the live checkpoint. Killed at any point it
- * leaves the live side untouched: run it again, it drops the leftover and starts anew. What is parked or dropped live
- * stays unapplied; what fails only here is parked at the swap. Design §7.
+ * leaves the live side untouched: run again it goes on, or begins anew where that would be wrong. What is parked or
+ * dropped live stays unapplied; what fails only here is parked at the swap. Design §7.
  * @throws RebuildRunning, HistoryGone, EngineMismatch; LockLost when the connection that keeps erasures away broke: run
  * it again
  */
@@ -74,7 +72,7 @@ export async function rebuild(options: RebuildOptions): Promise<RebuildResult> {
 
 class Rebuild {
   private readonly shadow: string;
-  private readonly token = randomUUID();
+  private token = '';
   private readonly source: RebuildSource;
   private readonly at = new Map<number, string>();
   private loading = true;
@@ -86,16 +84,19 @@ class Rebuild {
     private readonly options: RebuildOptions,
     private readonly lock: HeldLock,
   ) {
-    this.shadow = shadowName(p.name);
+    this.shadow = shadowOf(p.name);
     this.source = REBUILD_SOURCES[p.from.kind](p, options);
   }
 
   async run(): Promise<RebuildResult> {
     const started = performance.now();
     const { db } = this.options;
+    await this.goal(db);
     await this.prepare();
-    await this.replayTo(await this.goal(db), undefined);
-    await this.endLoad();
+    if (this.loading) {
+      await this.replayTo(await this.goal(db), undefined);
+      await this.endLoad();
+    }
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { left, seconds } = await this.replayTo(await this.goal(db), undefined);
       if (left <= SWAP_BELOW && seconds < 1) break;
@@ -107,17 +108,23 @@ class Rebuild {
   }
 
   /**
-   * Drops what a killed rebuild left and lays out the shadow. Its `rebuild_run` row is locked by every write: who
-   * dropped the schema stops us.
+   * Goes on where the same program was interrupted, or lays out the shadow anew. Its `rebuild_run` row is locked by
+   * every write: who dropped the schema or took it over stops us.
    */
   private async prepare(): Promise<void> {
-    const shadow = ident(this.shadow);
-    await this.options.db.query(`drop schema if exists ${shadow} cascade`);
-    await this.options.db.transaction(async (tx) => {
-      await tx.query(`create schema ${shadow}`);
-      await tx.query(`create table ${shadow}.rebuild_run (token uuid primary key)`);
-      await tx.query(`insert into ${shadow}.rebuild_run values ($1)`, [this.token]);
+    const { db } = this.options;
+    const { engine } = this.source;
+    const reached = await db.transaction((tx) => resumeBuild(tx, this.p, engine, this.shadow));
+    if (reached) {
+      ({ token: this.token, loading: this.loading, records: this.done } = reached);
+      for (const [partition, position] of reached.places) this.at.set(partition, position);
+      return;
+    }
+    await db.query(`drop schema if exists ${ident(this.shadow)} cascade`);
+    this.token = await db.transaction(async (tx) => {
+      await tx.query(`create schema ${ident(this.shadow)}`);
       await cloneTables(tx, [...this.p.tables, 'dead_letters'], this.shadow, this.p.late_indexes);
+      return beginBuild(tx, this.p, engine, this.shadow);
     });
   }
 
@@ -135,6 +142,7 @@ class Rebuild {
       await this.p.loaded?.(tx);
       await tx.query('set local search_path = public');
       await cloneLateIndexes(tx, tables, this.shadow, late_indexes);
+      await keepLoaded(tx, this.p.name);
     });
     this.loading = false;
   }
@@ -147,6 +155,9 @@ class Rebuild {
 
   private async goalOf(live: Map<number, Checkpoint>): Promise<Map<number, string>> {
     checkEngine(this.p, live.values(), this.source.engine);
+    for (const { version } of live.values()) {
+      if (version > this.p.version) throw new Superseded(this.p.name, version, this.p.version);
+    }
     const goal = await this.source.goal(new Map([...live].map(([partition, { position }]) => [partition, position])));
     this.total = this.source.count(goal);
     return goal;
@@ -186,7 +197,7 @@ class Rebuild {
         // Reading and decoding the next page overlaps with writing this one; a failed read is met when it is awaited.
         next = pages.next();
         next.catch(() => undefined);
-        await this.write(page.items, page.undecodable, tx);
+        await this.write(partition, page, tx);
         this.at.set(partition, page.next);
         this.done += page.read;
         this.report(tx ? 'swap' : 'replay');
@@ -197,7 +208,8 @@ class Rebuild {
     this.at.set(partition, to);
   }
 
-  private async write(items: Item[], undecodable: Parked[], outer: Queryable | undefined): Promise<void> {
+  private async write(partition: number, page: Page, outer: Queryable | undefined): Promise<void> {
+    const { items, undecodable } = page;
     const mode = { rebuilding: true };
     const carefully = async (tx: Queryable, absent: ReadonlySet<string>) => {
       await applyCarefully(this.p, present(items, absent), presentParked(undecodable, absent), tx, mode);
@@ -207,9 +219,12 @@ class Rebuild {
       try {
         return await this.options.db.transaction(async (tx) => {
           const absent = await this.enter(tx, 'off'); // the swap's commit flushes everything before it
-          if (careful) return carefully(tx, absent);
-          const loading = { ...mode, loading: this.loading };
-          await applyPlainly(this.p, present(items, absent), presentParked(undecodable, absent), tx, loading);
+          if (careful) await carefully(tx, absent);
+          else {
+            const loading = { ...mode, loading: this.loading };
+            await applyPlainly(this.p, present(items, absent), presentParked(undecodable, absent), tx, loading);
+          }
+          await keepPlace(tx, this.p.name, partition, page);
         });
       } catch (error) {
         if (error instanceof DataFailure && !careful) careful = true;
@@ -259,7 +274,8 @@ class Rebuild {
           // undone by them.
           if (!(await this.lock.stillHeld(tx))) throw new LockLost(this.lock.signal.reason);
           const parked = await this.mergeDeadLetters(tx);
-          await this.settleCheckpoints(tx);
+          await this.takeOverCheckpoints(tx);
+          await endBuild(tx, this.p.name);
           await tx.query(`drop schema ${ident(this.shadow)} cascade`);
           return parked;
         });
@@ -288,7 +304,7 @@ class Rebuild {
     return merged.length;
   }
 
-  private async settleCheckpoints(tx: Queryable): Promise<void> {
+  private async takeOverCheckpoints(tx: Queryable): Promise<void> {
     const partitions = [...this.at.keys()];
     await tx.query(
       `insert into checkpoints (projection, source, partition, engine, version, position)

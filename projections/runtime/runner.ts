@@ -14,10 +14,13 @@ import {
   EngineMismatch,
   isEventProjection,
   openCheckpoints,
+  Outdated,
   readCheckpoints,
   RebuildNeeded,
+  Superseded,
 } from './checkpoints';
 import type { Item } from './dead-letters';
+import { buildBeside, NoSpace, type BuildBesideDeps } from './build-beside';
 import { archivedBatches } from './catch-up';
 import { askedTypes, NewerEventMet, takenFrom } from './newer';
 import { openProjection } from './opening';
@@ -49,7 +52,11 @@ export interface RunnerDeps {
    */
   readArchived?: ReadArchived;
   onFatal?: (error: Error) => void;
+  /** See {@link BuildBesideDeps}. */
+  freeBytes?: BuildBesideDeps['freeBytes'];
   batch_records: number;
+  /** Records per transaction of a build beside the live tables. Default: that of {@link RebuildOptions}. */
+  build_records?: number;
   batch_events: number;
   /** Longest pause between restarts. */
   backoff_ms: number;
@@ -58,14 +65,16 @@ export interface RunnerDeps {
 }
 
 /**
- * `building`: for the first time, silently; `backoff`: something it needs is away; `stopped`: by a mistake of the
- * program, tried again with growing pauses; `needs_newer_build`: at an event that this build cannot read; `standby`:
- * another process drives it; `needs_rebuild`: its rows are of another version; `refused`: its checkpoint is of another
- * engine; `ended`: with its process. Decision 0014.
+ * What a projection is doing in this process. `building`: for the first time, silently, or a new version beside the
+ * old; `running`; `standby`: another process drives it; `superseded`: a later version is live; `backoff`: something it
+ * needs is away; `stopped`: by a mistake of the program, or for want of space, tried again with growing pauses;
+ * `needs_newer_build`: at an event that this build cannot read; `needs_rebuild`: its source has lost what lies behind
+ * its checkpoint; `refused`: its checkpoint is of another engine; `ended`: with its process. Decision 0014.
  */
 export const RUNNER_STATES = [
   'starting',
   'building',
+  'superseded',
   'running',
   'backoff',
   'standby',
@@ -77,7 +86,13 @@ export const RUNNER_STATES = [
 ] as const;
 export type RunnerState = (typeof RUNNER_STATES)[number];
 /** States that a person should look at; the others pass by themselves. */
-export const WAITING_STATES: readonly RunnerState[] = ['needs_rebuild', 'refused', 'stopped', 'needs_newer_build'];
+export const WAITING_STATES: readonly RunnerState[] = [
+  'needs_rebuild',
+  'refused',
+  'stopped',
+  'needs_newer_build',
+  'superseded',
+];
 
 /** The consumer did nothing although there was work. */
 class Stalled extends Error {
@@ -132,7 +147,7 @@ export class Runner {
   private applied_at: string | null = null;
   private readonly silence: Silence;
   /** Why it is stopped, until it gets on. */
-  private fault: ProjectionFault | null = null;
+  private fault: Error | null = null;
 
   constructor(
     readonly projection: Projection,
@@ -185,7 +200,7 @@ export class Runner {
         await this.recover(error instanceof Error ? error : new Error(String(error)));
       }
     }
-    if (!this.away) this.state = 'standby';
+    if (!this.away && this.state !== 'superseded') this.state = 'standby';
     this.deps.progress.forget(this.projection.name);
   }
 
@@ -203,6 +218,12 @@ export class Runner {
     if (error instanceof RebuildNeeded) {
       if (this.state !== 'needs_rebuild') log.error({ projection: name }, error.message);
       this.state = 'needs_rebuild';
+      await this.pause(REBUILD_LOOK_MS);
+      return;
+    }
+    if (error instanceof Outdated) return this.buildBeside(error);
+    if (error instanceof Superseded) {
+      this.supersede(error);
       await this.pause(REBUILD_LOOK_MS);
       return;
     }
@@ -225,15 +246,46 @@ export class Runner {
     }
     const longest = Math.min(backoff_ms, FIRST_BACKOFF_MS * 2 ** this.failures);
     this.failures += 1;
-    if (error instanceof ProjectionFault) {
+    if (error instanceof ProjectionFault || error instanceof NoSpace) {
       this.state = 'stopped';
       this.fault = error;
-      log.error({ projection: name, err: describe(error.cause), failures: this.failures }, 'projection is stopped');
+      const why = describe(error.cause ?? error);
+      log.error({ projection: name, err: why, failures: this.failures }, 'projection is stopped');
     } else if (this.fault === null) {
       this.state = 'backoff';
       log.warn({ projection: name, err: describe(error), failures: this.failures }, 'projection starts again');
     }
     await this.pause(longest * (0.5 + Math.random() / 2));
+  }
+
+  private supersede(why: Superseded): void {
+    const { log, progress } = this.deps;
+    const { name } = this.projection;
+    if (this.state !== 'superseded') log.warn({ projection: name }, why.message);
+    this.state = 'superseded';
+    progress.forget(name);
+  }
+
+  /** The live rows go on serving meanwhile; whoever drives them still does. */
+  private async buildBeside(outdated: Outdated): Promise<void> {
+    const { log, progress } = this.deps;
+    const { name, version } = this.projection;
+    const facts = { projection: name, live: outdated.live, version };
+    progress.forget(name);
+    if (this.fault === null) this.state = 'building';
+    const ending = new AbortController();
+    void this.ends.then(() => ending.abort(new Error('this process should no longer build it; another goes on')));
+    try {
+      const { build_records: batch_records, ...deps } = this.deps;
+      const built = await buildBeside({ ...deps, batch_records }, this.projection, ending.signal);
+      if (!built) return await this.pause(REBUILD_LOOK_MS);
+      this.fault = null;
+      this.failures = 0;
+      log.info(facts, 'projection was built beside its live tables and swapped in');
+    } catch (error) {
+      if (this.over) return;
+      await this.recover(error instanceof Error ? error : new Error(String(error)));
+    }
   }
 
   /** Gives the projection up; offers to drive it again when a newer build has read on from there, and is gone. */
@@ -497,6 +549,9 @@ export class Runner {
     const p = this.projection;
     const stored = await readCheckpoints(db, p);
     this.silence.forget(stored.values());
+    const live = Math.max(0, ...[...stored.values()].map(({ version }) => version));
+    // Whoever does not drive it must say so as well.
+    if (live > p.version && this.state === 'standby') this.supersede(new Superseded(p.name, live, p.version));
     let behind = 0;
     if (p.from.kind === 'topic') {
       const bounds: Map<number, Bounds> = await broker.bounds(p.from.topic);

@@ -23,6 +23,8 @@ export interface ProjectionRuntimeDeps extends OfRunners {
   projections: readonly Projection[];
   /** See {@link ReadModelDeps}. */
   unbuilt?: ReadModelDeps['unbuilt'];
+  /** See {@link ReadModelDeps}. */
+  versions?: ReadModelDeps['versions'];
   /** Told of what no restart can mend: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;
   /**
@@ -32,6 +34,8 @@ export interface ProjectionRuntimeDeps extends OfRunners {
   keep_outbox_ms?: number;
   /** Most records per transaction. Default 1000. */
   batch_records?: number;
+  /** See {@link RunnerDeps}. */
+  build_records?: number;
   /** Most domain events per transaction. Default 500. */
   batch_events?: number;
   /** A projection that is behind and stood still this long is started again. Default 30 s (faults row 9). */

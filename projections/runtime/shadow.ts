@@ -3,6 +3,9 @@ import type { Queryable } from '../../engines/postgres/port';
 /** Quotes an identifier. */
 export const ident = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
+/** Schema in which the projection's new tables are built. */
+export const shadowOf = (projection: string): string => `rebuild_${projection.replaceAll('-', '_')}`;
+
 interface TableRow {
   oid: number;
   name: string;

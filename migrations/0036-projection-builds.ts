@@ -1,0 +1,33 @@
+import type { Migration } from './index';
+
+/**
+ * What a build beside the live tables has reached, so that an interrupted one goes on. It is forgotten by whatever
+ * changes live rows beside their source, since the tables that were built so far know nothing of that. Decision 0014.
+ */
+export const projectionBuilds: Migration = {
+  name: '0036-projection-builds',
+  async up(knex) {
+    await knex.raw(`
+      create table projection_builds (
+        projection text primary key,
+        version    integer not null,
+        engine     text not null,
+        -- Of the program that the rows follow from, and of the tables' shape: another one begins anew.
+        program    text not null,
+        -- Of the shadow schema that belongs to it.
+        token      uuid not null,
+        -- What is done for all rows at once has not been done yet.
+        loading    boolean not null default true,
+        started_at timestamptz not null default clock_timestamp()
+      );
+      create table projection_build_places (
+        projection text not null,
+        partition  integer not null,
+        position   text not null,
+        records    bigint not null,
+        updated_at timestamptz not null default clock_timestamp(),
+        primary key (projection, partition)
+      ) with (fillfactor = 50);
+    `);
+  },
+};

@@ -1,0 +1,277 @@
+import { v7 as uuid } from 'uuid';
+import { TOPICS } from '../domain/records';
+import type { EventProjection, Projection, RecordProjection } from '../kernel/projection';
+import { openCheckpoints, readCheckpoints } from '../projections/runtime/checkpoints';
+import { createReadModels } from '../projections/runtime/read-models';
+import { rebuild } from '../projections/runtime/rebuild';
+import { keepRebuildsAway } from '../projections/runtime/rebuild-lock';
+import { type TestDatabase, testDatabase } from './support/database';
+import { tailOutbox } from './support/outbox';
+import { keptLog } from './support/log';
+import {
+  ACCOUNTS,
+  createTally,
+  engines,
+  type Engines,
+  eventTally,
+  fold,
+  opened,
+  record,
+  rowsOf,
+  runtimeOf,
+  tally,
+  until,
+} from './support/projections';
+
+let t: TestDatabase;
+let on: Engines;
+
+beforeEach(async () => {
+  t = await testDatabase(30);
+  on = await engines(t.db);
+  await createTally(t.db);
+  await createTally(t.db, 'event_tally');
+});
+afterEach(async () => {
+  await on.close();
+  await t.drop();
+});
+
+type Entries = [owner: string, id: string][];
+
+async function publish(count: number): Promise<Entries> {
+  const records = Array.from({ length: count }, (_, n) => record(ACCOUNTS[n % 8]!, n));
+  await on.records.append(TOPICS.platform_events, records);
+  return records.map(({ account_id, id }) => [account_id, id]);
+}
+
+async function happen(count: number): Promise<Entries> {
+  const happened: Entries = [];
+  for (let n = 0; n < count; n += 1) {
+    const [stream, id] = [`thing-${n % 3}`, uuid()];
+    await on.events.append([{ stream, expected: 'any', events: [{ id, type: 'thing:happened', data: {} }] }], {});
+    happened.push([stream, id]);
+  }
+  return happened;
+}
+
+/** What version 2 makes of an id. */
+const second = (id: string) => `second ${id}`;
+const secondFold = (entries: Entries) => fold(entries.map(([owner, id]) => [owner, second(id)] as const));
+
+interface Watched {
+  p: RecordProjection;
+  /** Records that were applied in builds. */
+  built: number;
+}
+/** Version 2 of the tally; `pause` is awaited before each page of a build. */
+function tally2(pause: (page: number) => Promise<void> = async () => undefined): Watched {
+  const plain = tally('tally', 2);
+  let pages = 0;
+  const watched: Watched = {
+    built: 0,
+    p: {
+      ...plain,
+      async apply(batch, tx, mode) {
+        if (mode.rebuilding) await pause((pages += 1));
+        const messages = await plain.apply(
+          batch.map((one) => ({ ...one, id: second(one.id) })),
+          tx,
+          mode,
+        );
+        if (mode.rebuilding) watched.built += batch.length;
+        return messages;
+      },
+      program: 'second',
+    },
+  };
+  return watched;
+}
+const eventTally2 = (): EventProjection => {
+  const plain = eventTally('event_tally', 2);
+  return {
+    ...plain,
+    apply: (batch, tx, mode) =>
+      plain.apply(
+        batch.map((one) => ({ ...one, id: second(one.id) })),
+        tx,
+        mode,
+      ),
+  };
+};
+
+const total = async (name = 'tally') =>
+  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
+const shadows = async () =>
+  (await t.db.query(`select count(*)::int as n from pg_namespace where nspname like 'rebuild%'`))[0]!.n as number;
+const versionsOf = async (p: Projection) => [
+  ...new Set([...(await readCheckpoints(t.db, p)).values()].map(({ version }) => version)),
+];
+
+test('two builds under traffic: the newer is built beside the older and swaps itself in; taken away, and back', async () => {
+  const projections = [tally(), eventTally()];
+  await opened(t.db, on, projections);
+  const log = keptLog();
+  const older = runtimeOf(t.db, on, projections, { log });
+  await older.start();
+  const published = await publish(1000);
+  const happened = await happen(60);
+  await until(async () => (await total()) === 1000 && (await total('event_tally')) === 60);
+
+  let live = true;
+  const traffic = (async () => {
+    while (live) {
+      published.push(...(await publish(8)));
+      happened.push(...(await happen(1)));
+    }
+  })();
+  let least = 1000;
+  let most_shadows = 0;
+  const reading = (async () => {
+    while (live) {
+      const seen = await total();
+      expect(seen).toBeGreaterThanOrEqual(least);
+      least = seen;
+      most_shadows = Math.max(most_shadows, await shadows());
+    }
+  })();
+  const [others, again] = [await engines(t.db), await engines(t.db)];
+  const newer = [others, again].map((one) => runtimeOf(t.db, one, [tally2().p, eventTally2()], { build_records: 50 }));
+  await Promise.all(newer.map((runtime) => runtime.start()));
+  await until(
+    async () => (await versionsOf(tally())).join() === '2' && (await versionsOf(eventTally())).join() === '2',
+  );
+  await until(() => older.lag().every(({ state }) => state === 'superseded'));
+  live = false;
+  await Promise.all([traffic, reading]);
+  expect(most_shadows).toBe(1);
+  await until(async () => (await total()) === published.length && (await total('event_tally')) === happened.length);
+
+  // Taken away again: the older one answers reads, and neither projects nor builds.
+  await Promise.all(newer.map((runtime) => runtime.stop()));
+  const kept = await rowsOf(t.db);
+  published.push(...(await publish(40)));
+  happened.push(...(await happen(5)));
+  await until(() => older.lag().every(({ behind }) => behind > 0));
+  expect(older.lag().map(({ state }) => state)).toEqual(['superseded', 'superseded']);
+  expect(await rowsOf(t.db)).toEqual(kept);
+  expect(await shadows()).toBe(0);
+  expect(log.lines.filter(({ message }) => message.includes('version 2 is live'))).toHaveLength(2);
+  await expect(rebuild({ db: t.db, ...on, projections, name: 'tally' })).rejects.toThrow('version 2 is live');
+
+  const back = runtimeOf(t.db, others, [tally2().p, eventTally2()]);
+  await back.start();
+  await until(async () => (await total()) === published.length && (await total('event_tally')) === happened.length);
+  await back.stop();
+  await older.stop();
+  await Promise.all([others.close(), again.close()]);
+  expect(await rowsOf(t.db)).toEqual(secondFold(published));
+  expect(await rowsOf(t.db, 'event_tally')).toEqual(secondFold(happened));
+  // Each was announced once, by whoever drove then.
+  const announced = (await tailOutbox(t.db, 0, 100_000)).map(({ data }) => (JSON.parse(data).id as string).slice(-36));
+  expect(announced.sort()).toEqual([...published, ...happened].map(([, id]) => id).sort());
+}, 90_000);
+
+describe('a build beside the live tables', () => {
+  let published: Entries;
+  beforeEach(async () => {
+    published = await publish(400);
+    const first = runtimeOf(t.db, on, [tally()]);
+    await first.start();
+    await until(async () => (await total()) === 400);
+    await first.stop();
+  });
+
+  /** Starts version 2 and stops it in the middle of its build; how many records that one had built. */
+  async function interrupted(): Promise<number> {
+    let arrive: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => (arrive = resolve));
+    let end: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    const half = tally2(async (page) => {
+      if (page < 10) return;
+      arrive();
+      await ended;
+    });
+    const runtime = runtimeOf(t.db, on, [half.p], { build_records: 20 });
+    await runtime.start();
+    await reached;
+    expect(runtime.lag()[0]!.state).toBe('building');
+    const stopped = runtime.stop();
+    end();
+    await stopped;
+    expect(await versionsOf(tally())).toEqual([1]);
+    expect(await rowsOf(t.db)).toEqual(fold(published));
+    return half.built;
+  }
+
+  async function finished(watched = tally2()): Promise<number> {
+    const runtime = runtimeOf(t.db, on, [watched.p], { build_records: 20 });
+    await runtime.start();
+    await until(() => runtime.lag()[0]!.state === 'running');
+    await runtime.stop();
+    expect(await rowsOf(t.db)).toEqual(secondFold(published));
+    expect(await shadows()).toBe(0);
+    expect(await t.db.query('select 1 from projection_builds')).toEqual([]);
+    return watched.built;
+  }
+
+  test('that was interrupted goes on where it was', async () => {
+    const before = await interrupted();
+    expect(before).toBeGreaterThanOrEqual(180);
+    expect(await finished()).toBe(400 - before);
+  });
+
+  test('begins anew when live rows were changed beside their source meanwhile', async () => {
+    await interrupted();
+    await t.db.transaction((tx) => keepRebuildsAway(tx, 'tally'));
+    expect(await finished()).toBe(400);
+  });
+
+  test('begins anew under another program of its version, and over tables of another shape', async () => {
+    await interrupted();
+    const mended = tally2();
+    mended.p = { ...mended.p, program: 'second, mended' };
+    await t.db.query(`alter table tally add column note text`);
+    expect(await finished(mended)).toBe(400);
+    expect(await t.db.query('select note from tally limit 1')).toEqual([{ note: null }]);
+  });
+
+  test('is not begun without space for it; the live rows serve, and it is built once there is', async () => {
+    const log = keptLog();
+    let free = 1024;
+    const runtime = runtimeOf(t.db, on, [tally2().p], { log, freeBytes: async () => free });
+    await runtime.start();
+    await until(() => runtime.lag()[0]!.state === 'stopped');
+    expect(log.lines).toContainEqual(
+      expect.objectContaining({
+        facts: expect.objectContaining({ err: expect.stringMatching(/64 MiB.*1 MiB are free/) }),
+      }),
+    );
+    expect(await shadows()).toBe(0);
+    expect(await rowsOf(t.db)).toEqual(fold(published));
+    free = 2 ** 40;
+    await until(() => runtime.lag()[0]!.state === 'running');
+    await runtime.stop();
+    expect(await rowsOf(t.db)).toEqual(secondFold(published));
+  });
+});
+
+test('nobody waits twice for a read model of another version that stands still', async () => {
+  await openCheckpoints(t.db, eventTally(), on.events.id, [0], '');
+  await happen(1);
+  const position = (await on.events.head())!;
+  const versions = new Map([['event_tally', 2]]);
+  const read_models = createReadModels({ db: t.db, events: on.events, wakeups: on.wakeups, versions, wait_ms: 400 });
+  const asked = async () => {
+    const started = performance.now();
+    expect(await read_models.passed(position, ['event_tally'])).toBe(false);
+    return performance.now() - started;
+  };
+  expect(await asked()).toBeGreaterThanOrEqual(395);
+  expect(await asked()).toBeLessThan(300);
+  // It moves: somebody drives it.
+  await t.db.query(`update checkpoints set position = '0'`);
+  expect(await asked()).toBeGreaterThanOrEqual(395);
+  read_models.close();
+});
