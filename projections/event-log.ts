@@ -1,4 +1,5 @@
 import { eventData, eventsChannel } from '../domain/events';
+import { shownInstant } from '../domain/instants';
 import { eventUserId } from '../domain/event-users';
 import { TOPICS } from '../domain/records';
 import { jsonArray, type Queryable, textArray } from '../engines/postgres/port';
@@ -16,10 +17,9 @@ const LOG = `insert into platform_event_logs (${COLUMNS}) select ${COLUMNS} from
 const countsOf = (logged: string) => `
   select account_id, type, platform, (created_at at time zone 'UTC')::date, count(*) from ${logged} group by 1, 2, 3, 4`;
 // One order for all writers of a row, so that two workers never wait for each other in a circle.
-const COUNTED = `
-  counted as (
-    insert into event_log_counters as c (account_id, type, platform, day, count) ${countsOf('logged')} order by 1, 2, 3, 4
-      on conflict (account_id, type, platform, day) do update set count = c.count + excluded.count)`;
+const COUNT = `
+  insert into event_log_counters as c (account_id, type, platform, day, count) ${countsOf('logged')} order by 1, 2, 3, 4
+    on conflict (account_id, type, platform, day) do update set count = c.count + excluded.count`;
 const LOGGED = 'returning id, account_id, type, platform, created_at';
 
 // An id that derives from an Idempotency-Key (UUIDv5) may come again with another time, when the first answer was lost:
@@ -27,8 +27,10 @@ const LOGGED = 'returning id, account_id, type, platform, created_at';
 const isDerived = ({ id }: { id: string }) => id[14] === '5';
 const DERIVED = `get_byte(uuid_send(id), 6) >> 4 = 5`;
 
-/** Records of which none was there before. */
-const NEW = `with logged as (${LOG} ${LOGGED}), ${COUNTED} select id, created_at from logged`;
+/** Records of which none was there before: all are written, and nothing need be told of them. */
+const NEW = `with logged as (${LOG} ${LOGGED}) ${COUNT}`;
+// What the table shows as it was given, but for zeros at its end.
+const EXACT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?Z$/;
 /**
  * Records that may be there already: these are not written, counted or announced. Asked instead of
  * `on conflict do nothing`: one look into one index, where a speculative insertion looks into each unique one twice.
@@ -38,7 +40,7 @@ const AGAIN = `with logged as (
       where not exists (select from platform_event_logs e where e.id = i.id and e.created_at = i.created_at)
         and not (${DERIVED} and exists (select from platform_event_logs e where e.id = i.id))
       ${LOGGED}
-  ), ${COUNTED} select id, created_at from logged`;
+  ), counted as (${COUNT}) select id, created_at from logged`;
 const RECOUNT = `insert into event_log_counters (account_id, type, platform, day, count) ${countsOf('platform_event_logs')}`;
 
 /**
@@ -64,17 +66,18 @@ export const eventLog = projection({
       await tx.query(LOG, columns(rows), 'event-log-load');
       return [];
     }
-    const again = (mode.again ?? true) || derived;
-    const [text, name] = again ? [AGAIN, 'event-log-again'] : [NEW, 'event-log-new'];
-    const logged = await tx.query<{ id: string; created_at: string }>(text, columns(rows), name);
+    const may_be_there = (mode.again ?? true) || derived || !rows.every(({ created_at }) => EXACT.test(created_at));
+    if (!may_be_there) {
+      await tx.query(NEW, columns(rows), 'event-log-new');
+      return rows.map((row) => messageOf({ ...row, created_at: shownInstant(row.created_at) }));
+    }
+    const logged = await tx.query<{ id: string; created_at: string }>(AGAIN, columns(rows), 'event-log-again');
     if (mode.rebuilding) return [];
     const created = new Map(logged.map((row) => [row.id, row.created_at]));
-    const messages: ChannelMessage[] = [];
-    for (const row of rows) {
+    return rows.flatMap((row) => {
       const created_at = created.get(row.id);
-      if (created_at !== undefined) messages.push(messageOf({ ...row, created_at }));
-    }
-    return messages;
+      return created_at === undefined ? [] : [messageOf({ ...row, created_at })];
+    });
   },
   async loaded(tx: Queryable): Promise<void> {
     await tx.query('delete from event_log_counters');

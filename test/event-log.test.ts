@@ -78,6 +78,17 @@ describe('the event log', () => {
     expect(payload).toEqual(raw);
   });
 
+  test.each(['', '.5', '.590', '.123456', '.1234567', '.1234564'])(
+    'a message shows the time as every later read does: seconds with %s',
+    async (fraction) => {
+      const account_id = v4();
+      const given = record({ account_id, occurred_at: `2026-03-04T05:06:07${fraction}Z` });
+      const [message] = await live([given]);
+      const [row] = await rowsOf(account_id);
+      expect(JSON.parse(message!.data)).toMatchObject({ id: given.id, created_at: row!.created_at });
+    },
+  );
+
   test('a redelivered page leaves the same rows and says nothing', async () => {
     const account_id = v4();
     const page = [record({ account_id }), record({ account_id, external_id: null }), record({ account_id })];
