@@ -18,51 +18,70 @@ interface DevelopmentSecrets {
   stripe_connect_secret: string;
 }
 
+/** Secrets that this process has made, by where they are to be kept. */
+const made = new Map<string, DevelopmentSecrets>();
+
+const pathOf = (data_dir: string): string => join(data_dir, 'dev-secrets.json');
+
 /**
- * Settings of development for webhooks that nobody has configured: made once, kept in `<data dir>/dev-secrets.json`
- * (mode 0600). The result is a part of the settings tree; what the person has set wins over it.
+ * Settings of development for webhooks that nobody has configured: those of `<data dir>/dev-secrets.json`, else new
+ * ones, which {@link keepDevelopmentSecrets} writes down. The result is a part of the settings tree; what the person
+ * has set wins over it.
  */
 export function developmentSecrets(data_dir: string): Record<string, Record<string, string>> {
-  const made = secretsOf(data_dir);
+  const secrets = secretsOf(pathOf(data_dir));
   return {
     webhooks: {
-      youtube_secret: made.youtube_secret,
-      kick_public_key: made.kick_public_key,
-      kick_secret: made.kick_secret,
-      trovo_secret: made.trovo_secret,
+      youtube_secret: secrets.youtube_secret,
+      kick_public_key: secrets.kick_public_key,
+      kick_secret: secrets.kick_secret,
+      trovo_secret: secrets.trovo_secret,
     },
-    stripe: { webhook_secret: made.stripe_secret },
-    payments: { stripe_connect_webhook_secret: made.stripe_connect_secret },
+    stripe: { webhook_secret: secrets.stripe_secret },
+    payments: { stripe_connect_webhook_secret: secrets.stripe_connect_secret },
   };
 }
 
-function secretsOf(data_dir: string): DevelopmentSecrets {
-  const path = join(data_dir, 'dev-secrets.json');
-  if (!existsSync(path)) {
-    mkdirSync(data_dir, { recursive: true, mode: 0o755 });
-    const pair = generateKeyPairSync('rsa', {
-      modulusLength: 2048,
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    });
-    const secret = () => randomBytes(24).toString('hex');
-    const made: DevelopmentSecrets = {
-      youtube_secret: secret(),
-      kick_public_key: pair.publicKey,
-      kick_private_key: pair.privateKey,
-      kick_secret: secret(),
-      trovo_secret: secret(),
-      stripe_secret: `whsec_${secret()}`,
-      stripe_connect_secret: `whsec_${secret()}`,
-    };
-    const draft = `${path}.${process.pid}`;
-    const file = openSync(draft, 'w', 0o600);
-    writeSync(file, JSON.stringify(made, null, 2));
-    fsyncSync(file);
-    closeSync(file);
-    renameSync(draft, path);
-  }
-  return JSON.parse(readFileSync(path, 'utf8')) as DevelopmentSecrets;
+/**
+ * Writes them where they are not kept yet (mode 0600): once a start is sure, so that one that is refused leaves
+ * nothing.
+ */
+export function keepDevelopmentSecrets(data_dir: string): void {
+  const path = pathOf(data_dir);
+  if (existsSync(path)) return;
+  const secrets = secretsOf(path);
+  mkdirSync(data_dir, { recursive: true, mode: 0o755 });
+  const draft = `${path}.${process.pid}`;
+  const file = openSync(draft, 'w', 0o600);
+  writeSync(file, JSON.stringify(secrets, null, 2));
+  fsyncSync(file);
+  closeSync(file);
+  renameSync(draft, path);
+}
+
+function secretsOf(path: string): DevelopmentSecrets {
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as DevelopmentSecrets;
+  const secrets = made.get(path) ?? newSecrets();
+  made.set(path, secrets);
+  return secrets;
+}
+
+function newSecrets(): DevelopmentSecrets {
+  const pair = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const secret = () => randomBytes(24).toString('hex');
+  return {
+    youtube_secret: secret(),
+    kick_public_key: pair.publicKey,
+    kick_private_key: pair.privateKey,
+    kick_secret: secret(),
+    trovo_secret: secret(),
+    stripe_secret: `whsec_${secret()}`,
+    stripe_connect_secret: `whsec_${secret()}`,
+  };
 }
 
 export interface DevCredentialsDeps {
@@ -105,7 +124,7 @@ async function write({ services, demo, base_url, ws_url, metrics_url }: DevCrede
   const { owner, other, channels, shop } = demo;
   const session = await openSession(services, owner.user_id, owner.account_id, Date.now());
   const others = await openSession(services, other.user_id, other.account_id, Date.now());
-  const secrets = secretsOf(settings.data_dir);
+  const secrets = secretsOf(pathOf(settings.data_dir));
   const channel = ({ platform_channel_id }: { platform_channel_id: string }) => ({ platform_channel_id });
   const credentials = {
     base_url,

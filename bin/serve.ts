@@ -3,7 +3,7 @@ import { METRICS_PORT, type Settings } from '../kernel/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from '../demo/data';
-import { keepDevCredentials } from './dev-credentials';
+import { keepDevCredentials, keepDevelopmentSecrets } from './dev-credentials';
 import { removeDemoData } from '../demo/removal';
 import type { Engines } from './engines';
 import { recordEnvironment } from './environment';
@@ -58,16 +58,18 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
   process.once('SIGINT', () => stop(0, 'SIGINT'));
   process.once('SIGTERM', () => stop(0, 'SIGTERM'));
   try {
-    const takeOver = async (parts: Services & Engines) => {
-      if (settings.env === 'production') await removeDemoData(parts, settings.data_dir);
-      await recordEnvironment(parts.db, settings.env);
+    const { data_dir, env } = settings;
+    const beforeListening = async (parts: Services & Engines) => {
+      if (adopt && env === 'production') await removeDemoData(parts, data_dir);
+      if (adopt) await recordEnvironment(parts.db, env);
+      if (env === 'development') keepDevelopmentSecrets(data_dir);
     };
     const node = await startNode({
       settings,
       log,
       adopt,
       // Before the port is open: a demo key must not work for even one request.
-      beforeListening: adopt ? takeOver : undefined,
+      beforeListening,
       onFatal: (reason) => stop(1, reason),
     });
     stopAll = async () => {

@@ -226,6 +226,7 @@ describe('a database belongs to the environment of its first start', () => {
       expect(code).toBe(1);
       expect(stderr).toMatch(/^lumio: LUMIO_ENV: is development, and the database is one of production[^\n]*\n$/);
       expect(await database.db.query('select 1 from users')).toEqual([]);
+      expect(existsSync(join(server.data_dir, 'dev-secrets.json'))).toBe(false);
       await adopting(development, async () => undefined);
       expect(await environmentIn(database)).toEqual(['development']);
     } finally {

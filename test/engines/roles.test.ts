@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { developmentSecrets } from '../../bin/dev-credentials';
+import { keepDevelopmentSecrets } from '../../bin/dev-credentials';
 import { upkeep } from '../../bin/upkeep';
 import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';
@@ -41,7 +41,7 @@ describe('roles in processes of their own', () => {
   beforeAll(async () => {
     redis = await startRedis();
     database = await testDatabase(4);
-    developmentSecrets(secrets_dir);
+    keepDevelopmentSecrets(secrets_dir);
     const keys = `test:${randomBytes(32).toString('base64')}`;
     await Promise.all(
       ROLES.map(async (role) => {
