@@ -49,7 +49,7 @@ export const reactorsCheck = (reactors: Pick<Reactors, 'status'>): HealthCheck =
   name: 'reactors',
   quiet: true,
   async check() {
-    const failing = reactors.status().some(({ state }) => state === 'failing');
+    const failing = reactors.status().some(({ error }) => error !== null);
     return { status: failing ? 'unhealthy' : 'healthy', latency_ms: 0 };
   },
 });

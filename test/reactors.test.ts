@@ -11,6 +11,8 @@ import { CannotReact } from '../kernel/reactor';
 import { fromStored } from '../access/states';
 import { createJobs } from '../reactors/runtime/jobs';
 import type { StoredEvent } from '../engines/event-store/port';
+import { versionedEventStore } from '../engines/event-store/versioned';
+import { createUpcasters } from '../kernel/upcasters';
 import { createPostgresJobs } from '../engines/jobs/postgres';
 import { createPayloadSealing } from '../engines/jobs/sealing';
 import { listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
@@ -66,7 +68,7 @@ describe('reactors', () => {
     });
   async function drive(
     reactors: readonly AreaReactor[],
-    { db = t.db as TestDatabase['db'], log = silentLog, node = on } = {},
+    { db = t.db as TestDatabase['db'], log = silentLog, node = on, reaction_ms = 10_000 } = {},
   ) {
     const jobs = jobsOf(db, log);
     const started = await startReactors({
@@ -78,6 +80,7 @@ describe('reactors', () => {
       reactors,
       jobs,
       backoff_ms: 200,
+      reaction_ms,
       observe_ms: 50,
     });
     running.push(started);
@@ -326,6 +329,52 @@ describe('reactors', () => {
     await rename('freed', key_id);
     await until(async () => (await noted()).length === 5);
     expect(await noted()).toEqual(['beside', 'last', 'behind', 'later', 'freed']);
+  });
+
+  test('a reaction that hangs has failed after its time, visibly, and what it still does has no effect', async () => {
+    let release: (() => void) | undefined;
+    let calls = 0;
+    const hanging = reactor({
+      name: 'hanging',
+      from: 'beginning',
+      events: [API_KEY_EVENTS],
+      on: {
+        'api_key:renamed': async ({ label }, { keep }) => {
+          calls += 1;
+          if (calls === 1) await new Promise<void>((resolve) => (release = resolve));
+          keep('insert into noted (what) values ($1)', [label]);
+        },
+      },
+    });
+    await rename('one');
+    const reactors = await drive([hanging], { reaction_ms: 100 });
+    await until(() => reactors.status()[0]!.error?.includes('did not end within 100 ms') === true);
+    await until(async () => (await noted()).length === 1);
+    release!();
+    await rename('two');
+    await until(async () => (await noted()).length === 2);
+    expect(await noted()).toEqual(['one', 'two']);
+  });
+
+  test('an event that only a newer build can read is left to one, which goes on from there', async () => {
+    const known = (types: readonly string[]) => versionedEventStore(on.events, createUpcasters([]), new Set(types));
+    const other = await engines(t.db);
+    const older = await drive([noting()], { node: { ...on, events: known(['api_key:renamed']) } });
+    await rename('one');
+    await append(apiKeyStream(v7()), 'api_key:paused', {});
+    await rename('two');
+    await until(() => older.status()[0]!.state === 'needs_newer_build');
+    expect(await noted()).toEqual(['one']);
+    const types = ['api_key:renamed', 'api_key:paused'];
+    const newer = await drive([noting()], { node: { ...other, events: known(types) } });
+    await until(async () => (await noted()).length === 2);
+    await until(() => older.status()[0]!.state === 'standby');
+    await newer.stop();
+    // Taken away again: the older one goes on where it was.
+    await rename('three');
+    await until(async () => (await noted()).length === 3);
+    await older.stop();
+    await other.close();
   });
 
   test('two processes: one reacts, the other takes over when it ends', async () => {

@@ -28,6 +28,8 @@ interface Offered {
   work: (signal: AbortSignal) => Promise<void>;
   /** While it is held: how to end it, and that it has ended. */
   held?: { ending: AbortController; ended: Promise<void> };
+  /** It is not offered any longer; given back when what is in hand has ended. */
+  stopping?: boolean;
 }
 
 /**
@@ -81,7 +83,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
   }
 
   function take(name: string, offered: Offered): void {
-    if (offered.held || release.has(name)) return;
+    if (offered.held || offered.stopping || release.has(name)) return;
     const ending = new AbortController();
     offered.held = { ending, ended: doWork(name, offered, ending.signal) };
   }
@@ -128,9 +130,11 @@ export function createPostgresShares(options: SharesOptions): Shares {
       const campaign: Campaign = {
         async stop() {
           if (offers.get(name) !== offered) return;
-          offers.delete(name);
+          offered.stopping = true;
           offered.held?.ending.abort();
           await offered.held?.ended;
+          // Its name may be offered anew already.
+          if (offers.get(name) === offered) offers.delete(name);
           if (!closed) void balance();
         },
       };

@@ -22,7 +22,7 @@ import {
 import type { Item } from './dead-letters';
 import { buildBeside, NoSpace, type BuildBesideDeps } from './build-beside';
 import { archivedBatches } from './catch-up';
-import { askedTypes, NewerEventMet, takenFrom } from './newer';
+import { askedTypes, NewerEventMet, takenFrom, untilNewerBuildIsGone } from './newer';
 import { openProjection } from './opening';
 import { compareOffsets, comparePositions, Silence } from './silence';
 import { DecodeAhead, decodeStored } from './decode';
@@ -112,9 +112,6 @@ const FIRST_BACKOFF_MS = 50;
 const REBUILD_LOOK_MS = 1000;
 /** Pause after another process was met at the checkpoint. */
 const OTHER_DRIVER_MS = 500;
-/** How often it is looked whether a newer build has read on, and how many looks without a move say that it is gone. */
-const NEWER_LOOK_MS = 1000;
-const NEWER_GONE_LOOKS = 3;
 /** A checkpoint over other event types alone is written at most this often. */
 const IDLE_MOVE_MS = 1000;
 /** How long a consumer may take to let go before it is left behind (its writes are fenced). */
@@ -293,28 +290,17 @@ export class Runner {
     await this.offer?.stop();
     this.held = undefined;
     this.ends = this.stopped;
-    await this.untilNewerBuildIsGone(at);
+    const stop = new AbortController();
+    void this.stopped.then(() => stop.abort());
+    await untilNewerBuildIsGone({
+      ...this.deps,
+      place: this.projection,
+      at,
+      stop: stop.signal,
+      onMoved: () => (this.state = 'standby'),
+    });
     this.away = undefined;
     if (!this.stopping) this.offerIt();
-  }
-
-  private async untilNewerBuildIsGone(at: string): Promise<void> {
-    const { db, events, log } = this.deps;
-    let before: string | undefined;
-    for (let stood = 0; stood < NEWER_GONE_LOOKS && !this.stopping;) {
-      await this.pause(NEWER_LOOK_MS);
-      try {
-        const position = (await readCheckpoints(db, this.projection)).get(0)?.position ?? BEGINNING;
-        if (position === at) continue;
-        this.state = 'standby';
-        const head = await events.head();
-        const behind = head !== null && (position === BEGINNING || events.compare(head, position) > 0);
-        stood = behind && position === before ? stood + 1 : 0;
-        before = position;
-      } catch (error) {
-        log.warn({ projection: this.projection.name, err: describe(error) }, 'could not look for a newer build');
-      }
-    }
   }
 
   private async pause(ms: number): Promise<void> {
@@ -467,7 +453,7 @@ export class Runner {
             if (seen !== stored) await move(seen, items, mine.at(-1)?.recorded_at ?? null);
             if (!newer) return;
           }
-          if (newer) throw new NewerEventMet(p.name, stored, newer);
+          if (newer) throw new NewerEventMet(`projection ${p.name}`, stored, newer);
           // Everything up to here was seen: readers in this process need not wait for the stored checkpoint.
           this.advanced(generation, [{ partition: 0, to: seen }], null);
           idle ??= setTimeout(moveIdle, IDLE_MOVE_MS);

@@ -16,6 +16,7 @@ import {
 } from '../../projections/runtime/checkpoints';
 import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
 import { describe } from '../../projections/runtime/failures';
+import { askedTypes, NewerEventMet, takenFrom, untilNewerBuildIsGone } from '../../projections/runtime/newer';
 import type { ReactorMetrics } from './metrics';
 import { toolsFor, type ToolsDeps, type Write } from './tools';
 
@@ -24,10 +25,15 @@ export interface ReactorRunnerDeps extends ToolsDeps {
   metrics: ReactorMetrics;
   /** Longest pause between tries of a reaction that fails. */
   backoff_ms: number;
+  /** A reaction that takes longer has failed. */
+  reaction_ms: number;
 }
 
-/** `standby`: another process drives it; `failing`: a reaction fails and is tried again, nothing after it is done. */
-export const REACTOR_STATES = ['standby', 'running', 'failing'] as const;
+/**
+ * `standby`: another process drives it; `failing`: a reaction fails and is tried again, nothing after it is done;
+ * `needs_newer_build`: at an event that this build cannot read.
+ */
+export const REACTOR_STATES = ['standby', 'running', 'failing', 'needs_newer_build'] as const;
 export type ReactorState = (typeof REACTOR_STATES)[number];
 
 /** How the checkpoint of a reactor is called. */
@@ -54,10 +60,10 @@ export class ReactorRunner {
   /** Behind by this many seconds, as last observed. */
   lag_seconds = 0;
   private readonly place: Reader;
+  private readonly reads: { from: { kind: 'domain_events'; types: readonly string[] } };
   private stored: string = BEGINNING;
   private seen: string = BEGINNING;
   private moved_at = 0;
-  /** Whether jobs wait for the next commit. */
   private behind_since: number | null = null;
 
   constructor(
@@ -65,6 +71,7 @@ export class ReactorRunner {
     private readonly deps: ReactorRunnerDeps,
   ) {
     this.place = placeOf(reactor);
+    this.reads = { from: domainEvents(reactor.types) };
   }
 
   /** Fixes where it begins, once for the installation, whether or not this process will drive it. */
@@ -84,6 +91,7 @@ export class ReactorRunner {
         await this.follow(signal, () => backoff.reset());
       } catch (error) {
         if (signal.aborted) break;
+        if (error instanceof NewerEventMet) return this.leave(error);
         const pause_ms = backoff.next();
         if (error instanceof CheckpointLost) {
           log.warn(label, 'another process has moved the checkpoint of this reactor');
@@ -100,13 +108,33 @@ export class ReactorRunner {
     this.error = null;
   }
 
+  /** Told where the checkpoint stands when only a newer build can go on. */
+  onNewer: (at: string) => void = () => undefined;
+
+  private leave({ at, message }: NewerEventMet): void {
+    this.state = 'needs_newer_build';
+    this.error = message;
+    this.deps.log.error({ reactor: this.reactor.name }, message);
+    this.onNewer(at);
+  }
+
+  /** Resolves when a newer build has read on from there, and is gone. */
+  async untilNewerBuildIsGone(at: string, stop: AbortSignal): Promise<void> {
+    const onMoved = () => {
+      this.state = 'standby';
+      this.error = null;
+    };
+    await untilNewerBuildIsGone({ ...this.deps, place: this.place, at, stop, onMoved });
+  }
+
   /** One life of the subscription. */
   private async follow(signal: AbortSignal, onProgress: () => void): Promise<void> {
     const { db, events } = this.deps;
     await this.install();
     this.stored = this.seen = (await readCheckpoints(db, this.place)).get(0)!.position;
     if (this.state === 'standby') this.state = 'running';
-    const { types } = this.reactor;
+    // What else their areas hold tells where a newer build is needed.
+    const types = askedTypes(this.reads);
     const subscription = events.subscribe(
       { after: this.stored === BEGINNING ? null : this.stored, types, batch_size: BATCH_EVENTS },
       async (batch) => {
@@ -117,18 +145,20 @@ export class ReactorRunner {
         onProgress();
       },
     );
-    const ended = pause(Infinity, signal);
+    const over = new AbortController();
     try {
-      await Promise.race([subscription.done, ended]);
+      await Promise.race([subscription.done, pause(Infinity, AbortSignal.any([signal, over.signal]))]);
     } finally {
+      over.abort();
       await subscription.stop();
     }
     if (!signal.aborted) throw new Error(`the reactor ${this.reactor.name}: its subscription ended by itself`);
   }
 
-  private async react({ events, position }: EventBatch, signal: AbortSignal): Promise<void> {
+  private async react(batch: EventBatch, signal: AbortSignal): Promise<void> {
     const { db, metrics } = this.deps;
     const label = { reactor: this.reactor.name };
+    const { events, newer } = takenFrom(this.reads, batch.events);
     let kept: Write[] = [];
     let parked: Parked[] = [];
     let done = this.stored;
@@ -150,7 +180,7 @@ export class ReactorRunner {
         const writes: Write[] = [];
         try {
           const tools = toolsFor(this.deps, this.reactor.name, event, writes, () => flush(done));
-          await this.reactor.react(event, tools);
+          await inTime(this.reactor.react(event, tools), this.deps.reaction_ms, this.reactor.name);
           kept.push(...writes);
         } catch (error) {
           if (!(error instanceof CannotReact)) {
@@ -164,6 +194,11 @@ export class ReactorRunner {
       done = event.position;
       metrics.reactions.inc(1, label);
     }
+    if (newer) {
+      await flush(done);
+      throw new NewerEventMet(`reactor ${this.reactor.name}`, this.stored, newer);
+    }
+    const { position } = batch;
     this.seen = position;
     if (events.length > 0 || performance.now() - this.moved_at > IDLE_MOVE_MS) await flush(position);
   }
@@ -213,3 +248,16 @@ const blocked = (event: StoredEvent): Parked => ({
   reason: 'blocked',
   error: `an earlier event of ${event.stream} is parked`,
 });
+
+/** What is left behind writes nothing: its commands are found again, what it kept is dropped. */
+async function inTime(reaction: Promise<void>, ms: number, reactor: string): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`a reaction of ${reactor} did not end within ${ms} ms`)), ms);
+  });
+  try {
+    await Promise.race([reaction, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

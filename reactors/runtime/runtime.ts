@@ -1,6 +1,6 @@
 import { regularly } from '../../kernel/regularly';
 import type { AreaReactor } from '../../access/reactor';
-import type { Shares } from '../../engines/leases/port';
+import type { Campaign, Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoints';
@@ -18,6 +18,8 @@ export interface ReactorsDeps extends ToolsDeps {
   /** What reactions enqueue. */
   /** Longest pause between tries of a reaction that fails. Default 30 s. */
   backoff_ms?: number;
+  /** A reaction that takes longer has failed. Default one minute. */
+  reaction_ms?: number;
   /** How often lag is looked at. Default 5 s. */
   observe_ms?: number;
 }
@@ -35,19 +37,38 @@ export interface Reactors {
  */
 export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
   const { db, events, shares, log, reactors, jobs, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
+  const { reaction_ms = 60_000 } = deps;
   const names = reactors.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two reactors are named ${twice}`);
   const metrics = reactorMetrics(deps.metrics);
-  const runners = reactors.map((reactor) => new ReactorRunner(reactor, { db, events, log, metrics, jobs, backoff_ms }));
+  const needs = { db, events, log, metrics, jobs, backoff_ms, reaction_ms };
+  const runners = reactors.map((reactor) => new ReactorRunner(reactor, needs));
   for (const runner of runners) {
     const place = placeOf(runner.reactor);
     checkEngine(place, (await readCheckpoints(db, place)).values(), events.id);
     await runner.install();
   }
-  const campaigns = runners.map((runner) =>
-    shares.offer(`reactor:${runner.reactor.name}`, (signal) => runner.run(signal)),
-  );
+  const stopping = new AbortController();
+  const offers = new Map<ReactorRunner, Campaign>();
+  const left = new Set<Promise<void>>();
+  const offer = (runner: ReactorRunner) =>
+    offers.set(
+      runner,
+      shares.offer(`reactor:${runner.reactor.name}`, (signal) => runner.run(signal)),
+    );
+  const leave = async (runner: ReactorRunner, at: string) => {
+    await offers.get(runner)!.stop();
+    await runner.untilNewerBuildIsGone(at, stopping.signal);
+    if (!stopping.signal.aborted) offer(runner);
+  };
+  for (const runner of runners) {
+    runner.onNewer = (at) => {
+      const leaving = leave(runner, at).finally(() => left.delete(leaving));
+      left.add(leaving);
+    };
+    offer(runner);
+  }
 
   const end = regularly(
     observe_ms,
@@ -69,7 +90,8 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
       runners.map(({ reactor, state, error, lag_seconds }) => ({ reactor: reactor.name, state, error, lag_seconds })),
     async stop() {
       end();
-      await Promise.all(campaigns.map((campaign) => campaign.stop()));
+      stopping.abort();
+      await Promise.all([...left, ...[...offers.values()].map((one) => one.stop())]);
     },
   };
 }
