@@ -277,6 +277,21 @@ test('a backup holds jobs and finished keys: restored, what waited or ran then r
   }
 });
 
+test('a worker that stops lets its jobs end, and gives back what does not end in time without counting the try', async () => {
+  const one = noting();
+  const on = await node(t.url, [one], { outside });
+  await enqueue(on, one, 'short', 1_500);
+  await enqueue(on, one, 'long', 600_000);
+  await eventually(async () => (calls().length === 2 ? true : undefined), 'both to run');
+  await on.running!.stop();
+  on.running = undefined;
+  expect(await effects()).toEqual([{ key: 'noting-repeat/short', note: 'short' }]);
+  expect((await on.queue.list({ limit: 9 })).map(({ key, state, attempts }) => ({ key, state, attempts }))).toEqual([
+    { key: 'noting-repeat/long', state: 'ready', attempts: 0 },
+  ]);
+  expect(await t.db.query('select 1 from job_holders')).toEqual([]);
+});
+
 describe('a process that is killed', () => {
   async function child(): Promise<ChildProcess> {
     const made = spawn(process.execPath, [join(__dirname, '../dist/test/support/jobs-child.js'), t.url, outside], {

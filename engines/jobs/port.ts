@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../kernel/json';
 import type { Queryable } from '../postgres/port';
 
-/** Told after the commit that enqueued; without it a job begins up to two seconds later. */
+/** Told after the commit that enqueued; without it a job begins up to five seconds later. */
 export const JOBS_WAKEUP = 'jobs';
 
 export interface NewJob {

@@ -15,13 +15,13 @@ export interface PostgresJobsOptions {
   grace_ms?: number;
   /** Default 5 s. With the pauses of the link that shows life, a killed process's jobs are released within 40 s. */
   beat_ms?: number;
-  /** How often jobs are looked for that nobody woke us for. Default 2 s. */
+  /** How often jobs are looked for that nobody woke us for. Default 5 s. */
   poll_ms?: number;
 }
 
 /** Jobs through graphile-worker in our database. Decision 0018. */
 export function createPostgresJobs(options: PostgresJobsOptions): JobQueue {
-  const { db, wakeups, process, log, grace_ms = 20_000, beat_ms = 5_000, poll_ms = 2_000 } = options;
+  const { db, wakeups, process, log, grace_ms = 20_000, beat_ms = 5_000, poll_ms = 5_000 } = options;
   return {
     enqueue,
     wake: () => wakeups.notify(JOBS_WAKEUP),

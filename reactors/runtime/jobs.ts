@@ -33,7 +33,7 @@ export interface JobsDeps<Services> {
 
 export interface Jobs<Services> {
   /**
-   * In the transaction that moves the caller's checkpoint. After the commit {@link wake} spares two seconds.
+   * In the transaction that moves the caller's checkpoint. After the commit {@link wake} spares up to five seconds.
    * @throws Error when the payload is not what the declaration says
    */
   enqueue<Payload>(
@@ -165,7 +165,7 @@ function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => 
   async function effectOf(one: JobDeclaration<Services>, held: HeldJob, signal: AbortSignal): Promise<Effect | void> {
     const clear = await sealing.open(one.name, held.key, held.payload);
     const { success, data } = one.payload.safeParse(clear);
-    if (!success) throw new JobRefused('the payload is not what this build declares');
+    if (!success) throw new UnreadablePayload();
     return one.run(data, { key: held.key, number: held.attempt, signal }, services);
   }
 
@@ -255,6 +255,16 @@ function describe({ personal }: JobDeclaration<never>, error: unknown): string {
   if (!(error instanceof Error)) return 'no error';
   const quiet = Object.keys(personal).length > 0 && !(error instanceof OutcomeUnknown || error instanceof JobRefused);
   return quiet ? error.name : `${error.name}: ${error.message}`;
+}
+
+/**
+ * Of a newer build, or of one whose payloads this one should still read: tried again, since a worker of it may come.
+ */
+class UnreadablePayload extends Error {
+  constructor() {
+    super('the payload is not what this build declares');
+    this.name = 'UnreadablePayload';
+  }
 }
 
 interface JobMetrics {

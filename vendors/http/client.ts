@@ -1,7 +1,6 @@
 import type { lookup } from 'node:dns';
 import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleAll, SamplingBreaker } from 'cockatiel';
 import { LRUCache } from 'lru-cache';
-import { Agent, type Dispatcher } from 'undici';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { retry } from '../../kernel/retry';
 import type { Metrics } from '../../engines/metrics/port';
@@ -9,7 +8,7 @@ import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import { guardedLookup } from './addresses';
 import { destination } from './destinations';
 import { HttpFailed, type HttpAnswer, type HttpClients, type HttpRequest } from './port';
-import { send } from './send';
+import type { Sender } from './send';
 
 export interface HttpClientsOptions {
   metrics: Metrics;
@@ -25,8 +24,6 @@ const DEADLINE_MS = 10_000;
 const MAX_BYTES = 1 << 20;
 const TRIES = 4;
 const PAUSES = { first_ms: 200, most_ms: 5_000 };
-const CONNECT_MS = 5_000;
-const HEADER_BYTES = 16_384;
 const SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
 /** Shops have hosts of their own. */
 const MOST_HOSTS = 1_000;
@@ -73,16 +70,13 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
   const open = options.metrics.gauge('lumio_http_client_circuits_open', 'Hosts that are not called for a while', [
     'client',
   ]);
-  const agent: Dispatcher = new Agent({
-    connect: { lookup: guardedLookup(allow_loopback, resolve), timeout: CONNECT_MS },
-    maxHeaderSize: HEADER_BYTES,
-    headersTimeout: 30_000,
-    bodyTimeout: 30_000,
-    keepAliveTimeout: 10_000,
-    connections: 32,
-    // One request at a time on a connection: an answer can belong to no other.
-    pipelining: 1,
-  });
+  let opened: Sender | undefined;
+  const sender = (): Sender => {
+    // Loaded by the first call: undici takes longer to load than the rest of a start together.
+    // eslint-disable-next-line @typescript-eslint/no-require-imports -- an import would be loaded by all
+    const { createSender } = require('./send') as typeof import('./send');
+    return (opened ??= createSender(guardedLookup(allow_loopback, resolve)));
+  };
 
   function makeClient(name: string, hosts: readonly string[]) {
     const broken = new Set<string>();
@@ -121,7 +115,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         try {
           return await circuit.execute(async () => {
             tries.inc(1, { client: name });
-            const answer = await send(agent, { ...request, url, signal, max_bytes });
+            const answer = await sender().send({ ...request, url, signal, max_bytes });
             if (answer.status >= 500) throw new Failing(answer);
             return answer;
           });
@@ -193,7 +187,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
     };
   }
 
-  return { client: makeClient, close: () => agent.destroy() };
+  return { client: makeClient, close: async () => opened?.close() };
 }
 
 /** Of what was not sent: what another try may meet otherwise. Our own rules stay what they are. */

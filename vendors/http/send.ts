@@ -1,4 +1,5 @@
-import { DecoratorHandler, type Dispatcher } from 'undici';
+import type { LookupFunction } from 'node:net';
+import { Agent, DecoratorHandler, type Dispatcher } from 'undici';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import type { HttpAnswer, HttpRequest } from './port';
 import { retryAfterMs } from './retry-after';
@@ -9,11 +10,37 @@ export interface Sending extends HttpRequest {
   max_bytes: number;
 }
 
+export interface Sender {
+  /** One request and its whole answer. @throws NotSent, OutcomeUnknown */
+  send(request: Sending): Promise<HttpAnswer>;
+  close(): Promise<void>;
+}
+
+const CONNECT_MS = 5_000;
+const HEADER_BYTES = 16_384;
+/** The deadline of a call ends it sooner. */
+const SILENCE_MS = 30_000;
+
+/** Connections to the outside, to the addresses that `lookup` gives alone. */
+export function createSender(lookup: LookupFunction): Sender {
+  const agent = new Agent({
+    connect: { lookup, timeout: CONNECT_MS },
+    maxHeaderSize: HEADER_BYTES,
+    headersTimeout: SILENCE_MS,
+    bodyTimeout: SILENCE_MS,
+    keepAliveTimeout: 10_000,
+    connections: 32,
+    // One request at a time on a connection: an answer can belong to no other.
+    pipelining: 1,
+  });
+  return { send: (request) => send(agent, request), close: () => agent.destroy() };
+}
+
 /**
  * One request and its whole answer. Compressed answers are refused, since few bytes could become many; we ask for none.
  * @throws NotSent, OutcomeUnknown; their messages name the host and what happened, nothing of the request
  */
-export async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
+async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
   const { url, method, headers, body, idempotency_key, signal, max_bytes } = request;
   let sent = false;
   const dispatcher = agent.compose((dispatch) => (options, handler) => {
