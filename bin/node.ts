@@ -12,10 +12,12 @@ import { createApi } from '../api/server';
 import { SERVICE } from '../domain/vendors';
 import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { asOperator } from '../cli/admin/operator';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { createArchiveReader } from '../maintenance/archive-reader';
+import { adoptChannelNames } from '../maintenance/channel-name-adoption';
 import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createProjectionRuntime } from '../projections/runtime/runtime';
@@ -144,6 +146,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       },
       asOperator('upgrade'),
     );
+    await adoptChannelNames({ db, texts: createPersonalTexts(engines.subject_keys) });
     await runtime?.start();
     await unbuilt.look();
     stops.push(() => runtime?.stop());

@@ -80,7 +80,7 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
       log.warn({ metrics_url: node.metrics_url }, `port ${METRICS_PORT} is taken: metrics are served on another`);
     }
     if (settings.env === 'development') {
-      const demo = await ensureDemoData(node.services);
+      const demo = await ensureDemoData({ ...node.services, subject_keys: node.engines.subject_keys });
       const credentials = await keepDevCredentials({ ...node, log, demo });
       const stopNode = stopAll;
       stopAll = async () => {

@@ -17,14 +17,11 @@ const platform = z.enum(PLATFORMS);
  * append).
  */
 export const CONNECTION_EVENTS = events({
-  'connection:channel_connected': event({
-    account_id,
-    connection_id,
-    platform,
-    platform_channel_id: z.string(),
-    channel_name: z.string(),
-    connected_at: instant(),
-  }),
+  'connection:channel_connected': event(
+    { account_id, connection_id, platform, platform_channel_id: z.string(), connected_at: instant() },
+    // The first version carried the channel's name, which is a row now (access/channel-names.ts).
+    { version: 2, upcast: [({ channel_name: _name, ...rest }) => rest] },
+  ),
   'connection:channel_disconnected': event({ account_id, connection_id, platform, disconnected_at: instant() }),
   'connection:shop_connected': event({ account_id, connection_id, shop_domain: z.string(), connected_at: instant() }),
   'connection:shop_disconnected': event({
@@ -43,7 +40,6 @@ export type ConnectionCommand =
       connection_id: string;
       platform: Platform;
       platform_channel_id: string;
-      channel_name: string;
       now: string;
     }
   | { type: 'connection:disconnect_channel'; account_id: string; platform: Platform; now: string }
@@ -76,7 +72,7 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
   const { account_id, now } = command;
   switch (command.type) {
     case 'connection:connect_channel': {
-      const { connection_id, platform, platform_channel_id, channel_name } = command;
+      const { connection_id, platform, platform_channel_id } = command;
       const present = state.channels.get(platform);
       if (present?.platform_channel_id === platform_channel_id) return [];
       if (present) throw new DomainError('PLATFORM_ALREADY_CONNECTED', { platform });
@@ -87,7 +83,6 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
           connection_id,
           platform,
           platform_channel_id,
-          channel_name,
           connected_at: now,
         },
       ];

@@ -124,7 +124,7 @@ create table channel_connections (
   account_id uuid not null,
   platform text not null,
   platform_channel_id text not null,
-  channel_name text not null,
+  channel_name text,
   connected_at timestamp with time zone not null,
   constraint channel_connections_pkey PRIMARY KEY (id),
   constraint channel_connections_account_id_platform_key UNIQUE (account_id, platform)
@@ -136,6 +136,15 @@ create table channel_heads (
   seq bigint not null,
   constraint channel_heads_pkey PRIMARY KEY (channel)
 ) with (fillfactor=70);
+
+create table channel_names (
+  platform text not null,
+  platform_channel_id text not null,
+  key_id uuid not null,
+  sealed text not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint channel_names_pkey PRIMARY KEY (platform, platform_channel_id)
+);
 
 create table checkpoints (
   projection text not null,

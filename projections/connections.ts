@@ -12,10 +12,10 @@ export const connections = handled({
     'connection:channel_connected': last(
       ['account_id', 'platform'],
       sql`
-      insert into channel_connections (id, account_id, platform, platform_channel_id, channel_name, connected_at)
-      select connection_id, account_id, platform, platform_channel_id, channel_name, connected_at from e
+      insert into channel_connections (id, account_id, platform, platform_channel_id, connected_at)
+      select connection_id, account_id, platform, platform_channel_id, connected_at from e
       on conflict (account_id, platform) do update set
-        id = excluded.id, platform_channel_id = excluded.platform_channel_id, channel_name = excluded.channel_name,
+        id = excluded.id, platform_channel_id = excluded.platform_channel_id,
         connected_at = excluded.connected_at`,
     ),
     'connection:channel_disconnected': all(sql`

@@ -137,14 +137,12 @@ describe('connections', () => {
     connection_id: uuid(20),
     platform: 'kick',
     platform_channel_id: '123',
-    channel_name: 'ada',
     connected_at: now,
   };
   const connect = {
     type: 'connection:connect_channel',
     account_id,
     platform: 'kick',
-    channel_name: 'ada',
     now,
   } as const;
 
@@ -245,7 +243,6 @@ describe('read models', () => {
       connection_id: uuid(id),
       platform: 'kick',
       platform_channel_id,
-      channel_name: 'ada',
       connected_at: now,
     });
     await feed(

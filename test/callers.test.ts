@@ -635,7 +635,6 @@ test('connections are found at once after they were announced, by every account 
     connection_id: uuid(id),
     platform: 'kick',
     platform_channel_id: '42',
-    channel_name: 'n',
     connected_at: at,
   });
   await feed(t.db, connections, [connected(60, account_id), connected(61, uuid(70))]);

@@ -46,6 +46,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   "the tenant's own words about itself": ['accounts', 'api_keys'],
   'counts of a channel': COUNTS,
   'sealed: unreadable without a key of ours': [
+    'channel_names',
     'connection_secrets',
     'installation',
     'signing_keys',

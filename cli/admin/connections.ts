@@ -1,3 +1,4 @@
+import { readChannelName, writeChannelName } from '../../access/channel-names';
 import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connection-lookup';
 import { newId } from '../../access/event-ids';
 import { handle } from '../../access/handle';
@@ -6,6 +7,7 @@ import { connections, connectionsStream, readShopDomain, shopReservations } from
 import { DomainError } from '../../kernel/errors';
 import { Taken } from '../../domain/reservations';
 import type { Platform } from '../../domain/vendors';
+import { createPersonalTexts } from '../../engines/subject-keys/texts';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 
 /** The account has another channel of that platform. */
@@ -30,12 +32,16 @@ export async function connectChannel(
   channel: ChannelToConnect,
 ): Promise<{ connection_id: string; created: boolean }> {
   const { account_id, platform } = channel;
+  const { channel_name, ...command } = channel;
   const connection_id = channel.connection_id ?? (await nextId(services, account_id, platform));
+  // Before the event, so that a call that was cut off leaves no channel without a name.
+  const names = { db: services.db, texts: createPersonalTexts(services.subject_keys) };
+  if ((await readChannelName(names, channel)) !== channel_name) await writeChannelName(names, channel, channel_name);
   try {
     const { state, events } = await handle(asOperator(OPERATOR), services, {
       decider: connections,
       stream: connectionsStream(account_id),
-      command: { type: 'connection:connect_channel', ...channel, connection_id, now: nowText() },
+      command: { type: 'connection:connect_channel', ...command, connection_id, now: nowText() },
     });
     await announceChannel(services.relay, platform, channel.platform_channel_id);
     return { connection_id: state.channels.get(platform)!.connection_id, created: events.length > 0 };

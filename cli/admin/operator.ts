@@ -2,9 +2,12 @@ import { v7 } from 'uuid';
 import type { Caller, RequestContext } from '../../access/caller';
 import { anonymous } from '../../access/resolve';
 import type { Services } from '../../access/services';
+import type { SubjectKeys } from '../../engines/subject-keys/port';
 
 /** What is done to a system from its own machine works on. */
-export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'secrets' | 'relay'>;
+export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'secrets' | 'relay'> & {
+  subject_keys: SubjectKeys;
+};
 
 /** The operator as events name who did it; `credential_id` tells by what. */
 export function asOperator(credential_id: string): { caller: Caller; context: RequestContext } {

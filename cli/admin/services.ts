@@ -14,7 +14,7 @@ export interface AdminContext extends AdminServices {
 
 /** What the commands of `lumio admin` work on, over the engines of the configuration. */
 export async function createAdminContext(context: FullContext): Promise<AdminContext> {
-  const { db, events, secrets, relay, settings } = context;
+  const { db, events, secrets, relay, settings, subject_keys } = context;
   const read_models = createReadModels(context);
   let behind = false;
   const settle: AdminServices['settle'] = async (_context, written) => {
@@ -26,6 +26,7 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     secrets,
     relay,
     settings,
+    subject_keys,
     tokens: await createTokens({ db, secrets }),
     behind: () => behind,
     settle,

@@ -28,3 +28,18 @@ export interface SubjectKeys {
    */
   hashesOf(subjects: readonly string[]): Promise<Map<string, string>>;
 }
+
+/** A text in a row, sealed under a person's key. */
+export interface SealedText {
+  key_id: string;
+  /** Base64. */
+  sealed: string;
+}
+
+/** Personal texts of rows that no event carries: names that change by a vendor's will. */
+export interface PersonalTexts {
+  /** `context` binds the text to its place: in another one it does not open. */
+  seal(subject: string, text: string, context: string): Promise<SealedText>;
+  /** Null once the person was erased. @throws Error when the key store does not answer */
+  open(text: SealedText, context: string): Promise<string | null>;
+}
