@@ -22,3 +22,4 @@ export { badRequest, conflict, featureDisabled, forbidden, invalid } from '../ke
 export { notFound, planLimit, rateLimited, unauthorized, type Refuse } from '../kernel/operation-errors';
 export { cursor, cut, numbered, offset, rowsOf, whole } from '../kernel/pages';
 export { del, get, patch, post, put } from '../kernel/routes';
+export { attachment, download, ndjson, upload } from '../kernel/transfers';

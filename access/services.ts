@@ -1,3 +1,4 @@
+import type { Blobs } from '../engines/blobs/port';
 import type { Ends } from '../engines/broker/port';
 import type { AppendResult, EventStore, Metadata, StreamWrite } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
@@ -38,6 +39,7 @@ export interface Services {
   records: RecordLog;
   relay: Relay;
   cache: Cache;
+  blobs: Blobs;
   read_models: ReadModels;
   features: FeatureFlags;
   /** Rights on an account that a request names. */

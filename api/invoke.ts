@@ -4,6 +4,7 @@ import type { Caller, RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import { declaredAnswer, refuse } from '../kernel/operation-errors';
+import type { UploadedFile } from '../kernel/transfers';
 import { ApiError } from '../kernel/errors';
 import { authorise, gateOf, GUARD_MESSAGES, holdAccountGuard, type Entry } from './guard';
 import { inputReader, type InputReader } from './input';
@@ -28,7 +29,9 @@ export interface Prepared {
   readonly reader: InputReader;
   /** Guard, then validation, then whether the account exists. The order is that of spec rulings "order of checks". */
   admit(caller: Caller, asked: Asked): Promise<Admission> | Admission;
-  run(admission: Admission, context: RequestContext): Promise<unknown>;
+  /** The same where the body is read only once the guards have let the caller pass. */
+  admitFirst(caller: Caller, asked: Asked, read: () => Promise<void>): Promise<Admission>;
+  run(admission: Admission, context: RequestContext, file?: UploadedFile): Promise<unknown>;
 }
 
 /** @throws ApiError from `admit` and `run` */
@@ -38,6 +41,7 @@ export function prepare(operation: Operation, services: Services): Prepared {
   const reader = inputReader(operation);
   const named = gate.account;
   const { pages } = operation;
+  holdRestAlone(operation);
 
   function validated({ caller, exists }: Entry, asked: Asked): Admission {
     const input = reader.validate(asked.input());
@@ -54,12 +58,17 @@ export function prepare(operation: Operation, services: Services): Prepared {
       const entry = authorise(gate, caller, services, () => asked.member(named!));
       return entry instanceof Promise ? entry.then((known) => validated(known, asked)) : validated(entry, asked);
     },
-    async run({ caller, input }, context) {
+    async admitFirst(caller, asked, read) {
+      const entry = await authorise(gate, caller, services, () => asked.member(named!));
+      await read();
+      return validated(entry, asked);
+    },
+    async run({ caller, input }, context, file) {
       const request = { caller, context };
       const page = pages?.asked(input as Record<string, unknown>);
       try {
         const act = actFor(request, services);
-        const asked = { input, page, ...request, act, refuse, newId: (label: string) => newId(context, label) };
+        const asked = { input, page, file, ...request, act, refuse, newId: (label: string) => newId(context, label) };
         const result = await operation.run(asked, services);
         return pages ? pages.shown(page as never, result as never) : result;
       } catch (error) {
@@ -67,4 +76,11 @@ export function prepare(operation: Operation, services: Services): Prepared {
       }
     },
   };
+}
+
+/** @throws Error when what is no JSON document is offered in GraphQL */
+function holdRestAlone({ name, rest, graphql, sends, takes }: Operation): void {
+  if ((sends || takes) && (graphql !== null || rest === null)) {
+    throw new Error(`${name}: files and streams are REST's alone: say \`graphql: null\``);
+  }
 }

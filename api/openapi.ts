@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Operation } from '../access/operation';
 import type { RestRoute } from '../kernel/routes';
+import type { Sends, Upload } from '../kernel/transfers';
 import { ERROR_STATUS } from '../kernel/errors';
 import { envelopeOf } from './envelopes';
 import { shapeOf, unwrap } from './schema-shape';
@@ -98,13 +99,14 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
     summary: operation.summary,
     description: [operation.summary, ...needs.text].join('\n\n'),
     tags: [rest.path.split('/')[2] ?? 'v1'],
-    'x-graphql': operation.name,
+    ...(operation.graphql === null ? {} : { 'x-graphql': operation.name }),
     ...(needs.permissions.length > 0 ? { 'x-permission': single(needs.permissions) } : {}),
     ...(needs.features.length > 0 ? { 'x-feature': single(needs.features) } : {}),
     ...(operation.per_minute === undefined ? {} : { 'x-per-minute': operation.per_minute }),
     security: needs.open ? [{}, { bearer: [] }] : [{ bearer: [] }],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(inBody && members.length > 0
+    ...(operation.takes ? { requestBody: multipartOf(operation, operation.takes, components) } : {}),
+    ...(inBody && members.length > 0 && !operation.takes
       ? { requestBody: bodyOf(operation, new Set(members.map(([name]) => name)), components) }
       : {}),
     responses: { ...success(operation, rest, components), ...failures(operation, rest) },
@@ -161,7 +163,26 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
   };
 }
 
+function multipartOf(operation: Operation, takes: Upload, components: Record<string, Json>): Json {
+  const full = jsonSchema(operation.input, 'input', components, true);
+  const { properties = {}, required = [] } = full as { properties?: Json; required?: string[] };
+  const description = `${takes.content_types.join(', ')}; at most ${takes.most_bytes} bytes`;
+  return {
+    required: true,
+    content: {
+      'multipart/form-data': {
+        schema: {
+          type: 'object',
+          properties: { ...properties, [takes.file]: { description } },
+          required: [...required, takes.file],
+        },
+      },
+    },
+  };
+}
+
 function success(operation: Operation, rest: RestRoute, components: Record<string, Json>): Json {
+  if (operation.sends) return sent(operation, operation.sends, rest, components);
   const envelope = envelopeOf(operation);
   if (envelope === null) return { [rest.status]: { description: 'Done; no body.' } };
   const schema = envelope.schema(jsonSchema(rest.answer?.schema ?? operation.output, 'output', components));
@@ -174,6 +195,36 @@ function success(operation: Operation, rest: RestRoute, components: Record<strin
       ...(headers && { headers }),
       content: { 'application/json': { schema } },
     },
+  };
+}
+
+/** A binary body is a schema without a type (OpenAPI 3.1). */
+function sent(operation: Operation, sends: Sends, rest: RestRoute, components: Record<string, Json>): Json {
+  if (sends.kind === 'ndjson') {
+    const one = jsonSchema(operation.output, 'output', components);
+    return {
+      [rest.status]: {
+        description: 'One JSON document a line. A body that ends without its last chunk was cut off by a failure.',
+        content: { 'application/x-ndjson': { schema: { type: 'string' }, 'x-line': one } },
+      },
+    };
+  }
+  const content = Object.fromEntries(sends.content_types.map((type) => [type, { schema: {} }]));
+  const header = (description: string) => ({ description, schema: { type: 'string' } });
+  if (sends.kind === 'attachment') {
+    const headers = { 'Content-Disposition': header('The name of the file.') };
+    return { [rest.status]: { description: 'A file.', headers, content } };
+  }
+  const headers = { ETag: header('Changes with the content.'), 'Accept-Ranges': header('`bytes`') };
+  return {
+    [rest.status]: { description: 'The whole content.', headers, content },
+    206: {
+      description: 'The part that was asked for.',
+      headers: { 'Content-Range': header('Where it lies.') },
+      content,
+    },
+    304: { description: 'The content is the one that the client has.' },
+    416: { description: 'BAD_REQUEST: the range lies outside of the content.' },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
+import type { Services } from '../access/services';
 import type { RestRoute } from '../kernel/routes';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Asked, Prepared } from './invoke';
@@ -8,7 +9,9 @@ import { ApiError } from '../kernel/errors';
 import { envelopeOf } from './envelopes';
 import { ownPath } from './links';
 import type { Limiter } from './rate-limit';
-import { stateOf } from './request-state';
+import { senderOf, type Sender } from './sending';
+import { readUpload, type Uploaded } from './uploads';
+import { sendContextHeaders, stateOf } from './request-state';
 import { compileSerialiser } from './serialise';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -18,6 +21,31 @@ export interface RestOptions {
   origin(request: FastifyRequest): string;
   idempotency: Idempotency;
   limiter: Limiter;
+  services: Pick<Services, 'blobs'>;
+}
+
+/** A route whose answer is no JSON document; it only reads, so that nothing of it is kept for a repetition. */
+function registerSending(
+  app: FastifyInstance,
+  prepared: Prepared,
+  rest: RestRoute,
+  sender: Sender,
+  { limiter }: RestOptions,
+): void {
+  const { name, per_minute, kind } = prepared.operation;
+  if (kind === 'command') throw new Error(`${name}: only queries send files and streams`);
+  app.route({
+    method: rest.method,
+    url: fastifyPath(rest.path),
+    handler: async (request, reply) => {
+      const { caller, context } = stateOf(request);
+      if (per_minute !== undefined) await limiter.countCalls(caller, name, per_minute, 1, reply);
+      const admission = await prepared.admit(caller, askedBy(prepared, request, false));
+      const result = await prepared.run(admission, context);
+      sendContextHeaders(reply, context);
+      return sender(request, reply.code(rest.status), result);
+    },
+  });
 }
 
 /** `/v1/api-keys/{id}` as Fastify spells it. */
@@ -27,24 +55,41 @@ export const fastifyPath = (path: string): string => path.replace(/\{(\w+)\}/g, 
 export function registerRest(app: FastifyInstance, prepared: Prepared, options: RestOptions): void {
   const rest = prepared.operation.rest;
   if (!rest) return;
+  const { sends, output } = prepared.operation;
+  if (sends) {
+    registerSending(app, prepared, rest, senderOf(sends, output), options);
+    return;
+  }
   const answer = answerWriter(prepared.operation, rest, options.origin);
   const headersOf = (request: FastifyRequest, context: RequestContext, result: unknown) =>
     rest.location
       ? { ...context.response_headers, location: options.origin(request) + rest.location(result as never) }
       : context.response_headers;
   const unsafe = rest.method !== 'GET';
-  const { name, per_minute } = prepared.operation;
+  const { name, per_minute, takes } = prepared.operation;
   app.route({
     method: rest.method,
     url: fastifyPath(rest.path),
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
       if (per_minute !== undefined) await options.limiter.countCalls(caller, name, per_minute, 1, reply);
-      const admitted = prepared.admit(caller, askedBy(prepared, request, unsafe));
+      const asked = askedBy(prepared, request, unsafe);
+      let uploaded: Uploaded | undefined;
+      const read = async () => {
+        uploaded = await readUpload(request, takes!, options.services);
+        request.body = { ...uploaded.fields, [takes!.file]: uploaded.file.sha256 };
+      };
+      const drop = async (error: unknown): Promise<never> => {
+        if (uploaded) await options.services.blobs.delete(uploaded.file.key);
+        throw error;
+      };
+      const admitted = takes ? prepared.admitFirst(caller, asked, read).catch(drop) : prepared.admit(caller, asked);
       const admission = admitted instanceof Promise ? await admitted : admitted;
       const key = unsafe ? request.headers['idempotency-key'] : undefined;
+      let kept = false;
       const run = async (): Promise<StoredAnswer> => {
-        const result = await prepared.run(admission, context);
+        const result = await prepared.run(admission, context, uploaded?.file);
+        kept = true;
         return {
           status: rest.status,
           headers: headersOf(request, context, result) ?? null,
@@ -52,15 +97,18 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         };
       };
       if (key === undefined) {
-        const result = await prepared.run(admission, context);
+        const result = takes
+          ? await prepared.run(admission, context, uploaded?.file).catch(drop)
+          : await prepared.run(admission, context);
         const headers = headersOf(request, context, result);
         if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
       }
-      const stored = await options.idempotency.answerOnce(
-        { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context },
-        run,
-      );
+      const call = { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context };
+      const stored = await options.idempotency.answerOnce(call, run).finally(async () => {
+        // Refused, or answered by what the first call did with its own file.
+        if (uploaded && !kept) await options.services.blobs.delete(uploaded.file.key);
+      });
       if (stored.headers) void reply.headers(stored.headers);
       return send(reply, stored.status, stored.body);
     },
@@ -100,6 +148,12 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
     if (name !== 'token') texts[name] = query[name];
   }
   Object.assign(texts, request.params);
+  const { takes } = prepared.operation;
+  if (takes) {
+    // Fields of a multipart body are texts, as those of a query are.
+    const { [takes.file]: _file, ...fields } = (request.body ?? {}) as Record<string, unknown>;
+    return prepared.reader.merge({ ...texts, ...fields, ...(request.params as object) }, {});
+  }
   const body = unsafe ? (request.body ?? NOTHING) : NOTHING;
   if (typeof body !== 'object' || Array.isArray(body)) throw notAnObject();
   return prepared.reader.merge(texts, body as Record<string, unknown>);

@@ -29,6 +29,7 @@ import { originForm } from './request-head';
 import { logFacts, type ResolveCaller } from './request-state';
 import { JSON_TYPE, registerRest } from './rest';
 import { answerUnrouted } from './unrouted';
+import { acceptMultipart } from './uploads';
 import { serveUpgrades, type UpgradeHandler } from './upgrades';
 import type { WebhookRoute } from '../ingest/runtime/webhook';
 import { registerWebhooks } from './webhooks';
@@ -118,7 +119,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   if (settings.roles.includes('ingest')) await registerWebhooks(app, deps.webhooks, limiter, deps.resolveCaller);
   if (settings.roles.includes('api')) {
     const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
-    for (const one of prepared) registerRest(app, one, { origin, idempotency, limiter });
+    const rest = { origin, idempotency, limiter, services: deps.services };
+    for (const one of prepared) if (!one.operation.takes) registerRest(app, one, rest);
+    await app.register(async (scope) => {
+      await acceptMultipart(scope);
+      for (const one of prepared) if (one.operation.takes) registerRest(scope, one, rest);
+    });
     const schema = buildGraphqlSchema(prepared);
     const graphql = await registerGraphql(app, {
       schema,

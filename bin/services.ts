@@ -47,6 +47,7 @@ export function createServices(parts: ServiceParts): Services {
     records: engines.records,
     relay: engines.relay,
     cache: engines.cache,
+    blobs: engines.blobs,
     secrets: engines.secrets,
     read_models,
     features,

@@ -3,6 +3,7 @@ import type { Admitted, Guards } from './guarded';
 import type { OperationErrors, Refuse } from './operation-errors';
 import type { Asked, Found, PageKind } from './pages';
 import type { RestRoute } from './routes';
+import type { Attachment, Download, Sends, Upload, UploadedFile } from './transfers';
 
 /** What operations are written for: who calls them, what a request brings, what they may use, and how they act. */
 export interface House {
@@ -29,10 +30,12 @@ export interface GraphqlShape {
 }
 
 /** What an operation is run for. */
-export interface OperationRequest<H extends House, Input, Who, Errors extends OperationErrors, Pages> {
+export interface OperationRequest<H extends House, Input, Who, Errors extends OperationErrors, Pages, File> {
   /** Without the members that say which page is asked for. */
   input: Input;
   page: Asked<Pages>;
+  /** What was uploaded, where the operation takes a file. */
+  file: File;
   caller: Who;
   context: H['context'];
   /** Decides a command on behalf of the caller. */
@@ -50,7 +53,8 @@ interface Shape<I extends z.ZodType, O extends z.ZodType> {
   summary: string;
   /** Null only for what the spec gives GraphQL alone. */
   rest: RestRoute | null;
-  graphql?: GraphqlShape;
+  /** Null for what is no JSON document: such operations are REST's alone. */
+  graphql?: GraphqlShape | null;
   /**
    * Calls a minute and caller, counted in a bucket of the operation's own beside the caller's; a credential without a
    * limit has none here either.
@@ -72,11 +76,24 @@ export interface Operation<H extends House = House> extends Shape<z.ZodType, z.Z
   /** What it answers beside its output, its guards' refusals and what the transport refuses. */
   errors: OperationErrors;
   pages?: PageKind;
+  sends?: Sends;
+  takes?: Upload;
   run(
-    request: Omit<OperationRequest<H, unknown, H['caller'], OperationErrors, unknown>, 'page'> & { page: unknown },
+    request: Omit<OperationRequest<H, unknown, H['caller'], OperationErrors, unknown, unknown>, 'page'> & {
+      page: unknown;
+    },
     services: H['services'],
   ): Promise<unknown>;
 }
+
+/** What `run` returns of this output. */
+type Result<P, S, T> = S extends { kind: 'ndjson' }
+  ? AsyncIterable<T>
+  : S extends { kind: 'download' }
+    ? Download
+    : S extends { kind: 'attachment' }
+      ? Attachment
+      : Found<P, T>;
 
 type Declared<
   H extends House,
@@ -85,16 +102,29 @@ type Declared<
   G extends Guards<H['guard']>,
   E extends OperationErrors,
   P extends PageKind | undefined,
+  S extends Sends | undefined,
+  U extends Upload | undefined,
 > = Shape<I, O> & {
   guard: G;
   /** Reasons that `run` refuses with, or that `decide` throws, and what the caller is told. */
   errors?: E;
   /** Where the output is one of many. */
   pages?: P;
+  /** Where the answer is no JSON document. */
+  sends?: S;
+  /** Where a file comes in. */
+  takes?: U;
   run(
-    request: OperationRequest<H, z.output<I>, Admitted<H['caller'], G>, E, P>,
+    request: OperationRequest<
+      H,
+      z.output<I>,
+      Admitted<H['caller'], G>,
+      E,
+      P,
+      U extends Upload ? UploadedFile : undefined
+    >,
     services: H['services'],
-  ): Promise<Found<P, z.input<O>>>;
+  ): Promise<Result<P, S, z.input<O>>>;
 };
 
 type Declare<H extends House> = <
@@ -104,8 +134,10 @@ type Declare<H extends House> = <
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- no errors declared: none can be refused with
   E extends OperationErrors = {},
   P extends PageKind | undefined = undefined,
+  S extends Sends | undefined = undefined,
+  U extends Upload | undefined = undefined,
 >(
-  spec: Declared<H, I, O, G, E, P>,
+  spec: Declared<H, I, O, G, E, P, S, U>,
 ) => Operation<H>;
 
 const declare =

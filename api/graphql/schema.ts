@@ -34,6 +34,7 @@ export function buildGraphqlSchema(prepared: readonly Prepared[]): GraphQLSchema
   const pages = new Map<string, GraphQLObjectType>();
   const roots: Record<Operation['kind'], Record<string, Field>> = { query: {}, command: {} };
   for (const one of prepared) {
+    if (one.operation.graphql === null) continue;
     const root = roots[one.operation.kind];
     if (root[one.operation.name]) throw new Error(`two operations are both named ${one.operation.name}`);
     root[one.operation.name] = field(one, types, pages);
