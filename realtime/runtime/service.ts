@@ -1,15 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { v7 as uuidv7 } from 'uuid';
-import { WebSocket, WebSocketServer, type RawData, type ServerOptions } from 'ws';
-import type { Caller } from '../../access/caller';
 import type { Counts } from '../../access/counts';
-import { failureBucket, upgradeBucket } from '../../access/rate-buckets';
 import type { CallerResolver } from '../../access/resolve';
 import type { Revocation } from '../../access/revocations';
 import type { Settings } from '../../kernel/settings';
-import { ApiError } from '../../kernel/errors';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { Queryable } from '../../engines/postgres/port';
@@ -21,18 +15,19 @@ import { Families, type ChannelServices, type Family } from './family';
 import { Gates, type GateDeps } from './gates';
 import { Heartbeat, type Windows } from './heartbeat';
 import type { Subscription } from './channel';
+import { Door } from './door';
 import { Hub } from './hub';
-import { CLOSE, LIMITS } from './limits';
+import { CLOSE } from './limits';
 import { LIVE_TOPIC } from './envelopes';
 import { Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
-import { inTime, Outbox } from './outbox';
+import { Outbox } from './outbox';
 import { welcomeText } from './protocol';
 import { PresenceRooms } from './presence-rooms';
-import { Session } from './session';
 import { Subscriptions } from './subscriptions';
 import { Tail } from './tail';
-import { refuse, refuseEarly, requestUrl, type Refusal } from './upgrade';
+import { Sockets } from './sockets';
+import { refuse } from './upgrade';
 
 export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_on'> {
   /** Every family of channels that there is. */
@@ -75,53 +70,10 @@ export interface Realtime {
   stop(drain_ms?: number): Promise<void>;
 }
 
-const CLOSE_HANDSHAKE_MS = 5_000;
-const RESOLVE_FAILED: Refusal = {
-  status: 503,
-  error: 'INTERNAL_SERVER_ERROR',
-  message: 'Service unavailable',
-  retry_after_seconds: 1,
-};
-const tooMany = (retry_after_seconds: number): Refusal => ({
-  status: 429,
-  error: 'RATE_LIMIT_EXCEEDED',
-  message: 'Rate limit exceeded',
-  retry_after_seconds,
-});
-const FAILURE_TEXTS = { TOKEN_EXPIRED: 'The token has expired', UNAUTHORIZED: 'Authentication required' } as const;
-
-/** `ws` adds limits that its types do not know yet. */
-interface HardenedOptions extends ServerOptions {
-  maxFragments: number;
-  maxBufferedChunks: number;
-  closeTimeout: number;
-}
-
-/**
- * A connection with its session on it: listeners are shared functions that find the session here, so an idle socket
- * costs no closures.
- */
-class SessionSocket extends WebSocket {
-  session: Session | null = null;
-
-  /**
-   * Called by `ws` itself when a frame breaks the protocol or its limits: an oversized message gets its error first.
-   */
-  override close(code?: number, data?: string | Buffer): void {
-    const oversized = code === CLOSE.too_large || code === 1008;
-    if (oversized && this.session && !this.session.closing && this.readyState === WebSocket.OPEN) {
-      this.session.close(CLOSE.too_large, 'MESSAGE_TOO_LARGE', 'MESSAGE_TOO_LARGE');
-      return;
-    }
-    super.close(code, data);
-  }
-}
-
 /** The WebSocket service of one node. Source: spec doc3 §4.1, design §8. */
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const { log } = deps;
   const metrics = new RealtimeMetrics(deps.metrics);
-  const sessions = new Map<string, Session>();
   const outbox = new Outbox(deps.db, deps.settings.realtime.resume_window);
   const fallBack = (subscription: Subscription) => subscriptions.fallBack(subscription);
   const families = new Families(deps.families);
@@ -158,7 +110,18 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     metrics,
   });
   const messages = new Messages({ subscriptions, gates, relay: deps.relay, counts: deps.counts, log });
-  const heartbeat = new Heartbeat({
+  const sockets = new Sockets({
+    hub,
+    messages,
+    log,
+    onOpened(session) {
+      session.send(welcomeText(session.id, deps.version));
+      heartbeat.admitted(session);
+      if (door.closed) session.close(CLOSE.restart, 'RESTART');
+    },
+  });
+  const { sessions } = sockets;
+  const heartbeat: Heartbeat = new Heartbeat({
     sessions,
     hub,
     gates,
@@ -171,21 +134,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const end_relay = deps.relay.subscribe(LIVE_TOPIC, (text) => relayed(text));
   const origins = [...deps.settings.allowed_origins];
   if (deps.settings.public_url) origins.push(new URL(deps.settings.public_url).origin);
-  let count = 0;
-  let stopping = false;
-
-  const options: HardenedOptions = {
-    noServer: true,
-    WebSocket: SessionSocket,
-    clientTracking: false,
-    perMessageDeflate: false,
-    autoPong: false,
-    maxPayload: LIMITS.payload_bytes,
-    maxFragments: LIMITS.fragments,
-    maxBufferedChunks: LIMITS.buffered_chunks,
-    closeTimeout: CLOSE_HANDSHAKE_MS,
-  };
-  const server = new WebSocketServer(options);
+  const { resolve, client_ip, counts } = deps;
+  const door = new Door({ origins, resolve, client_ip, counts, log });
 
   function relayed(text: string): void {
     metrics.relayed.inc();
@@ -198,98 +148,12 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     }
   }
 
-  function onMessage(this: WebSocket, data: RawData, is_binary: boolean): void {
-    const { session } = this as SessionSocket;
-    // Node buffers (the default binary type) are never arrays or ArrayBuffers here.
-    if (session) messages.received(session, data as Buffer, is_binary);
-  }
-  function onPing(this: WebSocket, data: Buffer): void {
-    const { session } = this as SessionSocket;
-    if (session) messages.pinged(session, data);
-  }
-  function onPong(this: WebSocket): void {
-    const { session } = this as SessionSocket;
-    if (session) session.last_seen = Date.now();
-  }
-  function onError(this: WebSocket, error: Error): void {
-    log.debug({ err: error, session: (this as SessionSocket).session?.id }, 'a socket failed');
-  }
-  function onClose(this: WebSocket): void {
-    const { session } = this as SessionSocket;
-    if (!session) return;
-    session.closing = true;
-    sessions.delete(session.id);
-    hub.blocked.delete(session);
-    for (const subscription of [...session.subscriptions]) hub.leave(subscription);
-    session.ended();
-  }
-  const onBlocked = (session: Session): void => void hub.blocked.add(session);
-
-  function accept(ws: SessionSocket, socket: Socket, caller: Caller): void {
-    count += 1;
-    const session = new Session(uuidv7(), count, ws, socket, caller, Date.now(), onBlocked);
-    ws.session = session;
-    sessions.set(session.id, session);
-    ws.on('message', onMessage);
-    ws.on('ping', onPing);
-    ws.on('pong', onPong);
-    ws.on('error', onError);
-    ws.on('close', onClose);
-    session.send(welcomeText(session.id, deps.version));
-    heartbeat.admitted(session);
-    if (stopping) session.close(CLOSE.restart, 'RESTART');
-  }
-
-  /**
-   * Everything before the 101: the caller when it may come in. A refusal costs the network a unit, of a bucket that
-   * holds nothing else.
-   */
-  async function check(req: IncomingMessage): Promise<Refusal | Caller> {
-    if (stopping) return { ...RESOLVE_FAILED, message: 'The node is stopping' };
-    const url = requestUrl(req);
-    const ip = deps.client_ip?.(req) ?? req.socket.remoteAddress ?? '';
-    const early = refuseEarly(req, url, origins);
-    if (early) return counted(early, ip);
-    const account = req.headers['x-lumio-account'];
-    const resolved = await inTime(
-      deps.resolve({
-        authorization: req.headers.authorization,
-        query_token: url!.searchParams.get('token') ?? undefined,
-        on_upgrade: true,
-        account_header: typeof account === 'string' ? account : undefined,
-        ip,
-        now: Date.now(),
-      }),
-    );
-    if (resolved.failure !== null) {
-      return counted({ status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] }, ip);
-    }
-    const wait = await deps.counts.wait(upgradeBucket(resolved.caller));
-    return wait === null ? resolved.caller : tooMany(wait);
-  }
-
-  async function counted(refusal: Refusal, ip: string): Promise<Refusal> {
-    const wait = await deps.counts.wait(failureBucket(ip));
-    return wait === null ? refusal : tooMany(wait);
-  }
-
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until `ws` takes the socket over nobody else listens: a reset in between must not end the process.
     const onSocketError = (): void => void socket.destroy();
     socket.on('error', onSocketError);
-    check(req)
-      .catch((error: unknown): Refusal => {
-        if (error instanceof ApiError && error.retry_after_seconds !== undefined) {
-          return {
-            status: error.status,
-            error: error.code,
-            message: error.message,
-            retry_after_seconds: error.retry_after_seconds,
-          };
-        }
-        log.error({ err: error }, 'an upgrade could not be checked');
-        return RESOLVE_FAILED;
-      })
+    door
+      .admit(req)
       .then((result) => {
         if ('status' in result) {
           metrics.refused.inc(1, { status: String(result.status) });
@@ -298,7 +162,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
         }
         if (socket.destroyed) return;
         socket.off('error', onSocketError);
-        server.handleUpgrade(req, socket, head, (ws) => accept(ws as SessionSocket, socket as Socket, result));
+        sockets.open(req, socket, head, result);
       })
       .catch((error: unknown) => {
         log.error({ err: error }, 'an upgrade failed');
@@ -310,7 +174,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     handleUpgrade,
     stats: () => ({ sessions: sessions.size, channels: hub.count() }),
     async stop(drain_ms = 3_000) {
-      stopping = true;
+      door.closed = true;
       end_relay();
       end_revocations?.();
       heartbeat.stop();
@@ -320,13 +184,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       for (const session of sessions.values()) session.close(CLOSE.restart, 'RESTART');
       const deadline = Date.now() + drain_ms;
       while (sessions.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
-      for (const session of sessions.values()) {
-        session.ws.terminate();
-        for (const subscription of [...session.subscriptions]) hub.leave(subscription);
-      }
+      sockets.end();
       await rooms?.stop();
       metrics.publish(new Set());
-      server.close();
     },
   };
 }

@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../../access/caller';
+import type { Counts } from '../../access/counts';
+import { failureBucket, upgradeBucket } from '../../access/rate-buckets';
+import type { CallerResolver } from '../../access/resolve';
+import type { Logger } from '../../engines/log/port';
+import { ApiError } from '../../kernel/errors';
+import { inTime } from './outbox';
+import { refuseEarly, requestUrl, type Refusal } from './upgrade';
+
+export interface DoorDeps {
+  /** Origins of pages that may open sockets, beside the same host. */
+  origins: readonly string[];
+  /** Who is calling; no credential at all is the anonymous caller. */
+  resolve: CallerResolver['resolve'];
+  /** The client's address behind trusted proxies; default: the socket's own. */
+  client_ip?: ((req: IncomingMessage) => string) | undefined;
+  /** Counts upgrades, those that are refused too. */
+  counts: Pick<Counts, 'wait'>;
+  log: Logger;
+}
+
+const RESOLVE_FAILED: Refusal = {
+  status: 503,
+  error: 'INTERNAL_SERVER_ERROR',
+  message: 'Service unavailable',
+  retry_after_seconds: 1,
+};
+const tooMany = (retry_after_seconds: number): Refusal => ({
+  status: 429,
+  error: 'RATE_LIMIT_EXCEEDED',
+  message: 'Rate limit exceeded',
+  retry_after_seconds,
+});
+const FAILURE_TEXTS = { TOKEN_EXPIRED: 'The token has expired', UNAUTHORIZED: 'Authentication required' } as const;
+
+/** Everything before the 101: who may come in, and what the others are told. */
+export class Door {
+  /** Nobody is let in any more: the node is stopping. */
+  closed = false;
+
+  constructor(private readonly deps: DoorDeps) {}
+
+  /** The caller when it may come in. Never rejects: what fails here is a 503. */
+  async admit(req: IncomingMessage): Promise<Refusal | Caller> {
+    if (this.closed) return { ...RESOLVE_FAILED, message: 'The node is stopping' };
+    try {
+      return await this.check(req);
+    } catch (error) {
+      if (error instanceof ApiError && error.retry_after_seconds !== undefined) {
+        const { status, code, message, retry_after_seconds } = error;
+        return { status, error: code, message, retry_after_seconds };
+      }
+      this.deps.log.error({ err: error }, 'an upgrade could not be checked');
+      return RESOLVE_FAILED;
+    }
+  }
+
+  /** A refusal costs the network a unit, of a bucket that holds nothing else. */
+  private async check(req: IncomingMessage): Promise<Refusal | Caller> {
+    const url = requestUrl(req);
+    const ip = this.deps.client_ip?.(req) ?? req.socket.remoteAddress ?? '';
+    const early = refuseEarly(req, url, this.deps.origins);
+    if (early) return this.counted(early, ip);
+    const account = req.headers['x-lumio-account'];
+    const resolved = await inTime(
+      this.deps.resolve({
+        authorization: req.headers.authorization,
+        query_token: url!.searchParams.get('token') ?? undefined,
+        on_upgrade: true,
+        account_header: typeof account === 'string' ? account : undefined,
+        ip,
+        now: Date.now(),
+      }),
+    );
+    if (resolved.failure !== null) {
+      return this.counted({ status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] }, ip);
+    }
+    const wait = await this.deps.counts.wait(upgradeBucket(resolved.caller));
+    return wait === null ? resolved.caller : tooMany(wait);
+  }
+
+  private async counted(refusal: Refusal, ip: string): Promise<Refusal> {
+    const wait = await this.deps.counts.wait(failureBucket(ip));
+    return wait === null ? refusal : tooMany(wait);
+  }
+}

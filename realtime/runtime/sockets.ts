@@ -1,0 +1,132 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { v7 as uuidv7 } from 'uuid';
+import { WebSocket, WebSocketServer, type RawData, type ServerOptions } from 'ws';
+import type { Caller } from '../../access/caller';
+import type { Logger } from '../../engines/log/port';
+import type { Hub } from './hub';
+import { CLOSE, LIMITS } from './limits';
+import type { Messages } from './messages';
+import { Session } from './session';
+
+export interface SocketsDeps {
+  hub: Hub;
+  messages: Messages;
+  log: Logger;
+  /** Told of each new session, before anything else is done with it. */
+  onOpened(session: Session): void;
+}
+
+const CLOSE_HANDSHAKE_MS = 5_000;
+
+/** `ws` adds limits that its types do not know yet. */
+interface HardenedOptions extends ServerOptions {
+  maxFragments: number;
+  maxBufferedChunks: number;
+  closeTimeout: number;
+}
+
+/**
+ * A connection with its session on it: listeners are shared functions that find the session here, so an idle socket
+ * costs no closures.
+ */
+class SessionSocket extends WebSocket {
+  session: Session | null = null;
+
+  /**
+   * Called by `ws` itself when a frame breaks the protocol or its limits: an oversized message gets its error first.
+   */
+  override close(code?: number, data?: string | Buffer): void {
+    const oversized = code === CLOSE.too_large || code === 1008;
+    if (oversized && this.session && !this.session.closing && this.readyState === WebSocket.OPEN) {
+      this.session.close(CLOSE.too_large, 'MESSAGE_TOO_LARGE', 'MESSAGE_TOO_LARGE');
+      return;
+    }
+    super.close(code, data);
+  }
+}
+
+/**
+ * The connections of one node, from the 101 to their end: each becomes a session, and what it says goes to `messages`.
+ */
+export class Sockets {
+  readonly sessions = new Map<string, Session>();
+  private readonly server: WebSocketServer;
+  private count = 0;
+
+  constructor(private readonly deps: SocketsDeps) {
+    const options: HardenedOptions = {
+      noServer: true,
+      WebSocket: SessionSocket,
+      clientTracking: false,
+      perMessageDeflate: false,
+      autoPong: false,
+      maxPayload: LIMITS.payload_bytes,
+      maxFragments: LIMITS.fragments,
+      maxBufferedChunks: LIMITS.buffered_chunks,
+      closeTimeout: CLOSE_HANDSHAKE_MS,
+    };
+    this.server = new WebSocketServer(options);
+  }
+
+  /** Answers the upgrade of somebody who may come in. */
+  open(req: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void {
+    this.server.handleUpgrade(req, socket, head, (ws) => this.opened(ws as SessionSocket, socket as Socket, caller));
+  }
+
+  /** Ends what is still open at once, and takes no more. */
+  end(): void {
+    for (const session of this.sessions.values()) {
+      session.ws.terminate();
+      this.forget(session);
+    }
+    this.server.close();
+  }
+
+  private opened(ws: SessionSocket, socket: Socket, caller: Caller): void {
+    this.count += 1;
+    const session = new Session(uuidv7(), this.count, ws, socket, caller, Date.now(), this.onBlocked);
+    ws.session = session;
+    this.sessions.set(session.id, session);
+    ws.on('message', this.onMessage);
+    ws.on('ping', this.onPing);
+    ws.on('pong', onPong);
+    ws.on('error', this.onError);
+    ws.on('close', this.onClose);
+    this.deps.onOpened(session);
+  }
+
+  private forget(session: Session): void {
+    for (const subscription of [...session.subscriptions]) this.deps.hub.leave(subscription);
+  }
+
+  private readonly onBlocked = (session: Session): void => void this.deps.hub.blocked.add(session);
+
+  // `ws` calls these with the connection as `this`.
+  private readonly onMessage = listener((session, data: RawData, is_binary: boolean) => {
+    // Node buffers (the default binary type) are never arrays or ArrayBuffers here.
+    this.deps.messages.received(session, data as Buffer, is_binary);
+  });
+  private readonly onPing = listener((session, data: Buffer) => this.deps.messages.pinged(session, data));
+  private readonly onError = listener((session, error: Error) =>
+    this.deps.log.debug({ err: error, session: session.id }, 'a socket failed'),
+  );
+  private readonly onClose = listener((session) => {
+    session.closing = true;
+    this.sessions.delete(session.id);
+    this.deps.hub.blocked.delete(session);
+    this.forget(session);
+    session.ended();
+  });
+}
+
+const onPong = listener((session) => void (session.last_seen = Date.now()));
+
+/** A listener of a connection that finds its session. */
+function listener<Given extends unknown[]>(handle: (session: Session, ...given: Given) => void) {
+  return function (this: WebSocket, ...given: Given): void {
+    const { session } = this as SessionSocket;
+    if (session) handle(session, ...given);
+  };
+}
