@@ -271,6 +271,25 @@ describe('tries', () => {
     await new Promise<void>((listening) => server.listen(port, '127.0.0.1', listening));
   });
 
+  test('given up in a pause after an answer, the answer stays: it was sent', async () => {
+    const giving_up = new AbortController();
+    answer = (_request, response) => {
+      response.writeHead(503, { 'retry-after': '5' }).end();
+      setTimeout(() => giving_up.abort(), 100);
+    };
+    const call = client.call({ method: 'POST', url: at(), idempotency_key: 'k', signal: giving_up.signal });
+    expect((await call).status).toBe(503);
+    expect(requests).toHaveLength(1);
+  });
+
+  test('a header is sent once, however its name is written, and none smuggles another', async () => {
+    await client.call({ method: 'GET', url: at(), headers: { 'Accept-Encoding': 'gzip', 'Idempotency-Key': 'other' } });
+    expect(requests[0]).toMatchObject({ encoding: 'identity', key: 'other' });
+    const smuggled = client.call({ method: 'GET', url: at(), headers: { 'x-a': 'b\r\nx-c: d' }, deadline_ms: 300 });
+    await expect(smuggled).rejects.toThrow(NotSent);
+    expect(requests).toHaveLength(1);
+  });
+
   test('nobody there: nothing was sent', async () => {
     const nobody = createTcp();
     await new Promise<void>((listening) => nobody.listen(0, '127.0.0.1', listening));

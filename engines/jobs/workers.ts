@@ -49,7 +49,13 @@ export class Workers implements JobWorkers {
   }
 
   nudge(): void {
-    if (!this.stopping.signal.aborted) this.pool?.nudge(this.options.concurrency);
+    if (this.stopping.signal.aborted) return;
+    try {
+      this.pool?.nudge(this.options.concurrency);
+    } catch (error) {
+      // The library refuses it of a pool that ends by itself; the next one looks by itself.
+      this.deps.log.debug({ err: error }, 'the workers of jobs are ending');
+    }
   }
 
   async stop(drain_ms: number): Promise<void> {

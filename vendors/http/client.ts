@@ -84,13 +84,10 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
     const circuitOf = (host: string): CircuitBreakerPolicy => {
       const known = circuits.get(host);
       if (known) return known;
-      const made = circuitBreaker(
-        handleAll.orWhen(() => false),
-        {
-          halfOpenAfter: HALF_OPEN_MS,
-          breaker: new SamplingBreaker(CIRCUIT),
-        },
-      );
+      const made = circuitBreaker(handleAll, {
+        halfOpenAfter: HALF_OPEN_MS,
+        breaker: new SamplingBreaker(CIRCUIT),
+      });
       made.onBreak(() => show(broken.add(host)));
       made.onReset(() => {
         broken.delete(host);
@@ -110,6 +107,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       const signal = request.signal ? AbortSignal.any([request.signal, timeout]) : timeout;
       const circuit = circuitOf(url.host);
       let unknown: OutcomeUnknown | undefined;
+      let answered: HttpAnswer | undefined;
 
       const attempt = async (): Promise<HttpAnswer> => {
         try {
@@ -129,7 +127,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       try {
         return await retry(
           async () => {
-            const answer = await attempt();
+            const answer = (answered = await attempt());
             if (isPassingStatus(answer.status) && (repeatable || isUndone(answer))) throw new Again(answer);
             return answer;
           },
@@ -147,8 +145,9 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         );
       } catch (error) {
         if (error instanceof Again) return error.answer;
-        // One of the tries may have been done, whatever the last one met.
+        // What an earlier try met counts, whatever kept the last one from being sent.
         if (unknown !== undefined) throw unknown;
+        if (answered !== undefined) return answered;
         if (error instanceof NotSent || error instanceof OutcomeUnknown) throw error;
         throw new NotSent(`${url.hostname}: no time is left`, { cause: error });
       }

@@ -63,7 +63,7 @@ async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
       path: `${url.pathname}${url.search}`,
       method,
       headers: {
-        ...headers,
+        ...lowerCase(headers),
         'accept-encoding': 'identity',
         ...(idempotency_key === undefined ? {} : { 'idempotency-key': idempotency_key }),
       },
@@ -97,6 +97,10 @@ async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
     throw failed(error);
   }
 }
+
+/** So that a name is there once. */
+const lowerCase = (headers: HttpRequest['headers'] = {}) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
 /** Rejects when the signal is aborted. */
 function aborted(signal: AbortSignal): Promise<never> {
