@@ -48,7 +48,8 @@ export class HttpLoad {
       return await new Promise<HttpReply>((resolve, reject) => {
         lane.resolve = resolve;
         lane.reject = reject;
-        lane.socket.write(bytes);
+        if (lane.socket.destroyed) reject(new Error('the server closed the connection'));
+        else lane.socket.write(bytes);
       });
     } finally {
       const next = this.waiting.shift();

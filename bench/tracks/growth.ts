@@ -34,7 +34,6 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   const { account_id } = lumio.credentials;
   const keys = lumio.env.LUMIO_SECRETS__KEYS!;
   let on: Opened | undefined;
-  const load = await HttpLoad.open(lumio.base_url, 1);
   const rows: Grown[] = [];
   let missing = 0;
   try {
@@ -45,7 +44,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       on ??= await open(lumio.url, keys, await brokerOf(lumio));
       const engines = on;
       await on.db.query('vacuum analyze platform_event_logs');
-      const { total } = await page(lumio, load, 1);
+      const total = await totalOf(lumio);
       missing += Math.abs(total - expected(size));
       const us: number[] = [];
       for (let round = 0; round < (options.smoke ? 1 : REBUILDS); round += 1) {
@@ -55,18 +54,17 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
         });
         us.push((work.client_us + work.engine_us) / work.units);
       }
-      missing += Math.abs((await page(lumio, load, 1)).total - total);
+      missing += Math.abs((await totalOf(lumio)) - total);
       const row = {
         rows: total,
         rebuild_us_a_row: rounded(Math.min(...us)),
-        first_page_ms: await timeOf(lumio, load, 1),
-        deepest_page_ms: await timeOf(lumio, load, Math.ceil(total / PAGE)),
+        first_page_ms: await timeOf(lumio, 1),
+        deepest_page_ms: await timeOf(lumio, Math.ceil(total / PAGE)),
       };
       rows.push(row);
       console.log(`growth: ${JSON.stringify(row)}`);
     }
   } finally {
-    load.close();
     await on?.close();
     await lumio.stop();
   }
@@ -109,14 +107,27 @@ async function page({ credentials }: Lumio, load: HttpLoad, number: number): Pro
   return { total: _meta.total, count: data.length };
 }
 
-/** Median time of one page, milliseconds, when it is warm. */
-async function timeOf(lumio: Lumio, load: HttpLoad, number: number): Promise<number> {
-  const taken: number[] = [];
-  for (let n = 0; n < PAGES * 1.2; n += 1) {
-    const from = performance.now();
-    const { count } = await page(lumio, load, number);
-    if (n >= PAGES * 0.2) taken.push(performance.now() - from);
-    if (count === 0) throw new Error(`page ${number} is empty`);
+/** On a connection of its own: one that waits for minutes is closed by the server. */
+async function asking<T>({ base_url }: Lumio, work: (load: HttpLoad) => Promise<T>): Promise<T> {
+  const load = await HttpLoad.open(base_url, 1);
+  try {
+    return await work(load);
+  } finally {
+    load.close();
   }
-  return percentiles(taken).p50_ms;
 }
+
+const totalOf = (lumio: Lumio): Promise<number> => asking(lumio, async (load) => (await page(lumio, load, 1)).total);
+
+/** Median time of one page, milliseconds, when it is warm. */
+const timeOf = (lumio: Lumio, number: number): Promise<number> =>
+  asking(lumio, async (load) => {
+    const taken: number[] = [];
+    for (let n = 0; n < PAGES * 1.2; n += 1) {
+      const from = performance.now();
+      const { count } = await page(lumio, load, number);
+      if (n >= PAGES * 0.2) taken.push(performance.now() - from);
+      if (count === 0) throw new Error(`page ${number} is empty`);
+    }
+    return percentiles(taken).p50_ms;
+  });
