@@ -1,6 +1,7 @@
 import type { Span } from '../../engines/tracing/port';
 import type { Channel, Subscription } from './channel';
-import type { Chunk, Session } from './session';
+import type { Chunk } from './send-queue';
+import type { Session } from './session';
 
 /** Frames of this much or fewer messages are joined into one chunk. */
 const CHUNK_BYTES = 128 * 1024;

@@ -6,7 +6,8 @@ import { textFrame } from './frames';
 import { History } from './history';
 import type { RealtimeMetrics } from './metrics';
 import { QueueRoom } from './queue-room';
-import type { Chunk, Session } from './session';
+import type { Chunk } from './send-queue';
+import type { Session } from './session';
 
 /** Kept for resuming clients after the last subscriber left. */
 const LINGER_MS = 30_000;
@@ -129,7 +130,7 @@ export class Hub {
     channel.changed();
     const at = session.subscriptions.indexOf(subscription);
     if (at >= 0) session.subscriptions.splice(at, 1);
-    const taken_back = session.discard(channel.name).count;
+    const taken_back = session.queue.discard(channel.name).count;
     if (channel.subscriptions.size === 0) channel.empty_since = Date.now();
     this.onLeave(subscription);
     return taken_back;

@@ -1,7 +1,8 @@
 import type { Subscription } from './channel';
 import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
-import type { Chunk, Session } from './session';
+import type { Chunk } from './send-queue';
+import type { Session } from './session';
 
 export interface QueueRoomDeps {
   metrics: RealtimeMetrics;
@@ -42,10 +43,10 @@ export class QueueRoom {
    */
   hasRoom({ session, channel }: Subscription, chunk: Chunk): boolean {
     while (!session.fits(chunk.count, chunk.bytes.length)) {
-      const heavier = session.heavierThan(channel.name, chunk);
+      const heavier = session.queue.heavierThan(channel.name, chunk);
       const busy = session.subscriptions.find((candidate) => candidate.channel.name === heavier);
       if (!busy) return false;
-      const { before, count, transient } = session.discard(busy.channel.name);
+      const { before, count, transient } = session.queue.discard(busy.channel.name);
       this.deps.metrics.sent -= count;
       this.giveWay(busy, before, transient, count);
     }
