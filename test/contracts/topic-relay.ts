@@ -11,7 +11,7 @@ import { createRelayCodec, RELAYED_SCHEMAS } from '../../engines/records/relayed
 import { deadLetterRelay } from '../../projections/runtime/dead-letter-relay';
 import { listDeadLetters } from '../../projections/runtime/dead-letters';
 import { domainEventRelay } from '../../projections/runtime/domain-event-relay';
-import type { RecordProjection } from '../../kernel/projection';
+import { DataError, type RecordProjection } from '../../kernel/projection';
 import { dropDeadLetter, retryDeadLetter } from '../../projections/runtime/settle';
 import { createTopicRelays } from '../../projections/runtime/topic-relay';
 import { testDatabase, type TestDatabase } from '../support/database';
@@ -248,7 +248,7 @@ export function topicRelayContract(name: string, open: (t: TestDatabase) => Prom
       expect(all[0]).toMatchObject({
         projection: 'tally',
         reason: 'poison',
-        error: 'TypeError',
+        error: 'DataError',
         topic: TOPICS.platform_events,
         type: 'kick:follower',
         account_id: ACCOUNTS[1],
@@ -283,7 +283,7 @@ export function topicRelayContract(name: string, open: (t: TestDatabase) => Prom
       // A failure that quotes what it met.
       const quoting: RecordProjection = {
         ...tally(),
-        apply: (batch) => Promise.reject(new TypeError(`no such thing: ${batch.map(({ raw }) => raw).join()}`)),
+        apply: (batch) => Promise.reject(new DataError(`no such thing: ${batch.map(({ raw }) => raw).join()}`)),
       };
       const runtime = runtimeOf(t.db, on, [quoting]);
       await runtime.start();

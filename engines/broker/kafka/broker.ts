@@ -1,7 +1,8 @@
 import { EngineAway } from '../../away';
 import type { Logger } from '../../log/port';
 import type { Metrics } from '../../metrics/port';
-import { isPassing, KafkaClient, type KafkaConnection, typeOf } from './client';
+import { retry } from '../../../kernel/retry';
+import { isPassing, KafkaClient, type KafkaConnection, NoSuchTopic, typeOf } from './client';
 import { CONSUMER_TIMES, KafkaConsumer, type KafkaConsumerTimes } from './consumer';
 import { PerTopic } from '../per-topic';
 import { Running } from '../../running';
@@ -179,6 +180,13 @@ class KafkaBroker implements Broker {
     } catch (error) {
       if (typeOf(error) !== 'TOPIC_ALREADY_EXISTS') throw error;
     }
+    // A try that had no answer may have made it a moment ago, and not every broker has heard of it yet.
+    await retry(() => this.client.partitions(topic), {
+      first_ms: 50,
+      most_ms: 1_000,
+      within_ms: 15_000,
+      passing: (error) => error instanceof NoSuchTopic,
+    });
   }
 
   private async open(topic: string): Promise<KafkaPublisher> {
