@@ -56,6 +56,9 @@ export const REACTORS: readonly AreaReactor[] = exported<AreaReactor>('reactors'
 /** Every job of an area. */
 export const JOBS: readonly AreaJob[] = exported<AreaJob>('reactors', has('payload', 'after_unknown', 'run'));
 
+/** The version of each projection. */
+export const VERSIONS: ReadonlyMap<string, number> = new Map(PROJECTIONS.map(({ name, version }) => [name, version]));
+
 const READERS = new Map(
   [...EVENTS.keys()].map((type) => [
     type,

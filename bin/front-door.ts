@@ -1,0 +1,78 @@
+import type { Services } from '../access/services';
+import { createConnectionLookup } from '../access/connection-lookup';
+import type { HealthCheck } from '../api/health';
+import { createApi } from '../api/server';
+import { createDeadLetters } from '../ingest/runtime/parked';
+import { webhookRoutes } from '../ingest/runtime/webhooks';
+import { OPERATIONS } from './areas';
+import type { Callers, CallersDeps } from './callers';
+import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
+import type { openLive } from './live';
+import { VERSION } from './version';
+
+export interface FrontDoorParts {
+  services: Services;
+  live: ReturnType<typeof openLive>;
+  /** Of the roles that this process has. */
+  checks: readonly HealthCheck[];
+}
+
+/** HTTP for the roles `api` and `ingest`, the upgrade to WebSocket, and health; it does not listen yet. */
+export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, parts: FrontDoorParts) {
+  const { settings, engines, db, log, metrics, stops } = deps;
+  const { broker, records, events, relay, tracing } = engines;
+  const { services, live, checks } = parts;
+  const { realtime } = live;
+  const lookup = createConnectionLookup({ db, relay, secrets: engines.secrets });
+  stops.add(() => lookup.close());
+  if (settings.roles.includes('api')) await engines.session.ready();
+  const api = await createApi({
+    settings,
+    operations: OPERATIONS,
+    services,
+    resolveCaller: async ({ headers, query, ip }) => {
+      return resolver.resolve({
+        authorization: headers.authorization,
+        query_token: typeof query.token === 'string' ? query.token : undefined,
+        on_upgrade: false,
+        account_header: single(headers['x-lumio-account']),
+        ip,
+        now: Date.now(),
+      });
+    },
+    holder: engines.session,
+    rate_limits: engines.rate_limits,
+    webhooks: settings.roles.includes('ingest')
+      ? webhookRoutes({
+          settings: settings.webhooks,
+          connections: lookup,
+          records,
+          parked: createDeadLetters({ db }),
+          log,
+          metrics,
+        })
+      : [],
+    health: {
+      checks: [
+        databaseCheck(db),
+        timeseriesCheck(engines.db),
+        cacheCheck(engines.cache),
+        brokerCheck(broker),
+        eventStoreCheck(events),
+        blobsCheck(engines.blobs),
+        ...checks,
+      ],
+      websocket: live.stats,
+    },
+    metrics,
+    tracing,
+    log,
+    version: VERSION,
+    websocket: realtime && ((req, socket, head) => realtime.handleUpgrade(req, socket, head)),
+  });
+  stops.add(() => api.close());
+  if (realtime) stops.add(live.stop);
+  return api;
+}
+
+const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
