@@ -10,6 +10,7 @@ import { register as registerJobs } from '../cli/jobs';
 import { register as registerKeys } from '../cli/keys';
 import { register as registerMigrate } from '../cli/migrate';
 import { register as registerParkedWebhooks } from '../cli/parked-webhooks';
+import { register as registerProjections } from '../cli/projections';
 import { register as registerRebuild } from '../cli/rebuild';
 import { register as registerReplay } from '../cli/replay';
 import { register as registerRestore } from '../cli/restore';
@@ -33,6 +34,7 @@ async function main(argv: readonly string[]): Promise<void> {
   registerStart(program);
   registerDemo(program);
   registerMigrate(program, connect);
+  registerProjections(program, connect);
   registerRebuild(program, connect);
   registerDeadLetters(program, connect);
   registerParkedWebhooks(program, connect);

@@ -1,7 +1,13 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { findDeadLetter, listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
+import {
+  countParked,
+  findDeadLetter,
+  listDeadLetters,
+  parkedHeads,
+  type DeadLetter,
+} from '../projections/runtime/dead-letters';
 import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/settle';
-import { dropDeadLetter, retryDeadLetter, type Settled } from '../projections/runtime/settle';
+import { dropDeadLetter, NotSettled, retryDeadLetter, type Settled } from '../projections/runtime/settle';
 import { runCommand, type CliContext, type Connect } from './runtime/context';
 
 const id = (text: string): number => {
@@ -46,6 +52,33 @@ const either =
     return of_reactor({ ...context, ...context.reactions }, letter_id);
   };
 
+function report({ retried, dropped, waiting, error }: Settled): number {
+  process.stdout.write(`applied ${retried}, dropped ${dropped}, still waiting ${waiting}\n`);
+  if (error === null) return 0;
+  process.stderr.write(`lumio: ${error}\n`);
+  return 1;
+}
+
+/** One that fails keeps none of the others waiting; the first reason is told. */
+async function retryAll(context: CliContext, retry: Settle, projection: string | undefined): Promise<Settled> {
+  const all: Settled = { retried: 0, dropped: 0, waiting: 0, error: null };
+  for await (const letter_id of parkedHeads(context.db, projection ?? null)) {
+    try {
+      const { retried, error } = await retry(context, letter_id);
+      all.retried += retried;
+      all.error ??= error;
+    } catch (error) {
+      // Settled meanwhile, as the follower of one that was retried.
+      if (error instanceof NotSettled) continue;
+      all.error ??= error instanceof Error ? error.message : String(error);
+    }
+  }
+  for (const [name, parked] of await countParked(context.db)) {
+    if (projection === undefined || name === projection) all.waiting += parked;
+  }
+  return all;
+}
+
 /** `lumio dead-letters list|show|retry|drop`. */
 export function register(program: Command, connect: Connect): void {
   const group = program
@@ -86,14 +119,28 @@ export function register(program: Command, connect: Connect): void {
       .description(description)
       .action(async (letter_id: number) => {
         await runCommand(connect, async (context) => {
-          const { retried, dropped, waiting, error } = await settle(context, letter_id);
-          process.stdout.write(`applied ${retried}, dropped ${dropped}, still waiting ${waiting}\n`);
-          if (error === null) return 0;
-          process.stderr.write(`lumio: ${error}\n`);
-          return 1;
+          return report(await settle(context, letter_id));
         });
       });
-  const behind = 'what waits behind it in its stream';
-  settling('retry', `apply it now, or react to it, and ${behind}`, either(retryReaction, retryDeadLetter));
+  const retry = either(retryReaction, retryDeadLetter);
+  group
+    .command('retry')
+    .argument('[id]', 'the dead letter', id)
+    .description('apply it now, or react to it, and what waits behind it in its stream')
+    .option('--all', 'all that are parked, one after the other')
+    .option('--projection <name>', 'with --all: only of this projection, or of reactor:<name>')
+    .action(
+      async (letter_id: number | undefined, options: { all?: boolean; projection?: string }, command: Command) => {
+        if ((letter_id === undefined) === !options.all)
+          command.error('lumio: name one dead letter, or --all', { exitCode: 2 });
+        await runCommand(connect, async (context) =>
+          report(
+            letter_id === undefined
+              ? await retryAll(context, retry, options.projection)
+              : await retry(context, letter_id),
+          ),
+        );
+      },
+    );
   settling('drop', 'give it up; the stream that waited behind it goes on', either(dropReaction, dropDeadLetter));
 }

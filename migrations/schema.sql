@@ -392,6 +392,16 @@ create table projection_builds (
   constraint projection_builds_pkey PRIMARY KEY (projection)
 );
 
+create table projection_states (
+  projection text not null,
+  holder uuid not null,
+  version integer not null,
+  state text not null,
+  rate real not null,
+  observed_at timestamp with time zone not null default clock_timestamp(),
+  constraint projection_states_pkey PRIMARY KEY (projection, holder)
+) with (fillfactor=50);
+
 create table revocations (
   id bigint not null generated always as identity,
   credential_id text,

@@ -231,6 +231,7 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
   await until(async () => (await listDeadLetters(t.db)).length === 2);
   await runtime.stop();
   const printed: string[] = [];
+  let projections = [tally()];
   const out = jest.spyOn(process.stdout, 'write').mockImplementation((text) => printed.push(String(text)) > 0);
   const err = jest.spyOn(process.stderr, 'write').mockImplementation(() => true);
   const run = async (...args: string[]): Promise<number> => {
@@ -238,7 +239,7 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
     register(program, async () => ({
       ...on,
       db: t.db,
-      projections: [tally()],
+      projections,
       reactions: { reactors: [], jobs: { enqueue: async () => undefined, wake: () => undefined } },
       log: silentLog,
       close: async () => undefined,
@@ -258,6 +259,22 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
     expect(await run('drop', second!)).toBe(0);
     expect(await run('drop', second!)).toBe(1);
     expect(await run('show', '999')).toBe(1);
+    // All at once: what fails again keeps waiting, and says why.
+    await on.records.append(TOPICS.platform_events, [
+      record(ACCOUNTS[1]!, 'poison:js'),
+      record(ACCOUNTS[2]!, 'poison:js'),
+    ]);
+    const again = runtimeOf(t.db, on, [tally()]);
+    await again.start();
+    await until(async () => (await listDeadLetters(t.db)).length === 3);
+    await again.stop();
+    expect(await run('retry', '--all')).toBe(1);
+    expect(await run('retry', '--all', '--projection', 'nobody')).toBe(0);
+    projections = [mendedRecords()];
+    printed.splice(0);
+    expect(await run('retry', '--all')).toBe(0);
+    expect(printed.join('')).toBe('applied 3, dropped 0, still waiting 0\n');
+    expect(await total()).toBe(3);
   } finally {
     out.mockRestore();
     err.mockRestore();

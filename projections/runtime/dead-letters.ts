@@ -124,6 +124,23 @@ export function listDeadLetters(
   );
 }
 
+const HEADS_PAGE = 500;
+
+/**
+ * Ids of parked letters by which everything can be tried again: what waits behind another of its stream comes with it.
+ */
+export async function* parkedHeads(db: Queryable, projection: string | null): AsyncGenerator<number> {
+  for (let after = 0; ;) {
+    const rows = await db.query<{ id: number }>(
+      `select id from dead_letters where status = 'parked' and reason <> 'blocked' and id > $1
+         and ($2::text is null or projection = $2) order by id limit $3`,
+      [after, projection, HEADS_PAGE],
+    );
+    for (const { id } of rows) yield (after = id);
+    if (rows.length < HEADS_PAGE) return;
+  }
+}
+
 export async function findDeadLetter(db: Queryable, id: number): Promise<DeadLetter | undefined> {
   return (await db.query<DeadLetter>('select * from dead_letters where id = $1', [id]))[0];
 }

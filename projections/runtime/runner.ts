@@ -142,6 +142,8 @@ export class Runner {
   private progressed_at = performance.now();
   private behind_since: number | null = null;
   private applied_at: string | null = null;
+  /** Records or events applied since this process began. */
+  applied = 0;
   private readonly silence: Silence;
   /** Why it is stopped, until it gets on. */
   private fault: Error | null = null;
@@ -494,6 +496,7 @@ export class Runner {
     metrics.apply_seconds.observe((performance.now() - started) / 1000, label);
     metrics.batch_records.observe(batch.items.length, label);
     metrics.records.inc(batch.items.length, label);
+    this.applied += batch.items.length;
     if (messages.length > 0) wakeups.notify(OUTBOX_WAKEUP);
     if (isEventProjection(p)) wakeups.notify(CHECKPOINT_WAKEUP);
     if (parked.length > 0) {

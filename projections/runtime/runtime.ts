@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { ReadModels } from '../../access/services';
 import type { Metrics } from '../../engines/metrics/port';
 import { checkEngine, readCheckpoints } from './checkpoints';
@@ -8,6 +9,7 @@ import { trimOutbox } from './outbox';
 import { createOutboxLock } from './outbox-lock';
 import { openFresh } from './opening';
 import { Progress } from './progress';
+import { sayEnded, sayStates, type Said } from './states';
 import type { Projection } from '../../kernel/projection';
 import { createReadModels, type ReadModelDeps } from './read-models';
 import { Runner, type RunnerDeps, RUNNER_STATES, type RunnerState } from './runner';
@@ -89,6 +91,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
   const progress = new Progress();
   const read_models = createReadModels({ ...deps, progress });
   const timers: NodeJS.Timeout[] = [];
+  const holder = randomUUID();
   let runners: Runner[] = [];
   let state: State = 'NEW';
   const enter = (to: State) => {
@@ -112,6 +115,17 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
     timers.push(timer);
   };
 
+  /** What each runner had applied when it was last said, and when that was. */
+  let last = { at: performance.now(), applied: new Map<string, number>() };
+  function said(): Said[] {
+    const { at, applied } = last;
+    const seconds = Math.max(0.001, (performance.now() - at) / 1000);
+    last = { at: performance.now(), applied: new Map(runners.map((one) => [one.projection.name, one.applied])) };
+    return runners.map(({ projection: { name, version }, state: now, applied: all }) => {
+      return { projection: name, version, state: now, rate: (all - (applied.get(name) ?? 0)) / seconds };
+    });
+  }
+
   async function observe(): Promise<void> {
     for (const runner of runners) {
       if (state !== 'RUNNING') return;
@@ -121,6 +135,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       metrics.lag_seconds.set(runner.lag.seconds, label);
       for (const one of RUNNER_STATES) metrics.state.set(one === runner.state ? 1 : 0, { ...label, state: one });
     }
+    await sayStates(db, holder, said());
     const parked = await countParked(db);
     for (const { name } of projections) metrics.dead_letters.set(parked.get(name) ?? 0, { projection: name });
   }
@@ -177,6 +192,8 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         log.warn({ drain_ms }, 'projections did not drain in time; what is cut off is undone and comes again');
       }
       clearTimeout(limit);
+      // Best effort: who cannot say so is taken for gone within seconds.
+      await sayEnded(db, holder).catch(() => undefined);
       read_models.close();
       enter('STOPPED');
     },

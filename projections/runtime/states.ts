@@ -1,0 +1,131 @@
+import type { Broker } from '../../engines/broker/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Queryable } from '../../engines/postgres/port';
+import type { Projection } from '../../kernel/projection';
+import { BEGINNING, readCheckpoints } from './checkpoints';
+import type { RunnerState } from './runner';
+
+/** What a process says of one projection. */
+export interface Said {
+  projection: string;
+  version: number;
+  state: RunnerState;
+  /** Records or events applied a second, since it last said. */
+  rate: number;
+}
+
+/** Keeps what this process says of its projections, and forgets processes that are gone for a day. */
+export async function sayStates(db: Queryable, holder: string, said: readonly Said[]): Promise<void> {
+  const column = <K extends keyof Said>(name: K) => said.map((one) => one[name]);
+  await db.query(
+    `with gone as (delete from projection_states where observed_at < clock_timestamp() - interval '1 day')
+     insert into projection_states as s (projection, holder, version, state, rate)
+     select projection, $1, version, state, rate
+       from unnest($2::text[], $3::integer[], $4::text[], $5::real[]) as n (projection, version, state, rate)
+     on conflict (projection, holder) do update
+       set version = excluded.version, state = excluded.state, rate = excluded.rate, observed_at = clock_timestamp()`,
+    [holder, column('projection'), column('version'), column('state'), column('rate')],
+    'projection_states_say',
+  );
+}
+
+/** The process drives nothing any more; what it did last stays to be read. */
+export async function sayEnded(db: Queryable, holder: string): Promise<void> {
+  await db.query(`update projection_states set state = 'ended', observed_at = clock_timestamp() where holder = $1`, [
+    holder,
+  ]);
+}
+
+export interface ProjectionState {
+  name: string;
+  /** Of the rows that serve; null before it was first driven. */
+  version: number | null;
+  /** That this program makes. */
+  program_version: number;
+  /** Of the process that does most for it; `not running` when none has said anything for a while. */
+  state: RunnerState | 'not running';
+  /** Records not applied; of domain events 1 when behind. Null before it was first driven. */
+  behind: number | null;
+  /** Seconds since its checkpoint moved last, while it is behind. */
+  behind_seconds: number;
+  /** Records or events a second, as last said. */
+  rate: number;
+  /** Records that a build beside the live tables has read; null when there is none. */
+  built: number | null;
+}
+
+/** The first of these that any living process says is the projection's state. */
+const TELLING: readonly RunnerState[] = [
+  'running',
+  'building',
+  'stopped',
+  'needs_newer_build',
+  'refused',
+  'needs_rebuild',
+  'backoff',
+  'superseded',
+  'starting',
+  'standby',
+];
+/** A process speaks every five seconds. */
+const SILENT_SECONDS = 20;
+
+export interface StatesDeps {
+  db: Queryable;
+  broker: Pick<Broker, 'bounds'>;
+  events: Pick<EventStore, 'head' | 'compare'>;
+  projections: readonly Projection[];
+}
+
+/** Every projection of this program as the tables tell of it, whether or not any process runs. */
+export async function projectionStates(deps: StatesDeps): Promise<ProjectionState[]> {
+  const { db, projections } = deps;
+  const said = await db.query<Said & { age: number }>(
+    `select projection, version, state, rate, extract(epoch from clock_timestamp() - observed_at)::float8 as age
+     from projection_states order by observed_at desc`,
+  );
+  const builds = await db.query<{ projection: string; records: number }>(
+    `select b.projection, coalesce(sum(p.records), 0)::int8 as records
+     from projection_builds b left join projection_build_places p using (projection) group by 1`,
+  );
+  const moved = await db.query<{ projection: string; seconds: number }>(
+    `select projection, extract(epoch from clock_timestamp() - max(updated_at))::float8 as seconds
+     from checkpoints group by projection`,
+  );
+  const states: ProjectionState[] = [];
+  for (const p of projections) {
+    const mine = said.filter(({ projection }) => projection === p.name);
+    const living = mine.filter(({ age }) => age < SILENT_SECONDS);
+    const stored = [...(await readCheckpoints(db, p)).values()];
+    const behind = stored.length === 0 ? null : await behindOf(deps, p, new Map(stored.map((c) => [c.partition, c])));
+    states.push({
+      name: p.name,
+      version: stored[0]?.version ?? null,
+      program_version: p.version,
+      state: TELLING.find((state) => living.some((one) => one.state === state)) ?? 'not running',
+      behind,
+      behind_seconds: behind ? (moved.find(({ projection }) => projection === p.name)?.seconds ?? 0) : 0,
+      rate: living.length > 0 ? Math.max(...living.map(({ rate }) => rate)) : (mine[0]?.rate ?? 0),
+      built: builds.find(({ projection }) => projection === p.name)?.records ?? null,
+    });
+  }
+  return states;
+}
+
+/** Records after the checkpoints; of domain events, whose positions cannot be counted, 1 when there are any. */
+export async function behindOf(
+  { broker, events }: Pick<StatesDeps, 'broker' | 'events'>,
+  { from }: Projection,
+  stored: ReadonlyMap<number, { position: string }>,
+): Promise<number> {
+  if (from.kind === 'domain_events') {
+    const head = await events.head();
+    const at = stored.get(0)?.position ?? BEGINNING;
+    return head !== null && (at === BEGINNING || events.compare(head, at) > 0) ? 1 : 0;
+  }
+  let behind = 0;
+  for (const [partition, { next }] of await broker.bounds(from.topic)) {
+    behind += Math.max(0, next - Number(stored.get(partition)?.position ?? 0));
+  }
+  return behind;
+}
