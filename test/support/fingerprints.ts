@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import type { Queryable } from '../../engines/postgres/port';
+import type { Projection } from '../../kernel/projection';
+import { shapeOf } from '../../projections/runtime/program';
+
+/** By projection: the version, and a hash of what its rows follow from. */
+export type Fingerprints = Record<string, { version: number; fingerprint: string }>;
+
+/**
+ * What the rows of each projection follow from: its handlers with the columns of the events that they read, or the text
+ * of its file where it has none, and its tables with their columns and constraints. Comments, line breaks and indexes
+ * count for nothing.
+ */
+export async function fingerprintsOf(
+  db: Queryable,
+  projections: readonly Projection[],
+  root: string,
+): Promise<Fingerprints> {
+  const found: Fingerprints = {};
+  for (const { name, version, from, tables, program = textOf(root, name) } of projections) {
+    const shape = (await shapeOf(db, tables)).split('\n').filter((line) => !line.startsWith('CREATE INDEX'));
+    const text = JSON.stringify([from, tables, program, shape]);
+    found[name] = { version, fingerprint: createHash('sha256').update(text).digest('hex') };
+  }
+  return found;
+}
+
+/**
+ * Projections that are not what the file says, though their version did not rise; new ones and those that rose are not.
+ */
+export const unraised = (file: Fingerprints, found: Fingerprints): string[] =>
+  Object.entries(found).flatMap(([name, { version, fingerprint }]) => {
+    const before = file[name];
+    if (before === undefined || version > before.version) return [];
+    return version === before.version && fingerprint === before.fingerprint ? [] : [name];
+  });
+
+function textOf(root: string, name: string): string {
+  const text = readFileSync(join(root, 'projections', `${name}.ts`), 'utf8');
+  const { outputText } = ts.transpileModule(text, { compilerOptions: { removeComments: true } });
+  return outputText.replace(/\s+/g, ' ');
+}
