@@ -5,6 +5,7 @@ import type { Sends, Upload } from '../kernel/transfers';
 import { ERROR_STATUS } from '../kernel/errors';
 import { envelopeOf } from './envelopes';
 import { shapeOf, unwrap } from './schema-shape';
+import { tellOptions } from './serialise';
 import { failures } from './openapi-failures';
 import { FIXED_PATHS } from './openapi-fixed';
 import { webhookPaths } from './openapi-webhooks';
@@ -230,7 +231,11 @@ function sent(operation: Operation, sends: Sends, rest: RestRoute, components: R
 
 /** JSON Schema of one zod schema, with its named parts moved to the components. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Record<string, Json>, inline = false): Json {
-  const { $schema: _dialect, $defs, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
+  const {
+    $schema: _dialect,
+    $defs,
+    ...root
+  } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: tellOptions }) as Json;
   for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
     components[componentName(name, io)] ??= relinked(definition, io) as Json;
   }
@@ -253,6 +258,12 @@ function relinked(value: unknown, io: 'input' | 'output'): unknown {
       .map(([name, inner]) => {
         if (name === '$ref' && typeof inner === 'string') {
           return [name, `#/components/schemas/${componentName(inner.replace('#/$defs/', ''), io)}`];
+        }
+        if (name === 'mapping') {
+          const linked = Object.entries(inner as Record<string, string>).map(([value, ref]) => {
+            return [value, `#/components/schemas/${componentName(ref.replace('#/$defs/', ''), io)}`];
+          });
+          return [name, Object.fromEntries(linked)];
         }
         if (name === 'properties') {
           return [

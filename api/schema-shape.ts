@@ -8,6 +8,8 @@ export interface ZodDef {
   out?: z.ZodType;
   element?: z.ZodType;
   options?: z.ZodType[];
+  /** Of a union: the member whose value says which option it is. */
+  discriminator?: string;
   entries?: Record<string, string | number>;
   values?: unknown[];
   shape?: Record<string, z.ZodType>;
@@ -93,4 +95,28 @@ export function shapeOf(schema: z.ZodType, side: 'input' | 'output'): Readonly<R
   const { def } = unwrap(schema, side);
   if (def.type !== 'object' || !def.shape) throw new Error(`an object schema is needed here, not ${def.type}`);
   return def.shape;
+}
+
+/** One object of a discriminated union. */
+export interface UnionOption {
+  /** What the discriminator holds. */
+  value: string;
+  schema: z.ZodType;
+}
+
+/**
+ * The objects of a discriminated union; null for any other schema. @throws Error for options that are no plain objects
+ */
+export function optionsOf(def: ZodDef): { member: string; options: UnionOption[] } | null {
+  if (def.type !== 'union' || def.discriminator === undefined) return null;
+  const member = def.discriminator;
+  const options = def.options!.map((schema) => {
+    const literal = shapeOf(schema, 'output')[member];
+    const values = literal ? (defOf(literal).values ?? []) : [];
+    if (values.length !== 1 || typeof values[0] !== 'string') {
+      throw new Error(`each option of a union by ${member} must be an object with one text there`);
+    }
+    return { value: values[0], schema };
+  });
+  return { member, options };
 }

@@ -2,12 +2,30 @@ import fastJsonStringify from 'fast-json-stringify';
 import { z } from 'zod';
 import { withRawJson } from '../kernel/raw-json';
 import type { Enveloped } from './envelopes';
+import { defOf, metaOf, optionsOf } from './schema-shape';
 
 type Schema = Record<string, unknown>;
 
 /** JSON Schema of what is sent: what zod cannot express is left open. */
 export function outputJsonSchema(schema: z.ZodType): Schema {
-  return z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any', cycles: 'ref' }) as Schema;
+  return z.toJSONSchema(schema, {
+    io: 'output',
+    unrepresentable: 'any',
+    cycles: 'ref',
+    override: tellOptions,
+  }) as Schema;
+}
+
+/** Says of a discriminated union which member tells its objects apart; each object is one of them alone. */
+export function tellOptions({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: object }): void {
+  const union = optionsOf(defOf(zodSchema as z.ZodType));
+  if (union === null) return;
+  const schema = jsonSchema as Schema;
+  schema.oneOf ??= schema.anyOf;
+  delete schema.anyOf;
+  const named = union.options.map(({ value, schema: option }) => [value, metaOf(option).id] as const);
+  const mapping = Object.fromEntries(named.map(([value, id]) => [value, `#/$defs/${id}`]));
+  schema.discriminator = { propertyName: union.member, ...(named.every(([, id]) => id) && { mapping }) };
 }
 
 /**
@@ -32,6 +50,10 @@ function writable(schema: Schema, defs: Record<string, Schema>, seen: readonly s
     return writable(defs[name], defs, [...seen, name]);
   }
   const options = (schema.anyOf ?? schema.oneOf) as Schema[] | undefined;
+  if (options && schema.discriminator) {
+    const { propertyName } = schema.discriminator as { propertyName: string };
+    return chosen(options, propertyName, defs, seen);
+  }
   if (options) {
     const others = options.filter((option) => option.type !== 'null');
     if (others.length !== 1) return {};
@@ -61,4 +83,27 @@ function writable(schema: Schema, defs: Record<string, Schema>, seen: readonly s
     default:
       return {};
   }
+}
+
+/** The object whose discriminator the value holds: looked at alone, since the rest was made by us. */
+function chosen(
+  options: readonly Schema[],
+  member: string,
+  defs: Record<string, Schema>,
+  seen: readonly string[],
+): Schema {
+  const objects = options.map((option) => {
+    const full = typeof option.$ref === 'string' ? defs[option.$ref.replace('#/$defs/', '')]! : option;
+    const { const: value } = (full.properties as Record<string, Schema>)[member]!;
+    return { value, object: writable(option, defs, seen) };
+  });
+  return objects.reduceRight<Schema>(
+    (otherwise, { value, object }) => ({
+      type: 'object',
+      if: { type: 'object', properties: { [member]: { const: value } } },
+      then: object,
+      else: otherwise,
+    }),
+    { type: 'object', properties: {} },
+  );
 }

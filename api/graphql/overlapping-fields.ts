@@ -1,14 +1,19 @@
 import {
   getNamedType,
   GraphQLError,
-  isAbstractType,
+  isInterfaceType,
+  isLeafType,
   isObjectType,
+  isUnionType,
   Kind,
   print,
+  TypeNameMetaFieldDef,
   type FieldNode,
   type GraphQLNamedType,
   type GraphQLObjectType,
+  type GraphQLOutputType,
   type GraphQLSchema,
+  type GraphQLUnionType,
   type SelectionSetNode,
   type ValidationContext,
   type ValidationRule,
@@ -16,25 +21,30 @@ import {
 
 interface Found {
   node: FieldNode;
-  parent: GraphQLObjectType;
+  /** A union has no field but `__typename`. */
+  parent: GraphQLObjectType | GraphQLUnionType;
 }
 type Selections = readonly { set: SelectionSetNode; parent: GraphQLNamedType | undefined }[];
 
 /**
  * "Fields in set can merge" of the GraphQL specification, in time linear in the fields after spreading, which the
  * limits bound. The rule of graphql-js compares each field with each other of its name, and seconds pass over a
- * document of 4,000 tokens. Without interfaces and unions, which this schema must not have, fields of one parent merge
- * exactly if name and arguments are the same, and that is transitive: comparing each with the first is enough.
+ * document of 4,000 tokens. Fields of one object merge exactly if name and arguments are the same, and fields of
+ * different objects of a union if what they answer has the same shape. Both are transitive: comparing each with the
+ * first is enough. There are no interfaces.
  */
 export function overlappingFields(schema: GraphQLSchema): ValidationRule {
-  const abstract = Object.values(schema.getTypeMap()).find(isAbstractType);
-  if (abstract) throw new Error(`overlapping fields are judged without abstract types, and ${abstract.name} is one`);
+  const types = Object.values(schema.getTypeMap());
+  const found = types.find(isInterfaceType);
+  if (found) throw new Error(`overlapping fields are judged without interfaces, and ${found.name} is one`);
+  const unions = types.some(isUnionType);
   return (context) => {
     const written = new Map<FieldNode, string>();
     return {
       OperationDefinition(operation) {
         const parent = schema.getRootType(operation.operation) ?? undefined;
         check(context, [{ set: operation.selectionSet, parent }], written);
+        if (unions) checkShapes(context, [{ set: operation.selectionSet, parent }]);
       },
     };
   };
@@ -42,21 +52,62 @@ export function overlappingFields(schema: GraphQLSchema): ValidationRule {
 
 function check(context: ValidationContext, selections: Selections, written: Map<FieldNode, string>): void {
   for (const [key, fields] of grouped(context, selections)) {
-    const [first, ...others] = fields as [Found, ...Found[]];
-    const merged = [first];
-    for (const other of others) {
-      // Fields of another object's fragment never meet these; another rule says that such a fragment cannot apply.
-      if (other.parent !== first.parent) continue;
-      const difference = differenceOf(first.node, other.node, written);
-      if (difference === null) merged.push(other);
-      else context.reportError(conflict(key, difference, [first.node, other.node]));
+    for (const [parent, ofParent] of byParent(fields)) {
+      const [first, ...others] = ofParent as [Found, ...Found[]];
+      const merged = [first];
+      for (const other of others) {
+        const difference = differenceOf(first.node, other.node, written);
+        if (difference === null) merged.push(other);
+        else context.reportError(conflict(key, difference, [first.node, other.node]));
+      }
+      const below = belowOf(merged, parent);
+      if (below.length > 0) check(context, below, written);
     }
-    const type = first.parent.getFields()[first.node.name.value]?.type;
-    const below = merged.flatMap(({ node }) =>
-      node.selectionSet ? { set: node.selectionSet, parent: type && getNamedType(type) } : [],
-    );
-    if (below.length > 0) check(context, below, written);
   }
+}
+
+function byParent(fields: readonly Found[]): Map<Found['parent'], Found[]> {
+  const parents = new Map<Found['parent'], Found[]>();
+  for (const field of fields) parents.set(field.parent, [...(parents.get(field.parent) ?? []), field]);
+  return parents;
+}
+
+const typeOf = ({ node, parent }: Found): GraphQLOutputType | undefined =>
+  node.name.value === TypeNameMetaFieldDef.name
+    ? TypeNameMetaFieldDef.type
+    : isObjectType(parent)
+      ? parent.getFields()[node.name.value]?.type
+      : undefined;
+
+const belowOf = (fields: readonly Found[], parent?: Found['parent']): Selections =>
+  fields.flatMap((field) => {
+    const type = typeOf({ ...field, parent: parent ?? field.parent });
+    return field.node.selectionSet ? [{ set: field.node.selectionSet, parent: type && getNamedType(type) }] : [];
+  });
+
+/** What is answered under one name has one shape, whichever object of a union it comes from. */
+function checkShapes(context: ValidationContext, selections: Selections): void {
+  for (const [key, fields] of grouped(context, selections)) {
+    const [first, ...others] = fields as [Found, ...Found[]];
+    const shape = shapeOf(first);
+    const union = fields.some(({ parent }) => isUnionType(parent));
+    const other = others.find(
+      (one) => shapeOf(one) !== shape || (union && one.node.name.value !== first.node.name.value),
+    );
+    if (other) context.reportError(conflict(key, 'they return conflicting types', [first.node, other.node]));
+    else {
+      const below = belowOf(fields);
+      if (below.length > 0) checkShapes(context, below);
+    }
+  }
+}
+
+/** Lists and nulls as they are written; objects are all alike, since their fields are looked at one by one. */
+function shapeOf(field: Found): string {
+  const type = typeOf(field);
+  if (!type) return '';
+  const named = getNamedType(type);
+  return isLeafType(named) ? String(type) : String(type).replace(named.name, '{}');
 }
 
 /** Fields of all the sets with what their fragments bring in, by the name that they answer under. */
@@ -66,7 +117,7 @@ function grouped(context: ValidationContext, selections: Selections): Map<string
   const collect = (set: SelectionSetNode, parent: GraphQLNamedType | undefined): void => {
     for (const selection of set.selections) {
       if (selection.kind === Kind.FIELD) {
-        if (!isObjectType(parent)) continue;
+        if (!isObjectType(parent) && !isUnionType(parent)) continue;
         const key = (selection.alias ?? selection.name).value;
         const group = groups.get(key);
         if (group) group.push({ node: selection, parent });

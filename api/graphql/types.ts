@@ -9,6 +9,7 @@ import {
   GraphQLNonNull,
   GraphQLObjectType,
   GraphQLString,
+  GraphQLUnionType,
   type GraphQLFieldConfig,
   type GraphQLInputFieldConfig,
   type GraphQLInputType,
@@ -16,7 +17,7 @@ import {
   type GraphQLScalarType,
 } from 'graphql';
 import type { z } from 'zod';
-import { defOf, metaOf, unwrap, type Unwrapped } from '../schema-shape';
+import { defOf, metaOf, optionsOf, shapeOf, unwrap, type Unwrapped } from '../schema-shape';
 import { camelCase, enumName, pascalCase } from './names';
 import { DateTime, Int53, JsonScalar, Uuid } from './scalars';
 
@@ -81,9 +82,42 @@ export class TypeRegistry {
       }
       case 'object':
         return this.objectOf(inner, path);
+      case 'union':
+        return this.unionOf(inner, path) ?? { type: JsonScalar, convert: null };
       default:
         return { type: JsonScalar, convert: null };
     }
+  }
+
+  /** A discriminated union, whose objects are told apart by the name of their type. */
+  private unionOf(inner: Unwrapped, path: string): OutputType | null {
+    const union = optionsOf(inner.def);
+    if (union === null) return null;
+    const name = inner.meta.id ?? path;
+    const known = this.outputs.get(name);
+    if (known) return known;
+    const converts = new Map<unknown, Convert>();
+    const types = union.options.map(({ value, schema }) => {
+      const { type, convert } = this.objectOf(unwrap(schema, 'output'), name + pascalCase(value));
+      const object = type as GraphQLObjectType;
+      converts.set(value, (given) => Object.assign(convert!(given) as object, { __typename: object.name }));
+      return object;
+    });
+    const type = new GraphQLUnionType({
+      name,
+      description: inner.meta.description,
+      types,
+      resolveType: (value) => (value as { __typename: string }).__typename,
+    });
+    const convert: Convert = (value) => {
+      const one = (value as Record<string, unknown>)[union.member];
+      const shown = converts.get(one);
+      if (!shown) throw new Error(`${name}: ${String(one)} is none of its objects`);
+      return shown(value);
+    };
+    const entry = { type, schema: inner.schema, convert };
+    this.outputs.set(name, entry);
+    return entry;
   }
 
   private objectOf(inner: Unwrapped, path: string): OutputType {
@@ -142,9 +176,39 @@ export class TypeRegistry {
       }
       case 'object':
         return this.inputObject(inner.meta.id ?? `${path}Input`, inner.def.shape!, inner.meta.description);
+      case 'union':
+        return this.inputUnion(inner, path) ?? { type: JsonScalar, convert: null };
       default:
         return { type: JsonScalar, convert: null };
     }
+  }
+
+  /**
+   * GraphQL has no unions of inputs: a discriminated one is an object of which exactly one member is given (`@oneOf`),
+   * named as the discriminator's value, and it holds the option's other members.
+   */
+  private inputUnion(inner: Unwrapped, path: string): { type: GraphQLInputType; convert: Convert } | null {
+    const union = optionsOf(inner.def);
+    if (union === null) return null;
+    const name = inner.meta.id ?? `${path}Input`;
+    const options = union.options.map(({ value, schema }) => {
+      const { [union.member]: _discriminator, ...others } = shapeOf(schema, 'input');
+      return { field: camelCase(value), value, input: this.inputObject(`${name}${pascalCase(value)}`, others) };
+    });
+    const type = new GraphQLInputObjectType({
+      name,
+      description: inner.meta.description,
+      isOneOf: true,
+      fields: Object.fromEntries(options.map(({ field, input }) => [field, { type: input.type }])),
+    });
+    return {
+      type,
+      convert(given) {
+        const [[field, members] = []] = Object.entries(given as Record<string, unknown>);
+        const option = options.find((one) => one.field === field)!;
+        return { [union.member]: option.value, ...(option.input.convert!(members) as object) };
+      },
+    };
   }
 
   /** An input object over some members of a schema. */
