@@ -58,8 +58,8 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       const row = {
         rows: total,
         rebuild_us_a_row: rounded(Math.min(...us)),
-        first_page_ms: await timeOf(lumio, 1),
-        deepest_page_ms: await timeOf(lumio, Math.ceil(total / PAGE)),
+        ...named('first_page', await costOf(postgres, lumio, 1)),
+        ...named('deepest_page', await costOf(postgres, lumio, Math.ceil(total / PAGE))),
       };
       rows.push(row);
       console.log(`growth: ${JSON.stringify(row)}`);
@@ -87,7 +87,13 @@ interface Grown {
   rebuild_us_a_row: number;
   first_page_ms: number;
   deepest_page_ms: number;
+  /** CPU of server and engine: where others use the machine, times say more of them than of a page. */
+  first_page_us: number;
+  deepest_page_us: number;
 }
+
+const named = <Page extends string>(page: Page, { ms, us }: { ms: number; us: number }) =>
+  ({ [`${page}_ms`]: ms, [`${page}_us`]: us }) as Record<`${Page}_ms` | `${Page}_us`, number>;
 
 /** The identity of its log, which the checkpoints name. */
 async function brokerOf({ url }: Lumio): Promise<string> {
@@ -119,15 +125,18 @@ async function asking<T>({ base_url }: Lumio, work: (load: HttpLoad) => Promise<
 
 const totalOf = (lumio: Lumio): Promise<number> => asking(lumio, async (load) => (await page(lumio, load, 1)).total);
 
-/** Median time of one page, milliseconds, when it is warm. */
-const timeOf = (lumio: Lumio, number: number): Promise<number> =>
+/** Median time of one page, milliseconds, when it is warm, and its CPU, microseconds. */
+const costOf = (postgres: BenchPostgres, lumio: Lumio, number: number) =>
   asking(lumio, async (load) => {
     const taken: number[] = [];
+    const cpu = () => lumio.cpu() + postgres.engineCpu();
+    let before = 0;
     for (let n = 0; n < PAGES * 1.2; n += 1) {
+      if (n === PAGES * 0.2) before = cpu();
       const from = performance.now();
       const { count } = await page(lumio, load, number);
       if (n >= PAGES * 0.2) taken.push(performance.now() - from);
       if (count === 0) throw new Error(`page ${number} is empty`);
     }
-    return percentiles(taken).p50_ms;
+    return { ms: percentiles(taken).p50_ms, us: rounded((cpu() - before) / taken.length) };
   });
