@@ -15,6 +15,8 @@ import { versionedEventStore } from '../engines/event-store/versioned';
 import { createUpcasters } from '../kernel/upcasters';
 import { createPostgresJobs } from '../engines/jobs/postgres';
 import { createPayloadSealing } from '../engines/jobs/sealing';
+import { readCheckpoints } from '../projections/runtime/checkpoints';
+import { placeOf } from '../reactors/runtime/runner';
 import { listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
 import { dropReaction, retryReaction } from '../reactors/runtime/settle';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
@@ -375,6 +377,15 @@ describe('reactors', () => {
     await until(async () => (await noted()).length === 3);
     await older.stop();
     await other.close();
+  });
+
+  test('its checkpoint follows the log when only other types go by', async () => {
+    await drive([noting()]);
+    await rename('one');
+    await until(async () => (await noted()).length === 1);
+    await joined();
+    const head = (await on.events.head())!;
+    await until(async () => (await readCheckpoints(t.db, placeOf(noting()))).get(0)!.position === head);
   });
 
   test('two processes: one reacts, the other takes over when it ends', async () => {

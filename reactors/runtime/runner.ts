@@ -64,6 +64,8 @@ export class ReactorRunner {
   private stored: string = BEGINNING;
   private seen: string = BEGINNING;
   private moved_at = 0;
+  private idle: NodeJS.Timeout | undefined;
+  private turn: Promise<void> = Promise.resolve();
   private behind_since: number | null = null;
 
   constructor(
@@ -139,7 +141,7 @@ export class ReactorRunner {
       { after: this.stored === BEGINNING ? null : this.stored, types, batch_size: BATCH_EVENTS },
       async (batch) => {
         if (signal.aborted) return;
-        await this.react(batch, signal);
+        await this.inTurn(() => this.react(batch, signal));
         this.state = 'running';
         this.error = null;
         onProgress();
@@ -151,8 +153,31 @@ export class ReactorRunner {
     } finally {
       over.abort();
       await subscription.stop();
+      clearTimeout(this.idle);
+      this.idle = undefined;
+      await this.turn;
     }
     if (!signal.aborted) throw new Error(`the reactor ${this.reactor.name}: its subscription ended by itself`);
+  }
+
+  /** Batches and idle moves take turns: both move the checkpoint from where it stands. */
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.turn.then(work);
+    this.turn = done.catch(() => undefined);
+    return done;
+  }
+
+  /** Events of other types have gone by, and nothing has come since: others should see how far it is. */
+  private async moveIdle(): Promise<void> {
+    this.idle = undefined;
+    try {
+      await this.inTurn(async () => {
+        if (this.seen !== this.stored) await this.commit(this.seen, [], []);
+      });
+    } catch (error) {
+      // Whatever it is meets the next batch too.
+      this.deps.log.debug({ reactor: this.reactor.name, err: describe(error) }, 'an idle checkpoint did not move');
+    }
   }
 
   private async react(batch: EventBatch, signal: AbortSignal): Promise<void> {
@@ -201,6 +226,7 @@ export class ReactorRunner {
     const { position } = batch;
     this.seen = position;
     if (events.length > 0 || performance.now() - this.moved_at > IDLE_MOVE_MS) await flush(position);
+    else this.idle ??= setTimeout(() => void this.moveIdle(), IDLE_MOVE_MS);
   }
 
   private async commit(to: string, kept: readonly Write[], parked: readonly Parked[]): Promise<void> {
@@ -212,7 +238,7 @@ export class ReactorRunner {
       await park(tx, this.place, parked, { rebuilding: false });
     });
     if (kept.some(({ wakes }) => wakes)) jobs.wake();
-    this.stored = to;
+    this.stored = this.seen = to;
     this.moved_at = performance.now();
     if (parked.length > 0) {
       log.error({ reactor: this.reactor.name, parked: parked.length }, 'events parked as dead letters of a reactor');
