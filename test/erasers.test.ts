@@ -55,6 +55,9 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   ],
   'personal parts are sealed under their keys': ['broker_records', 'domain_events', 'graphile_worker._private_jobs'],
   machinery: [
+    'projection_build_places',
+    'projection_builds',
+    'projection_states',
     'work_holds',
     'work_members',
     'broker_leases',
