@@ -1,3 +1,5 @@
+import { Backoff } from '../../kernel/retry';
+import { within } from '../../kernel/signal';
 import type { Broker, Bounds } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Campaign, Shares } from '../../engines/leases/port';
@@ -138,7 +140,7 @@ export class Runner {
   private ends: Promise<void>;
   private interrupt: (error: Error) => void = () => undefined;
   private generation = 0;
-  private failures = 0;
+  private readonly backoff: Backoff;
   private progressed_at = performance.now();
   private behind_since: number | null = null;
   private applied_at: string | null = null;
@@ -154,6 +156,7 @@ export class Runner {
   ) {
     const events = isEventProjection(projection);
     this.silence = new Silence(events ? comparePositions(deps.events.compare) : compareOffsets, events);
+    this.backoff = new Backoff({ first_ms: FIRST_BACKOFF_MS, most_ms: deps.backoff_ms });
     this.stopped = new Promise((resolve) => (this.wakeStop = resolve));
     this.ends = this.stopped;
     if (events) {
@@ -204,7 +207,7 @@ export class Runner {
   }
 
   private async recover(error: Error): Promise<void> {
-    const { log, metrics, onFatal, backoff_ms } = this.deps;
+    const { log, metrics, onFatal } = this.deps;
     const { name } = this.projection;
     metrics.restarts.inc(1, { projection: name, reason: error.name });
     if (error instanceof EngineMismatch) {
@@ -243,18 +246,18 @@ export class Runner {
       await this.ends;
       return;
     }
-    const longest = Math.min(backoff_ms, FIRST_BACKOFF_MS * 2 ** this.failures);
-    this.failures += 1;
+    const wait_ms = this.backoff.next();
+    const { failures } = this.backoff;
     if (error instanceof ProjectionFault || error instanceof NoSpace) {
       this.state = 'stopped';
       this.fault = error;
       const why = describe(error.cause ?? error);
-      log.error({ projection: name, err: why, failures: this.failures }, 'projection is stopped');
+      log.error({ projection: name, err: why, failures }, 'projection is stopped');
     } else if (this.fault === null) {
       this.state = 'backoff';
-      log.warn({ projection: name, err: describe(error), failures: this.failures }, 'projection starts again');
+      log.warn({ projection: name, err: describe(error), failures }, 'projection starts again');
     }
-    await this.pause(longest * (0.5 + Math.random() / 2));
+    await this.pause(wait_ms);
   }
 
   private supersede(why: Superseded): void {
@@ -279,7 +282,7 @@ export class Runner {
       const built = await buildBeside({ ...deps, batch_records }, this.projection, ending.signal);
       if (!built) return await this.pause(REBUILD_LOOK_MS);
       this.fault = null;
-      this.failures = 0;
+      this.backoff.reset();
       log.info(facts, 'projection was built beside its live tables and swapped in');
     } catch (error) {
       if (this.over) return;
@@ -332,9 +335,7 @@ export class Runner {
       const letGo = drive.stop().catch((error: unknown) => {
         this.deps.log.warn({ projection: this.projection.name, err: describe(error) }, 'consumer did not stop cleanly');
       });
-      let timer: NodeJS.Timeout | undefined;
-      await Promise.race([letGo, new Promise((resolve) => (timer = setTimeout(resolve, LET_GO_MS)))]);
-      clearTimeout(timer);
+      await within(letGo, LET_GO_MS, () => new Error('left behind')).catch(() => undefined);
       this.interrupt(new Error(`projection ${this.projection.name}: the batch in hand was left behind`));
     }
     if (!this.over) throw new Error(`projection ${this.projection.name}: its consumer ended by itself`);
@@ -525,7 +526,7 @@ export class Runner {
   private advanced(generation: number, moves: readonly { partition: number; to: string }[], at: string | null): void {
     if (generation !== this.generation) return;
     this.progressed_at = performance.now();
-    this.failures = 0;
+    this.backoff.reset();
     this.fault = null;
     this.state = this.moving;
     if (at !== null) this.applied_at = at;
