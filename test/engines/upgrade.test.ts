@@ -133,6 +133,13 @@ describe('a data folder that the build before has filled', () => {
     socket.end();
   });
 
+  test('upkeep runs as jobs, though the build before had none', async () => {
+    const done = /lumio_jobs_run_seconds_count\{[^}]*name="event-log-partitions",outcome="done"[^}]*\} 1/;
+    const scraped = async () => (await fetch(server.metrics_url)).text();
+    await until(async () => done.test(await scraped()), 'the upkeep', 30_000);
+    expect(await lumio('jobs', 'list', '--state', 'failed')).toBe('');
+  });
+
   test('the parked delivery is there, and can be dropped', async () => {
     const [letter, ...others] = (await lumio('parked-webhooks', 'list')).trim().split('\n');
     expect([letter, others]).toEqual([expect.stringContaining('kick'), []]);
