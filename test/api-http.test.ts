@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
-import { type TestDatabase, testDatabase } from './support/database';
+import { type ApiProcess, OWNER, startSampleApi, sampleApiOfFile } from './support/api-process';
+import type { TestDatabase } from './support/database';
 import { parseAnswer, rawHttp } from './support/raw-http';
 
 /** What HTTP lets clients do beside sending a well-formed request in origin form. */
@@ -10,14 +10,7 @@ const ID = '0197f3a0-0000-7000-8000-000000000001';
 const AUTHORIZATION = `authorization: Bearer ${OWNER}\r\n`;
 let database: TestDatabase;
 let api: ApiProcess;
-beforeAll(async () => {
-  database = await testDatabase(2);
-  api = await startSampleApi(database.url);
-}, 60_000);
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
+sampleApiOfFile((one, of) => ([api, database] = [one, of]));
 const host = () => new URL(api.url).host;
 const send = async (head: string, body = '') =>
   parseAnswer(await rawHttp(api.url, `${head}connection: close\r\n\r\n${body}`));

@@ -1,21 +1,14 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { listenMetrics } from '../api/metrics-listener';
-import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
-import { type TestDatabase, testDatabase } from './support/database';
+import { type ApiProcess, OWNER, startSampleApi, sampleApiOfFile } from './support/api-process';
+import type { TestDatabase } from './support/database';
 import { until } from './support/projections';
 
 const ID = '0197f3a0-0000-7000-8000-000000000001';
 let database: TestDatabase;
 let api: ApiProcess;
-beforeAll(async () => {
-  database = await testDatabase(2);
-  api = await startSampleApi(database.url);
-}, 60_000);
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
+sampleApiOfFile((one, of) => ([api, database] = [one, of]));
 
 describe('answers', () => {
   test('an item, with the vendor text byte for byte and its own address', async () => {

@@ -4,20 +4,11 @@ import { createDocuments, type ReadyDocument } from '../api/graphql/documents';
 import { createExecutor } from '../api/graphql/executor';
 import { DEFAULT_LIMITS } from '../api/graphql/limits';
 import { overlappingFields } from '../api/graphql/overlapping-fields';
-import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
-import { type TestDatabase, testDatabase } from './support/database';
+import { type ApiProcess, OWNER, sampleApiOfFile } from './support/api-process';
 import { graphqlSample, sampleState } from './support/graphql-sample';
 
-let database: TestDatabase;
 let api: ApiProcess;
-beforeAll(async () => {
-  database = await testDatabase(1);
-  api = await startSampleApi(database.url);
-}, 60_000);
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
+sampleApiOfFile((one) => (api = one), 1);
 
 const send = (body: unknown, as = OWNER) => api.rest('POST', '/v1/gql', { as, body });
 

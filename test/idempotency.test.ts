@@ -1,21 +1,14 @@
 import pg from 'pg';
 import { answersEraser } from '../api/idempotency-erasure';
 import type { ErasureServices } from '../kernel/eraser';
-import { type ApiProcess, OWNER, startSampleApi } from './support/api-process';
+import { type ApiProcess, OWNER, startSampleApi, sampleApiOfFile } from './support/api-process';
 import type { Answer } from './support/door';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
 import { until } from './support/projections';
 
 let database: TestDatabase;
 let api: ApiProcess;
-beforeAll(async () => {
-  database = await testDatabase(2);
-  api = await startSampleApi(database.url);
-}, 60_000);
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
+sampleApiOfFile((one, of) => ([api, database] = [one, of]));
 
 describe('Idempotency-Key', () => {
   const create = (key: string, note_text: string, as = OWNER) =>

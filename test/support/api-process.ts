@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { testDatabase, type TestDatabase } from './database';
 import { doorAt, type Door } from './door';
 
 export interface ApiProcess extends Door {
@@ -37,4 +38,19 @@ export async function startSampleApi(
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     },
   };
+}
+
+/** One sample API over a database of its own for all tests of a file. */
+export function sampleApiOfFile(use: (api: ApiProcess, database: TestDatabase) => void, connections = 2): void {
+  let database: TestDatabase;
+  let api: ApiProcess | undefined;
+  beforeAll(async () => {
+    database = await testDatabase(connections);
+    api = await startSampleApi(database.url);
+    use(api, database);
+  }, 60_000);
+  afterAll(async () => {
+    await api?.stop();
+    await database.drop();
+  });
 }
