@@ -7,7 +7,7 @@ import {
   type DeadLetter,
 } from '../projections/runtime/dead-letters';
 import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/settle';
-import { dropDeadLetter, NotSettled, retryDeadLetter, type Settled } from '../projections/runtime/settle';
+import { dropDeadLetter, NotSettled, retryDeadLetter, type Settled } from '../projections/runtime/retry-letters';
 import { runCommand, type CliContext, type Connect } from './runtime/context';
 
 const id = (text: string): number => {

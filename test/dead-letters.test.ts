@@ -6,7 +6,7 @@ import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { projectionsCheck } from '../bin/health';
 import { failureKind, isInfrastructure } from '../projections/runtime/failures';
 import { DataError, type EventProjection, type RecordProjection } from '../kernel/projection';
-import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/settle';
+import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/retry-letters';
 import { type TestDatabase, testDatabase } from './support/database';
 import { keptLog, silentLog } from './support/log';
 import {

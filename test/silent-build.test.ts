@@ -3,7 +3,7 @@ import { TOPICS } from '../domain/records';
 import { readCheckpoints } from '../projections/runtime/checkpoints';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { tailOutbox } from './support/outbox';
-import { retryDeadLetter } from '../projections/runtime/settle';
+import { retryDeadLetter } from '../projections/runtime/retry-letters';
 import type { EventProjection, Projection, RecordProjection } from '../kernel/projection';
 import { recordRevocations } from '../projections/runtime/revocations';
 import { type TestDatabase, testDatabase } from './support/database';

@@ -1,14 +1,16 @@
 import { Backoff } from '../../kernel/retry';
 import { within } from '../../kernel/signal';
-import type { Broker, Bounds } from '../../engines/broker/port';
+import type { Broker } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Campaign, Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
-import { batchOrigin, NO_TRACING, type Span, type Tracing } from '../../engines/tracing/port';
+import type { Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { commitBatch, type Batch } from './batch';
+import { beginBatchSpan } from './batch-trace';
+import { behindOf } from './states';
 import {
   BEGINNING,
   type Checkpoint,
@@ -487,7 +489,7 @@ export class Runner {
     if (generation !== this.generation) throw new CheckpointLost(p.name, batch.moves);
     const label = { projection: p.name };
     const started = performance.now();
-    const span = this.trace(batch);
+    const span = beginBatchSpan(p.name, batch, this.deps.tracing);
     const { messages, parked } = await commitBatch(db, p, engine, batch, this.deps.stall_ms).catch((error: unknown) => {
       span?.end(error);
       throw error;
@@ -509,20 +511,6 @@ export class Runner {
     this.advanced(generation, batch.moves, appended_at);
   }
 
-  /** One span a batch; its messages belong to it when the whole batch is of one trace. */
-  private trace(batch: Batch): Span | undefined {
-    const { tracing = NO_TRACING } = this.deps;
-    if (!tracing.on || batch.items.length === 0) return undefined;
-    const origin = batchOrigin(batch.items.map(traceOf));
-    const span = tracing.start(`project ${this.projection.name}`, {
-      kind: 'consumer',
-      ...origin,
-      attributes: { 'messaging.batch.message_count': batch.items.length },
-    });
-    batch.trace = origin.links ? null : span.traceparent;
-    return span;
-  }
-
   private advanced(generation: number, moves: readonly { partition: number; to: string }[], at: string | null): void {
     if (generation !== this.generation) return;
     this.progressed_at = performance.now();
@@ -535,23 +523,16 @@ export class Runner {
 
   /** Looks at the lag; starts the consumer again when it is behind and stood still for `stall_ms`. */
   async observe(): Promise<void> {
-    const { db, broker, events, stall_ms } = this.deps;
+    const { db, stall_ms } = this.deps;
     const p = this.projection;
     const stored = await readCheckpoints(db, p);
     this.silence.forget(stored.values());
     const live = Math.max(0, ...[...stored.values()].map(({ version }) => version));
     // Whoever does not drive it must say so as well.
     if (live > p.version && this.state === 'standby') this.supersede(new Superseded(p.name, live, p.version));
-    let behind = 0;
-    if (p.from.kind === 'topic') {
-      const bounds: Map<number, Bounds> = await broker.bounds(p.from.topic);
-      for (const [partition, { next }] of bounds)
-        behind += Math.max(0, next - Number(stored.get(partition)?.position ?? 0));
-    } else {
-      const head = await events.head();
-      const at = this.deps.progress.at(p.name, 0) ?? stored.get(0)?.position ?? BEGINNING;
-      behind = head !== null && (at === BEGINNING || events.compare(head, at) > 0) ? 1 : 0;
-    }
+    const at = isEventProjection(p) ? this.deps.progress.at(p.name, 0) : undefined;
+    // What this process passed in memory counts: the stored checkpoint follows within a second.
+    const behind = await behindOf(this.deps, p, at === undefined ? stored : new Map([[0, { position: at }]]));
     const now = performance.now();
     if (behind === 0) this.behind_since = null;
     else this.behind_since ??= now;
@@ -568,9 +549,6 @@ export class Runner {
     if (still_ms >= stall_ms) this.interrupt(new Stalled(p.name, Math.round(still_ms)));
   }
 }
-
-const traceOf = (item: Item): string | null | undefined =>
-  item.kind === 'record' ? item.record.trace : item.kind === 'event' ? item.event.metadata.traceparent : null;
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -5,7 +5,7 @@ import type { Queryable } from '../../engines/postgres/port';
 import { lockCheckpoints } from '../../projections/runtime/checkpoints';
 import type { DeadLetter } from '../../projections/runtime/dead-letters';
 import { describe } from '../../projections/runtime/failures';
-import { lockLetter, NotSettled, type Settled } from '../../projections/runtime/settle';
+import { lockLetter, NotSettled, type Settled } from '../../projections/runtime/retry-letters';
 import { placeOf } from './runner';
 import { toolsFor, type ToolsDeps, type Write } from './tools';
 

@@ -12,7 +12,7 @@ import { deadLetterRelay } from '../../projections/runtime/dead-letter-relay';
 import { listDeadLetters } from '../../projections/runtime/dead-letters';
 import { domainEventRelay } from '../../projections/runtime/domain-event-relay';
 import { DataError, type RecordProjection } from '../../kernel/projection';
-import { dropDeadLetter, retryDeadLetter } from '../../projections/runtime/settle';
+import { dropDeadLetter, retryDeadLetter } from '../../projections/runtime/retry-letters';
 import { createTopicRelays } from '../../projections/runtime/topic-relay';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { silentLog } from '../support/log';

@@ -6,7 +6,7 @@ import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Queryable } from '../../engines/postgres/port';
 import { domainEvents, projection, type Projection } from '../../kernel/projection';
 import { rebuild } from '../../projections/runtime/rebuild';
-import { retryDeadLetter } from '../../projections/runtime/settle';
+import { retryDeadLetter } from '../../projections/runtime/retry-letters';
 import { type Engines, engines, runtimeOf } from '../support/projections';
 import { type Cluster, startCluster } from './support/cluster';
 import { until } from './support/dose';

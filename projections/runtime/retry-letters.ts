@@ -45,7 +45,7 @@ export class NotSettled extends Error {
  * @throws NotSettled, RebuildRunning
  */
 export function retryDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
-  return settle(deps, id, 'retry');
+  return retryOrDrop(deps, id, 'retry');
 }
 
 /**
@@ -53,10 +53,10 @@ export function retryDeadLetter(deps: SettleDeps, id: number): Promise<Settled> 
  * RebuildRunning
  */
 export function dropDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
-  return settle(deps, id, 'drop');
+  return retryOrDrop(deps, id, 'drop');
 }
 
-async function settle(deps: SettleDeps, id: number, how: 'retry' | 'drop'): Promise<Settled> {
+async function retryOrDrop(deps: SettleDeps, id: number, how: 'retry' | 'drop'): Promise<Settled> {
   const { settled, messages } = await deps.db.transaction(async (tx) => {
     const letter = await lockLetter(tx, id);
     const p = deps.projections.find(({ name }) => name === letter.projection);
