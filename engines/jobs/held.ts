@@ -10,6 +10,8 @@ const JOBS = `${JOB_SCHEMA}._private_jobs`;
 /** How long an effect is tried for while the database seems away; then the job is tried again as a whole. */
 const FINISH_WITHIN_MS = 60_000;
 const LONGEST_ERROR = 1_000;
+/** PostgreSQL's texts hold no NUL: an end that could not be written for it would leave a job to be tried again. */
+const written = (error: string): string => error.slice(0, LONGEST_ERROR).replaceAll('\0', '\ufffd');
 
 /** What the library hands over of a job's row. */
 export interface JobRow {
@@ -51,7 +53,7 @@ export function heldJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
       return job;
     });
   const lastly = (error: string) =>
-    letGo('attempts = max_attempts, last_error = $3', [error.slice(0, LONGEST_ERROR)]).then(() => undefined);
+    letGo('attempts = max_attempts, last_error = $3', [written(error)]).then(() => undefined);
 
   return {
     name: row.task_identifier,
@@ -88,7 +90,7 @@ export function heldJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
     async again(error, pause_ms) {
       const { attempts, max_attempts } = await letGo(
         `last_error = $3, run_at = now() + $4 * interval '1 millisecond'`,
-        [error.slice(0, LONGEST_ERROR), pause_ms],
+        [written(error), pause_ms],
       );
       return attempts >= max_attempts ? 'failed' : 'again';
     },
