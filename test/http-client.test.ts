@@ -77,6 +77,11 @@ describe('what is not of the open internet is refused', () => {
     '::',
     '::1',
     '::127.0.0.1',
+    '::7f00:1',
+    '::ffff:0:7f00:1',
+    '64:ff9b:2::7f00:1',
+    '4000::1',
+    '2a00:1450::5efe:7f00:1',
     '::ffff:127.0.0.1',
     '::ffff:8.8.8.8',
     '64:ff9b::7f00:1',
@@ -102,6 +107,7 @@ describe('what is not of the open internet is refused', () => {
     ['two numbers', 'https://127.1/', '127.0.0.1'],
     ['full-width digits', 'https://１２７.0.0.1/', '127.0.0.1'],
     ['mapped', 'https://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
+    ['an IPv4 address as the end of an IPv6 one', 'https://[::127.0.0.1]/', '::7f00:1'],
     ['metadata', 'https://169.254.169.254/latest/meta-data', '169.254.169.254'],
   ])('%s notation, even of a host that is listed', async (_what, url, host) => {
     const strict = given({ allow_loopback: false }).client('strict', [host, `[${host}]`]);

@@ -5,13 +5,20 @@ import ipaddr from 'ipaddr.js';
 /**
  * Whether an address is one of the open internet. Everything else is refused: private, loopback, link-local (cloud
  * metadata), shared, multicast and reserved ranges, and every IPv6 form that carries an IPv4 address (mapped, NAT64,
- * 6to4, Teredo), since who routes it decides where it leads.
+ * 6to4, Teredo, ISATAP, compatible), since who routes it decides where it leads. Of IPv6 only what is given out as
+ * global unicast (2000::/3) is public.
  */
 export function isPublic(address: string, allow_loopback = false): boolean {
   if (!ipaddr.isValid(address)) return false;
-  const range = ipaddr.parse(address).range();
-  return range === 'unicast' || (allow_loopback && range === 'loopback');
+  const parsed = ipaddr.parse(address);
+  const range = parsed.range();
+  if (range !== 'unicast') return allow_loopback && range === 'loopback';
+  return parsed instanceof ipaddr.IPv4 || isGlobal(parsed.parts);
 }
+
+/** ISATAP marks its interface identifiers by `0000:5efe` or `0200:5efe` before the IPv4 address. */
+const isGlobal = ([first = 0, , , , marked = 0, isatap = 0]: readonly number[]): boolean =>
+  first >> 13 === 1 && !((marked | 0x0200) === 0x0200 && isatap === 0x5efe);
 
 /** A name that leads to an address which must not be called. */
 export class PrivateAddress extends Error {
