@@ -358,6 +358,42 @@ describe('reactors', () => {
     expect(await noted()).toEqual(['one', 'two']);
   });
 
+  test('a reaction that goes on after its time neither moves the checkpoint back nor commands anything', async () => {
+    let release!: () => void;
+    const hung = new Promise<void>((resolve) => (release = resolve));
+    const late: Promise<unknown>[] = [];
+    const hanging = reactor({
+      name: 'hanging',
+      from: 'beginning',
+      events: [API_KEY_EVENTS],
+      on: {
+        'api_key:renamed': async ({ key_id, label }, { keep, db, act }) => {
+          if (late.length === 0) {
+            late.push(
+              hung.then(() => db.query('select 1 as one')),
+              hung.then(() => act(apiKey, apiKeyStream(key_id), { type: 'api_key:rename', label: 'late' })),
+            );
+            await Promise.all(late);
+          }
+          keep('insert into noted (what) values ($1)', [label]);
+        },
+      },
+    });
+    const key_id = await createKey();
+    await rename('one', key_id);
+    await drive([hanging], { reaction_ms: 100 });
+    await until(async () => (await noted()).length === 1);
+    await rename('two');
+    await until(async () => (await noted()).length === 2);
+    const at = () => t.db.query(`select position from checkpoints where projection = 'reactor:hanging'`);
+    const before = await at();
+    release();
+    const outcomes = await Promise.allSettled(late);
+    expect(await at()).toEqual(before);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect((await on.events.read(apiKeyStream(key_id))).length).toBe(2);
+  });
+
   test('an event that only a newer build can read is left to one, which goes on from there', async () => {
     const known = (types: readonly string[]) => versionedEventStore(on.events, createUpcasters([]), new Set(types));
     const other = await engines(t.db);

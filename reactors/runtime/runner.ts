@@ -1,7 +1,7 @@
 import type { AreaReactor } from '../../access/reactor';
 import { CannotReact } from '../../kernel/reactor';
 import { Backoff } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
+import { pause, within } from '../../kernel/signal';
 import { domainEvents } from '../../kernel/projection';
 import type { EventBatch, StoredEvent } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
@@ -203,9 +203,10 @@ export class ReactorRunner {
         parked.push(blocked(event));
       } else {
         const writes: Write[] = [];
+        const over = new AbortController();
         try {
-          const tools = toolsFor(this.deps, this.reactor.name, event, writes, () => flush(done));
-          await inTime(this.reactor.react(event, tools), this.deps.reaction_ms, this.reactor.name);
+          const tools = toolsFor(this.deps, this.reactor.name, event, writes, () => flush(done), over.signal);
+          await inTime(this.reactor.react(event, tools), this.deps.reaction_ms, this.reactor.name, over);
           kept.push(...writes);
         } catch (error) {
           if (!(error instanceof CannotReact)) {
@@ -231,8 +232,9 @@ export class ReactorRunner {
 
   private async commit(to: string, kept: readonly Write[], parked: readonly Parked[]): Promise<void> {
     const { db, events, jobs, log } = this.deps;
+    const from = this.stored;
     await db.transaction(async (tx) => {
-      await moveCheckpoints(tx, this.place, events.id, [{ partition: 0, from: this.stored, to }]);
+      await moveCheckpoints(tx, this.place, events.id, [{ partition: 0, from, to }]);
       for (const write of kept) await write.run(tx);
       await this.stillWaiting(tx, parked);
       await park(tx, this.place, parked, { rebuilding: false });
@@ -275,15 +277,11 @@ const blocked = (event: StoredEvent): Parked => ({
   error: `an earlier event of ${event.stream} is parked`,
 });
 
-/** What is left behind writes nothing: its commands are found again, what it kept is dropped. */
-async function inTime(reaction: Promise<void>, ms: number, reactor: string): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`a reaction of ${reactor} did not end within ${ms} ms`)), ms);
+/** What is left behind writes nothing: its tools end with `over`, what it kept is dropped. */
+async function inTime(reaction: Promise<void>, ms: number, reactor: string, over: AbortController): Promise<void> {
+  await within(reaction, ms, () => {
+    const error = new Error(`a reaction of ${reactor} did not end within ${ms} ms`);
+    over.abort(error);
+    return error;
   });
-  try {
-    await Promise.race([reaction, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

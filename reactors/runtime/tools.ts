@@ -18,20 +18,29 @@ export interface ToolsDeps {
   jobs: Pick<Jobs<JobTools>, 'enqueue' | 'wake'>;
 }
 
-/** The tools of one reaction: what it keeps and enqueues is collected in `writes`. `before` runs before it reads. */
+/**
+ * The tools of one reaction: what it keeps and enqueues is collected in `writes`. `before` runs before it reads. Once
+ * `over` is aborted they refuse: the event may have been reacted to again by then, and what follows it too.
+ */
 export function toolsFor(
   deps: ToolsDeps,
   reactor: string,
   event: StoredEvent,
   writes: Write[],
   before: () => Promise<void>,
+  over?: AbortSignal,
 ): ReactionTools {
   const { db, events, jobs } = deps;
   const now = new Date();
+  const act = actingFor(reactor, event, events, now.getTime());
   return {
-    act: actingFor(reactor, event, events, now.getTime()),
+    act: async (...asked) => {
+      over?.throwIfAborted();
+      return act(...asked);
+    },
     db: {
       query: async (text, values, name) => {
+        over?.throwIfAborted();
         await before();
         return db.query(text, values, name);
       },
