@@ -125,7 +125,8 @@ describe('killed between an append and its answer', () => {
     const events = () =>
       db.query("select 1 from domain_events where type = 'api_key:revoked' and data->>'key_id' = $1", [id]);
     await db.query(`
-      create function keep() returns trigger language plpgsql as $$ begin raise exception 'kept'; end $$;
+      create function keep() returns trigger language plpgsql as $$
+        begin raise exception 'kept' using errcode = 'check_violation'; end $$;
       create trigger keep before delete on api_keys for each row execute function keep();
     `);
     const release = await holdReadModel();
