@@ -255,6 +255,21 @@ describe('tries', () => {
     expect(requests).toHaveLength(2);
   });
 
+  test('an error of the other side leaves a call that bears no repeating unknown to who asks for a success', async () => {
+    const asked = async (status: number, headers = {}, request = {}) => {
+      answer = (_request, response) => response.writeHead(status, headers).end();
+      // A circuit of its own each time: these errors would open it.
+      const own = given().client('own', [`127.0.0.1:${port}`]);
+      return own.ask({ method: 'POST', url: at(), deadline_ms: 100, ...request }).catch((error: Error) => error.name);
+    };
+    expect(await asked(500)).toBe('OutcomeUnknown');
+    expect(await asked(504)).toBe('OutcomeUnknown');
+    expect(await asked(422)).toBe('HttpFailed');
+    expect(await asked(503, { 'retry-after': '5' })).toBe('HttpFailed');
+    expect(await asked(500, {}, { idempotency_key: 'k' })).toBe('HttpFailed');
+    expect(await asked(500, {}, { method: 'GET' })).toBe('HttpFailed');
+  });
+
   test('when no try is left the last answer is given', async () => {
     answer = (_request, response) => response.writeHead(429, { 'retry-after': '3600' }).end();
     const said = await client.call({ method: 'GET', url: at(), deadline_ms: 500 });

@@ -34,6 +34,8 @@ const CIRCUIT = { threshold: 0.5, duration: 30_000, minimumRps: 5 / 30 };
 const HALF_OPEN_MS = 10_000;
 
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+const bearsRepeating = ({ repeatable, idempotency_key, method }: HttpRequest): boolean =>
+  repeatable ?? (idempotency_key !== undefined || REPEATABLE.has(method));
 /** The other side is away or busy. */
 const isPassingStatus = (status: number) => status === 408 || status === 425 || status === 429 || status >= 500;
 /** The other side says that it has not done it. */
@@ -100,9 +102,9 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
     show(broken);
 
     async function call(request: HttpRequest): Promise<HttpAnswer> {
-      const { method, deadline_ms = DEADLINE_MS, max_bytes = MAX_BYTES, idempotency_key } = request;
+      const { deadline_ms = DEADLINE_MS, max_bytes = MAX_BYTES } = request;
       const url = destination(request.url, { hosts, allow_loopback });
-      const repeatable = request.repeatable ?? (idempotency_key !== undefined || REPEATABLE.has(method));
+      const repeatable = bearsRepeating(request);
       const timeout = AbortSignal.timeout(deadline_ms);
       const signal = request.signal ? AbortSignal.any([request.signal, timeout]) : timeout;
       const circuit = circuitOf(url.host);
@@ -181,7 +183,10 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       async ask(request: HttpRequest): Promise<HttpAnswer> {
         const answer = await observed(request);
         if (answer.status >= 200 && answer.status < 300) return answer;
-        throw new HttpFailed(new URL(request.url).hostname, answer.status, answer.retry_after_ms);
+        const failed = new HttpFailed(new URL(request.url).hostname, answer.status, answer.retry_after_ms);
+        // A gateway answers 504 for what went on behind it.
+        if (answer.status < 500 || isUndone(answer) || bearsRepeating(request)) throw failed;
+        throw new OutcomeUnknown(failed.message, { cause: failed });
       },
     };
   }

@@ -48,7 +48,11 @@ export interface HttpClient {
    * @throws OutcomeUnknown when the request was sent and no whole answer came
    */
   call(request: HttpRequest): Promise<HttpAnswer>;
-  /** The answer when it is a success (2xx). @throws HttpFailed for any other, and as {@link HttpClient.call} */
+  /**
+   * The answer when it is a success (2xx).
+   * @throws HttpFailed for any other; OutcomeUnknown for one of 500 and more to what does not bear repeating, unless
+   * the other side says that it did nothing; and as {@link HttpClient.call}
+   */
   ask(request: HttpRequest): Promise<HttpAnswer>;
 }
 
