@@ -2,7 +2,7 @@ import { SERVICE } from '../domain/vendors';
 import { createRealtime } from '../realtime/runtime/service';
 import { CHANNELS } from './areas';
 import type { CallersDeps, Callers } from './callers';
-import { clientIp } from './client-ip';
+import { clientIp } from '../api/client-ip';
 import { atMostOnce } from './stops';
 import { VERSION } from './version';
 

@@ -15,7 +15,7 @@ import { openCallers } from './callers';
 import { type Engines, openEngines } from './engines';
 import { openFrontDoor } from './front-door';
 import { openLive } from './live';
-import { reportProcess } from './process-metrics';
+import { reportProcess } from '../engines/metrics/process';
 import { openProjector, startFollowers } from './projector';
 import { createServices, metadata } from './services';
 import { Stops } from './stops';

@@ -3,7 +3,7 @@ import { createArchiveReader } from '../maintenance/archive-reader';
 import { createProjectionRuntime, type ProjectionRuntime } from '../projections/runtime/runtime';
 import { startReactors } from '../reactors/runtime/runtime';
 import { PROJECTIONS, REACTORS, VERSIONS } from './areas';
-import { freeBytes } from './free-bytes';
+import { freeBytes } from '../engines/postgres/free-bytes';
 import type { CallersDeps } from './callers';
 import { projectionsCheck, reactorsCheck } from './health';
 import { openJobs } from './jobs';

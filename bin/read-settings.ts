@@ -1,5 +1,5 @@
 import type { Settings } from '../kernel/settings';
-import { developmentSecrets } from './dev-credentials';
+import { developmentSecrets } from '../demo/credentials';
 import { loadSettings } from './settings';
 
 /**

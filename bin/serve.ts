@@ -3,10 +3,10 @@ import { METRICS_PORT, type Settings } from '../kernel/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from '../demo/data';
-import { keepDevCredentials, keepDevelopmentSecrets } from './dev-credentials';
+import { keepDevCredentials, keepDevelopmentSecrets } from '../demo/credentials';
 import { removeDemoData } from '../demo/removal';
 import type { Engines } from './engines';
-import { recordEnvironment } from './environment';
+import { recordEnvironment } from '../engines/postgres/environment';
 import { startNode } from './node';
 import { readSettings } from './read-settings';
 

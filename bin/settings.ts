@@ -3,12 +3,9 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { METRICS_PORT, type Settings, SettingsSchema } from '../kernel/settings';
-import { clientIp } from './client-ip';
+import { environmentName, SETTINGS_PREFIX, SettingsError } from '../kernel/settings-error';
+import { clientIp } from '../api/client-ip';
 
-/** The settings are wrong; the message is the one line that the person who starts Lumio reads. */
-export class SettingsError extends Error {}
-
-const PREFIX = 'LUMIO_';
 type Tree = { [key: string]: unknown };
 
 export interface LoadOptions {
@@ -57,11 +54,6 @@ function besideOthers(settings: Settings): Settings {
 
 const DEVELOPMENT: Tree = { graphql: { playground: true }, docs: { swagger_ui: true, openapi_json: true } };
 
-/** Names of the environment for messages: `webhooks.kick_secret` is `LUMIO_WEBHOOKS__KICK_SECRET`. */
-export function environmentName(path: readonly PropertyKey[]): string {
-  return PREFIX + path.map((part) => String(part).toUpperCase()).join('__');
-}
-
 function readFile(path: string): Tree {
   if (!existsSync(path)) return {};
   let value: unknown;
@@ -86,8 +78,8 @@ function nested(given: Tree): Tree {
 function readEnvironment(env: LoadOptions['env']): Tree {
   const tree: Tree = {};
   for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith(PREFIX) || value === undefined) continue;
-    const path = name.slice(PREFIX.length).toLowerCase().split('__');
+    if (!name.startsWith(SETTINGS_PREFIX) || value === undefined) continue;
+    const path = name.slice(SETTINGS_PREFIX.length).toLowerCase().split('__');
     let branch = tree;
     for (const part of path.slice(0, -1)) {
       const next = (branch[part] ??= {});
@@ -105,7 +97,7 @@ function explain(issue: z.core.$ZodIssue, env_names: readonly string[]): string 
   const path = [...issue.path, ...(unknown ? issue.keys.slice(0, 1) : [])].filter((part) => typeof part === 'string');
   const name = environmentName(path);
   const written = env_names.find((one) => one.startsWith(`${name}__`)) ?? name;
-  const dotted = written.slice(PREFIX.length).toLowerCase().replaceAll('__', '.');
+  const dotted = written.slice(SETTINGS_PREFIX.length).toLowerCase().replaceAll('__', '.');
   return `${written} (${dotted}): ${unknown ? 'unknown setting' : issue.message}`;
 }
 

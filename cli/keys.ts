@@ -92,7 +92,7 @@ Backups and key exports made before stay under the old key: keep it with them.`,
 /** Loaded when it is used: help must not wait for what signs and seals. */
 const sealing = async () => ({
   ...(await import('../engines/secrets/rotation.js')),
-  ...(await import('../bin/sealed-places.js')),
+  ...(await import('./runtime/sealed-places.js')),
 });
 
 /** What is sealed under which master key, and whether the first one is the only one in use. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { namingDatabase } from '../bin/database-url';
+import { namingDatabase } from '../engines/postgres/url';
 import { readSettings } from '../bin/read-settings';
 import type { CliContext, Connect } from './runtime/context';
 

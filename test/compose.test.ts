@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { ROLES, SettingsSchema } from '../kernel/settings';
-import { environmentName, loadSettings } from '../bin/settings';
+import { environmentName } from '../kernel/settings-error';
+import { loadSettings } from '../bin/settings';
 import { runLumio } from './support/server';
 
 interface Service {

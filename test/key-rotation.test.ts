@@ -1,7 +1,7 @@
 import { createTokens } from '../access/tokens';
 import { SHOP_SECRET } from '../access/connection-lookup';
 import { identityHash } from '../access/identities';
-import { SEALED_PLACES } from '../bin/sealed-places';
+import { SEALED_PLACES } from '../cli/runtime/sealed-places';
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { keyUses, rotateKeys } from '../engines/secrets/rotation';

@@ -1,6 +1,6 @@
 import { Type, type Schema } from 'avsc';
 import { randomUUID } from 'node:crypto';
-import { openSchemaIds } from '../bin/schema-ids';
+import { openSchemaIds } from '../engines/records/open-schema-ids';
 import { SettingsSchema } from '../kernel/settings';
 import type { RecordEnvelope } from '../domain/records';
 import type { Broker, BrokerRecord, NewRecord } from '../engines/broker/port';

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadSettings, SettingsError } from '../bin/settings';
+import { SettingsError } from '../kernel/settings-error';
+import { loadSettings } from '../bin/settings';
 
 describe('settings', () => {
   let cwd: string;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SEALED_PLACES } from '../../bin/sealed-places';
+import { SEALED_PLACES } from '../../cli/runtime/sealed-places';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { testDatabase, type TestDatabase } from '../support/database';

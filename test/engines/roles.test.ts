@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { keepDevelopmentSecrets } from '../../bin/dev-credentials';
+import { keepDevelopmentSecrets } from '../../demo/credentials';
 import { upkeep } from '../../bin/upkeep';
 import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';

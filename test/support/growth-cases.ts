@@ -7,7 +7,7 @@ import { parseJsonBody } from '../../api/json-body';
 import { linkWith, ownPath } from '../../api/links';
 import { originForm } from '../../api/request-head';
 import { OPERATIONS } from '../../bin/areas';
-import { clientIp } from '../../bin/client-ip';
+import { clientIp } from '../../api/client-ip';
 import { parseInstant } from '../../domain/instants';
 import { createKickWebhook } from '../../ingest/kick';
 import { createShopifyWebhook } from '../../ingest/shopify';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Settings } from '../kernel/settings';
+import type { Settings } from '../../kernel/settings';
 
 /**
  * The master keys: `secrets.keys`, or, for the database in the data folder, a key made there at the first start (mode

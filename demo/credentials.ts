@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Logger } from '../engines/log/port';
 import type { Services } from '../access/services';
 import { openSession } from '../commands/sessions';
-import type { DemoData } from '../demo/data';
+import type { DemoData } from './data';
 
 /** Webhook secrets of development, as the vendors' side holds them. */
 interface DevelopmentSecrets {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import type { Settings } from '../kernel/settings';
-import { openBlobs } from '../engines/blobs/open';
-import type { Blobs } from '../engines/blobs/port';
-import { SettingsError } from './settings';
+import type { Settings } from '../../kernel/settings';
+import { openBlobs } from './open';
+import type { Blobs } from './port';
+import { SettingsError } from '../../kernel/settings-error';
 
 /** Where the blobs of this installation lie: `blobs.url`, else a folder in the data folder. */
 const blobsAddress = ({ blobs, data_dir }: Pick<Settings, 'blobs' | 'data_dir'>): string =>

@@ -1,9 +1,9 @@
-import { SHOP_SECRET } from '../access/connection-lookup';
-import { IDENTITY_KEY } from '../access/identities';
-import { SIGNING_KEY } from '../access/tokens';
-import type { SealedPlace } from '../engines/secrets/rotation';
-import { contextOf, HASH_KEY } from '../engines/subject-keys/postgres';
-import { DEMO_PLAN } from '../demo/data';
+import { SHOP_SECRET } from '../../access/connection-lookup';
+import { IDENTITY_KEY } from '../../access/identities';
+import { SIGNING_KEY } from '../../access/tokens';
+import type { SealedPlace } from '../../engines/secrets/rotation';
+import { contextOf, HASH_KEY } from '../../engines/subject-keys/postgres';
+import { DEMO_PLAN } from '../../demo/data';
 
 /** Everything that is sealed under the master keys: `lumio keys rotate` and `lumio keys status` go by it. */
 export const SEALED_PLACES: readonly SealedPlace[] = [

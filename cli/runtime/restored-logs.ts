@@ -1,16 +1,16 @@
-import type { LogRestores } from '../engines/backup/log-restores';
-import { eventsInFile, eventsInTable, topicsInFiles, topicsInTables } from '../engines/backup/log-sources';
-import type { RecordCodec } from '../engines/backup/logs';
-import type { Manifest } from '../engines/backup/manifest';
-import { restoreEvents, restoreTopic, type RestoreLogsOptions } from '../engines/backup/restore-logs';
-import type { Blobs } from '../engines/blobs/port';
-import { createPostgresBroker } from '../engines/broker/postgres';
-import { createPostgresEventStore } from '../engines/event-store/postgres';
-import type { Logger } from '../engines/log/port';
-import { createArchiveReader } from '../maintenance/archive-reader';
-import { adoptSegments } from '../maintenance/archive-adoption';
-import { readStored } from '../projections/runtime/rebuild-source';
-import type { Engines } from './engines';
+import type { LogRestores } from '../../engines/backup/log-restores';
+import { eventsInFile, eventsInTable, topicsInFiles, topicsInTables } from '../../engines/backup/log-sources';
+import type { RecordCodec } from '../../engines/backup/logs';
+import type { Manifest } from '../../engines/backup/manifest';
+import { restoreEvents, restoreTopic, type RestoreLogsOptions } from '../../engines/backup/restore-logs';
+import type { Blobs } from '../../engines/blobs/port';
+import { createPostgresBroker } from '../../engines/broker/postgres';
+import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import type { Logger } from '../../engines/log/port';
+import { createArchiveReader } from '../../maintenance/archive-reader';
+import { adoptSegments } from '../../maintenance/archive-adoption';
+import { readStored } from '../../projections/runtime/rebuild-source';
+import type { Engines } from '../../bin/engines';
 
 /** Topics in the tables that a restore brought back, once they lie in another broker. */
 const TOPIC_TABLES = 'broker_records, broker_partitions, broker_topics';

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Logger } from '../engines/log/port';
-import type { PrometheusMetrics } from '../engines/metrics/prometheus';
-import type { Database } from '../engines/postgres/port';
+import type { Logger } from '../log/port';
+import type { PrometheusMetrics } from './prometheus';
+import type { Database } from '../postgres/port';
 
 export interface ProcessMetricsOptions {
   metrics: PrometheusMetrics;

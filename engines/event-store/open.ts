@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { fedEventStore } from '../engines/event-store/feed';
-import type { EventStore } from '../engines/event-store/port';
-import { createPostgresEventStore } from '../engines/event-store/postgres';
-import type { Logger } from '../engines/log/port';
-import type { Wakeups } from '../engines/wakeups/port';
-import { SettingsError } from './settings';
+import { fedEventStore } from './feed';
+import type { EventStore } from './port';
+import { createPostgresEventStore } from './postgres';
+import type { Logger } from '../log/port';
+import type { Wakeups } from '../wakeups/port';
+import { SettingsError } from '../../kernel/settings-error';
 
 export interface EventStoreDeps {
   /** `event_store.url` of the settings. */
@@ -33,7 +33,7 @@ export async function openKurrent({ url, log }: Pick<EventStoreDeps, 'url' | 'lo
       'LUMIO_EVENT_STORE__URL: must be postgres, or the connection string of a KurrentDB like kurrentdb://user:password@host:2113',
     );
   // Loaded when it is used: the client brings a native library.
-  const { createKurrentEventStore } = await import('../engines/event-store/kurrentdb.js');
+  const { createKurrentEventStore } = await import('./kurrentdb.js');
   try {
     return await createKurrentEventStore({ url, log });
   } catch (error) {

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { SASLOptions } from 'kafkajs';
-import type { Settings } from '../kernel/settings';
-import type { KafkaConnection } from '../engines/broker/kafka/client';
-import { environmentName, SettingsError } from './settings';
+import type { Settings } from '../../../kernel/settings';
+import type { KafkaConnection } from './client';
+import { environmentName, SettingsError } from '../../../kernel/settings-error';
 
 type BrokerSettings = Settings['broker'];
 type Pem = 'tls_ca' | 'tls_cert' | 'tls_key';

@@ -1,11 +1,11 @@
-import type { Settings } from '../kernel/settings';
-import { deadLettersOf, TOPICS } from '../domain/records';
-import type { Logger } from '../engines/log/port';
-import { DEAD_LETTER_ID, DOMAIN_EVENT_ID, RELAYED_SCHEMAS } from '../engines/records/relayed';
-import { OWN_IDS, type SchemaIds } from '../engines/records/schema-ids';
-import { createSchemaRegistry } from '../engines/records/schema-registry';
-import { SCHEMAS, WRITTEN_SCHEMA_ID } from '../engines/records/schemas';
-import { SettingsError } from './settings';
+import type { Settings } from '../../kernel/settings';
+import { deadLettersOf, TOPICS } from '../../domain/records';
+import type { Logger } from '../log/port';
+import { DEAD_LETTER_ID, DOMAIN_EVENT_ID, RELAYED_SCHEMAS } from './relayed';
+import { OWN_IDS, type SchemaIds } from './schema-ids';
+import { createSchemaRegistry } from './schema-registry';
+import { SCHEMAS, WRITTEN_SCHEMA_ID } from './schemas';
+import { SettingsError } from '../../kernel/settings-error';
 
 /** Everything that is written to topics. */
 const WRITTEN = Object.values(TOPICS).flatMap((topic) => [

@@ -1,9 +1,9 @@
-import type { Settings } from '../kernel/settings';
-import { connectOnce } from '../engines/postgres/migrate';
-import { asQueryable } from '../engines/postgres/pool';
-import type { Queryable } from '../engines/postgres/port';
-import { namingDatabase } from './database-url';
-import { SettingsError } from './settings';
+import type { Settings } from '../../kernel/settings';
+import { connectOnce } from './migrate';
+import { asQueryable } from './pool';
+import type { Queryable } from './port';
+import { namingDatabase } from './url';
+import { SettingsError } from '../../kernel/settings-error';
 
 type Environment = Settings['env'];
 

@@ -1,10 +1,10 @@
-import type { Settings } from '../kernel/settings';
-import { LOGS_OF_RECORD } from '../domain/records';
-import type { OutsideEngines } from '../engines/backup/log-restores';
-import type { Logger } from '../engines/log/port';
-import { createPrometheusMetrics } from '../engines/metrics/prometheus';
-import { openKafka } from './broker';
-import { openKurrent } from './event-store';
+import type { Settings } from '../../kernel/settings';
+import { LOGS_OF_RECORD } from '../../domain/records';
+import type { OutsideEngines } from '../../engines/backup/log-restores';
+import type { Logger } from '../../engines/log/port';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { openKafka } from '../../engines/broker/open';
+import { openKurrent } from '../../engines/event-store/open';
 
 /** Connects to the logs of the settings that do not lie in the database, before there is a database; to be closed. */
 export async function openOutsideEngines(

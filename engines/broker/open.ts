@@ -1,14 +1,14 @@
 import type pg from 'pg';
-import type { Settings } from '../kernel/settings';
-import { SERVICE } from '../domain/vendors';
-import type { Broker } from '../engines/broker/port';
-import { createPostgresBroker } from '../engines/broker/postgres';
-import type { Logger } from '../engines/log/port';
-import type { Metrics } from '../engines/metrics/port';
-import type { ProcessSession } from '../engines/postgres/process-session';
-import type { Wakeups } from '../engines/wakeups/port';
-import { kafkaConnection, REFUSED_BY } from './kafka-connection';
-import { SettingsError } from './settings';
+import type { Settings } from '../../kernel/settings';
+import { SERVICE } from '../../domain/vendors';
+import type { Broker } from './port';
+import { createPostgresBroker } from './postgres';
+import type { Logger } from '../log/port';
+import type { Metrics } from '../metrics/port';
+import type { ProcessSession } from '../postgres/process-session';
+import type { Wakeups } from '../wakeups/port';
+import { kafkaConnection, REFUSED_BY } from './kafka/connection';
+import { SettingsError } from '../../kernel/settings-error';
 
 export interface BrokerDeps {
   settings: Settings;
@@ -40,7 +40,7 @@ export async function openKafka({
 }: Pick<BrokerDeps, 'settings' | 'log' | 'metrics'>): Promise<Broker> {
   const { url, replication } = settings.broker;
   // Loaded when it is used: the embedded engines must not pay for it.
-  const { kafkaAddresses, refusalOf } = await import('../engines/broker/kafka/client.js');
+  const { kafkaAddresses, refusalOf } = await import('./kafka/client.js');
   try {
     kafkaAddresses(url);
   } catch {
@@ -49,7 +49,7 @@ export async function openKafka({
     );
   }
   const connection = kafkaConnection(settings.broker);
-  const { createKafkaBroker } = await import('../engines/broker/kafka/broker.js');
+  const { createKafkaBroker } = await import('./kafka/broker.js');
   try {
     return await createKafkaBroker({
       url,
