@@ -224,6 +224,20 @@ test('a periodic job is made once in its period, by one of two processes', async
   expect(done).toHaveLength(1);
 });
 
+test('a periodic job that has used up all its tries holds up none of the periods after it', async () => {
+  const again = periodic({ name: 'again', every_ms: 1_000, run: async () => 0 });
+  const on = await node(t.url, [again], undefined, { start: false });
+  const period = (key: string) =>
+    on.db.transaction((tx) =>
+      on.queue.enqueue(tx, [{ name: 'again', key, payload: {}, tries: 3, park: false, alone: true }]),
+    );
+  expect([await period('one'), await period('two')]).toEqual([1, 0]);
+  await t.db.query('update graphile_worker._private_jobs set attempts = max_attempts, locked_at = now()');
+  expect(await period('two')).toBe(0);
+  await t.db.query('update graphile_worker._private_jobs set locked_at = null');
+  expect([await period('two'), await period('three')]).toEqual([1, 0]);
+});
+
 test('periodic jobs of two workers are done once a period, by either, and by the other after it; one that fails holds up none', async () => {
   const done: { who: string; key: string }[] = [];
   const sweep = (who: string) => {

@@ -42,7 +42,10 @@ export async function enqueue(tx: Queryable, jobs: readonly NewJob[]): Promise<n
        as n (name, key, payload, run_at, tries, park, alone)
      join ${TASKS} t on t.identifier = n.name
      where not exists (select from finished_jobs f where f.key = n.key)
-       and not (n.alone and exists (select from ${JOBS} j where j.task_id = t.id))
+       and not (n.alone and exists (
+         select from ${JOBS} j
+         where j.task_id = t.id and (j.attempts < j.max_attempts or j.locked_at is not null)
+       ))
      on conflict (key) do nothing returning 1 as one`,
     [
       jobs.map(({ name }) => name),
