@@ -330,6 +330,21 @@ describe('tries', () => {
     expect(requests).toHaveLength(before);
     expect(await metrics.render()).toMatch(/lumio_http_client_circuits_open\{client="test"\} 1/);
   });
+
+  test('of hosts that are forgotten for newer ones none counts as left alone for ever', async () => {
+    const shops = given().client('shops', [`127.0.0.1:${port}`, '*.example.com']);
+    answer = (_request, response) => response.writeHead(500).end();
+    for (let calls = 0; calls < 6; calls += 1) await shops.call({ method: 'POST', url: at() }).catch(() => undefined);
+    const open = async (count: number) =>
+      (await metrics.render()).includes(`lumio_http_client_circuits_open{client="shops"} ${count}`);
+    expect(await open(1)).toBe(true);
+    const signal = AbortSignal.abort();
+    for (let shop = 0; shop < 1_000; shop += 1) {
+      const call = shops.call({ method: 'GET', url: `https://s${shop}.example.com/`, signal });
+      await expect(call).rejects.toThrow(NotSent);
+    }
+    expect(await open(0)).toBe(true);
+  });
 });
 
 test('Retry-After is seconds or a date, a day at most', () => {

@@ -82,7 +82,12 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
 
   function makeClient(name: string, hosts: readonly string[]) {
     const broken = new Set<string>();
-    const circuits = new LRUCache<string, CircuitBreakerPolicy>({ max: MOST_HOSTS });
+    const circuits = new LRUCache<string, CircuitBreakerPolicy>({
+      max: MOST_HOSTS,
+      disposeAfter(_circuit, host) {
+        if (broken.delete(host)) show(broken);
+      },
+    });
     const circuitOf = (host: string): CircuitBreakerPolicy => {
       const known = circuits.get(host);
       if (known) return known;
