@@ -40,7 +40,10 @@ export interface JobDeclaration<Services = unknown, Payload = unknown> {
   readonly timeout_ms: number;
   /** Present on a job that is made anew in every period of so many milliseconds, and once at the first start. */
   readonly every_ms?: number;
-  /** Calls the outside; what it returns is done in our database. */
+  /**
+   * Calls the outside; what it returns is done in our database. What it throws says that nothing was done there, but
+   * for {@link OutcomeUnknown}: after a call that may have been done it throws no other error.
+   */
   run(payload: Payload, attempt: JobTry, services: Services): Promise<Effect | void>;
 }
 
