@@ -75,7 +75,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       },
       asOperator('upgrade'),
     );
-    await adoptChannelNames({ db, texts: createPersonalTexts(engines.subject_keys) });
+    await adoptChannelNames({ db: engines.db, texts: createPersonalTexts(engines.subject_keys) });
     await runtime?.start();
     await unbuilt.look();
     stops.add(() => runtime?.stop());

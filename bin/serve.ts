@@ -5,6 +5,8 @@ import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from '../demo/data';
 import { keepDevCredentials, keepDevelopmentSecrets } from '../demo/credentials';
 import { removeDemoData } from '../demo/removal';
+import { NotBuilt } from '../projections/runtime/unbuilt';
+import { retry } from '../kernel/retry';
 import type { Engines } from './engines';
 import { recordEnvironment } from '../engines/postgres/environment';
 import { startNode } from './node';
@@ -80,8 +82,9 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
       log.warn({ metrics_url: node.metrics_url }, `port ${METRICS_PORT} is taken: metrics are served on another`);
     }
     if (settings.env === 'development') {
-      const demo = await ensureDemoData({ ...node.services, subject_keys: node.engines.subject_keys });
-      const credentials = await keepDevCredentials({ ...node, log, demo });
+      const { subject_keys } = node.engines;
+      const demo = await onceBuilt(() => ensureDemoData({ ...node.services, subject_keys }));
+      const credentials = await onceBuilt(() => keepDevCredentials({ ...node, log, demo }));
       const stopNode = stopAll;
       stopAll = async () => {
         await credentials.stop();
@@ -95,6 +98,10 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
     throw inUse(error, settings) ?? error;
   }
 }
+
+/** Read models are built by a process with the projector's role, which may start after this one. */
+const onceBuilt = <T>(work: () => Promise<T>): Promise<T> =>
+  retry(work, { first_ms: 100, most_ms: 1000, within_ms: 60_000, passing: (error) => error instanceof NotBuilt });
 
 /** A port that somebody has, in words that name the setting. */
 function inUse(error: unknown, { port }: Settings): Error | undefined {
