@@ -17,7 +17,7 @@ import { createPostgresJobs } from '../engines/jobs/postgres';
 import { createPayloadSealing } from '../engines/jobs/sealing';
 import { readCheckpoints } from '../projections/runtime/checkpoints';
 import { placeOf } from '../reactors/runtime/runner';
-import { listDeadLetters, type DeadLetter } from '../projections/runtime/dead-letters';
+import { listDeadLetters, parkedHeads, type DeadLetter } from '../projections/runtime/dead-letters';
 import { dropReaction, retryReaction } from '../reactors/runtime/settle';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
 import { createHttpClients } from '../vendors/http/client';
@@ -331,6 +331,55 @@ describe('reactors', () => {
     await rename('freed', key_id);
     await until(async () => (await noted()).length === 5);
     expect(await noted()).toEqual(['beside', 'last', 'behind', 'later', 'freed']);
+  });
+
+  test('what a settling that was cut off left behind is found when all is tried again', async () => {
+    const [key_id, poisoned] = [v7(), v7()];
+    const running_now = await drive([noting()]);
+    for (const label of ['park', 'fail', 'last']) await rename(label, key_id);
+    for (const label of ['park', 'behind']) await rename(label, poisoned);
+    await until(async () => (await listDeadLetters(t.db)).length === 5);
+    await running_now.stop();
+    let failing = true;
+    const reactors = [noting({}, () => failing)];
+    const settling = { db: t.db, events: on.events, readStored: on.readStored, reactors, jobs: jobsOf(t.db) };
+    const heads = async () => {
+      const found: number[] = [];
+      for await (const id of parkedHeads(t.db, null)) found.push(id);
+      return found;
+    };
+    const letters = await listDeadLetters(t.db);
+    const idOf = (stream: string, nth: number) =>
+      letters.filter((letter) => letter.stream === apiKeyStream(stream))[nth]!.id;
+    expect(await heads()).toEqual([idOf(key_id, 0), idOf(poisoned, 0)].sort((a, b) => a - b));
+    await expect(dropReaction(settling, idOf(key_id, 0))).rejects.toThrow('not now');
+    failing = false;
+    expect(await heads()).toEqual([idOf(key_id, 1), idOf(poisoned, 0)].sort((a, b) => a - b));
+    expect(await retryReaction(settling, idOf(key_id, 1))).toMatchObject({ retried: 2, waiting: 0 });
+    expect(await heads()).toEqual([idOf(poisoned, 0)]);
+  });
+
+  test('what waits behind a parked event is read once, however much it is', async () => {
+    const running_now = await drive([noting()]);
+    const key_id = v7();
+    await rename('park', key_id);
+    for (let n = 0; n < 30; n += 1) await rename(`behind ${n}`, key_id);
+    await until(async () => (await listDeadLetters(t.db)).length === 31);
+    await running_now.stop();
+    let read = 0;
+    const counting = {
+      query: async (text: string, values?: readonly unknown[]) => {
+        const rows = await t.db.query(text, values);
+        read += rows.length;
+        return rows;
+      },
+      transaction: t.db.transaction.bind(t.db),
+    } as unknown as TestDatabase['db'];
+    const jobs = jobsOf(t.db);
+    const settling = { db: counting, events: on.events, readStored: on.readStored, reactors: [noting()], jobs };
+    const [head] = await listDeadLetters(t.db);
+    expect(await dropReaction(settling, head!.id)).toEqual({ retried: 30, dropped: 1, waiting: 0, error: null });
+    expect(read).toBeLessThan(100);
   });
 
   test('a reaction that hangs has failed after its time, visibly, and what it still does has no effect', async () => {

@@ -128,12 +128,17 @@ const HEADS_PAGE = 500;
 
 /**
  * Ids of parked letters by which everything can be tried again: what waits behind another of its stream comes with it.
+ * Where a settling was cut off, the first that still waits stands for its stream.
  */
 export async function* parkedHeads(db: Queryable, projection: string | null): AsyncGenerator<number> {
   for (let after = 0; ;) {
     const rows = await db.query<{ id: number }>(
-      `select id from dead_letters where status = 'parked' and reason <> 'blocked' and id > $1
-         and ($2::text is null or projection = $2) order by id limit $3`,
+      `select id from dead_letters d where status = 'parked' and id > $1
+         and ($2::text is null or projection = $2)
+         and (reason <> 'blocked' or not exists (
+           select from dead_letters b where b.projection = d.projection and b.stream = d.stream
+             and b.status = 'parked' and b.revision < d.revision))
+       order by id limit $3`,
       [after, projection, HEADS_PAGE],
     );
     for (const { id } of rows) yield (after = id);

@@ -37,15 +37,12 @@ export async function dropReaction(deps: SettleReactionDeps, id: number): Promis
     await lockLetter(tx, id);
     await end(tx, letter, 'dropped');
   });
-  const [head] = await waiting(deps.db, letter.projection, letter.stream!);
+  const head = await firstWaiting(deps.db, letter.projection, letter.stream!);
   // An earlier event of the stream is parked for a reason of its own.
-  if (head !== undefined && head.reason !== 'blocked')
-    return {
-      retried: 0,
-      dropped: 1,
-      waiting: (await waiting(deps.db, letter.projection, letter.stream!)).length,
-      error: null,
-    };
+  if (head !== undefined && head.reason !== 'blocked') {
+    const waiting = await countWaiting(deps.db, letter.projection, letter.stream!);
+    return { retried: 0, dropped: 1, waiting, error: null };
+  }
   return { ...(await goOn(deps, reactor, letter.stream!)), dropped: 1 };
 }
 
@@ -60,8 +57,7 @@ async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, stream: stri
   const place = placeOf(reactor);
   let retried = 0;
   for (;;) {
-    const letters = await waiting(deps.db, place.name, stream);
-    const [letter] = letters;
+    const letter = await firstWaiting(deps.db, place.name, stream);
     if (letter === undefined) return { retried, dropped: 0, waiting: 0, error: null };
     // A restore into another event store moves the letter, not what it holds.
     const kept = { ...(JSON.parse(letter.event!) as StoredEvent), position: letter.position };
@@ -75,7 +71,8 @@ async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, stream: stri
     } catch (error) {
       if (!(error instanceof CannotReact)) throw error;
       await failed(deps.db, letter.id, describe(error));
-      return { retried, dropped: 0, waiting: letters.length, error: describe(error) };
+      const waiting = await countWaiting(deps.db, place.name, stream);
+      return { retried, dropped: 0, waiting, error: describe(error) };
     }
     await deps.db.transaction(async (tx) => {
       // From here to the commit the live side parks nothing behind a stream that is being freed.
@@ -89,11 +86,16 @@ async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, stream: stri
   }
 }
 
-const waiting = (db: Queryable, name: string, stream: string): Promise<DeadLetter[]> =>
-  db.query<DeadLetter>(
-    `select * from dead_letters where projection = $1 and stream = $2 and status = 'parked' order by revision`,
-    [name, stream],
-  );
+const WAITING = `from dead_letters where projection = $1 and stream = $2 and status = 'parked'`;
+
+async function firstWaiting(db: Queryable, name: string, stream: string): Promise<DeadLetter | undefined> {
+  return (await db.query<DeadLetter>(`select * ${WAITING} order by revision limit 1`, [name, stream]))[0];
+}
+
+async function countWaiting(db: Queryable, name: string, stream: string): Promise<number> {
+  const [row] = await db.query<{ waiting: number }>(`select count(*) as waiting ${WAITING}`, [name, stream]);
+  return row!.waiting;
+}
 
 const end = (tx: Queryable, { id }: DeadLetter, status: 'retried' | 'dropped'): Promise<unknown> =>
   tx.query(
