@@ -6,7 +6,7 @@ import type { Cache } from '../engines/cache/port';
 import type { EventStore } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
 import type { Reactors } from '../reactors/runtime/runtime';
-import { WAITING_STATES } from '../projections/runtime/runner';
+import { WAITING_STATES } from '../projections/runtime/runner-states';
 import type { ProjectionRuntime } from '../projections/runtime/runtime';
 
 const since = (start: number): number => Math.round((performance.now() - start) * 100) / 100;

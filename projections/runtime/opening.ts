@@ -2,8 +2,9 @@ import type { Broker } from '../../engines/broker/port';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
-import { BEGINNING, openCheckpoints, readCheckpoints, type Checkpoint } from './checkpoints';
+import { BEGINNING, openCheckpoints, readCheckpoints, RebuildNeeded, type Checkpoint } from './checkpoints';
 import { HistoryGone, type ReadArchived } from './rebuild-source';
+import type { Silence } from './silence';
 
 export interface OpeningDeps {
   db: Queryable;
@@ -42,3 +43,25 @@ export async function openProjection(deps: OpeningDeps, p: Projection): Promise<
 export async function openFresh(deps: OpeningDeps, p: Projection): Promise<void> {
   if ((await readCheckpoints(deps.db, p)).size === 0) await openProjection(deps, p);
 }
+
+/**
+ * Opens the projection for a consumer, which learns up to where it is built silently.
+ * @throws EngineMismatch, Outdated, Superseded, RebuildNeeded
+ */
+export async function openToDrive(
+  deps: OpeningDeps,
+  p: Projection,
+  silence: Silence,
+): Promise<Map<number, Checkpoint>> {
+  try {
+    const opened = await openProjection(deps, p);
+    silence.learn(opened.values());
+    return opened;
+  } catch (error) {
+    throw toRebuild(p, error);
+  }
+}
+
+/** RebuildNeeded for a history that is gone; any other error as it is. */
+export const toRebuild = (p: Projection, error: unknown): unknown =>
+  error instanceof HistoryGone ? new RebuildNeeded(p.name, error.message) : error;

@@ -12,7 +12,8 @@ import { Progress } from './progress';
 import { sayEnded, sayStates, type Said } from './states';
 import type { Projection } from '../../kernel/projection';
 import { createReadModels, type ReadModelDeps } from './read-models';
-import { Runner, type RunnerDeps, RUNNER_STATES, type RunnerState } from './runner';
+import { Runner, type RunnerDeps } from './runner';
+import { RUNNER_STATES, type RunnerState } from './runner-states';
 
 /** What a runner needs, less what the runtime makes for it. */
 type OfRunners = Omit<

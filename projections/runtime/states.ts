@@ -3,7 +3,7 @@ import type { EventStore } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
 import { BEGINNING, readCheckpoints } from './checkpoints';
-import type { RunnerState } from './runner';
+import type { RunnerState } from './runner-states';
 
 /** What a process says of one projection. */
 export interface Said {

@@ -1,0 +1,88 @@
+import type { EventStore } from '../../engines/event-store/port';
+import type { Logger } from '../../engines/log/port';
+import type { Database } from '../../engines/postgres/port';
+import type { Tracing } from '../../engines/tracing/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import type { Projection } from '../../kernel/projection';
+import { commitBatch, type Batch } from './batch';
+import { beginBatchSpan } from './batch-trace';
+import { CheckpointLost, isEventProjection } from './checkpoints';
+import type { Life } from './life';
+import type { RunnerMetrics } from './metrics';
+import { OUTBOX_WAKEUP } from './outbox';
+import type { Progress } from './progress';
+import { CHECKPOINT_WAKEUP } from './read-models';
+import { compareOffsets, comparePositions, Silence } from './silence';
+
+export interface CommitsDeps {
+  db: Database;
+  events: Pick<EventStore, 'compare'>;
+  wakeups: Wakeups;
+  log: Logger;
+  metrics: RunnerMetrics;
+  /** Default: off. */
+  tracing?: Tracing;
+  progress: Progress;
+  /** Behind and without progress for so long it is started again. */
+  stall_ms: number;
+}
+
+/** The batches of one projection, committed and told of: silently up to where it is built, then announced. */
+export class Commits {
+  readonly silence: Silence;
+  /** Records or events applied since this process began. */
+  applied = 0;
+
+  constructor(
+    private readonly projection: Projection,
+    private readonly deps: CommitsDeps,
+    /** Told after each commit when its last record was appended; null when it held none. */
+    private readonly onAdvanced: (at: string | null) => void,
+  ) {
+    const events = isEventProjection(projection);
+    this.silence = new Silence(events ? comparePositions(deps.events.compare) : compareOffsets, events);
+  }
+
+  /**
+   * Applies a batch that lies in the log of `engine`; `appended_at` is of its last record.
+   * @throws CheckpointLost when another worker, or another life of this one, goes on; database errors as they come
+   */
+  async commit(life: Life, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
+    for (const part of this.silence.split(batch)) await this.commitPart(life, engine, appended_at, part);
+  }
+
+  private async commitPart(life: Life, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
+    const { db, metrics, wakeups, log, tracing, stall_ms } = this.deps;
+    const p = this.projection;
+    if (life.left) throw new CheckpointLost(p.name, batch.moves);
+    const label = { projection: p.name };
+    const started = performance.now();
+    const span = beginBatchSpan(p.name, batch, tracing);
+    const { messages, parked } = await commitBatch(db, p, engine, batch, stall_ms).catch((error: unknown) => {
+      span?.end(error);
+      throw error;
+    });
+    span?.set({ 'lumio.messages': messages.length, 'lumio.parked': parked.length });
+    span?.end();
+    metrics.apply_seconds.observe((performance.now() - started) / 1000, label);
+    metrics.batch_records.observe(batch.items.length, label);
+    metrics.records.inc(batch.items.length, label);
+    this.applied += batch.items.length;
+    if (messages.length > 0) wakeups.notify(OUTBOX_WAKEUP);
+    if (isEventProjection(p)) wakeups.notify(CHECKPOINT_WAKEUP);
+    if (parked.length > 0) {
+      metrics.parked.inc(parked.length, label);
+      // Why is in the dead letters alone: a data error quotes the data.
+      log.error({ ...label, parked: parked.length, reason: parked[0]!.reason }, 'records parked as dead letters');
+    }
+    this.silence.passed(batch);
+    this.advanced(life, batch.moves, appended_at);
+  }
+
+  /** Everything up to there was passed; readers in this process need not wait for the stored checkpoint. */
+  advanced(life: Life, moves: readonly { partition: number; to: string }[], at: string | null): void {
+    if (life.left) return;
+    this.onAdvanced(at);
+    for (const { partition, to } of moves) this.deps.progress.advance(this.projection.name, partition, to);
+  }
+}

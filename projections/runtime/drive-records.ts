@@ -1,0 +1,81 @@
+import type { Broker } from '../../engines/broker/port';
+import type { Logger } from '../../engines/log/port';
+import type { Database } from '../../engines/postgres/port';
+import type { RecordLog } from '../../engines/records/port';
+import type { RecordProjection } from '../../kernel/projection';
+import { archivedBatches } from './catch-up';
+import { openCheckpoints, readCheckpoints } from './checkpoints';
+import type { Commits } from './commits';
+import { DecodeAhead, decodeStored } from './decode';
+import type { Drive, Life } from './life';
+import { openToDrive, type OpeningDeps, toRebuild } from './opening';
+
+export interface RecordDriverDeps extends OpeningDeps {
+  db: Database;
+  broker: Broker;
+  records: Pick<RecordLog, 'decode'>;
+  log: Logger;
+  batch_records: number;
+}
+
+/**
+ * Consumes the projection's topic from its checkpoints on, first what only the archive still holds.
+ * @throws EngineMismatch, Outdated, Superseded, RebuildNeeded
+ */
+export async function driveRecords(
+  deps: RecordDriverDeps,
+  p: RecordProjection,
+  commits: Commits,
+  life: Life,
+): Promise<Drive> {
+  const { broker, db, records, batch_records } = deps;
+  const { topic } = p.from;
+  // Versions are checked before the group is joined: a projection that needs a rebuild must hold no partition.
+  const opened = await openToDrive(deps, p, commits.silence);
+  for (const [partition, { earliest }] of await broker.bounds(topic)) {
+    const at = Number(opened.get(partition)!.position);
+    if (at < earliest) await catchUp(deps, p, commits, life, { partition, from: at, to: earliest });
+  }
+  const ahead = new DecodeAhead(records);
+  return broker.consume({
+    topic,
+    group: `lumio-projection-${p.name}`,
+    max_records: batch_records,
+    start: async (partitions) => {
+      const given = await openCheckpoints(db, p, broker.id, partitions, '0');
+      commits.silence.learn((await readCheckpoints(db, p)).values());
+      return new Map([...given].map(([partition, { position }]) => [partition, Number(position)]));
+    },
+    onAhead: (stored) => ahead.begin(stored),
+    onBatch: async (batch) => {
+      const decoded = await ahead.decoded(batch.records);
+      const moves = [...batch.progress].map(([partition, { from, to }]) => {
+        return { partition, from: String(from), to: String(to) };
+      });
+      const appended_at = batch.records.at(-1)?.appended_at ?? null;
+      await life.during(commits.commit(life, broker.id, appended_at, { ...decoded, moves }));
+    },
+  });
+}
+
+/** Applies what left the topic before this checkpoint had it: a restored database may be older than the archive. */
+async function catchUp(
+  { broker, records, batch_records, log, readArchived }: RecordDriverDeps,
+  p: RecordProjection,
+  commits: Commits,
+  life: Life,
+  { partition, from, to }: { partition: number; from: number; to: number },
+): Promise<void> {
+  const { topic } = p.from;
+  log.warn({ projection: p.name, topic, partition, from, to }, 'reading on from the archive: the topic begins later');
+  try {
+    for await (const batch of archivedBatches(readArchived!, topic, partition, from, to, batch_records)) {
+      if (life.over) return;
+      const decoded = await decodeStored(records, batch.records);
+      const appended_at = batch.records.at(-1)?.appended_at ?? null;
+      await life.during(commits.commit(life, broker.id, appended_at, { ...decoded, moves: [batch.move] }));
+    }
+  } catch (error) {
+    throw toRebuild(p, error);
+  }
+}
