@@ -184,6 +184,32 @@ test.each(['repeat', 'park'] as const)('after an unknown outcome a job does as i
   );
 });
 
+test('who asks for no pause gets the one that grows all the same: its tries are not used up at once', async () => {
+  const pauses_ms: number[] = [];
+  let failed_at = '';
+  const busy = job({
+    name: 'busy',
+    payload: {},
+    after_unknown: 'repeat',
+    retries: 5,
+    async run(_payload, { number }) {
+      const [row] = await t.db.query<{ at: string; pause_ms: number }>(
+        `select clock_timestamp()::text as at, extract(epoch from run_at - nullif($1, '')::timestamptz)::float8 * 1000
+           as pause_ms from graphile_worker._private_jobs`,
+        [failed_at],
+      );
+      pauses_ms.push(row!.pause_ms);
+      failed_at = row!.at;
+      if (number < 6) throw Object.assign(new Error('busy'), { retry_after_ms: 0 });
+    },
+  }) as JobDeclaration;
+  const on = await node(t.url, [busy], undefined);
+  await on.db.transaction((tx) => on.jobs.enqueue(tx, busy, { key: 'x', payload: {} }));
+  await eventually(async () => (pauses_ms.length === 6 ? true : undefined), 'all tries', 10_000);
+  // The longest that these tests allow is 100 ms, drawn from its half on.
+  for (const pause_ms of pauses_ms.slice(-2)) expect(pause_ms).toBeGreaterThanOrEqual(50);
+});
+
 test('what is personal in a payload lies encrypted, and is null once the person was erased', async () => {
   const seen: (string | null)[] = [];
   const mailing = job({

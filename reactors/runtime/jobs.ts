@@ -213,7 +213,7 @@ function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => 
       return 'returned';
     }
     const pauses = one.every_ms === undefined ? deps.pauses : PERIODIC_PAUSES;
-    return held.again(said, askedFor(error) ?? pauseAfter(held.attempt, pauses));
+    return held.again(said, Math.max(askedFor(error) ?? 0, pauseAfter(held.attempt, pauses)));
   }
 
   return async (held) => {
@@ -244,7 +244,7 @@ function pauseAfter(attempt: number, { first_ms, most_ms }: Pauses): number {
   return new Backoff({ first_ms: longest, most_ms }).next();
 }
 
-/** What the other side asked for: an error's own `retry_after_ms`. */
+/** What the other side asked for at least: an error's own `retry_after_ms`. */
 function askedFor(error: unknown): number | undefined {
   const asked = (error as { retry_after_ms?: unknown }).retry_after_ms;
   return typeof asked === 'number' && asked >= 0 ? asked : undefined;
