@@ -1,0 +1,152 @@
+import type { Database, Queryable } from '../../engines/postgres/port';
+import type { Projection } from '../../kernel/projection';
+import { applyCarefully, applyPlainly, DataFailure } from './apply';
+import { keepPlace } from './build-progress';
+import { sourceOf } from './checkpoints';
+import { placeOf, type Item, type Parked } from './dead-letters';
+import { isContention } from './failures';
+import { RebuildRunning } from './rebuild-lock';
+import type { Page, RebuildSource } from './rebuild-source';
+import { ident } from './shadow';
+
+/**
+ * Partitions replayed at a time: while one waits for its commit or decodes, another keeps the database busy. The live
+ * side reads them side by side too.
+ */
+const LANES = 2;
+
+/** What a replay works with. */
+export interface ReplayRun {
+  db: Database;
+  source: RebuildSource;
+  /** Schema of the new tables. */
+  shadow: string;
+  /** Records per write transaction. */
+  batch_records: number;
+  /** @throws what ends the rebuild early */
+  goOn(): void;
+  /** A page was written. */
+  onRead(phase: 'replay' | 'swap'): void;
+}
+
+/** Reads a projection's source and writes the new tables, up to the places that it is told. */
+export class Replay {
+  /** Names the build that the new tables belong to. */
+  token = '';
+  /** Where each partition was replayed to. */
+  readonly at = new Map<number, string>();
+  /** What is done for all rows at once is still to come. */
+  loading = true;
+  /** Records (or events) read. */
+  done = 0;
+
+  constructor(
+    private readonly p: Projection,
+    private readonly run: ReplayRun,
+  ) {}
+
+  /** Goes on from these places, with so many records read: an earlier run came there, or a transaction was undone. */
+  backTo(before: ReadonlyMap<number, string>, done: number): void {
+    this.at.clear();
+    for (const [partition, position] of before) this.at.set(partition, position);
+    this.done = done;
+  }
+
+  /** Replays every partition up to `goal`; `tx` given, inside that transaction, else some partitions at a time. */
+  async to(goal: Map<number, string>, tx: Queryable | undefined) {
+    const started = performance.now();
+    const done_before = this.done;
+    const partitions = [...goal];
+    let failed = false;
+    const lane = async () => {
+      for (let next = partitions.shift(); next && !failed; next = partitions.shift()) {
+        await this.replayPartition(...next, tx, () => failed);
+      }
+    };
+    const lanes = Array.from({ length: tx ? 1 : LANES }, () =>
+      lane().catch((error: unknown) => {
+        failed = true;
+        throw error;
+      }),
+    );
+    // No lane may still write when the failure is told.
+    for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason;
+    return { left: this.done - done_before, seconds: (performance.now() - started) / 1000 };
+  }
+
+  private async replayPartition(partition: number, to: string, tx: Queryable | undefined, failed: () => boolean) {
+    const pages = this.run.source.read(partition, this.at.get(partition), to, this.run.batch_records);
+    let next = pages.next();
+    try {
+      for (;;) {
+        const { value: page, done } = await next;
+        if (done) break;
+        if (failed()) return;
+        this.run.goOn();
+        // Reading and decoding the next page overlaps with writing this one; a failed read is met when it is awaited.
+        next = pages.next();
+        next.catch(() => undefined);
+        await this.write(partition, page, tx);
+        this.at.set(partition, page.next);
+        this.done += page.read;
+        this.run.onRead(tx ? 'swap' : 'replay');
+      }
+    } finally {
+      await pages.return().catch(() => undefined); // only after a failure is it still open, and then that one is thrown
+    }
+    this.at.set(partition, to);
+  }
+
+  private async write(partition: number, page: Page, outer: Queryable | undefined): Promise<void> {
+    const { items, undecodable } = page;
+    const mode = { rebuilding: true };
+    const carefully = async (tx: Queryable, absent: ReadonlySet<string>) => {
+      await applyCarefully(this.p, present(items, absent), presentParked(undecodable, absent), tx, mode);
+    };
+    if (outer) return carefully(outer, await this.enter(outer));
+    for (let tries = 0, careful = false; ;) {
+      try {
+        return await this.run.db.transaction(async (tx) => {
+          const absent = await this.enter(tx, 'off'); // the swap's commit flushes everything before it
+          if (careful) await carefully(tx, absent);
+          else {
+            const loading = { ...mode, loading: this.loading };
+            await applyPlainly(this.p, present(items, absent), presentParked(undecodable, absent), tx, loading);
+          }
+          await keepPlace(tx, this.p.name, partition, page);
+        });
+      } catch (error) {
+        if (error instanceof DataFailure && !careful) careful = true;
+        else if (isContention(error) && tries < 10) tries += 1;
+        else throw error;
+      }
+    }
+  }
+
+  /**
+   * Points the transaction at the shadow. The lock comes first and names the schema: if it is gone or another
+   * rebuild's, this throws instead of letting the search path fall through to the live tables. Returns the places that
+   * are parked or dropped live: those effects are not in the live tables either. One round trip: a page has few enough.
+   */
+  async enter(tx: Queryable, synchronous_commit?: 'off'): Promise<ReadonlySet<string>> {
+    const [mine] = await tx.query<{ absent: string[] }>(
+      `select set_config('search_path', $2, true),
+         set_config('synchronous_commit', coalesce($3, current_setting('synchronous_commit')), true),
+         array(select partition || '/' || position from public.dead_letters
+               where projection = $4 and source = $5 and status in ('parked', 'dropped')) as absent
+       from (select from ${ident(this.run.shadow)}.rebuild_run where token = $1 for share) mine`,
+      [this.token, `${ident(this.run.shadow)}, public`, synchronous_commit ?? null, this.p.name, sourceOf(this.p)],
+    );
+    if (!mine) throw new RebuildRunning(this.p.name);
+    return new Set(mine.absent);
+  }
+}
+
+const placeKey = (item: Parked['item']): string => {
+  const { partition, position } = placeOf(item);
+  return `${partition}/${position}`;
+};
+const present = (items: Item[], absent: ReadonlySet<string>): Item[] =>
+  absent.size === 0 ? items : items.filter((item) => !absent.has(placeKey(item)));
+const presentParked = (parked: Parked[], absent: ReadonlySet<string>): Parked[] =>
+  parked.filter(({ item }) => !absent.has(placeKey(item)));
