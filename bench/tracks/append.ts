@@ -71,7 +71,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   const [rounds, ms] = options.smoke ? [1, 300] : [5, 3000];
   const results: CaseResult[] = [];
   const cases: { writers: number; events: number; floors: Record<string, number> }[] = [
-    { writers: 1, events: 1, floors: { emmett: 1 } },
+    { writers: 1, events: 1, floors: { emmett: 1, 'message-db': 1 } },
     { writers: 8, events: 1, floors: {} },
     { writers: 64, events: 1, floors: { emmett: 5, insert: 1.5 } },
     { writers: 1, events: 100, floors: { insert: 0.5 } },

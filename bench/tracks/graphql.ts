@@ -65,7 +65,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
           run: (duration) => closedLoop(CONNECTIONS, duration, sends[index]!),
         })),
         subject: 'lumio',
-        floors: { apollo: kind === 'one' ? 1.2 : 2.5 },
+        floors: kind === 'one' ? { apollo: 1.2, mercurius: 0.7 } : { apollo: 2.5, mercurius: 1 },
         rounds,
         ms,
         engineCpu: () => 0,
