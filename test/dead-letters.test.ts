@@ -5,6 +5,7 @@ import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { projectionsCheck } from '../bin/health';
 import { failureKind, isInfrastructure } from '../projections/runtime/failures';
+import { EngineAway } from '../engines/away';
 import { DataError, type EventProjection, type RecordProjection } from '../kernel/projection';
 import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/retry-letters';
 import { type TestDatabase, testDatabase } from './support/database';
@@ -218,6 +219,7 @@ test('our own failures are not blamed on the record', () => {
     expect([code, isInfrastructure(Object.assign(new Error('x'), { code }))]).toEqual([code, false]);
   }
   expect(isInfrastructure(new Error('Connection terminated unexpectedly'))).toBe(true);
+  expect(isInfrastructure(new EngineAway('kafka', new Error('Closed connection')))).toBe(true);
   expect(isInfrastructure(new TypeError('x is not a function'))).toBe(false);
 });
 

@@ -68,7 +68,7 @@ export function isInfrastructure(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== null) return INFRASTRUCTURE.has(state);
   if (typeof code === 'string' && SOCKET.test(code)) return true;
-  if (name === 'AbortError' || name === 'TimeoutError') return true;
+  if (name === 'AbortError' || name === 'TimeoutError' || name === 'EngineAway') return true;
   return typeof message === 'string' && typeof code !== 'string' && DRIVER.test(message);
 }
 

@@ -15,7 +15,7 @@ import {
   type Reader,
 } from '../../projections/runtime/checkpoints';
 import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
-import { describe } from '../../projections/runtime/failures';
+import { describe, failureKind } from '../../projections/runtime/failures';
 import { askedTypes, NewerEventMet, takenFrom, untilNewerBuildIsGone } from '../../projections/runtime/newer';
 import type { ReactorMetrics } from './metrics';
 import { toolsFor, type ToolsDeps, type Write } from './tools';
@@ -101,7 +101,9 @@ export class ReactorRunner {
           this.state = 'failing';
           this.error = describe(error);
           metrics.failures.inc(1, label);
-          log.error({ ...label, err: this.error, failures: backoff.failures }, 'a reaction failed; it is tried again');
+          const facts = { ...label, err: this.error, failures: backoff.failures };
+          if (failureKind(error) === 'passing') log.warn(facts, 'a reaction waits for an engine');
+          else log.error(facts, 'a reaction failed; it is tried again');
         }
         await pause(pause_ms, signal);
       }
