@@ -21,6 +21,8 @@ export interface Failure {
   retry_after_seconds: number | undefined;
   /** True when the caller was given a generic text: the cause belongs in the log. */
   hidden: boolean;
+  /** How a hidden one is logged: what says itself when to come again is a state of ours, and nothing to mend. */
+  severity: 'error' | 'warn';
   /** Instead of the flat body. */
   rest_body?: Record<string, unknown>;
   /** Instead of `code`, on GraphQL. */
@@ -66,6 +68,7 @@ export function toFailure(error: unknown): Failure {
       details: hidden ? undefined : error.details,
       retry_after_seconds: error.retry_after_seconds,
       hidden,
+      severity: error.retry_after_seconds === undefined ? 'error' : 'warn',
       rest_body: error.rest_body,
       graphql_code: error.graphql_code,
     };
@@ -115,6 +118,7 @@ function plain(code: ErrorCode, message: string): Failure {
     details: undefined,
     retry_after_seconds: undefined,
     hidden: false,
+    severity: 'error',
   };
 }
 

@@ -152,7 +152,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const failure = toFailure(error);
     if (failure.hidden) {
-      log.error(
+      log[failure.severity](
         { error, ...logFacts(request), method: request.method, route: request.routeOptions?.url },
         'a request failed',
       );

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EngineAway } from '../engines/away';
 import { restBody, toFailure } from '../api/errors';
+import { NotBuilt } from '../projections/runtime/unbuilt';
 import { ApiError, ERROR_STATUS } from '../kernel/errors';
 
 const root = join(__dirname, '..');
@@ -43,4 +44,13 @@ test('an engine that is away is answered with 503 and a time to come again, and 
   const failure = toFailure(new EngineAway('kafka', new Error('Closed connection')));
   expect([failure.status, failure.retry_after_seconds, failure.hidden]).toEqual([503, 5, true]);
   expect(JSON.stringify(restBody(failure))).not.toMatch(/kafka|connection/i);
+});
+
+test('a read model that is being built is logged as a warning, a mistake of ours as an error', () => {
+  expect(toFailure(new NotBuilt('event-log'))).toMatchObject({ status: 503, hidden: true, severity: 'warn' });
+  expect(toFailure(new TypeError('x is not a function'))).toMatchObject({
+    status: 500,
+    hidden: true,
+    severity: 'error',
+  });
 });

@@ -20,7 +20,7 @@ export function createAnswers(log: Logger): Answers {
     const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
     if (failure.hidden) {
-      log.error({ error: cause, path: formatted.path, ...logFactsOf(cause) }, 'a GraphQL field failed');
+      log[failure.severity]({ error: cause, path: formatted.path, ...logFactsOf(cause) }, 'a GraphQL field failed');
     }
     const locations = formatted.locations ?? (error instanceof GraphQLError ? placesOf(error.nodes) : undefined);
     return {

@@ -115,7 +115,7 @@ export async function registerGraphql(
     },
     errorHandler: (error, request, reply) => {
       const failure = toFailure(error);
-      if (failure.hidden) log.error({ error, ...logFacts(request) }, 'a GraphQL request failed');
+      if (failure.hidden) log[failure.severity]({ error, ...logFacts(request) }, 'a GraphQL request failed');
       if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
       void reply.code(failure.status).header('content-type', JSON_TYPE).send(refusalText(error, failure));
     },
