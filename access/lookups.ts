@@ -53,7 +53,8 @@ export class CredentialLookups {
     now: number,
   ): Promise<Recognised> {
     const [row] = await this.db.query(
-      `select m.account_id, r.permissions, r.holds_all, array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
+      `select m.account_id, r.permissions, r.holds_all,
+         array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
        from sessions s join users u on u.id = s.user_id
        left join account_members m on m.user_id = s.user_id and m.account_id = $3
        left join account_roles r on r.id = m.role_id

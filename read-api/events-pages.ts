@@ -70,7 +70,8 @@ function byCounters(filter: EventQuery): Built {
   const inWindow = `created_at >= (select ${lower} from place l) and created_at < (select ${upper} from place l)`;
   const newest = 'order by created_at desc, id desc';
   const page = filtered
-    ? `select rows.* from (select distinct type, platform from matching, place where day between first_day and last_day) pair
+    ? `select rows.* from (select distinct type, platform from matching, place
+         where day between first_day and last_day) pair
        cross join lateral (
          select ${EVENT_COLUMNS} from platform_event_logs e
          where e.account_id = ${account} and e.type = pair.type and e.platform = pair.platform and ${inWindow}

@@ -36,7 +36,8 @@ const MOST_ABANDONED = 100;
 async function dropAbandoned({ db, events }: AdminServices): Promise<void> {
   const abandoned = await db.query<{ user_id: string }>(
     `select user_id from profiles p
-     where updated_at < clock_timestamp() - ${ABANDONED_AFTER} and not exists (select 1 from users u where u.id = p.user_id)
+     where updated_at < clock_timestamp() - ${ABANDONED_AFTER}
+       and not exists (select 1 from users u where u.id = p.user_id)
      order by updated_at limit $1`,
     [MOST_ABANDONED],
   );

@@ -153,7 +153,8 @@ class PostgresEventStore implements EventStore {
       select span.last::text, span.passed::int, e.* from span
       left join lateral (select ${COLUMNS} from domain_events
         where position > $1 and position <= span.last 
-          and (type = any($4::text[]) or split_part(type, ':', 1) || ':*' = any($4::text[])) order by domain_events.position limit $3) e on true`;
+          and (type = any($4::text[]) or split_part(type, ':', 1) || ':*' = any($4::text[]))
+            order by domain_events.position limit $3) e on true`;
     const result = await this.query('events-filtered', text, [from, to, size, filter.types]);
     const rows = result.rows as (EventRow & { last: string | null; passed: number })[];
     const { last, passed } = rows[0]!;

@@ -14,7 +14,8 @@ export const PARKS = 'park';
 
 const STATE = `case
   when j.locked_at is not null then 'running'
-  when j.attempts >= j.max_attempts then case when starts_with(j.last_error, '${UNKNOWN}') then 'parked' else 'failed' end
+  when j.attempts >= j.max_attempts then
+    case when starts_with(j.last_error, '${UNKNOWN}') then 'parked' else 'failed' end
   when j.run_at > now() then 'waiting'
   else 'ready' end`;
 
@@ -80,7 +81,8 @@ export const counts = (
 ): Promise<{ name: string; state: JobState; count: number; oldest_seconds: number }[]> =>
   db.query(
     `select name, state, count(*) as count, greatest(0, extract(epoch from now() - min(run_at)))::float8 as oldest_seconds
-     from (select t.identifier as name, ${STATE} as state, j.run_at from ${JOBS} j join ${TASKS} t on t.id = j.task_id) jobs
+     from (select t.identifier as name, ${STATE} as state, j.run_at
+           from ${JOBS} j join ${TASKS} t on t.id = j.task_id) jobs
      group by name, state order by name, state`,
   );
 

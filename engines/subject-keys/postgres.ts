@@ -37,7 +37,8 @@ const FIND_OR_MAKE = `
     select s.subject_hash, s.key_id, s.wrapped_key from wanted join subject_keys s using (subject_hash)
   ), made as (
     insert into subject_keys (key_id, subject_hash, wrapped_key, expires_at)
-    select key_id, subject_hash, wrapped_key, expires_at from wanted where subject_hash not in (select subject_hash from found)
+    select key_id, subject_hash, wrapped_key, expires_at from wanted
+      where subject_hash not in (select subject_hash from found)
     order by subject_hash
     on conflict (subject_hash) do nothing
     returning subject_hash, key_id, wrapped_key

@@ -48,7 +48,8 @@ export async function exportSubjectKeys(db: Database, write: (line: string) => P
     }
     for (let after = '00000000-0000-0000-0000-000000000000'; ;) {
       const keys = await tx.query<ExportedKey & Row>(
-        `select key_id, encode(subject_hash, 'hex') as subject_hash, wrapped_key, created_at, expires_at from subject_keys
+        `select key_id, encode(subject_hash, 'hex') as subject_hash, wrapped_key, created_at, expires_at
+         from subject_keys
          where key_id > $1 order by key_id limit $2`,
         [after, ROWS],
       );

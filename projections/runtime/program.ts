@@ -11,7 +11,8 @@ export function programOf(p: Projection): string {
 /** What the tables are: columns, constraints and indexes, not the partitions that come with time. */
 export async function shapeOf(db: Queryable, tables: readonly string[]): Promise<string> {
   const rows = await db.query<{ shape: string }>(
-    `with root as (select oid from pg_class where oid = any(select to_regclass('public.' || t) from unnest($1::text[]) t))
+    `with root as (
+       select oid from pg_class where oid = any(select to_regclass('public.' || t) from unnest($1::text[]) t))
      select format('%s %s %s %s %s %s', attrelid::regclass, attname, format_type(atttypid, atttypmod),
          attnotnull, attidentity::text || attgenerated::text, pg_get_expr(adbin, adrelid)) as shape
        from root join pg_attribute on attrelid = oid and attnum > 0 and not attisdropped

@@ -5,7 +5,8 @@ import { ident } from './shadow';
 
 /** Parks live what failed in the new tables; answers how many letters that are. */
 export async function mergeDeadLetters(tx: Queryable, shadow: string): Promise<number> {
-  const columns = `projection, source, partition, position, stream, revision, type, account_id, record, record_key, headers,
+  const columns = `projection, source, partition, position, stream, revision, type, account_id, record,
+   record_key, headers,
     event, appended_at, reason, error, attempts, status, first_failed_at, last_failed_at, settled_at, silent`;
   const merged = await tx.query(
     `insert into public.dead_letters as d (${columns}) select ${columns} from ${ident(shadow)}.dead_letters order by id
@@ -28,7 +29,8 @@ export async function takeOverCheckpoints(
   await tx.query(
     `insert into checkpoints (projection, source, partition, engine, version, position)
      select $1, $2, partition, $3, $4, position from unnest($5::integer[], $6::text[]) as c (partition, position)
-     on conflict (projection, source, partition) do update set version = excluded.version, position = excluded.position`,
+     on conflict (projection, source, partition)
+        do update set version = excluded.version, position = excluded.position`,
     [p.name, sourceOf(p), engine, p.version, partitions, partitions.map((n) => at.get(n)!)],
   );
   await tx.query('update checkpoints set version = $3 where projection = $1 and source = $2', [
