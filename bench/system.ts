@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { v7 } from 'uuid';
 import { generateKey } from '../access/keys';
-import { type BenchPostgres, ROOT, treeCpu } from './harness';
+import { ROOT } from './harness';
+import { type BenchPostgres, treeCpu } from './postgres';
 
 /** A program under test, on the system's core. */
 export interface Program {

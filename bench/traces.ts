@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { percentiles } from './harness';
+import { percentiles } from './loops';
 
 interface Span {
   name: string;

@@ -19,7 +19,7 @@ install({ dev: true });
 installPeers();
 await build();
 
-// The engine keeps to core 0 (bench/harness.ts); what loads it stays off that core.
+// The engine keeps to core 0 (bench/postgres.ts); what loads it stays off that core.
 const beside = cpus().length > 1 ? ['taskset', '-c', `1-${cpus().length - 1}`] : [];
 const ran = join(mkdtempSync(join(tmpdir(), 'lumio-bench-')), 'ran');
 let failed = 0;

@@ -6,19 +6,11 @@ import { createPostgresEventStore } from '../../engines/event-store/postgres';
 import type { EventStore } from '../../engines/event-store/port';
 import { migrate } from '../../engines/postgres/migrate';
 import { createLocalWakeups } from '../../engines/wakeups/local';
-import {
-  type BenchPostgres,
-  closedLoop,
-  compare,
-  onPostgres,
-  openLoop,
-  peer,
-  peerFolder,
-  report,
-  type CaseResult,
-  type Contender,
-  type TrackOptions,
-} from '../harness';
+import { type CaseResult, compare, type Contender } from '../comparison';
+import { peer, peerFolder, type TrackOptions } from '../harness';
+import { closedLoop, openLoop } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { report } from '../report';
 
 const TYPE = 'api_key:created';
 const METADATA = { actor_kind: 'user', actor_id: v7(), account_id: v7(), correlation_id: v7() };

@@ -7,17 +7,10 @@ import { createKafkaBroker } from '../../engines/broker/kafka/broker';
 import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import type { Broker } from '../../engines/broker/port';
 import { type Kafka as KafkaNode, startKafka } from '../../test/engines/support/kafka';
-import {
-  compare,
-  type Contender,
-  peerFolder,
-  pinToSystemCore,
-  report,
-  ROOT,
-  treeCpu,
-  type TrackOptions,
-} from '../harness';
-import type { Work } from '../harness';
+import { compare, type Contender, type Work } from '../comparison';
+import { peerFolder, ROOT, type TrackOptions } from '../harness';
+import { pinToSystemCore, treeCpu } from '../postgres';
+import { report } from '../report';
 
 const TOPIC = 'consumed';
 const PARTITIONS = 4;

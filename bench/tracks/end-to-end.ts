@@ -3,18 +3,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { v7 } from 'uuid';
 import { appendHistory } from '../history';
-import {
-  type BenchPostgres,
-  check,
-  closedLoop,
-  percentiles,
-  report,
-  ROOT,
-  rounded,
-  onPostgres,
-  saturation,
-  type TrackOptions,
-} from '../harness';
+import { ROOT, rounded, type TrackOptions } from '../harness';
+import { closedLoop, percentiles, saturation } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { check, report } from '../report';
 import { HttpLoad } from '../http-load';
 import { type Lumio, spawnOnSystemCore, startLumio } from '../system';
 import { Traces } from '../traces';

@@ -1,15 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  type BenchPostgres,
-  closedLoop,
-  compare,
-  type CaseResult,
-  type Contender,
-  onPostgres,
-  openLoop,
-  report,
-  type TrackOptions,
-} from '../harness';
+import { type CaseResult, compare, type Contender } from '../comparison';
+import type { TrackOptions } from '../harness';
+import { closedLoop, openLoop } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { report } from '../report';
 import { HttpLoad, requestBytes } from '../http-load';
 import { EXPECTED, QUERIES } from '../peers/graphql-sample';
 import { startLumio, startPeer } from '../system';

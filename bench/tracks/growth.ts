@@ -1,16 +1,11 @@
 import { rebuild } from '../../projections/runtime/rebuild';
 import { eventLog } from '../../projections/event-log';
 import { appendHistory, ask } from '../history';
-import {
-  type BenchPostgres,
-  check,
-  onPostgres,
-  percentiles,
-  report,
-  rounded,
-  timed,
-  type TrackOptions,
-} from '../harness';
+import { timed } from '../comparison';
+import { rounded, type TrackOptions } from '../harness';
+import { percentiles } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { check, report } from '../report';
 import { HttpLoad, requestBytes } from '../http-load';
 import { type Lumio, startLumio } from '../system';
 import { open, type Opened } from './project';

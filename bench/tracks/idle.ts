@@ -4,16 +4,10 @@ import { createPostgresEventStore } from '../../engines/event-store/postgres';
 import { migrate } from '../../engines/postgres/migrate';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
-import {
-  type BenchPostgres,
-  check,
-  median,
-  onPostgres,
-  openLoop,
-  report,
-  rounded,
-  type TrackOptions,
-} from '../harness';
+import { median, rounded, type TrackOptions } from '../harness';
+import { openLoop } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { check, report } from '../report';
 import { database, startPeer } from '../system';
 
 const APPENDS_A_SECOND = 200;

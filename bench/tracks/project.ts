@@ -23,20 +23,10 @@ import { rebuild } from '../../projections/runtime/rebuild';
 import { createProjectionRuntime } from '../../projections/runtime/runtime';
 import { cloneTables } from '../../projections/runtime/shadow';
 import { appendHistory, ask } from '../history';
-import {
-  type BenchPostgres,
-  type CaseResult,
-  check,
-  compare,
-  type Contender,
-  onPostgres,
-  peer,
-  quiet,
-  report,
-  timed,
-  type TrackOptions,
-  type Work,
-} from '../harness';
+import { type CaseResult, compare, type Contender, timed, type Work } from '../comparison';
+import { peer, quiet, type TrackOptions } from '../harness';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { check, report } from '../report';
 import { database } from '../system';
 
 const ACCOUNTS = Array.from({ length: 16 }, () => v7());

@@ -1,15 +1,9 @@
 import { appendHistory } from '../history';
-import {
-  type BenchPostgres,
-  closedLoop,
-  compare,
-  type CaseResult,
-  type Contender,
-  onPostgres,
-  openLoop,
-  report,
-  type TrackOptions,
-} from '../harness';
+import { type CaseResult, compare, type Contender } from '../comparison';
+import type { TrackOptions } from '../harness';
+import { closedLoop, openLoop } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { report } from '../report';
 import { HttpLoad, requestBytes } from '../http-load';
 import { people, type Program, startLumio, startPeer } from '../system';
 import { projected } from './webhook';

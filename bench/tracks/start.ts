@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { check, median, report, ROOT, rounded, type TrackOptions } from '../harness';
+import { median, ROOT, rounded, type TrackOptions } from '../harness';
+import { check, report } from '../report';
 
 /**
  * `npm start` on its own PostgreSQL, from the command to the line that says it serves: the first time, and with the

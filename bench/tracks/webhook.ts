@@ -2,18 +2,11 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { v7 } from 'uuid';
-import {
-  type BenchPostgres,
-  check,
-  closedLoop,
-  compare,
-  type Contender,
-  forEach,
-  onPostgres,
-  openLoop,
-  report,
-  type TrackOptions,
-} from '../harness';
+import { compare, type Contender } from '../comparison';
+import type { TrackOptions } from '../harness';
+import { closedLoop, forEach, openLoop } from '../loops';
+import { type BenchPostgres, onPostgres } from '../postgres';
+import { check, report } from '../report';
 import { HttpLoad, requestBytes } from '../http-load';
 import { database, type Lumio, type Program, startLumio, startPeer } from '../system';
 
