@@ -100,7 +100,7 @@ export class WakeupLink {
   private async serve(connected: () => void): Promise<void> {
     const { url, keepalive_ms, onUp } = this.options;
     const { signal: closing } = this.closing;
-    // A NOTIFY writes a commit record; nobody needs it on disk.
+    // Its commits need not reach the disk, since it writes nothing but NOTIFY; data are written on other connections.
     const config = { connectionString: url, query_timeout: keepalive_ms, options: '-c synchronous_commit=off' };
     const session = {
       config,
