@@ -15,7 +15,6 @@ export interface ReactorsDeps extends ToolsDeps {
   log: Logger;
   metrics: Metrics;
   reactors: readonly AreaReactor[];
-  /** What reactions enqueue. */
   /** Longest pause between tries of a reaction that fails. Default 30 s. */
   backoff_ms?: number;
   /** A reaction that takes longer has failed. Default one minute. */
