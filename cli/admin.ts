@@ -90,6 +90,18 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     );
 
   group
+    .command('replace-owner')
+    .description('give an account to another user, when its owner is lost')
+    .requiredOption('--account <account>', 'the account id', uuid)
+    .requiredOption('--user <user>', 'who owns it from now on', uuid)
+    .addOption(
+      new Option('--former-role <role>', 'what the former owner is then (default: no member)').choices(MEMBER_ROLES),
+    )
+    .action(({ account, user, formerRole }: { account: string; user: string; formerRole?: string }) =>
+      run((admin, context) => admin.replaceOwner(context, account, user, formerRole ?? null)),
+    );
+
+  group
     .command('connect')
     .description('connect an account to a channel, or to a shop with the secret that signs its webhooks')
     .requiredOption('--account <account>', 'the account id', uuid)

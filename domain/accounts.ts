@@ -43,6 +43,16 @@ export const ACCOUNT_EVENTS = events({
   }),
   'account:member_role_changed': event({ account_id, user_id, role_id: z.uuid(), changed_at: instant() }),
   'account:member_removed': event({ account_id, membership_id: z.uuid(), user_id, removed_at: instant() }),
+  'account:owner_replaced': event({
+    account_id,
+    owner_id: user_id.describe('A member by then; this gives them the Owner role'),
+    former_owner_id: user_id,
+    former_role_id: z
+      .uuid()
+      .nullable()
+      .describe('What the former owner holds instead; null: their membership ends next'),
+    replaced_at: instant(),
+  }),
   'account:feature_override_set': event({
     account_id,
     flag: z.string(),
@@ -66,6 +76,15 @@ export type AccountCommand =
   | { type: 'account:add_member'; membership_id: string; user_id: string; role_id: string; now: string }
   | { type: 'account:change_member_role'; user_id: string; role_id: string; now: string }
   | { type: 'account:remove_member'; user_id: string; now: string }
+  | {
+      type: 'account:replace_owner';
+      user_id: string;
+      /** Of the new owner, should they be no member yet. */
+      membership_id: string;
+      /** What the former owner becomes; null ends their membership. */
+      former_role_id: string | null;
+      now: string;
+    }
   | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string };
 
 export interface Account {
@@ -130,6 +149,8 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       if (user_id === state.owner_id) throw new DomainError('OWNER_STAYS', { user_id });
       return [{ type: 'account:member_removed', account_id, membership_id, user_id, removed_at: now }];
     }
+    case 'account:replace_owner':
+      return decideOwner(state, account_id, command);
     case 'account:set_feature_overrides': {
       const { overrides, now } = command;
       const unknown = Object.keys(overrides).find((flag) => !isKnownFlag(flag));
@@ -142,6 +163,32 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       return unreachable(command);
   }
 }
+
+/** An operator's: who owns an account gives it to nobody by themselves. */
+function decideOwner(
+  state: Account,
+  account_id: string,
+  { user_id, membership_id, former_role_id, now }: Extract<AccountCommand, { type: 'account:replace_owner' }>,
+): AccountEvent[] {
+  const former_owner_id = state.owner_id!;
+  if (user_id === former_owner_id) return [];
+  if (former_role_id !== null) requireAssignable(state, former_role_id);
+  const events: AccountEvent[] = [];
+  if (!state.members.has(user_id)) {
+    const role_id = ownerRole(state);
+    events.push({ type: 'account:member_added', account_id, membership_id, user_id, role_id, added_at: now });
+  }
+  const replaced = { account_id, owner_id: user_id, former_owner_id, former_role_id, replaced_at: now };
+  events.push({ type: 'account:owner_replaced', ...replaced });
+  if (former_role_id === null) {
+    const { membership_id } = requireMember(state, former_owner_id);
+    const removed = { account_id, membership_id, user_id: former_owner_id, removed_at: now };
+    events.push({ type: 'account:member_removed', ...removed });
+  }
+  return events;
+}
+
+const ownerRole = ({ roles }: Account): string => [...roles].find(([, slug]) => slug === 'owner')![0];
 
 function evolveAccount(state: Account, event: AccountEvent): Account {
   switch (event.type) {
@@ -167,6 +214,16 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
     }
     case 'account:member_removed':
       return { ...state, members: state.members.delete(event.user_id) };
+    case 'account:owner_replaced': {
+      const { owner_id, former_owner_id, former_role_id } = event;
+      const withRole = (members: Account['members'], user_id: string, role_id: string) => {
+        const member = members.get(user_id);
+        return member === undefined ? members : members.set(user_id, { ...member, role_id });
+      };
+      const members = withRole(state.members, owner_id, ownerRole(state));
+      const then = former_role_id === null ? members : withRole(members, former_owner_id, former_role_id);
+      return { ...state, owner_id, members: then };
+    }
     case 'account:feature_override_set': {
       const overrides = new Map(state.overrides);
       if (event.enabled === null) overrides.delete(event.flag);

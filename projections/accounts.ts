@@ -14,7 +14,7 @@ const ofMember = ({ account_id, user_id }: Membership) => ({ account_id, user_id
  */
 export const accounts = handled({
   name: 'accounts',
-  version: 1,
+  version: 2,
   tables: ['accounts', 'account_roles', 'account_members', 'account_feature_overrides'],
   events: [ACCOUNT_EVENTS],
   on: {
@@ -57,6 +57,16 @@ export const accounts = handled({
     ),
     'account:member_removed': all(sql`
       delete from account_members m using e where m.account_id = e.account_id and m.user_id = e.user_id`),
+    'account:owner_replaced': sql`
+      with roles as (
+        update account_members m set role_id = coalesce(r.id, m.role_id)
+        from e left join account_roles r on r.account_id = e.account_id and r.slug = 'owner' and r.is_system
+        where m.account_id = e.account_id and m.user_id = e.owner_id
+      ), former as (
+        update account_members m set role_id = e.former_role_id from e
+        where m.account_id = e.account_id and m.user_id = e.former_owner_id and e.former_role_id is not null
+      )
+      update accounts a set owner_id = e.owner_id from e where a.id = e.account_id`,
     'account:feature_override_set': last(
       ['account_id', 'flag'],
       sql`
@@ -72,6 +82,8 @@ export const accounts = handled({
     'account:member_added': ofMember,
     'account:member_role_changed': ofMember,
     'account:member_removed': ofMember,
+    // Two of them may do something else from now on.
+    'account:owner_replaced': ({ account_id }) => ({ account_id }),
     'account:feature_override_set': ({ account_id }) => ({ account_id }),
   },
 });

@@ -73,6 +73,41 @@ describe('accounts', () => {
       user_id: bob,
       removed_at: now,
     }));
+  test('pass to another owner as a whole, once', () => {
+    const replace = { type: 'account:replace_owner', user_id: bob, membership_id: uuid(6), now } as const;
+    const [, administrator] = role_ids as [string, string];
+    const replaced: AccountEvent = {
+      type: 'account:owner_replaced',
+      account_id,
+      owner_id: bob,
+      former_owner_id: ada,
+      former_role_id: administrator,
+      replaced_at: now,
+    };
+    const removed: AccountEvent = {
+      type: 'account:member_removed',
+      account_id,
+      membership_id,
+      user_id: ada,
+      removed_at: now,
+    };
+    const whole = { ...joined, membership_id: uuid(6), role_id: owner_role };
+    given([created, joined])
+      .when({ ...replace, former_role_id: administrator })
+      .then(replaced);
+    given([created])
+      .when({ ...replace, former_role_id: null })
+      .then(whole, { ...replaced, former_role_id: null }, removed);
+    given([created, joined, replaced])
+      .when({ ...replace, former_role_id: null })
+      .thenNothing();
+    given([created, joined, replaced])
+      .when({ type: 'account:remove_member', user_id: bob, now })
+      .thenFails('OWNER_STAYS');
+    given([created, joined])
+      .when({ ...replace, former_role_id: owner_role })
+      .thenFails('ONE_OWNER');
+  });
   test('change a role, and nothing when it is the same', () => {
     given([created, joined])
       .when({ type: 'account:change_member_role', user_id: bob, role_id: moderator_role, now })
@@ -212,6 +247,24 @@ describe('read models', () => {
       { flag: 'feature:sounds', enabled: true },
     ]);
     expect((await t.db.query('select 1 from revocations where user_id = $1', [bob])).length).toBeGreaterThan(0);
+
+    const passed = { type: 'account:owner_replaced', account_id, replaced_at: now } as const;
+    const back: AccountEvent = { ...passed, owner_id: ada, former_owner_id: bob, former_role_id: moderator_role };
+    await feed(t.db, accounts, [{ ...passed, owner_id: bob, former_owner_id: ada, former_role_id: viewer_role }]);
+    const owners = () =>
+      t.db.query(
+        `select a.owner_id, m.user_id, r.slug from accounts a join account_members m on m.account_id = a.id
+         join account_roles r on r.id = m.role_id order by m.user_id`,
+      );
+    expect(await owners()).toEqual([
+      { owner_id: bob, user_id: ada, slug: 'viewer' },
+      { owner_id: bob, user_id: bob, slug: 'owner' },
+    ]);
+    await feed(t.db, accounts, [back], 2);
+    expect(await owners()).toEqual([
+      { owner_id: ada, user_id: ada, slug: 'owner' },
+      { owner_id: ada, user_id: bob, slug: 'moderator' },
+    ]);
 
     await feed(
       t.db,

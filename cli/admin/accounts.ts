@@ -86,8 +86,7 @@ export async function setMembership(
   const now = nowText();
   const there = state.members.has(user_id);
   if (role === null && !there) return;
-  const role_id = [...state.roles].find(([, slug]) => slug === role)?.[0];
-  if (role !== null && role_id === undefined) throw new AdminError(`account ${account_id} has no role ${role}`);
+  const role_id = role === null ? undefined : roleOf(state, account_id, role);
   await handle(asOperator(OPERATOR), services, {
     decider: account,
     stream: accountStream(account_id),
@@ -98,4 +97,32 @@ export async function setMembership(
           ? { type: 'account:change_member_role', user_id, role_id, now }
           : { type: 'account:add_member', membership_id: v7(), user_id, role_id, now },
   });
+}
+
+/**
+ * Gives an account to another user, whose it was or not: for an owner who is lost. The former owner keeps a role when
+ * one is named, and else is no member any more. Asked again it changes nothing. @throws AdminError
+ */
+export async function replaceOwner(
+  services: AdminServices,
+  account_id: string,
+  user_id: string,
+  former_role: string | null,
+): Promise<{ account_id: string; owner_id: string; former_owner_id: string }> {
+  await requireUser(services, user_id);
+  const state = await requireAccount(services, account_id);
+  const former_role_id = former_role === null ? null : roleOf(state, account_id, former_role);
+  await handle(asOperator(OPERATOR), services, {
+    decider: account,
+    stream: accountStream(account_id),
+    command: { type: 'account:replace_owner', user_id, membership_id: v7(), former_role_id, now: nowText() },
+  });
+  return { account_id, owner_id: user_id, former_owner_id: state.owner_id! };
+}
+
+/** @throws AdminError */
+function roleOf({ roles }: Account, account_id: string, slug: string): string {
+  const role_id = [...roles].find(([, known]) => known === slug)?.[0];
+  if (role_id === undefined) throw new AdminError(`account ${account_id} has no role ${slug}`);
+  return role_id;
 }

@@ -1,4 +1,4 @@
-export { createAccount, requireAccount, setFeatures, setMembership } from './accounts';
+export { createAccount, replaceOwner, requireAccount, setFeatures, setMembership } from './accounts';
 export { connectChannel, connectShop } from './connections';
 export { switchFeature } from './feature-flags';
 export { createAdminContext } from './services';

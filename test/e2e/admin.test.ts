@@ -197,6 +197,28 @@ describe('lumio admin', () => {
     ).toEqual([1, `account ${account_id} is there already, and user ${user_id} owns it`]);
   });
 
+  test('a lost owner is replaced, and holds nothing of the account any more', async () => {
+    const { user_id, account_id } = await owner();
+    const { user_id: heir } = await admin('create-user', '--name', 'Heir');
+    const replace = ['replace-owner', '--account', account_id, '--user', heir];
+    expect(await admin(...replace)).toEqual({ account_id, owner_id: heir, former_owner_id: user_id });
+    expect(await admin(...replace)).toEqual({ account_id, owner_id: heir, former_owner_id: heir });
+    const held = async () => {
+      const { access_token } = await admin('token', '--user', heir, '--account', account_id);
+      const { body } = await new ApiClient(server.base_url, access_token).get('/v1/tokens/me');
+      return body.data.permissions as string[];
+    };
+    expect(await held()).toContain('account:delete');
+    expect(await refused('token', '--user', user_id, '--account', account_id)).toEqual([
+      1,
+      `user ${user_id} is no member of account ${account_id}`,
+    ]);
+    expect(await admin(...replace.slice(0, -1), user_id, '--former-role', 'viewer')).toMatchObject({
+      owner_id: user_id,
+    });
+    expect(await held()).toHaveLength(9);
+  });
+
   test('a system key works with its grants until it is revoked', async () => {
     const { account_id } = await owner();
     await admin('grant', '--account', account_id, '--all-features');
