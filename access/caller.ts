@@ -29,6 +29,13 @@ export interface Caller {
   permissions: ReadonlySet<string>;
   admin_permissions: ReadonlySet<string>;
   user_permissions: ReadonlySet<string>;
+  /** The one channel that a token of an overlay, widget or install opens by being its own; others have none. */
+  bound_channel?: string;
+  /**
+   * What an extension was granted at its install. Channel gates alone read it: `permissions` stays empty. Source: spec
+   * doc1 §5.6, ruling c16.
+   */
+  install_grants?: ReadonlySet<string>;
   /** Bucket for rate limiting (spec rulings, "rate-limit buckets"). */
   rate_bucket: string;
   /** Requests a minute; null is unlimited. */
@@ -44,12 +51,16 @@ export type Recognised =
 export const unauthorized: Recognised = { caller: null, failure: 'UNAUTHORIZED' };
 export const expired: Recognised = { caller: null, failure: 'TOKEN_EXPIRED' };
 
+export const NO_PERMISSIONS: ReadonlySet<string> = new Set();
+
 /** Whether `now` still acts on the same account and grants all that `held` did. */
 export function stillGrants(now: Caller, held: Caller): boolean {
   const covers = (granted: ReadonlySet<string>, wanted: ReadonlySet<string>) =>
     granted === wanted || [...wanted].every((name) => granted.has(name));
   return (
     now.account_id === held.account_id &&
+    now.bound_channel === held.bound_channel &&
+    covers(now.install_grants ?? NO_PERMISSIONS, held.install_grants ?? NO_PERMISSIONS) &&
     covers(now.permissions, held.permissions) &&
     covers(now.admin_permissions, held.admin_permissions) &&
     covers(now.user_permissions, held.user_permissions)

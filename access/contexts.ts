@@ -1,4 +1,5 @@
 import { isUuid } from '../kernel/uuid';
+import type { BoundKind } from './bound-tokens';
 import { unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
 import type { CredentialLookups } from './lookups';
 import type { Claims } from './tokens';
@@ -49,6 +50,8 @@ export interface CredentialContext {
   readonly rbac: boolean;
   /** Whether it is the person themselves. Source: spec doc1 §5.8. */
   readonly first_party: boolean;
+  /** Whether its owner is shown when it was last used. */
+  readonly shows_use?: true;
   /** Who a token is. Absent while none was ever issued: then none is right. */
   readonly find?: (presented: PresentedToken, using: Finders) => Promise<SharedLookup | Recognised>;
   /** What the credential of an open socket grants now. Absent while none was ever issued: then none is right. */
@@ -71,8 +74,18 @@ const key = (prefix: string, rest: Omit<KeyContext, 'prefix' | 'length'>): KeyCo
 const HEADER = ['header'] as const;
 const ANYWHERE = ['header', 'query'] as const;
 /** A token of one overlay, widget or install: what it opens is its own channel or storage. Source: spec doc1 §5.6. */
-const browserSource = (prefix: string): KeyContext =>
-  key(prefix, { transports: ANYWHERE, rate: 600, rbac: false, first_party: false });
+const browserSource = (kind: BoundKind, prefix: string): KeyContext =>
+  key(prefix, {
+    transports: ANYWHERE,
+    rate: 600,
+    rbac: false,
+    first_party: false,
+    async find({ hash, now }, { lookups, worthLooking }) {
+      if (!(await worthLooking(hash))) return unauthorized;
+      return { key: hash, load: () => lookups.boundToken(kind, 'token_hash', hash, now) };
+    },
+    again: (caller, now, lookups) => lookups.boundToken(kind, 'id', caller.credential_id!, now),
+  });
 
 /** Every context there is: what a token looks like, where it counts, how much it may, and who it is. */
 export const CONTEXTS = {
@@ -81,6 +94,7 @@ export const CONTEXTS = {
     rate: null,
     rbac: true,
     first_party: false,
+    shows_use: true,
     async find({ hash, account_header }, { lookups, worthLooking }) {
       if (!lookups.isStatic(hash) && !(await worthLooking(hash))) return unauthorized;
       const account = account_header !== undefined && isUuid(account_header) ? account_header.toLowerCase() : null;
@@ -96,13 +110,25 @@ export const CONTEXTS = {
     rate: 1200,
     rbac: true,
     first_party: true,
+    shows_use: true,
     async find({ hash, now }, { lookups, worthLooking }) {
       if (!(await worthLooking(hash))) return unauthorized;
       return { key: hash, load: () => lookups.userApiKey('key_hash', hash, now) };
     },
     again: (caller, now, lookups) => lookups.userApiKey('id', caller.credential_id!, now),
   }),
-  service_key: key('lm_svc_', { transports: HEADER, rate: 1200, rbac: true, first_party: false }),
+  service_key: key('lm_svc_', {
+    transports: HEADER,
+    rate: 1200,
+    rbac: true,
+    first_party: false,
+    shows_use: true,
+    async find({ hash, now }, { lookups, worthLooking }) {
+      if (!(await worthLooking(hash))) return unauthorized;
+      return { key: hash, load: () => lookups.serviceKey('key_hash', hash, now) };
+    },
+    again: (caller, now, lookups) => lookups.serviceKey('id', caller.credential_id!, now),
+  }),
   jwt: {
     prefix: 'lm_eyJ',
     length: null,
@@ -113,8 +139,9 @@ export const CONTEXTS = {
     async find(presented, { lookups, claims: claimsOf }) {
       const claims = await claimsOf(presented);
       if ('failure' in claims) return claims;
-      const { session_id, use } = claims;
+      const { session_id, popout_id, use } = claims;
       const { hash: key, now } = presented;
+      if (use === 'access' && popout_id) return lookups.popoutSession(popout_id, claims.exp * 1000, now);
       if (use === 'access' && session_id !== null) return { key, load: () => lookups.session(session_id, claims, now) };
       if (use === 'ws' && presented.on_upgrade) return { key, load: () => lookups.wsToken(claims, now) };
       return unauthorized;
@@ -125,11 +152,21 @@ export const CONTEXTS = {
       return lookups.session(caller.credential_id!, claims, now);
     },
   },
-  popout: key('lm_pop_', { transports: ANYWHERE, rate: 600, rbac: true, first_party: false }),
-  overlay: browserSource('lm_overlay_'),
-  shared_overlay: browserSource('lm_share_'),
-  extension: browserSource('lm_ext_'),
-  widget: browserSource('lm_widget_'),
+  popout: key('lm_pop_', {
+    transports: ANYWHERE,
+    rate: 600,
+    rbac: true,
+    first_party: false,
+    // Never from memory: whether it was revoked is asked on each request. Source: spec doc1 §5.5 rule 4.
+    async find({ hash, now }, { lookups, worthLooking }) {
+      return (await worthLooking(hash)) ? lookups.popout('token_hash', hash, now) : unauthorized;
+    },
+    again: (caller, now, lookups) => lookups.popout('id', caller.credential_id!, now),
+  }),
+  overlay: browserSource('overlay', 'lm_overlay_'),
+  shared_overlay: browserSource('shared_overlay', 'lm_share_'),
+  extension: browserSource('extension', 'lm_ext_'),
+  widget: browserSource('widget', 'lm_widget_'),
   anonymous: { prefix: null, length: null, transports: [], rate: 120, rbac: false, first_party: false },
 } as const satisfies Record<CallerKind, CredentialContext>;
 

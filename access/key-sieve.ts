@@ -24,7 +24,10 @@ export class KeySieve {
   private async ask(hashes: readonly string[]): Promise<boolean[]> {
     const rows = await this.db.query(
       `select key_hash from api_keys where key_hash = any($1)
-       union all select key_hash from system_keys where key_hash = any($1)`,
+       union all select key_hash from service_keys where key_hash = any($1)
+       union all select key_hash from system_keys where key_hash = any($1)
+       union all select token_hash from popout_tokens where token_hash = any($1)
+       union all select token_hash from bound_tokens where token_hash = any($1)`,
       [hashes],
       'credential-key-sieve',
     );

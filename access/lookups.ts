@@ -1,13 +1,14 @@
 import { SYSTEM_ADMIN_ROLES, USER_PERMISSIONS } from '../domain/permissions';
 import type { Database, Row } from '../engines/postgres/port';
-import { expired, unauthorized, type Recognised } from './caller';
+import { findBoundToken, type BoundKind } from './bound-tokens';
+import { expired, NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
+import { findPopoutSession, findPopoutToken } from './popout-tokens';
 import { grantedBy, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
 
-const NONE: ReadonlySet<string> = new Set();
 const userPermissions: ReadonlySet<string> = new Set(USER_PERMISSIONS);
-const EPOCH_MS = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`;
+const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`;
 
 /** A system key of the static configuration. */
 export interface StaticSystemKey {
@@ -94,7 +95,9 @@ export class CredentialLookups {
       ? this.session(row.parent_id, claims, now)
       : row.parent_kind === 'user_api_key'
         ? this.userApiKey('id', row.parent_id, now)
-        : Promise.resolve(unauthorized));
+        : row.parent_kind === 'popout'
+          ? this.popout('id', row.parent_id, now)
+          : Promise.resolve(unauthorized));
     if (found.caller === null) return found;
     const expires_at = Math.min(claims.exp * 1000, found.caller.expires_at ?? Infinity);
     return { failure: null, caller: { ...found.caller, expires_at } };
@@ -106,7 +109,7 @@ export class CredentialLookups {
    */
   async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
-      `select k.id, k.account_id, k.user_id, k.permissions, ${EPOCH_MS('k.expires_at')} as expires_at
+      `select k.id, k.account_id, k.user_id, k.permissions, ${epochMs('k.expires_at')} as expires_at
        from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1
          and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
       [value],
@@ -122,14 +125,49 @@ export class CredentialLookups {
         account_id: row.account_id,
         credential_id: row.id,
         permissions: new Set<string>(row.permissions),
-        admin_permissions: NONE,
-        user_permissions: NONE,
+        admin_permissions: NO_PERMISSIONS,
+        user_permissions: NO_PERMISSIONS,
         rate_bucket: `key:${row.id}`,
         rate_limit: CONTEXTS.user_api_key.rate,
         expires_at: row.expires_at,
       },
     };
   }
+
+  /** Belongs to the account and to no member: it works on whoever leaves. Source: spec doc1 §5.4. */
+  async serviceKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
+    const [row] = await this.db.query(
+      `select k.id, k.account_id, k.permissions, ${epochMs('k.expires_at')} as expires_at
+       from service_keys k join accounts a on a.id = k.account_id where k.${by} = $1
+         and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
+      [value],
+      `credential-service-key-${by}`,
+    );
+    if (row === undefined) return unauthorized;
+    if (row.expires_at !== null && row.expires_at <= now) return expired;
+    return {
+      failure: null,
+      caller: {
+        kind: 'service_key',
+        user_id: null,
+        account_id: row.account_id,
+        credential_id: row.id,
+        permissions: new Set<string>(row.permissions),
+        admin_permissions: NO_PERMISSIONS,
+        user_permissions: NO_PERMISSIONS,
+        rate_bucket: `key:${row.id}`,
+        rate_limit: CONTEXTS.service_key.rate,
+        expires_at: row.expires_at,
+      },
+    };
+  }
+
+  popout = (by: 'token_hash' | 'id', value: string, now: number) => findPopoutToken(this.db, by, value, now);
+
+  popoutSession = (id: string, ends_at: number, now: number) => findPopoutSession(this.db, id, ends_at, now);
+
+  boundToken = (kind: BoundKind, by: 'token_hash' | 'id', value: string, now: number) =>
+    findBoundToken(this.db, kind, by, value, now);
 
   /**
    * Configuration first, then the admin panel's keys. `account_id` is the account that the request names; an unknown
@@ -141,7 +179,8 @@ export class CredentialLookups {
       ? { id: fixed.credential_id, permissions: fixed.grants }
       : (
           await this.db.query(
-            'select id, permissions from system_keys where key_hash = $1',
+            `select id, permissions from system_keys k where key_hash = $1
+               and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
             [key_hash],
             'credential-system-key',
           )
@@ -158,8 +197,8 @@ export class CredentialLookups {
         account_id: account?.id ?? null,
         credential_id: row.id,
         permissions: new Set<string>(row.permissions),
-        admin_permissions: NONE,
-        user_permissions: NONE,
+        admin_permissions: NO_PERMISSIONS,
+        user_permissions: NO_PERMISSIONS,
         rate_bucket: 'system',
         rate_limit: CONTEXTS.system_key.rate,
         expires_at: null,
@@ -171,7 +210,8 @@ export class CredentialLookups {
   async systemKeyGrants(id: string): Promise<ReadonlySet<string> | null> {
     for (const { credential_id, grants } of this.static_keys.values()) if (credential_id === id) return grants;
     const [row] = await this.db.query(
-      'select permissions from system_keys where id = $1',
+      `select permissions from system_keys k where id::text = $1
+         and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
       [id],
       'credential-system-key-id',
     );

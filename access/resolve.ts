@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Database } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
 import { ApiError } from '../kernel/errors';
-import { expired, unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
+import { expired, NO_PERMISSIONS, unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
 import { CONTEXTS, contextOf, tokenKind, wellFormed, type Finders, type PresentedToken } from './contexts';
 import type { Counts } from './counts';
 import { CredentialMemory } from './credential-memory';
@@ -19,6 +19,8 @@ export interface Credentials {
   authorization: string | undefined;
   /** `?token=`. */
   query_token: string | undefined;
+  /** The session in a popout page's cookie; counts where no `Authorization` came. Source: spec rulings, c20. */
+  popout_cookie?: string | undefined;
   /** True only on the WebSocket upgrade, where more counts than elsewhere. */
   on_upgrade: boolean;
   /** `X-Lumio-Account`; says which account a system key acts on, and nothing for others. */
@@ -61,6 +63,8 @@ const REMEMBERED = 20_000;
 interface Presented {
   kind: CallerKind;
   token: string;
+  /** It came as the cookie, where nothing but a popout session counts: a user's token in it is nobody's. */
+  cookie?: true;
 }
 
 /**
@@ -133,6 +137,9 @@ export function createCallerResolver(deps: {
       const found = proven.has(hash)
         ? await look(presented, hash, finders, credentials)
         : await lookFirst(presented, hash, credentials);
+      if (found.caller !== null && presented.cookie && found.caller.kind !== 'popout') {
+        return { caller: failed(ip), failure: 'UNAUTHORIZED' };
+      }
       if (found.caller === null) {
         proven.delete(hash);
         return { caller: failed(ip), failure: found.failure };
@@ -143,7 +150,8 @@ export function createCallerResolver(deps: {
       if (caller.expires_at !== null && caller.expires_at <= credentials.now) {
         return { caller: failed(ip), failure: 'TOKEN_EXPIRED' };
       }
-      if (caller.kind !== 'jwt' && caller.credential_id !== null) uses.touch(caller.credential_id, credentials.now);
+      if (contextOf(caller.kind).shows_use && caller.credential_id !== null)
+        uses.touch(caller.credential_id, credentials.now);
       return { caller, failure: null };
     },
 
@@ -163,11 +171,13 @@ export function createCallerResolver(deps: {
  * Which of the presented credentials counts. A header with a recognised prefix is final. Source: spec doc1 §5.1 rules
  * 3–4, §5.2.
  */
-export function choose(credentials: Pick<Credentials, 'authorization' | 'query_token' | 'on_upgrade'>): {
+export function choose(
+  credentials: Pick<Credentials, 'authorization' | 'query_token' | 'popout_cookie' | 'on_upgrade'>,
+): {
   presented: Presented | null;
   failure: Resolution['failure'];
 } {
-  const { authorization, query_token, on_upgrade } = credentials;
+  const { authorization, query_token, popout_cookie, on_upgrade } = credentials;
   const token = authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
   const kind = token === undefined ? null : tokenKind(token);
   if (token !== undefined && kind !== null) return { presented: { kind, token }, failure: null };
@@ -182,10 +192,11 @@ export function choose(credentials: Pick<Credentials, 'authorization' | 'query_t
     }
     return { presented: { kind: query_kind, token: query_token }, failure: null };
   }
-  return { presented: null, failure: authorization === undefined ? null : 'UNAUTHORIZED' };
+  if (authorization !== undefined) return { presented: null, failure: 'UNAUTHORIZED' };
+  if (popout_cookie === undefined) return { presented: null, failure: null };
+  if (tokenKind(popout_cookie) !== 'jwt') return { presented: null, failure: 'UNAUTHORIZED' };
+  return { presented: { kind: 'jwt', token: popout_cookie, cookie: true }, failure: null };
 }
-
-const NONE: ReadonlySet<string> = new Set();
 
 /** The anonymous caller that presented a credential which does not count. */
 const failed = (ip: string): Caller => ({ ...anonymous(ip), ...failureBucket(ip) });
@@ -197,9 +208,9 @@ export function anonymous(ip: string): Caller {
     user_id: null,
     account_id: null,
     credential_id: null,
-    permissions: NONE,
-    admin_permissions: NONE,
-    user_permissions: NONE,
+    permissions: NO_PERMISSIONS,
+    admin_permissions: NO_PERMISSIONS,
+    user_permissions: NO_PERMISSIONS,
     rate_bucket: `ip:${networkOf(ip)}`,
     rate_limit: CONTEXTS.anonymous.rate,
     expires_at: null,

@@ -102,11 +102,14 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
 async function sweep(db: Queryable): Promise<void> {
   await db.query(
     `delete from revocations r where recorded_at < clock_timestamp() - make_interval(secs => $1)
-       and not exists (select 1 from api_keys k
+       and not exists (select 1 from (select id from api_keys union all select id from service_keys
+                         union all select id from system_keys
+                         union all select id from popout_tokens where revoked_at is null) k
                        where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                                          then r.credential_id::uuid end)`,
     [KEEP_SECONDS],
   );
   await db.query('delete from sessions where expires_at < now()');
   await db.query('delete from ws_tokens where expires_at < now()');
+  await db.query('delete from bound_tokens where expires_at < now()');
 }

@@ -12,6 +12,8 @@ export interface Claims {
   sub: string;
   account_id: string | null;
   session_id: string | null;
+  /** The popout token whose session it is, where it is one; `sub` is then that token too, and no user. */
+  popout_id?: string | null;
   use: TokenUse;
   jti: string;
   /** Unix seconds. */
@@ -119,10 +121,15 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
   }
 
   return {
-    async sign({ sub, account_id, session_id, use, jti = randomUUID() }, now, lifetime_ms) {
+    async sign({ sub, account_id, session_id, popout_id, use, jti = randomUUID() }, now, lifetime_ms) {
       const iat = Math.floor(now / 1000);
       const exp = Math.floor((now + lifetime_ms) / 1000);
-      const claims = { use, ...(account_id ? { account_id } : {}), ...(session_id ? { session_id } : {}) };
+      const claims = {
+        use,
+        ...(account_id ? { account_id } : {}),
+        ...(session_id ? { session_id } : {}),
+        ...(popout_id ? { popout_id } : {}),
+      };
       const jwt = await new SignJWT(claims)
         .setProtectedHeader({ alg: ALGORITHM, kid: signer.kid, typ: 'JWT' })
         .setSubject(sub)
@@ -160,6 +167,7 @@ function claimsOf(payload: Record<string, unknown>): Claims {
     sub: String(payload.sub),
     account_id: text(payload.account_id),
     session_id: text(payload.session_id),
+    popout_id: text(payload.popout_id),
     use: payload.use as TokenUse,
     jti: String(payload.jti),
     iat: Number(payload.iat),

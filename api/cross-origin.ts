@@ -7,8 +7,8 @@ const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const ALLOWED_HEADERS =
   'authorization, content-type, idempotency-key, traceparent, x-correlation-id, x-lumio-account, x-share-password';
 const EXPOSED_HEADERS =
-  'idempotency-replayed, location, retry-after, www-authenticate, x-correlation-id, x-lumio-read-model, ' +
-  'x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
+  'idempotency-replayed, location, ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, ' +
+  'www-authenticate, x-correlation-id, x-lumio-read-model';
 
 /** What pages of other origins may do. Nothing is said to them while no origin is allowed. */
 export interface CrossOrigin {

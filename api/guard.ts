@@ -1,5 +1,6 @@
 import type { Caller } from '../access/caller';
 import { CONTEXTS } from '../access/contexts';
+import { holds } from '../access/grants';
 import type { Guard } from '../access/guards';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
@@ -17,15 +18,6 @@ export const GUARD_MESSAGES = {
   no_account: 'Account not found',
   member: 'This action requires membership of the account',
 } as const;
-
-/**
- * Whether `granted` holds `name`; a system key's `resource:*` stands for every action of that resource, `*:*` for
- * nothing but itself. Source: spec doc1 §5.4.
- */
-export function holds(caller: Caller, granted: ReadonlySet<string>, name: string): boolean {
-  if (granted.has(name)) return CONTEXTS[caller.kind].rbac;
-  return caller.kind === 'system_key' && granted.has(`${name.slice(0, name.indexOf(':'))}:*`);
-}
 
 /** Guards of one operation, sorted into the order in which they are checked. */
 export interface Gate {

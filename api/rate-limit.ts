@@ -25,9 +25,9 @@ export function createLimiter(counts: Counts): Limiter {
     const state = await counts.take(bucket, cost, logFacts(reply.request));
     if (state === null || (quiet && state.allowed)) return;
     void reply.headers({
-      'x-ratelimit-limit': state.limit,
-      'x-ratelimit-remaining': Math.max(0, state.remaining),
-      'x-ratelimit-reset': Math.ceil(state.reset_seconds),
+      'ratelimit-limit': state.limit,
+      'ratelimit-remaining': Math.max(0, state.remaining),
+      'ratelimit-reset': Math.ceil(state.reset_seconds),
     });
     if (state.allowed) return;
     throw new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, {

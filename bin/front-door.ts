@@ -1,3 +1,4 @@
+import { popoutSessionIn } from '../access/popout-cookie';
 import type { Services } from '../access/services';
 import { createConnectionLookup } from '../access/connection-lookup';
 import type { HealthCheck } from '../api/health';
@@ -34,6 +35,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
       return resolver.resolve({
         authorization: headers.authorization,
         query_token: typeof query.token === 'string' ? query.token : undefined,
+        popout_cookie: popoutSessionIn(headers.cookie),
         on_upgrade: false,
         account_header: single(headers['x-lumio-account']),
         ip,

@@ -1,11 +1,12 @@
 import { extensionOwner, permission } from '../kernel/channel';
 import { UUID } from '../kernel/uuid';
-import { channel } from './runtime/family';
+import { channel, ofBoundToken } from './runtime/family';
 
 /** Changes of what one install of an extension has stored. A token of an install reads its own and no other (c16). */
 export const storage = channel({
   pattern: 'ext-storage:<install_id>',
   ids: { install_id: UUID },
+  owner: ofBoundToken('ext-storage'),
   gate: permission('extension-store:read', 'extension'),
   flag: 'feature:extensions',
 });

@@ -105,7 +105,7 @@ describe('the transport', () => {
           '{ a: serverTime { time } b: serverTime { time } ...f } fragment f on Query { serverTime { time } }',
           { as },
         )
-      ).headers.get('x-ratelimit-remaining'),
+      ).headers.get('ratelimit-remaining'),
     ).toBe('2');
     const over = await api.gql('{ a: serverTime { time } b: serverTime { time } c: serverTime { time } }', { as });
     expect(over.status).toBe(429);

@@ -40,9 +40,9 @@ describe('answers', () => {
     expect(answers[0]!.headers.get('access-control-max-age')).toBe('7200');
     expect(answers[600]!.status).toBe(429);
     expect(Number(answers[600]!.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(answers[0]!.headers.get('x-ratelimit-limit')).toBe('600');
+    expect(answers[0]!.headers.get('ratelimit-limit')).toBe('600');
     const request = await fetch(`${own.url}/v1/nothing`, { headers });
-    expect([request.status, request.headers.get('x-ratelimit-remaining')]).toEqual([404, '2']);
+    expect([request.status, request.headers.get('ratelimit-remaining')]).toEqual([404, '2']);
     await own.stop();
   });
 
@@ -254,7 +254,7 @@ describe('rate limits', () => {
   test('the unit after the last is 429 with the seconds to wait; health is exempt', async () => {
     const as = `${OWNER}|3`;
     for (const left of ['2', '1', '0']) {
-      expect((await api.rest('GET', '/v1/server-time', { as })).headers.get('x-ratelimit-remaining')).toBe(left);
+      expect((await api.rest('GET', '/v1/server-time', { as })).headers.get('ratelimit-remaining')).toBe(left);
     }
     const over = await api.rest('GET', '/v1/server-time', { as });
     expect([over.status, over.json]).toEqual([429, { error: 'RATE_LIMIT_EXCEEDED', message: 'Rate limit exceeded' }]);

@@ -36,7 +36,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 
 const roll = (as?: string) => api.rest('POST', '/v1/roll', { as });
-const limits = (headers: Headers) => [headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')];
+const limits = (headers: Headers) => [headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')];
 
 test('REST: the fourth call of a minute is refused, of that caller and operation alone', async () => {
   for (const left of ['99', '98', '97']) {

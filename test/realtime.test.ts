@@ -1,10 +1,10 @@
+import type { Caller } from '../access/caller';
 import { createLocalRelay } from '../engines/relay/local';
 import { testDatabase, type TestDatabase } from './support/database';
 import {
   ACCOUNT,
   caller,
   Client,
-  familiesWith,
   OTHER_ACCOUNT,
   publish,
   realtimeNode,
@@ -299,24 +299,38 @@ describe('gates', () => {
   });
 
   test('bound tokens reach their own resource; c16 for extensions', async () => {
-    const own = await realtimeNode(t, {
-      families: familiesWith({
-        overlay: async (id) => ({ account_id: ACCOUNT, bound: id === 'mine', owned: false }),
-        'ext-storage': async (id) => ({ account_id: ACCOUNT, bound: id === install, owned: false }),
-      }),
-    });
-    own.callers.set('overlay', caller({ kind: 'overlay', permissions: new Set() }));
-    own.callers.set('extension', caller({ kind: 'extension', permissions: new Set(['events:read']) }));
-    const overlay = await Client.open(own.url, 'overlay');
-    expect(await overlay.subscribe('overlay:mine')).toMatchObject({ type: 'subscribed' });
-    expect(await overlay.subscribe('overlay:other')).toMatchObject({ code: 'UNAUTHORIZED' });
-    expect(await overlay.subscribe(`sounds:${ACCOUNT}`)).toMatchObject({ type: 'subscribed' });
-    const extension = await Client.open(own.url, 'extension');
-    expect(await extension.subscribe(`ext-storage:${install}`)).toMatchObject({ type: 'subscribed' });
-    expect(await extension.subscribe(`ext-storage:${ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
-    expect(await extension.subscribe(EVENTS)).toMatchObject({ type: 'subscribed' });
-    expect(await extension.subscribe(`chat:${ACCOUNT}`)).toMatchObject({ code: 'UNAUTHORIZED' });
-    await own.stop();
+    const NOTHING = { user_id: null, permissions: new Set<string>() };
+    const extension = (bound_channel: string, ...install_grants: string[]) =>
+      caller({ kind: 'extension', ...NOTHING, bound_channel, install_grants: new Set(install_grants) });
+    const tokens: Record<string, Caller> = {
+      overlay: caller({ kind: 'overlay', ...NOTHING, bound_channel: 'overlay:mine' }),
+      shared: caller({ kind: 'shared_overlay', ...NOTHING, bound_channel: 'overlay:mine' }),
+      widget: caller({ kind: 'widget', ...NOTHING, bound_channel: 'widget:mine' }),
+      extension: extension(`ext-storage:${install}`, 'events:read', 'automations:read'),
+      listening: extension(`ext-storage:${install}`, 'chat:read'),
+      // What a person holds opens nothing that is bound.
+      person: caller(),
+    };
+    const MINE = ['overlay:mine', 'widget:mine', `ext-storage:${install}`, `sounds:${ACCOUNT}`];
+    const OWN = [`presence:widget:mine`, EVENTS, `chat:${ACCOUNT}`, `automations:${ACCOUNT}`];
+    const FOREIGN = ['overlay:other', 'widget:other', `ext-storage:${ACCOUNT}`, `sounds:${OTHER_ACCOUNT}`];
+    const OPENED: Record<string, string[]> = {
+      overlay: ['overlay:mine', `sounds:${ACCOUNT}`],
+      shared: ['overlay:mine', `sounds:${ACCOUNT}`],
+      widget: ['widget:mine', `sounds:${ACCOUNT}`, 'presence:widget:mine'],
+      extension: [`ext-storage:${install}`, EVENTS],
+      listening: [`ext-storage:${install}`, `chat:${ACCOUNT}`],
+      person: [`sounds:${ACCOUNT}`, EVENTS, `chat:${ACCOUNT}`, `automations:${ACCOUNT}`],
+    };
+    for (const [name, opened] of Object.entries(OPENED)) {
+      node.callers.set(name, tokens[name]!);
+      const client = await Client.open(node.url, name);
+      for (const channel of [...MINE, ...OWN, ...FOREIGN, `events:${OTHER_ACCOUNT}`]) {
+        const answer = opened.includes(channel) ? { type: 'subscribed' } : { type: 'error', code: 'UNAUTHORIZED' };
+        expect([name, channel, await client.subscribe(channel)]).toMatchObject([name, channel, answer]);
+      }
+      client.end();
+    }
   });
 
   test('a flag that cannot be read is SUBSCRIBE_FAILED', async () => {

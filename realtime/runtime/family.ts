@@ -16,6 +16,12 @@ export type Subscriber = ChannelSubscriber<Caller>;
 /** Declares a family of channels; what a file of this room's first level declares is served. */
 export const channel = (family: Family): Family => family;
 
+/** Whose a channel is that tokens are bound to: the token's own account's, and of nobody for all other callers. */
+export const ofBoundToken =
+  (prefix: string): NonNullable<Family['owner']> =>
+  async (id, { account_id, bound_channel }) =>
+    account_id !== null && bound_channel === `${prefix}:${id}` ? { account_id, bound: true, owned: false } : null;
+
 /** A channel by its name: the family it belongs to, and its id. */
 export interface NamedChannel {
   family: Family;

@@ -1,4 +1,5 @@
 import type { Caller } from '../../access/caller';
+import { holds } from '../../access/grants';
 import type { FeatureFlags } from '../../access/services';
 import type { ChannelOwner } from '../../kernel/channel';
 import type { ChannelServices, Families, Family } from './family';
@@ -15,8 +16,8 @@ export interface GateDeps {
 
 export type Verdict = 'ok' | 'UNAUTHORIZED' | 'FEATURE_DISABLED';
 
-const grants = (permissions: ReadonlySet<string>, permission: string, wildcards: boolean): boolean =>
-  permissions.has(permission) || (wildcards && permissions.has(`${permission.slice(0, permission.indexOf(':'))}:*`));
+/** The channels that an install's grants open, beside its own storage. Source: spec rulings, c16. */
+const OF_INSTALLS: ReadonlySet<string> = new Set(['events:read', 'chat:read']);
 
 /**
  * Decides who may read or write a channel: gate first, then the flag, so that only who may ask learns whether a feature
@@ -72,6 +73,8 @@ export class Gates {
       case 'permission':
         return gate.bound === caller.kind ? owner.bound : this.has(caller, gate.permission, owner.account_id);
       case 'account_scoped':
+        // An extension's code is nobody of the account: it has what it was granted, and no more (c16).
+        if (caller.kind === 'extension') return false;
         return (await this.permissionsOn(caller, owner.account_id)) !== null;
       case 'bound_token':
         return gate.callers.includes(caller.kind) && owner.bound;
@@ -83,8 +86,12 @@ export class Gates {
   }
 
   private async has(caller: Caller, permission: string, account_id: string): Promise<boolean> {
+    if (caller.kind === 'extension') {
+      const granted = caller.account_id === account_id && OF_INSTALLS.has(permission);
+      return granted && (caller.install_grants?.has(permission) ?? false);
+    }
     const permissions = await this.permissionsOn(caller, account_id);
-    return permissions !== null && grants(permissions, permission, caller.kind === 'system_key');
+    return permissions !== null && holds(caller, permissions, permission);
   }
 
   /**

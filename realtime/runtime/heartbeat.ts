@@ -123,7 +123,7 @@ export class Heartbeat {
       const { caller } = session;
       if (credential_id) {
         if (caller.credential_id === credential_id) this.end(session, 'TOKEN_REVOKED');
-      } else if (user_id ? caller.user_id === user_id : account_id && touches(session, account_id)) {
+      } else if (user_id ? actsFor(caller, user_id, account_id) : account_id && touches(session, account_id)) {
         asked.push(session);
       }
     }
@@ -218,6 +218,11 @@ export class Heartbeat {
       }
     }
   }
+}
+
+/** Whether a change of the user's concerns the caller; a popout token may hang on a member that it does not act for. */
+function actsFor(caller: Caller, user_id: string, account_id: string | null): boolean {
+  return caller.user_id === user_id || (caller.kind === 'popout' && caller.account_id === account_id);
 }
 
 /** Whether a change of the account concerns the session: it acts there, or listens to one of its channels. */

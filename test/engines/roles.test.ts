@@ -143,7 +143,7 @@ describe('roles in processes of their own', () => {
     const left: number[] = [];
     for (let i = 0; i < 6; i += 1) {
       const { headers } = await apiOf((i % 2) as 0 | 1, other).send('GET', '/v1/events', undefined);
-      left.push(Number(headers.get('x-ratelimit-remaining')));
+      left.push(Number(headers.get('ratelimit-remaining')));
     }
     expect(left).toEqual([0, 1, 2, 3, 4, 5].map((i) => left[0]! - i));
   });

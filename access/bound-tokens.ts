@@ -1,0 +1,98 @@
+import { v7 } from 'uuid';
+import type { Queryable } from '../engines/postgres/port';
+import { expired, NO_PERMISSIONS, unauthorized, type CallerKind, type Recognised } from './caller';
+import { contextOf } from './contexts';
+import { generateKey } from './keys';
+import type { Services } from './services';
+
+/** The kinds of tokens that open one overlay, widget or install. Source: spec doc1 §5.6. */
+export type BoundKind = Extract<CallerKind, 'overlay' | 'shared_overlay' | 'extension' | 'widget'>;
+
+/** What a token is minted for. */
+export interface Bound {
+  kind: BoundKind;
+  account_id: string;
+  /** The overlay, widget or install. */
+  resource_id: string;
+  /** The channel that it opens: `overlay:<key>`, `widget:<widget id>`, `ext-storage:<install id>`. */
+  channel: string;
+  extension_id?: string | undefined;
+  /** What the extension was granted at its install. */
+  install_grants?: readonly string[] | undefined;
+  /** Unix milliseconds; null is never. */
+  expires_at: number | null;
+}
+
+export interface MintedToken {
+  id: string;
+  /** Shown once: only its hash is kept. */
+  token: string;
+  expires_at: number | null;
+}
+
+/** Mints a token that opens one overlay, widget or install. */
+export async function mintBoundToken({ db }: { db: Queryable }, bound: Bound): Promise<MintedToken> {
+  const { kind, account_id, resource_id, channel, extension_id, install_grants, expires_at } = bound;
+  const id = v7();
+  const { key, hash } = generateKey(kind);
+  await db.query(
+    `insert into bound_tokens
+       (id, kind, token_hash, account_id, resource_id, channel, extension_id, install_grants, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9 / 1000.0))`,
+    [id, kind, hash, account_id, resource_id, channel, extension_id ?? null, install_grants ?? [], expires_at],
+  );
+  return { id, token: key, expires_at };
+}
+
+/**
+ * Ends tokens of an account by what they open, or one by its id; their sockets are cut on every node. Returns how many
+ * there were.
+ */
+export async function revokeBoundTokens(
+  { db, access }: Pick<Services, 'db' | 'access'>,
+  { account_id, ...named }: { account_id: string } & ({ resource_id: string } | { id: string }),
+): Promise<number> {
+  const [by, value] = 'id' in named ? ['id', named.id] : ['resource_id', named.resource_id];
+  const ended = await db.query<{ id: string }>(
+    `with ended as (delete from bound_tokens where account_id = $1 and ${by} = $2 returning id)
+     insert into revocations (credential_id) select id::text from ended returning credential_id as id`,
+    [account_id, value],
+  );
+  for (const { id } of ended) await access.announce({ credential_id: id });
+  return ended.length;
+}
+
+/** Who a token of this kind is; nobody once it was revoked or its account is gone. `now` in Unix milliseconds. */
+export async function findBoundToken(
+  db: Queryable,
+  kind: BoundKind,
+  by: 'token_hash' | 'id',
+  value: string,
+  now: number,
+): Promise<Recognised> {
+  const [row] = await db.query(
+    `select t.id, t.token_hash, t.account_id, t.channel, t.install_grants, (extract(epoch from t.expires_at) * 1000)::float8 as expires_at
+     from bound_tokens t join accounts a on a.id = t.account_id where t.${by} = $1 and t.kind = $2`,
+    [value, kind],
+    `credential-bound-token-${by}`,
+  );
+  if (row === undefined) return unauthorized;
+  if (row.expires_at !== null && row.expires_at <= now) return expired;
+  return {
+    failure: null,
+    caller: {
+      kind,
+      user_id: null,
+      account_id: row.account_id,
+      credential_id: row.id,
+      permissions: NO_PERMISSIONS,
+      admin_permissions: NO_PERMISSIONS,
+      user_permissions: NO_PERMISSIONS,
+      bound_channel: row.channel,
+      install_grants: new Set<string>(row.install_grants),
+      rate_bucket: `token:${row.token_hash}`,
+      rate_limit: contextOf(kind).rate,
+      expires_at: row.expires_at,
+    },
+  };
+}
