@@ -59,7 +59,8 @@ export class CredentialLookups {
        from sessions s join users u on u.id = s.user_id
        left join account_members m on m.user_id = s.user_id and m.account_id = $3
        left join account_roles r on r.id = m.role_id
-       where s.id = $1 and s.user_id = $2 and s.expires_at > to_timestamp($4 / 1000.0)`,
+       where s.id = $1 and s.user_id = $2 and s.expires_at > to_timestamp($4 / 1000.0)
+         and not exists (select 1 from revocations v where v.credential_id = s.id::text)`,
       [session_id, claims.sub, claims.account_id, now],
       'credential-session',
     );

@@ -96,14 +96,14 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
 
 /**
  * Drops what can matter no more: revocations that every node has seen, and rows that no living token refers to. The
- * revocation of a key that its read model still has stays: the event that removes the key may be parked, and until it
- * is applied this row alone keeps the key dead.
+ * revocation of a key or session that still has its row stays: the event that removes it may be parked, and until it
+ * is applied this row alone keeps the credential dead.
  */
 async function sweep(db: Queryable): Promise<void> {
   await db.query(
     `delete from revocations r where recorded_at < clock_timestamp() - make_interval(secs => $1)
        and not exists (select 1 from (select id from api_keys union all select id from service_keys
-                         union all select id from system_keys
+                         union all select id from system_keys union all select id from sessions
                          union all select id from popout_tokens where revoked_at is null) k
                        where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                                          then r.credential_id::uuid end)`,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { badRequest, command, firstParty, post, publicAccess, unauthorized } from '../access/operation';
-import { endSession, mintWsToken, refreshSession, sessionOf } from './sessions';
+import { endSession, mintWsToken, refreshSession, sessionOf } from '../access/sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 const TokenResult = z
@@ -29,8 +29,8 @@ export const refreshToken = command({
   input: RefreshTokenInput,
   output: TokenResult,
   errors,
-  async run({ input, context }, services) {
-    const { access, refresh, user_id } = await refreshSession(services, input.refresh_token, context);
+  async run({ input, context, act }, services) {
+    const { access, refresh, user_id } = await refreshSession({ act, context }, services, input.refresh_token);
     const [membership] = await services.db.query('select 1 from account_members where user_id = $1 limit 1', [user_id]);
     return {
       token: access.token,
@@ -51,8 +51,8 @@ export const logout = command({
   input: RefreshTokenInput,
   output: LogoutResult,
   errors,
-  async run({ input, context }, services) {
-    await endSession(services, await sessionOf(services, input.refresh_token, context.now));
+  async run({ input, context, act }, services) {
+    await endSession(act, services, await sessionOf(services, input.refresh_token, context.now), 'logout');
     return { success: true };
   },
 });
@@ -66,9 +66,9 @@ export const logoutSession = command({
   input: z.object({}),
   output: LogoutResult,
   errors: { NO_SESSION: badRequest('An API key has no session to end') },
-  async run({ caller, refuse }, services) {
+  async run({ caller, act, refuse }, services) {
     if (caller.kind !== 'jwt' || caller.credential_id === null) throw refuse('NO_SESSION');
-    await endSession(services, caller.credential_id);
+    await endSession(act, services, caller.credential_id, 'logout');
     return { success: true };
   },
 });

@@ -4,7 +4,9 @@ import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../engines/log/port';
 import type { Services } from '../access/services';
-import { openSession } from '../commands/sessions';
+import { actFor } from '../access/act';
+import { openSession } from '../access/sessions';
+import { asOperator, OPERATOR } from '../cli/admin/operator';
 import type { DemoData } from './data';
 
 /** Webhook secrets of development, as the vendors' side holds them. */
@@ -85,7 +87,7 @@ function newSecrets(): DevelopmentSecrets {
 }
 
 export interface DevCredentialsDeps {
-  services: Pick<Services, 'db' | 'tokens' | 'settings'>;
+  services: Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'tokens' | 'settings'>;
   demo: DemoData;
   log: Logger;
   base_url: string;
@@ -122,8 +124,13 @@ export async function keepDevCredentials(deps: DevCredentialsDeps): Promise<{ st
 async function write({ services, demo, base_url, ws_url, metrics_url }: DevCredentialsDeps): Promise<void> {
   const { settings } = services;
   const { owner, other, channels, shop } = demo;
-  const session = await openSession(services, owner.user_id, owner.account_id, Date.now());
-  const others = await openSession(services, other.user_id, other.account_id, Date.now());
+  const login = ({ user_id, account_id }: DemoData['owner']) => {
+    const operator = asOperator(OPERATOR);
+    const acting = { act: actFor(operator, services), context: operator.context };
+    return openSession(acting, services, { user_id, account_id, provider: null });
+  };
+  const session = await login(owner);
+  const others = await login(other);
   const secrets = secretsOf(pathOf(settings.data_dir));
   const channel = ({ platform_channel_id }: { platform_channel_id: string }) => ({ platform_channel_id });
   const credentials = {

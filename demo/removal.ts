@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { announceChannel, announceShop } from '../access/connection-lookup';
 import { handle } from '../access/handle';
 import { load } from '../access/states';
+import { actFor } from '../access/act';
 import { eraseProfile } from '../access/profiles';
+import { endSessions } from '../access/sessions';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { connections, connectionsStream, shopReservations } from '../domain/connections';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
@@ -11,7 +13,7 @@ import type { Platform } from '../domain/vendors';
 import type { Blobs } from '../engines/blobs/port';
 import { setFeatures } from '../cli/admin/accounts';
 import { setAdminRole } from '../cli/admin/users';
-import { asOperator, nowText, type AdminServices } from '../cli/admin/operator';
+import { asOperator, nowText, OPERATOR, type AdminServices } from '../cli/admin/operator';
 import { type DemoData, readDemoData } from './data';
 import { step } from './step';
 
@@ -39,7 +41,8 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
   }
   for (const { user_id, account_id } of [data.owner, data.other]) {
     await setAdminRole(services, user_id, 'super-admin', false);
-    await endSessions(services, user_id);
+    await endSessions(actFor(asOperator(OPERATOR), services), services, { user_id }, 'revoked');
+    await services.db.query('insert into revocations (user_id) values ($1)', [user_id]);
     await setFeatures(services, account_id, await featuresToClear(services, account_id));
     await eraseProfile(services, user_id);
   }
@@ -57,16 +60,6 @@ async function keysOf({ db }: Needs, { owner, other, user_api_key }: DemoData): 
   const accounts = [owner.account_id, other.account_id];
   const rows = await db.query<{ id: string }>('select id from api_keys where account_id = any($1)', [accounts]);
   return new Set([user_api_key.key_id, ...rows.map(({ id }) => id)]);
-}
-
-async function endSessions({ db }: Needs, user_id: string): Promise<void> {
-  await db.query(
-    `with ended as (delete from sessions where user_id = $1 returning id),
-          tokens as (delete from ws_tokens where parent_id in (select id::text from ended))
-     insert into revocations (credential_id) select id::text from ended`,
-    [user_id],
-  );
-  await db.query('insert into revocations (user_id) values ($1)', [user_id]);
 }
 
 async function featuresToClear({ db }: Needs, account_id: string): Promise<Record<string, null>> {

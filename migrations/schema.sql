@@ -497,6 +497,7 @@ create table sessions (
   created_at timestamp with time zone not null,
   refreshed_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  previous_jti_hash text,
   constraint sessions_pkey PRIMARY KEY (id),
   constraint sessions_refresh_jti_hash_key UNIQUE (refresh_jti_hash)
 );
@@ -589,6 +590,18 @@ create table user_admin_roles (
   assigned_at timestamp with time zone not null,
   constraint user_admin_roles_pkey PRIMARY KEY (user_id, role)
 );
+
+create table user_sessions (
+  id uuid not null,
+  user_id uuid not null,
+  provider text,
+  active_account_id uuid,
+  started_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint user_sessions_pkey PRIMARY KEY (id)
+);
+CREATE INDEX user_sessions_account_idx ON public.user_sessions USING btree (active_account_id, id) WHERE (active_account_id IS NOT NULL);
+CREATE INDEX user_sessions_user_idx ON public.user_sessions USING btree (user_id, started_at DESC, id DESC);
 
 create table users (
   id uuid not null,

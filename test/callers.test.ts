@@ -16,7 +16,7 @@ import {
 import { createRevocationTail, type Revocation } from '../access/revocations';
 import { createTokens, type Tokens } from '../access/tokens';
 import { SettingsSchema } from '../kernel/settings';
-import { endSession, mintWsToken, openSession, refreshSession } from '../commands/sessions';
+import { endSession, mintWsToken, refreshSession } from '../access/sessions';
 import { seededRoles } from '../domain/accounts';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
@@ -32,6 +32,8 @@ import { users } from '../projections/users';
 import { testDatabase, type TestDatabase } from './support/database';
 import { feed, uuid } from './support/identity';
 import { silentLog } from './support/log';
+import { engines, type Engines } from './support/projections';
+import { sessionHouse, type SessionHouse } from './support/sessions';
 
 const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
 const settings = SettingsSchema.parse({});
@@ -43,9 +45,11 @@ const fixed = generateKey('system_key');
 const unlimited: Counts = { take: async () => null, wait: async () => null, giveBack: () => undefined };
 
 let t: TestDatabase;
+let on: Engines;
 let tokens: Tokens;
+let house: SessionHouse;
 let resolver: CallerResolver;
-const services = () => ({ db: t.db, tokens, settings });
+const services = () => ({ db: t.db, tokens, settings, events: on.events });
 const forgetting = () => ({
   ...services(),
   access: { announce: async (what: Partial<Revocation>) => resolver.forget(what) },
@@ -53,7 +57,9 @@ const forgetting = () => ({
 
 beforeAll(async () => {
   t = await testDatabase();
+  on = await engines(t.db);
   tokens = await createTokens({ db: t.db, secrets });
+  house = sessionHouse({ db: t.db, events: on.events, tokens });
   resolver = createCallerResolver({
     db: t.db,
     tokens,
@@ -93,6 +99,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await resolver.close();
+  await on.close();
   await t.drop();
 });
 
@@ -128,7 +135,8 @@ async function makeKey(user_id: string, permissions: string[], expires_at: strin
   return { key_id, key, hash };
 }
 
-const unseeded = (now: number) => ({ now, idempotency_seed: null });
+const refreshAt = (token: string, now: number) =>
+  refreshSession({ act: house.act, context: { now, idempotency_seed: null } }, services(), token);
 
 describe('tokens by their shape', () => {
   test.each([
@@ -187,7 +195,7 @@ describe('anonymous', () => {
 
 describe('sessions', () => {
   test('carry the three permission sets of the active account', async () => {
-    const { access, session_id } = await openSession(services(), ada, account_id, Date.now());
+    const { access, session_id } = await house.open(ada, account_id);
     const { caller } = await bearer(access.token);
     expect(caller).toMatchObject({
       kind: 'jwt',
@@ -200,12 +208,12 @@ describe('sessions', () => {
     expect([caller.permissions.size, caller.admin_permissions.size, caller.user_permissions.size]).toEqual([
       123, 90, 10,
     ]);
-    const viewer = await bearer((await openSession(services(), bob, account_id, Date.now())).access.token);
+    const viewer = await bearer((await house.open(bob, account_id)).access.token);
     expect([viewer.caller.permissions.size, viewer.caller.admin_permissions.size]).toEqual([9, 0]);
   });
 
   test('read an account that the user does not belong to as none', async () => {
-    const { access } = await openSession(services(), ada, uuid(77), Date.now());
+    const { access } = await house.open(ada, uuid(77));
     expect((await bearer(access.token)).caller).toMatchObject({
       kind: 'jwt',
       account_id: null,
@@ -214,28 +222,28 @@ describe('sessions', () => {
   });
 
   test('expire', async () => {
-    const { access } = await openSession(services(), ada, account_id, Date.now());
+    const { access } = await house.open(ada, account_id);
     expect((await bearer(access.token)).failure).toBeNull();
     const later = await bearer(access.token, { now: access.expires_at });
     expect(later).toMatchObject({ caller: { kind: 'anonymous' }, failure: 'TOKEN_EXPIRED' });
-    const stale = await openSession(services(), ada, account_id, Date.now() - 3_600_000);
+    const stale = await house.open(ada, account_id, Date.now() - 3_600_000);
     expect((await bearer(stale.access.token)).failure).toBe('TOKEN_EXPIRED');
   });
 
   test('are cut on this node at the next request after they ended', async () => {
-    const { access, refresh, session_id } = await openSession(services(), ada, account_id, Date.now());
+    const { access, refresh, session_id } = await house.open(ada, account_id);
     const { caller } = await bearer(access.token);
     expect(await resolver.again(caller, Date.now())).toEqual({ caller, failure: null });
-    await endSession(forgetting(), session_id);
+    await endSession(house.act, forgetting(), session_id, 'logout');
     expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
     expect(await resolver.again(caller, Date.now())).toEqual({ caller: null, failure: 'UNAUTHORIZED' });
-    await expect(refreshSession(services(), refresh.token, unseeded(Date.now()))).rejects.toMatchObject({
+    await expect(refreshAt(refresh.token, Date.now())).rejects.toMatchObject({
       reason: 'REFUSED_REFRESH_TOKEN',
     });
   });
 
   test('refuse a token with another signature, algorithm or use', async () => {
-    const { access, refresh } = await openSession(services(), ada, account_id, Date.now());
+    const { access, refresh } = await house.open(ada, account_id);
     const [header, payload, signature] = access.token.slice(3).split('.') as [string, string, string];
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
     const other = await createTokens({ db: (await elsewhere()).db, secrets });
@@ -253,15 +261,13 @@ describe('sessions', () => {
 
   test('rotate: of two refreshes with one token exactly one succeeds, and the end stays', async () => {
     const began = Date.now();
-    const first = await openSession(services(), ada, account_id, began);
-    const both = await Promise.allSettled(
-      [1, 2].map(() => refreshSession(services(), first.refresh.token, unseeded(began + 60_000))),
-    );
+    const first = await house.open(ada, account_id, began);
+    const both = await Promise.allSettled([1, 2].map(() => refreshAt(first.refresh.token, began + 60_000)));
     const won = both.filter((one) => one.status === 'fulfilled');
     expect(won).toHaveLength(1);
     const { session_id, refresh } = won[0]!.value;
     expect([session_id, refresh.expires_at]).toEqual([first.session_id, first.refresh.expires_at]);
-    await expect(refreshSession(services(), first.access.token, unseeded(began))).rejects.toMatchObject({
+    await expect(refreshAt(first.access.token, began)).rejects.toMatchObject({
       reason: 'REFUSED_REFRESH_TOKEN',
     });
   });
@@ -269,7 +275,7 @@ describe('sessions', () => {
 
 describe('ws tokens', () => {
   test('open sockets alone, and end with the session that minted them', async () => {
-    const { access, session_id } = await openSession(services(), ada, account_id, Date.now());
+    const { access, session_id } = await house.open(ada, account_id);
     const ws = await mintWsToken(services(), { ...(await bearer(access.token)).caller, user_id: ada }, Date.now());
     expect((await bearer(ws.token)).failure).toBe('UNAUTHORIZED');
     expect((await ask({ query_token: ws.token })).caller.kind).toBe('anonymous');
@@ -278,7 +284,7 @@ describe('ws tokens', () => {
       credential_id: session_id,
       account_id,
     });
-    await endSession(forgetting(), session_id);
+    await endSession(house.act, forgetting(), session_id, 'logout');
     expect((await ask({ query_token: ws.token, on_upgrade: true })).failure).toBe('UNAUTHORIZED');
   });
 
@@ -352,7 +358,7 @@ describe('API keys', () => {
   });
 
   test('a header with a known prefix is final, one without is not', async () => {
-    const { access } = await openSession(services(), ada, account_id, Date.now());
+    const { access } = await house.open(ada, account_id);
     const query = { query_token: access.token, on_upgrade: true };
     expect((await bearer(`lm_usr_${'0'.repeat(64)}`, query)).failure).toBe('UNAUTHORIZED');
     expect((await bearer('something', query)).caller.kind).toBe('jwt');
@@ -520,7 +526,7 @@ describe('credentials that fail', () => {
 
   test('and go on failing without a look-up, while right ones of the same network work, new or known', async () => {
     const { key } = await makeKey(bob, ['chat:read']);
-    const { access } = await openSession(services(), ada, account_id, Date.now());
+    const { access } = await house.open(ada, account_id);
     const known = await makeKey(bob, ['events:read']);
     const [here, next_door] = ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9'];
     expect((await from(here, known.key)).failure).toBeNull();
@@ -577,7 +583,7 @@ test('whether a user belongs to an account is asked once, not once per made-up a
     },
   } as unknown as TestDatabase['db'];
   const members = createMemberPermissions({ db });
-  const { access } = await openSession(services(), bob, null, Date.now());
+  const { access } = await house.open(bob, null);
   const { caller } = await bearer(access.token);
   const answers = await Promise.all(Array.from({ length: 300 }, () => members.permissionsOn(caller, randomUUID())));
   expect(answers).toEqual(Array(300).fill(null));

@@ -1,8 +1,9 @@
 import type { Settings } from '../../kernel/settings';
 import type { Tokens } from '../../access/tokens';
-import { openSession, type SessionTokens } from '../../commands/sessions';
+import { actFor } from '../../access/act';
+import { openSession, type SessionTokens } from '../../access/sessions';
 import { requireAccount } from './accounts';
-import { AdminError, type AdminServices } from './operator';
+import { AdminError, asOperator, OPERATOR, type AdminServices } from './operator';
 import { requireUser } from './users';
 
 /**
@@ -21,7 +22,9 @@ export async function openUserSession(
     const { members } = await requireAccount(services, account_id);
     if (!members.has(user_id)) throw new AdminError(`user ${user_id} is no member of account ${account_id}`);
   }
-  return { ...(await openSession(services, user_id, account_id, Date.now())), account_id };
+  const operator = asOperator(OPERATOR);
+  const acting = { act: actFor(operator, services), context: operator.context };
+  return { ...(await openSession(acting, services, { user_id, account_id, provider: null })), account_id };
 }
 
 async function onlyAccountOf({ db }: AdminServices, user_id: string): Promise<string | null> {

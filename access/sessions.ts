@@ -1,0 +1,312 @@
+import type { Database, Queryable } from '../engines/postgres/port';
+import { session, sessionStream, type SessionEnd } from '../domain/sessions';
+import { DomainError } from '../kernel/errors';
+import type { Act } from './act';
+import type { Caller, RequestContext } from './caller';
+import { newId } from './event-ids';
+import type { Services } from './services';
+import { load } from './states';
+import { hashJti, type SignedToken } from './tokens';
+
+/**
+ * What a session is decided by is its events; that it lives, and which refresh token is its current one, is a row of
+ * `sessions` that is compared and set. A session ends 30 days after the login whatever the rotation. Source: spec doc1
+ * §5.3 rule 7, rulings "tokens".
+ */
+export interface SessionTokens {
+  session_id: string;
+  user_id: string;
+  access: SignedToken;
+  refresh: SignedToken;
+}
+
+/** On whose behalf, of a command as of an operator. */
+export interface Acting {
+  act: Act;
+  context: Pick<RequestContext, 'now' | 'idempotency_seed'>;
+}
+
+type Signing = Pick<Services, 'tokens' | 'settings'>;
+type Opening = Signing & { db: Pick<Database, 'query'> };
+/** Without `access` no node of this process has anything to forget. */
+type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
+
+/**
+ * The token before the current one is refused for so long and no more is made of it: two tabs, or two nodes, refreshed
+ * at once. Later it is a stolen token, or one whose answer was lost for good.
+ */
+const AT_ONCE_MS = 30_000;
+const PAGE = 500;
+
+const instant = (ms: number): string => new Date(ms).toISOString();
+const refused = () => new DomainError('REFUSED_REFRESH_TOKEN');
+
+/** Opens a session: the event first, so that no row lives without one. */
+export async function openSession(
+  { act, context }: Acting,
+  services: Opening,
+  login: { user_id: string; account_id: string | null; provider: string | null },
+): Promise<SessionTokens> {
+  const { now } = context;
+  const { user_id, account_id, provider } = login;
+  const session_id = newId(context, 'session');
+  const ends_at = now + services.settings.auth.session_lifetime;
+  await act(session, sessionStream(session_id), {
+    type: 'session:start',
+    ...{ session_id, user_id, provider, active_account_id: account_id, ends_at: instant(ends_at) },
+  });
+  const opened = { session_id, user_id, account_id, ends_at };
+  const signed = await signPair(services, opened, now, newId(context, 'refresh token'));
+  await services.db.query(
+    `insert into sessions (id, user_id, refresh_jti_hash, created_at, refreshed_at, expires_at)
+     values ($1, $2, $3, to_timestamp($4 / 1000.0), to_timestamp($4 / 1000.0), to_timestamp($5 / 1000.0))
+     on conflict (id) do nothing`,
+    [session_id, user_id, hashJti(signed.refresh.jti), now, ends_at],
+    'session-open',
+  );
+  return signed;
+}
+
+interface Living {
+  user_id: string;
+  current: string;
+  previous: string | null;
+  /** Unix milliseconds. */
+  created_at: number;
+  refreshed_at: number;
+  ends_at: number;
+}
+
+/**
+ * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. A call that was
+ * made and never answered is answered when it is repeated: the new token's id derives from its Idempotency-Key. A token
+ * that was traded before ends the session, unless it was the current one a moment ago.
+ * @throws DomainError `REFUSED_REFRESH_TOKEN`
+ */
+export async function refreshSession(
+  { act, context }: Acting,
+  services: Opening & Ending & Pick<Services, 'events'>,
+  refresh_token: string,
+): Promise<SessionTokens> {
+  const { now } = context;
+  const { claims, failure } = await services.tokens.verify(refresh_token, now);
+  const session_id = claims?.session_id;
+  if (failure !== null || claims.use !== 'refresh' || !session_id) throw refused();
+  const jti = context.idempotency_seed === null ? undefined : newId(context, `refresh ${claims.jti}`);
+  const presented = hashJti(claims.jti);
+  const own = jti === undefined ? null : hashJti(jti);
+  const living = await livingOf(services.db, session_id, now);
+  if (living === null || living.user_id !== claims.sub) throw refused();
+  const { user_id, ends_at, current, previous, refreshed_at } = living;
+  if (current !== presented && current !== own) {
+    if (previous === presented && now - refreshed_at < AT_ONCE_MS) throw refused();
+    await endReused(act, services, session_id);
+    throw refused();
+  }
+  const account_id = await accountOf(act, services, { session_id, claimed: claims.account_id, living });
+  const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now, jti);
+  if (current === own) return signed;
+  const moved = await services.db.query(
+    `update sessions set refresh_jti_hash = $3, previous_jti_hash = $2, refreshed_at = to_timestamp($4 / 1000.0)
+     where id = $1 and refresh_jti_hash = $2 returning id`,
+    [session_id, presented, hashJti(signed.refresh.jti), now],
+    'session-refresh',
+  );
+  // Another call has traded it in between: that is no reuse.
+  if (moved.length === 0) throw refused();
+  return signed;
+}
+
+/**
+ * The session that a refresh token belongs to, however old the token is.
+ * @throws DomainError `REFUSED_REFRESH_TOKEN` when it is not a refresh token of ours
+ */
+export async function sessionOf({ tokens }: Pick<Services, 'tokens'>, refresh_token: string, now: number) {
+  const { claims } = await tokens.verify(refresh_token, now);
+  if (claims === null || claims.use !== 'refresh' || claims.session_id === null) throw refused();
+  return claims.session_id;
+}
+
+/** Ends a session on every node; one that is over stays so. */
+export async function endSession(act: Act, services: Ending, session_id: string, reason: SessionEnd): Promise<void> {
+  // Before the append: no crash leaves a session alive that its owner has ended.
+  await kill(services.db, [session_id]);
+  await act(session, sessionStream(session_id), { type: 'session:end', reason });
+  await services.access?.announce({ credential_id: session_id });
+}
+
+/** Ends all sessions of a user, but the one to keep. Returns how many there were. */
+export async function endSessions(
+  act: Act,
+  services: Ending,
+  { user_id, except = null }: { user_id: string; except?: string | null },
+  reason: SessionEnd,
+): Promise<number> {
+  // Those that a call before has ended and not told of are told of now.
+  const rows = await services.db.query<{ id: string }>(
+    `select id from sessions where user_id = $1 and id is distinct from $2::uuid
+     union select id from user_sessions where user_id = $1 and id is distinct from $2::uuid order by id`,
+    [user_id, except],
+    'sessions-of-user',
+  );
+  const ids = rows.map(({ id }) => id);
+  await kill(services.db, ids);
+  for (const id of ids) await act(session, sessionStream(id), { type: 'session:end', reason });
+  for (const credential_id of ids) await services.access?.announce({ credential_id });
+  return ids.length;
+}
+
+/** Which sessions: one, all of a user, or all that point at an account. */
+export type WhichSessions = { session_id: string } | { user_id: string } | { account_id: string };
+
+/** Lets sessions act on another account, or on none, from their next refresh on. */
+export async function moveSessions(
+  act: Act,
+  db: Pick<Queryable, 'query'>,
+  which: WhichSessions,
+  account_id: string | null,
+): Promise<void> {
+  const [[kind, value]] = Object.entries(which) as [[keyof typeof COLUMNS, string]];
+  let after = '00000000-0000-0000-0000-000000000000';
+  for (;;) {
+    const rows = await db.query<{ id: string; adopted: boolean; ends_at: number } & Living>(
+      `select s.id, u.id is not null as adopted, ${LIVING} from sessions s left join user_sessions u on u.id = s.id
+       where ${COLUMNS[kind]} = $1 and s.id > $2 and s.expires_at > now() order by s.id limit ${PAGE}`,
+      [value, after],
+      `sessions-to-move-${kind}`,
+    );
+    for (const row of rows) {
+      if (!row.adopted) await adopt(act, row.id, row, account_id);
+      await act(session, sessionStream(row.id), { type: 'session:switch_account', active_account_id: account_id });
+    }
+    if (rows.length < PAGE) return;
+    after = rows[rows.length - 1]!.id;
+  }
+}
+
+/**
+ * {@link moveSessions}, and a fresh access token on that account for the caller; null for who has no session (a key).
+ */
+export async function switchSessions(
+  { act, caller, context }: Acting & { caller: Pick<Caller, 'kind' | 'credential_id' | 'user_id'> },
+  services: Opening,
+  which: WhichSessions,
+  account_id: string | null,
+): Promise<string | null> {
+  await moveSessions(act, services.db, which, account_id);
+  const { kind, credential_id: session_id, user_id } = caller;
+  if (kind !== 'jwt' || session_id === null || user_id === null) return null;
+  const living = await livingOf(services.db, session_id, context.now);
+  if (living === null) return null;
+  return (await signAccess(services, { session_id, user_id, account_id, ends_at: living.ends_at }, context.now)).token;
+}
+
+/**
+ * A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3
+ * rule 4, rulings "ws tokens".
+ */
+export async function mintWsToken(
+  services: Opening,
+  caller: Pick<Caller, 'kind' | 'account_id' | 'credential_id'> & { user_id: string },
+  now: number,
+): Promise<SignedToken> {
+  const signed = await services.tokens.sign(
+    { sub: caller.user_id, account_id: caller.account_id, session_id: null, use: 'ws' },
+    now,
+    services.settings.auth.ws_token_expiration,
+  );
+  await services.db.query(
+    `insert into ws_tokens (jti_hash, parent_kind, parent_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
+    [hashJti(signed.jti), caller.kind === 'jwt' ? 'session' : caller.kind, caller.credential_id, signed.expires_at],
+  );
+  return signed;
+}
+
+const COLUMNS = { session_id: 's.id', user_id: 's.user_id', account_id: 'u.active_account_id' } as const;
+const MS = (column: string) => `(extract(epoch from s.${column}) * 1000)::float8`;
+const LIVING = `s.user_id, s.refresh_jti_hash as current, s.previous_jti_hash as previous,
+  ${MS('created_at')} as created_at, ${MS('refreshed_at')} as refreshed_at, ${MS('expires_at')} as ends_at`;
+
+async function livingOf(db: Pick<Queryable, 'query'>, session_id: string, now: number): Promise<Living | null> {
+  const [row] = await db.query(
+    `select ${LIVING} from sessions s join users u on u.id = s.user_id
+     where s.id = $1 and s.expires_at > to_timestamp($2 / 1000.0)
+       and not exists (select 1 from revocations r where r.credential_id = s.id::text)`,
+    [session_id, now],
+    'session-living',
+  );
+  return (row as Living | undefined) ?? null;
+}
+
+/** The account that a session acts on, as long as its user belongs to it. */
+async function accountOf(
+  act: Act,
+  { events, db }: Pick<Services, 'events'> & { db: Pick<Queryable, 'query'> },
+  { session_id, claimed, living }: { session_id: string; claimed: string | null; living: Living },
+): Promise<string | null> {
+  const known = await load(events, session, sessionStream(session_id));
+  const account_id = known?.state ? known.state.active_account_id : claimed;
+  if (known === null) await adopt(act, session_id, living, claimed);
+  if (account_id === null) return null;
+  const [member] = await db.query(
+    'select 1 from account_members where user_id = $1 and account_id = $2',
+    [living.user_id, account_id],
+    'session-membership',
+  );
+  return member === undefined ? null : account_id;
+}
+
+/** A session of the build before gets its first event. */
+async function adopt(act: Act, session_id: string, living: Living, account_id: string | null): Promise<void> {
+  const { user_id, created_at, ends_at } = living;
+  await act(
+    session,
+    sessionStream(session_id),
+    {
+      type: 'session:adopt',
+      ...{ session_id, user_id, provider: null, active_account_id: account_id },
+      ...{ started_at: instant(created_at), ends_at: instant(ends_at) },
+    },
+    { step: 'adopt' },
+  );
+}
+
+async function endReused(act: Act, services: Ending, session_id: string): Promise<void> {
+  await kill(services.db, [session_id]);
+  await act(session, sessionStream(session_id), { type: 'session:report_reuse' });
+  await services.access?.announce({ credential_id: session_id });
+}
+
+/** Every node refuses these from now on. */
+async function kill(db: Pick<Queryable, 'query'>, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await db.query(
+    `with ended as (delete from sessions where id = any($1) returning id),
+       tokens as (delete from ws_tokens where parent_id in (select id::text from ended))
+     insert into revocations (credential_id) select id::text from ended`,
+    [ids],
+    'sessions-kill',
+  );
+}
+
+interface Open {
+  session_id: string;
+  user_id: string;
+  account_id: string | null;
+  ends_at: number;
+}
+
+const signAccess = ({ tokens, settings }: Signing, { session_id, user_id, account_id, ends_at }: Open, now: number) =>
+  tokens.sign(
+    { sub: user_id, account_id, session_id, use: 'access' },
+    now,
+    Math.min(settings.auth.access_token_expiration, ends_at - now),
+  );
+
+async function signPair(services: Signing, open: Open, now: number, refresh_jti?: string): Promise<SessionTokens> {
+  const { session_id, user_id, account_id, ends_at } = open;
+  const claims = { sub: user_id, account_id, session_id, use: 'refresh', jti: refresh_jti } as const;
+  const access = await signAccess(services, open, now);
+  const refresh = await services.tokens.sign(claims, now, ends_at - now);
+  return { session_id, user_id, access, refresh };
+}
