@@ -2,12 +2,14 @@ import type { Services } from '../access/services';
 import { listenMetrics } from '../api/metrics-listener';
 import { asOperator } from '../cli/admin/operator';
 import { SERVICE } from '../domain/vendors';
+import type { StreamWrite } from '../engines/event-store/port';
 import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
 import type { Settings } from '../kernel/settings';
 import { adoptChannelNames } from '../maintenance/channel-name-adoption';
 import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
+import { seedPlans } from '../maintenance/plan-seeds';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createUnbuilt } from '../projections/runtime/unbuilt';
 import { PROJECTIONS, VERSIONS } from './areas';
@@ -67,14 +69,16 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const runtime = openProjector(deps, unbuilt, onFatal);
     const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });
     const services = createServices({ settings, engines, db, read_models, ...callers });
-    await adoptFeatureFlags(
-      {
-        db: engines.db,
-        events,
-        commit: ({ caller, context }, writes) => events.append(writes, metadata(caller, context)),
-      },
-      asOperator('upgrade'),
-    );
+    // No read model is waited for: this is done before any of them runs.
+    const unattended = {
+      db: engines.db,
+      events,
+      commit: ({ caller, context }: Parameters<Services['commit']>[0], writes: readonly StreamWrite[]) =>
+        events.append(writes, metadata(caller, context)),
+      settle: async () => undefined,
+    };
+    await adoptFeatureFlags(unattended, asOperator('upgrade'));
+    await seedPlans(unattended, asOperator('upgrade'));
     await adoptChannelNames({ db: engines.db, texts: createPersonalTexts(engines.subject_keys) });
     await runtime?.start();
     await unbuilt.look();

@@ -5,6 +5,7 @@ import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
 import { isKnownFlag } from './feature-flags';
 import { DEFAULT_ROLES } from './permissions';
+import { FREE_PLAN_ID, isLimitValue, isPlanLimit } from './plan-limits';
 import { unreachable } from './unreachable';
 
 /** A role as an account keeps it: its permissions are listed one by one, but the Owner's, who holds all there is. */
@@ -59,6 +60,13 @@ export const ACCOUNT_EVENTS = events({
     enabled: z.boolean().nullable().describe('Null takes the override away'),
     set_at: instant(),
   }),
+  'account:plan_changed': event({ account_id, plan_id: z.uuid(), from_plan_id: z.uuid(), changed_at: instant() }),
+  'account:limit_override_set': event({
+    account_id,
+    name: z.string().describe('Of a limit that plans have'),
+    value: z.int().nullable().describe('Null takes the override away'),
+    set_at: instant(),
+  }),
 });
 export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>;
 
@@ -85,7 +93,10 @@ export type AccountCommand =
       former_role_id: string | null;
       now: string;
     }
-  | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string };
+  | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string }
+  /** Appended with the plans' own counts (access/plans.ts). */
+  | { type: 'account:change_plan'; plan_id: string; now: string }
+  | { type: 'account:set_limit_overrides'; overrides: Readonly<Record<string, number | null>>; now: string };
 
 export interface Account {
   account_id: string | null;
@@ -94,6 +105,8 @@ export interface Account {
   /** User to membership and role. */
   members: PersistentMap<string, { membership_id: string; role_id: string }>;
   overrides: ReadonlyMap<string, boolean>;
+  plan_id: string;
+  limit_overrides: ReadonlyMap<string, number>;
 }
 
 const initialAccount: Account = {
@@ -102,6 +115,8 @@ const initialAccount: Account = {
   roles: new Map(),
   members: PersistentMap(),
   overrides: new Map(),
+  plan_id: FREE_PLAN_ID,
+  limit_overrides: new Map(),
 };
 export const accountStream = (account_id: string): string => `account-${account_id}`;
 
@@ -158,6 +173,21 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       return Object.entries(overrides)
         .filter(([flag, enabled]) => (state.overrides.get(flag) ?? null) !== enabled)
         .map(([flag, enabled]) => ({ type: 'account:feature_override_set', account_id, flag, enabled, set_at: now }));
+    }
+    case 'account:change_plan': {
+      const { plan_id, now } = command;
+      if (plan_id === state.plan_id) return [];
+      return [{ type: 'account:plan_changed', account_id, plan_id, from_plan_id: state.plan_id, changed_at: now }];
+    }
+    case 'account:set_limit_overrides': {
+      const { overrides, now } = command;
+      for (const [name, value] of Object.entries(overrides)) {
+        if (!isPlanLimit(name)) throw new DomainError('UNKNOWN_LIMIT', { name });
+        if (value !== null && !isLimitValue(value)) throw new DomainError('NEGATIVE_LIMIT', { name });
+      }
+      return Object.entries(overrides)
+        .filter(([name, value]) => (state.limit_overrides.get(name) ?? null) !== value)
+        .map(([name, value]) => ({ type: 'account:limit_override_set', account_id, name, value, set_at: now }));
     }
     default:
       return unreachable(command);
@@ -229,6 +259,14 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
       if (event.enabled === null) overrides.delete(event.flag);
       else overrides.set(event.flag, event.enabled);
       return { ...state, overrides };
+    }
+    case 'account:plan_changed':
+      return { ...state, plan_id: event.plan_id };
+    case 'account:limit_override_set': {
+      const limit_overrides = new Map(state.limit_overrides);
+      if (event.value === null) limit_overrides.delete(event.name);
+      else limit_overrides.set(event.name, event.value);
+      return { ...state, limit_overrides };
     }
     default:
       return unreachable(event);

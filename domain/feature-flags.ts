@@ -81,6 +81,12 @@ const byKey = new Map(KNOWN_FLAGS.map((flag) => [flag.key, flag]));
  */
 export const PLAN_CATEGORIES: ReadonlySet<FlagCategory> = new Set(['feature', 'widget', 'integration', 'bot_module']);
 
+/** Whether plans grant this flag. */
+export function isPlanFlag(key: string): boolean {
+  const flag = byKey.get(key);
+  return flag !== undefined && PLAN_CATEGORIES.has(flag.category);
+}
+
 /** What resolution has to go on. Undefined: nothing was said on that layer. */
 export interface FlagLayers {
   /** The operator's global switch. */

@@ -19,6 +19,14 @@ create table account_feature_overrides (
   constraint account_feature_overrides_pkey PRIMARY KEY (account_id, flag)
 );
 
+create table account_limit_overrides (
+  account_id uuid not null,
+  name text not null,
+  value bigint not null,
+  set_at timestamp with time zone not null,
+  constraint account_limit_overrides_pkey PRIMARY KEY (account_id, name)
+);
+
 create table account_members (
   account_id uuid not null,
   user_id uuid not null,
@@ -28,6 +36,14 @@ create table account_members (
   constraint account_members_pkey PRIMARY KEY (account_id, user_id)
 );
 CREATE INDEX account_members_user_idx ON public.account_members USING btree (user_id);
+
+create table account_plans (
+  account_id uuid not null,
+  plan_id uuid not null,
+  changed_at timestamp with time zone not null,
+  constraint account_plans_pkey PRIMARY KEY (account_id)
+);
+CREATE INDEX account_plans_plan ON public.account_plans USING btree (plan_id);
 
 create table account_roles (
   id uuid not null,
@@ -49,6 +65,7 @@ create table accounts (
   created_at timestamp with time zone not null,
   constraint accounts_pkey PRIMARY KEY (id)
 );
+CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
 
 create table api_keys (
   id uuid not null,
@@ -388,6 +405,32 @@ create table outbox (
 ) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_insert_scale_factor=0.2);
 CREATE UNIQUE INDEX outbox_channel_seq ON public.outbox USING btree (channel, seq);
 
+create table plan_features (
+  plan_id uuid not null,
+  flag text not null,
+  enabled boolean not null,
+  constraint plan_features_pkey PRIMARY KEY (plan_id, flag)
+);
+
+create table plans (
+  id uuid not null,
+  slug text not null,
+  name text not null,
+  description text,
+  price_monthly bigint not null,
+  price_yearly bigint not null,
+  currency text not null,
+  is_public boolean not null,
+  sort_order bigint not null,
+  limits jsonb not null,
+  stripe_product_id text,
+  stripe_monthly_price_id text,
+  stripe_yearly_price_id text,
+  created_at timestamp with time zone not null,
+  constraint plans_pkey PRIMARY KEY (id)
+);
+CREATE INDEX plans_slug ON public.plans USING btree (slug);
+
 create table platform_event_logs_default partition of platform_event_logs DEFAULT;
 
 create table popout_tokens (
@@ -589,6 +632,13 @@ create table user_admin_roles (
   role text not null,
   assigned_at timestamp with time zone not null,
   constraint user_admin_roles_pkey PRIMARY KEY (user_id, role)
+);
+
+create table user_overrides (
+  user_id uuid not null,
+  account_creation text not null default 'default'::text,
+  max_accounts bigint,
+  constraint user_overrides_pkey PRIMARY KEY (user_id)
 );
 
 create table user_sessions (

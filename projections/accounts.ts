@@ -1,6 +1,6 @@
 import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { sql } from '../kernel/sql';
-import { all, handled, last } from './runtime/handlers';
+import { all, handled, ignored, last } from './runtime/handlers';
 
 interface Membership {
   account_id: string;
@@ -77,6 +77,9 @@ export const accounts = handled({
       select account_id, flag, enabled, set_at from e where enabled is not null
       on conflict (account_id, flag) do update set enabled = excluded.enabled, set_at = excluded.set_at`,
     ),
+    // Kept beside the plans (projections/plans.ts).
+    'account:plan_changed': ignored,
+    'account:limit_override_set': ignored,
   },
   revokes: {
     'account:member_added': ofMember,

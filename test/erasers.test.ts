@@ -15,7 +15,9 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   'ids, hashes, times, switches': [
     'account_events',
     'account_feature_overrides',
+    'account_limit_overrides',
     'account_members',
+    'account_plans',
     'account_roles',
     'channel_connections',
     'checkpoints',
@@ -28,6 +30,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'ledger',
     'ledger_bodies',
     'member_tokens',
+    'plan_features',
+    'user_overrides',
     'channel_heads',
     'event_log_counters',
     'archive_segments',
@@ -46,6 +50,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'ws_tokens',
   ],
   "the tenant's own words about itself": ['accounts', 'api_keys', 'popout_tokens', 'service_keys'],
+  'what the operator offers': ['plans'],
   'counts of a channel': COUNTS,
   'sealed: unreadable without a key of ours': [
     'channel_names',

@@ -10,6 +10,7 @@ interface Definition {
   entries?: Record<string, string>;
   values?: readonly unknown[];
   shape?: Record<string, z.core.$ZodType>;
+  valueType?: z.core.$ZodType;
 }
 
 const small = (values: number, shown: (n: number) => unknown) => fc.integer({ min: 1, max: values }).map(shown);
@@ -40,6 +41,12 @@ function arbitraryValue(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
     case 'object':
       return fc.record(
         Object.fromEntries(Object.entries(definition.shape!).map(([name, member]) => [name, arbitraryValue(member)])),
+      );
+    case 'record':
+      return fc.dictionary(
+        small(3, (n) => `text ${n}`) as fc.Arbitrary<string>,
+        arbitraryValue(definition.valueType!),
+        { minKeys: 1, maxKeys: 3, noNullPrototype: true },
       );
     default:
       throw new Error(`no generator for a member of type ${definition.type}`);
