@@ -3,38 +3,68 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
+import { decideInvite, evolveInvites, inviteEvents, type Invite, type InviteCommand } from './account-invites';
+import {
+  decideLogin,
+  evolveLogins,
+  loginEvents,
+  unassigned,
+  withoutPrimary,
+  type LoginCommand,
+} from './account-logins';
+import {
+  AccountRole,
+  asSeeded,
+  decideRole,
+  described,
+  evolveRoles,
+  requireAssignable,
+  requireGivable,
+  roleEvents,
+  seededRoles,
+  type Giver,
+  type Role,
+  type RoleCommand,
+} from './account-roles';
 import { isKnownFlag } from './feature-flags';
-import { DEFAULT_ROLES } from './permissions';
 import { FREE_PLAN_ID, isLimitValue, isPlanLimit } from './plan-limits';
 import { unreachable } from './unreachable';
-
-/** A role as an account keeps it: its permissions are listed one by one, but the Owner's, who holds all there is. */
-const AccountRole = z.strictObject({
-  role_id: z.uuid(),
-  slug: z.string(),
-  name: z.string(),
-  is_system: z.boolean(),
-  permissions: z.array(z.string()).nullable().describe('Null: all, with those that come later'),
-});
-export type AccountRole = z.output<typeof AccountRole>;
 
 const account_id = z.uuid();
 const user_id = z.uuid();
 
-/** A tenant: members with roles, feature overrides. Source: spec doc1 §1, §5.9, §5.10. */
+/** A tenant: members with roles, invites, feature overrides. Source: spec doc1 §1, §5.9, §5.10, extra-facts §3–5. */
 export const ACCOUNT_EVENTS = events({
   'account:created': event(
     {
       account_id,
-      name: z.string(),
+      name: z.string().nullable().describe("Null: the owner's display name, which no event holds"),
+      description: z.string().nullable(),
+      plan: z.string().describe('Slug of the plan that was asked for; which one it is on say the events of plans'),
       owner_id: user_id,
       roles: z.array(AccountRole).describe('Owner, Administrator, Moderator, Viewer, in this order'),
       membership_id: z.uuid().describe("The owner's membership"),
       created_at: instant(),
     },
-    // The first version listed what an Owner held on the day.
-    { version: 2, upcast: [({ roles, ...rest }) => ({ ...rest, roles: (roles as AccountRole[]).map(asSeeded) })] },
+    {
+      version: 3,
+      upcast: [
+        // The first version listed what an Owner held on the day.
+        ({ roles, ...rest }) => ({ ...rest, roles: (roles as AccountRole[]).map(asSeeded) }),
+        // The second knew neither what an account is about, nor what roles look like.
+        ({ roles, ...rest }) => {
+          return { ...rest, description: null, plan: 'free', roles: (roles as AccountRole[]).map(described) };
+        },
+      ],
+    },
   ),
+  'account:details_changed': event({
+    account_id,
+    name: z.string().nullable(),
+    description: z.string().nullable(),
+    changed_at: instant(),
+  }),
+  'account:dissolved': event({ account_id, owner_id: user_id, dissolved_at: instant() }),
   'account:member_added': event({
     account_id,
     membership_id: z.uuid(),
@@ -67,6 +97,9 @@ export const ACCOUNT_EVENTS = events({
     value: z.int().nullable().describe('Null takes the override away'),
     set_at: instant(),
   }),
+  ...roleEvents,
+  ...inviteEvents,
+  ...loginEvents,
 });
 export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>;
 
@@ -74,7 +107,9 @@ export type AccountCommand =
   | {
       type: 'account:create';
       account_id: string;
-      name: string;
+      name: string | null;
+      description?: string | null;
+      plan?: string;
       owner_id: string;
       membership_id: string;
       /** One id for each of the default roles, in their order. */
@@ -82,7 +117,10 @@ export type AccountCommand =
       now: string;
     }
   | { type: 'account:add_member'; membership_id: string; user_id: string; role_id: string; now: string }
-  | { type: 'account:change_member_role'; user_id: string; role_id: string; now: string }
+  | { type: 'account:change_details'; name?: string | null; description?: string | null; now: string }
+  /** Its owner's alone. */
+  | { type: 'account:dissolve'; user_id: string; now: string }
+  | { type: 'account:change_member_role'; user_id: string; role_id: string; by?: Giver; now: string }
   | { type: 'account:remove_member'; user_id: string; now: string }
   | {
       type: 'account:replace_owner';
@@ -96,53 +134,57 @@ export type AccountCommand =
   | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string }
   /** Appended with the plans' own counts (access/plans.ts). */
   | { type: 'account:change_plan'; plan_id: string; now: string }
-  | { type: 'account:set_limit_overrides'; overrides: Readonly<Record<string, number | null>>; now: string };
+  | { type: 'account:set_limit_overrides'; overrides: Readonly<Record<string, number | null>>; now: string }
+  | RoleCommand
+  | InviteCommand
+  | LoginCommand;
 
 export interface Account {
   account_id: string | null;
+  /** Dissolved ones are gone for good. */
+  dissolved: boolean;
+  name: string | null;
+  description: string | null;
   owner_id: string | null;
-  roles: ReadonlyMap<string, string>;
+  roles: ReadonlyMap<string, Role>;
   /** User to membership and role. */
   members: PersistentMap<string, { membership_id: string; role_id: string }>;
   overrides: ReadonlyMap<string, boolean>;
   plan_id: string;
   limit_overrides: ReadonlyMap<string, number>;
+  /** Oldest first. */
+  invites: ReadonlyMap<string, Invite>;
+  /** User to what they act with, by provider. */
+  logins: PersistentMap<string, Readonly<Record<string, string>>>;
+  primary_login: string | null;
 }
 
 const initialAccount: Account = {
   account_id: null,
+  dissolved: false,
+  name: null,
+  description: null,
   owner_id: null,
   roles: new Map(),
   members: PersistentMap(),
   overrides: new Map(),
   plan_id: FREE_PLAN_ID,
   limit_overrides: new Map(),
+  invites: new Map(),
+  logins: PersistentMap(),
+  primary_login: null,
 };
 export const accountStream = (account_id: string): string => `account-${account_id}`;
-
-/** The four default roles under the given ids, ready for `account:created`. */
-export function seededRoles(role_ids: readonly string[]): AccountRole[] {
-  if (role_ids.length !== DEFAULT_ROLES.length)
-    throw new Error(`an account is seeded with ${DEFAULT_ROLES.length} roles`);
-  return DEFAULT_ROLES.map((role, index) =>
-    asSeeded({ role_id: role_ids[index]!, ...role, permissions: [...role.permissions] }),
-  );
-}
-
-/** An Owner's permissions are not listed. */
-function asSeeded(role: AccountRole): AccountRole {
-  return role.is_system && role.slug === 'owner' ? { ...role, permissions: null } : role;
-}
 
 function decideAccount(state: Account, command: AccountCommand): AccountEvent[] {
   if (command.type === 'account:create') {
     if (state.account_id !== null) throw new DomainError('ACCOUNT_EXISTS', { account_id: state.account_id });
-    const { account_id, name, owner_id, membership_id, now } = command;
-    const roles = seededRoles(command.role_ids);
-    return [{ type: 'account:created', account_id, name, owner_id, roles, membership_id, created_at: now }];
+    const { type: _type, role_ids, now, description = null, plan = 'free', ...made } = command;
+    const roles = seededRoles(role_ids);
+    return [{ type: 'account:created', ...made, description, plan, roles, created_at: now }];
   }
   const { account_id } = state;
-  if (account_id === null) throw new DomainError('ACCOUNT_NOT_FOUND');
+  if (account_id === null || state.dissolved) throw new DomainError('ACCOUNT_NOT_FOUND');
   switch (command.type) {
     case 'account:add_member': {
       const { membership_id, user_id, role_id, now } = command;
@@ -150,19 +192,30 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       requireAssignable(state, role_id);
       return [{ type: 'account:member_added', account_id, membership_id, user_id, role_id, added_at: now }];
     }
+    case 'account:change_details': {
+      const { name = state.name, description = state.description, now } = command;
+      if (name === state.name && description === state.description) return [];
+      return [{ type: 'account:details_changed', account_id, name, description, changed_at: now }];
+    }
+    case 'account:dissolve': {
+      const { user_id, now } = command;
+      if (user_id !== state.owner_id) throw new DomainError('NOT_THE_OWNER', { user_id });
+      return [{ type: 'account:dissolved', account_id, owner_id: user_id, dissolved_at: now }];
+    }
     case 'account:change_member_role': {
-      const { user_id, role_id, now } = command;
+      const { user_id, role_id, by = null, now } = command;
       const member = requireMember(state, user_id);
+      const { permissions } = requireAssignable(state, role_id);
+      requireGivable(state, by, permissions);
       if (user_id === state.owner_id) throw new DomainError('OWNER_KEEPS_ROLE', { user_id });
-      requireAssignable(state, role_id);
       if (member.role_id === role_id) return [];
       return [{ type: 'account:member_role_changed', account_id, user_id, role_id, changed_at: now }];
     }
     case 'account:remove_member': {
       const { user_id, now } = command;
-      const { membership_id } = requireMember(state, user_id);
+      requireMember(state, user_id);
       if (user_id === state.owner_id) throw new DomainError('OWNER_STAYS', { user_id });
-      return [{ type: 'account:member_removed', account_id, membership_id, user_id, removed_at: now }];
+      return removal(state, account_id, user_id, now);
     }
     case 'account:replace_owner':
       return decideOwner(state, account_id, command);
@@ -189,9 +242,35 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
         .filter(([name, value]) => (state.limit_overrides.get(name) ?? null) !== value)
         .map(([name, value]) => ({ type: 'account:limit_override_set', account_id, name, value, set_at: now }));
     }
+    case 'account:create_role':
+    case 'account:change_role':
+    case 'account:delete_role':
+      return decideRole(state, account_id, command);
+    case 'account:create_invite':
+    case 'account:accept_invite':
+    case 'account:delete_invite':
+      return decideInvite(state, account_id, command);
+    case 'account:assign_login':
+    case 'account:unassign_login':
+    case 'account:set_primary_login':
+    case 'account:forget_login':
+      return decideLogin(state, account_id, command);
     default:
       return unreachable(command);
   }
+}
+
+/** A membership ends, and with it what the member acted with and whom they invited. */
+function removal(state: Account, account_id: string, user_id: string, now: string): AccountEvent[] {
+  const { membership_id } = requireMember(state, user_id);
+  const invited = [...state.invites].filter(([, { made_by }]) => made_by === user_id);
+  return [
+    ...unassigned(state, account_id, user_id, now),
+    ...invited.map(([invite_id]): AccountEvent => {
+      return { type: 'account:invite_deleted', account_id, invite_id, deleted_at: now };
+    }),
+    { type: 'account:member_removed', account_id, membership_id, user_id, removed_at: now },
+  ];
 }
 
 /** An operator's: who owns an account gives it to nobody by themselves. */
@@ -203,36 +282,39 @@ function decideOwner(
   const former_owner_id = state.owner_id!;
   if (user_id === former_owner_id) return [];
   if (former_role_id !== null) requireAssignable(state, former_role_id);
-  const events: AccountEvent[] = [];
+  // The picture was one of the former owner's.
+  const events: AccountEvent[] = withoutPrimary(state, account_id, null, now);
   if (!state.members.has(user_id)) {
     const role_id = ownerRole(state);
     events.push({ type: 'account:member_added', account_id, membership_id, user_id, role_id, added_at: now });
   }
   const replaced = { account_id, owner_id: user_id, former_owner_id, former_role_id, replaced_at: now };
   events.push({ type: 'account:owner_replaced', ...replaced });
-  if (former_role_id === null) {
-    const { membership_id } = requireMember(state, former_owner_id);
-    const removed = { account_id, membership_id, user_id: former_owner_id, removed_at: now };
-    events.push({ type: 'account:member_removed', ...removed });
-  }
+  if (former_role_id === null) events.push(...removal(state, account_id, former_owner_id, now));
   return events;
 }
 
-const ownerRole = ({ roles }: Account): string => [...roles].find(([, slug]) => slug === 'owner')![0];
+const ownerRole = ({ roles }: Account): string => [...roles].find(([, role]) => role.permissions === null)![0];
 
 function evolveAccount(state: Account, event: AccountEvent): Account {
   switch (event.type) {
     case 'account:created': {
-      const { account_id, owner_id, membership_id, roles } = event;
+      const { account_id, name, description, owner_id, membership_id, roles } = event;
       const role_id = roles[0]!.role_id;
       return {
         ...state,
         account_id,
+        name,
+        description,
         owner_id,
-        roles: new Map(roles.map((role) => [role.role_id, role.slug])),
+        roles: new Map(roles.map(({ role_id, ...role }, index) => [role_id, { ...role, position: index + 1 }])),
         members: PersistentMap([[owner_id, { membership_id, role_id }]]),
       };
     }
+    case 'account:details_changed':
+      return { ...state, name: event.name, description: event.description };
+    case 'account:dissolved':
+      return { ...initialAccount, account_id: event.account_id, dissolved: true };
     case 'account:member_added': {
       const { user_id, membership_id, role_id } = event;
       return { ...state, members: state.members.set(user_id, { membership_id, role_id }) };
@@ -268,6 +350,19 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
       else limit_overrides.set(event.name, event.value);
       return { ...state, limit_overrides };
     }
+    case 'account:role_created':
+    case 'account:role_changed':
+    case 'account:role_deleted':
+      return { ...state, roles: evolveRoles(state.roles, event) };
+    case 'account:invite_created':
+    case 'account:invite_accepted':
+    case 'account:invite_deleted':
+      return { ...state, invites: evolveInvites(state, event) };
+    case 'account:login_assigned':
+    case 'account:login_unassigned':
+      return { ...state, logins: evolveLogins(state.logins, event) };
+    case 'account:primary_login_set':
+      return { ...state, primary_login: event.login_connection_id };
     default:
       return unreachable(event);
   }
@@ -277,13 +372,6 @@ function requireMember(state: Account, user_id: string) {
   const member = state.members.get(user_id);
   if (member === undefined) throw new DomainError('MEMBER_NOT_FOUND', { user_id });
   return member;
-}
-
-/** Ownership is not handed out by giving the Owner role. */
-function requireAssignable(state: Account, role_id: string): void {
-  const slug = state.roles.get(role_id);
-  if (slug === undefined) throw new DomainError('ROLE_NOT_FOUND', { role_id });
-  if (slug === 'owner') throw new DomainError('ONE_OWNER', { role_id });
 }
 
 export const account: Decider<Account, AccountCommand, AccountEvent> = {

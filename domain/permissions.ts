@@ -115,7 +115,9 @@ export function isSystemGrant(name: string): boolean {
 export interface SeededRole {
   slug: 'owner' | 'administrator' | 'moderator' | 'viewer';
   name: string;
-  /** System roles cannot be deleted. */
+  description: string;
+  color: string;
+  /** A system role can be neither changed nor deleted. */
   is_system: boolean;
   permissions: readonly string[];
 }
@@ -127,18 +129,32 @@ const NOT_FOR_ADMINISTRATORS: ReadonlySet<string> = new Set([
   'extension-dev:payouts',
 ]);
 
-/** The roles of every new account, in the order they are seeded. Source: spec doc1 §5.10, "Default roles". */
+/**
+ * The roles of every new account, in the order they are seeded. Source: spec doc1 §5.10, "Default roles", extra-facts
+ * §5.
+ */
 export const DEFAULT_ROLES: readonly SeededRole[] = [
-  { slug: 'owner', name: 'Owner', is_system: true, permissions: ACCOUNT_PERMISSIONS },
+  {
+    slug: 'owner',
+    name: 'Owner',
+    description: 'Owns the account and may do everything',
+    color: '#f59e0b',
+    is_system: true,
+    permissions: ACCOUNT_PERMISSIONS,
+  },
   {
     slug: 'administrator',
     name: 'Administrator',
+    description: 'Runs the account: everything but dissolving it, its plan and payouts',
+    color: '#ef4444',
     is_system: false,
     permissions: ACCOUNT_PERMISSIONS.filter((name) => !NOT_FOR_ADMINISTRATORS.has(name)),
   },
   {
     slug: 'moderator',
     name: 'Moderator',
+    description: 'Moderates chat and runs the stream',
+    color: '#22c55e',
     is_system: false,
     permissions: registry({
       events: 'read create userinfo',
@@ -167,6 +183,8 @@ export const DEFAULT_ROLES: readonly SeededRole[] = [
   {
     slug: 'viewer',
     name: 'Viewer',
+    description: 'Looks on',
+    color: '#6b7280',
     is_system: false,
     permissions: registry({
       events: 'read userinfo',

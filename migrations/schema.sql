@@ -19,6 +19,22 @@ create table account_feature_overrides (
   constraint account_feature_overrides_pkey PRIMARY KEY (account_id, flag)
 );
 
+create table account_invites (
+  id uuid not null,
+  account_id uuid not null,
+  code_hash text not null,
+  code_prefix text not null,
+  role_id uuid not null,
+  made_by uuid,
+  max_uses integer not null,
+  uses integer not null default 0,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint account_invites_pkey PRIMARY KEY (id),
+  constraint account_invites_code_hash_key UNIQUE (code_hash)
+);
+CREATE INDEX account_invites_account ON public.account_invites USING btree (account_id, created_at DESC, id DESC);
+
 create table account_limit_overrides (
   account_id uuid not null,
   name text not null,
@@ -26,6 +42,17 @@ create table account_limit_overrides (
   set_at timestamp with time zone not null,
   constraint account_limit_overrides_pkey PRIMARY KEY (account_id, name)
 );
+
+create table account_login_assignments (
+  account_id uuid not null,
+  user_id uuid not null,
+  provider text not null,
+  id uuid not null,
+  login_connection_id uuid not null,
+  assigned_at timestamp with time zone not null,
+  constraint account_login_assignments_pkey PRIMARY KEY (account_id, user_id, provider)
+);
+CREATE INDEX account_login_assignments_login ON public.account_login_assignments USING btree (login_connection_id);
 
 create table account_members (
   account_id uuid not null,
@@ -35,6 +62,7 @@ create table account_members (
   joined_at timestamp with time zone not null,
   constraint account_members_pkey PRIMARY KEY (account_id, user_id)
 );
+CREATE INDEX account_members_joined ON public.account_members USING btree (account_id, joined_at, user_id);
 CREATE INDEX account_members_user_idx ON public.account_members USING btree (user_id);
 
 create table account_plans (
@@ -54,18 +82,28 @@ create table account_roles (
   is_system boolean not null,
   permissions text[] not null default '{events:read,events:create,events:userinfo,overlays:read,overlays:create,overlays:edit,overlays:delete,overlays:access-read,overlays:access-grant,overlays:access-revoke,widgets:read,widgets:create,widgets:edit,widgets:delete,widgets:access-read,widgets:access-grant,widgets:access-revoke,extension-data:read,extension-data:edit,spotify:read,spotify:playback,spotify:volume,spotify:queue,spotify:playlist,spotify:device,spotify:worker,chat:read,chat:write,chat:userinfo,chat:delete,chat:ban,chat:timeout,chat:notes,chat:raid,chat:poll,chat:prediction,chat:refresh_user,connections:read,connections:create,connections:edit,connections:delete,settings:read,settings:edit,automations:read,automations:create,automations:edit,automations:delete,automations:execute,members:read,members:create,members:edit,members:delete,uploads:read,uploads:create,uploads:delete,rewards:read,rewards:create,rewards:edit,rewards:delete,tokens:read,tokens:create,tokens:edit,tokens:delete,apikeys:read,apikeys:create,apikeys:edit,apikeys:delete,account:read,account:edit,account:delete,plan:read,plan:edit,login-assignments:read,login-assignments:create,login-assignments:delete,extension-dev:read,extension-dev:create,extension-dev:edit,extension-dev:delete,extension-dev:publish,extension-dev:analytics,extension-dev:payouts,sounds:read,sounds:create,sounds:edit,sounds:delete,sounds:play,bot-modules:read,bot-modules:edit,copyright:read,copyright:edit,copyright:delete,copyright:vote,copyright:report,copyright:recommend,obs:read,obs:edit,obs:delete,roles:read,roles:edit,roles:delete,bot-commands:read,bot-commands:create,bot-commands:edit,bot-commands:delete,bot-connections:read,bot-connections:create,bot-connections:delete,se-tokens:read,se-tokens:create,se-tokens:delete,extension-store:read,extension-store:install,extension-store:uninstall,extension-store:configure,extension-store:review,history:read,history:share,history:export,history:delete,public-stats:read,public-stats:edit,audit-log:read}'::text[],
   holds_all boolean not null generated always as ((is_system AND (slug = 'owner'::text))),
+  description text,
+  color text not null default '#6b7280'::text,
+  is_default boolean not null default true,
+  created_at timestamp with time zone,
+  updated_at timestamp with time zone,
   constraint account_roles_pkey PRIMARY KEY (id)
 );
 CREATE INDEX account_roles_account_idx ON public.account_roles USING btree (account_id);
 
 create table accounts (
   id uuid not null,
-  name text not null,
+  name text,
   owner_id uuid not null,
   created_at timestamp with time zone not null,
+  description text,
+  plan text not null default 'free'::text,
+  primary_login_connection_id uuid,
+  updated_at timestamp with time zone,
   constraint accounts_pkey PRIMARY KEY (id)
 );
 CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
+CREATE INDEX accounts_primary_login ON public.accounts USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
 create table api_keys (
   id uuid not null,

@@ -7,7 +7,7 @@ import { domainEvents, projection, type EventProjection } from '../kernel/projec
 export const accountEvents = (types: readonly string[]): EventProjection =>
   projection<EventProjection>({
     name: 'account-events',
-    version: 3,
+    version: 4,
     tables: ['account_events'],
     from: domainEvents(types),
     awaited: false,

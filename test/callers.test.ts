@@ -16,8 +16,8 @@ import {
 import { createRevocationTail, type Revocation } from '../access/revocations';
 import { createTokens, type Tokens } from '../access/tokens';
 import { SettingsSchema } from '../kernel/settings';
+import { seededRoles } from '../domain/account-roles';
 import { endSession, mintWsToken, refreshSession } from '../access/sessions';
-import { seededRoles } from '../domain/accounts';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createLocalRateLimits } from '../engines/rate-limits/local';
@@ -82,6 +82,8 @@ beforeAll(async () => {
       type: 'account:created',
       account_id,
       name: 'A',
+      description: null,
+      plan: 'free',
       owner_id: ada,
       roles: seededRoles(role_ids),
       membership_id: uuid(4),

@@ -16,6 +16,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'account_events',
     'account_feature_overrides',
     'account_limit_overrides',
+    'account_invites',
+    'account_login_assignments',
     'account_members',
     'account_plans',
     'account_roles',

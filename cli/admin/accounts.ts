@@ -50,7 +50,7 @@ export async function createAccount(
 /** @throws AdminError */
 export async function requireAccount(services: Pick<AdminServices, 'events'>, account_id: string): Promise<Account> {
   const found = await load(services.events, account, accountStream(account_id));
-  if (found === null) throw new AdminError(`there is no account ${account_id}`);
+  if (found === null || found.state.dissolved) throw new AdminError(`there is no account ${account_id}`);
   return found.state;
 }
 
@@ -122,7 +122,7 @@ export async function replaceOwner(
 
 /** @throws AdminError */
 function roleOf({ roles }: Account, account_id: string, slug: string): string {
-  const role_id = [...roles].find(([, known]) => known === slug)?.[0];
+  const role_id = [...roles].find(([, known]) => known.slug === slug)?.[0];
   if (role_id === undefined) throw new AdminError(`account ${account_id} has no role ${slug}`);
   return role_id;
 }

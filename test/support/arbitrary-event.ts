@@ -23,6 +23,7 @@ function arbitraryValue(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
       return small(3, (n) => `00000000-0000-7000-8000-00000000000${n}`);
     case 'datetime':
       return small(5, (n) => `2026-01-0${n}T00:00:00.000Z`);
+    case 'int32':
     case 'safeint':
     case 'number':
       return small(5, (n) => n);
