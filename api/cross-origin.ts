@@ -1,68 +1,70 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { preflightBucket } from '../access/rate-buckets';
+import type { FastifyCorsOptions } from '@fastify/cors';
+import type { FastifyRequest } from 'fastify';
 import type { Settings } from '../kernel/settings';
-import type { Limiter } from './rate-limit';
 
-const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
-const ALLOWED_HEADERS =
-  'authorization, content-type, idempotency-key, traceparent, x-correlation-id, x-lumio-account, x-share-password';
-const EXPOSED_HEADERS =
-  'idempotency-replayed, location, ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, ' +
-  'www-authenticate, x-correlation-id, x-lumio-read-model';
+/** Headers of ours that a page of another origin may read. */
+const EXPOSED_HEADERS = [
+  'idempotency-replayed',
+  'location',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+  'retry-after',
+  'www-authenticate',
+  'x-correlation-id',
+  'x-lumio-read-model',
+];
 
-/** What pages of other origins may do. Nothing is said to them while no origin is allowed. */
-export interface CrossOrigin {
-  /** Tells a browser whether the page that asks may read the answer. */
-  allow(request: FastifyRequest, reply: FastifyReply): void;
-  /**
-   * Answers a preflight without asking who it is: browsers send no credential with it. Counted apart, so that they do
-   * not use up anybody's requests.
-   * @throws ApiError RATE_LIMIT_EXCEEDED
-   */
-  preflight(request: FastifyRequest, reply: FastifyReply): Promise<void>;
-  /** A cookie alone must not change anything on behalf of a page from elsewhere. Source: spec rulings, c20. */
-  withoutForeignCookie(request: FastifyRequest): FastifyRequest['headers'];
+/** Headers that a page of another origin may send. */
+const ALLOWED_HEADERS = [
+  'authorization',
+  'content-type',
+  'idempotency-key',
+  'traceparent',
+  'x-correlation-id',
+  'x-lumio-account',
+  'x-share-password',
+];
+
+type OriginSettings = Pick<Settings, 'allowed_origins' | 'public_url'>;
+type AnswerFor = (request: FastifyRequest, answer: (error: null, options: FastifyCorsOptions) => void) => void;
+
+/**
+ * What the plugin tells pages of other origins: one that is named may send its visitors' cookies, `*` lets all others
+ * in without them.
+ */
+export function corsOf({ allowed_origins }: OriginSettings): { delegator: AnswerFor } {
+  const named = new Set(allowed_origins);
+  const shared: FastifyCorsOptions = {
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    allowedHeaders: ALLOWED_HEADERS,
+    exposedHeaders: EXPOSED_HEADERS,
+    maxAge: 7200,
+    // Answered by us, once they are counted.
+    preflightContinue: true,
+    strictPreflight: false,
+  };
+  const toNamed = { ...shared, origin: allowed_origins.filter((origin) => origin !== '*'), credentials: true };
+  const toAnybody = { ...shared, origin: '*' };
+  return {
+    delegator: ({ headers: { origin } }, answer) =>
+      answer(null, named.has('*') && !named.has(origin ?? '') ? toAnybody : toNamed),
+  };
 }
 
-export function createCrossOrigin(
-  settings: Pick<Settings, 'allowed_origins' | 'public_url'>,
-  limiter: Limiter,
-): CrossOrigin {
-  const origins = new Set(settings.allowed_origins);
-  const publicOrigin = settings.public_url === undefined ? undefined : new URL(settings.public_url).origin;
+/** A cookie alone must not change anything on behalf of a page from elsewhere. Source: spec rulings, c20. */
+export function foreignCookies({ allowed_origins, public_url }: OriginSettings): {
+  /** The headers of a request, without the cookie of a page that may not use it. */
+  dropped(request: FastifyRequest): FastifyRequest['headers'];
+} {
+  const origins = new Set(allowed_origins);
+  if (public_url !== undefined) origins.add(new URL(public_url).origin);
   return {
-    allow(request, reply) {
-      const { origin } = request.headers;
-      if (origin === undefined || origins.size === 0) return;
-      void reply.header('vary', 'Origin');
-      if (origins.has(origin)) {
-        void reply.headers({
-          'access-control-allow-origin': origin,
-          'access-control-allow-credentials': 'true',
-          'access-control-expose-headers': EXPOSED_HEADERS,
-        });
-      } else if (origins.has('*')) {
-        void reply.headers({ 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED_HEADERS });
-      }
-    },
-
-    async preflight(request, reply) {
-      await limiter.count(preflightBucket(request.ip), 1, reply);
-      void reply
-        .headers({
-          'access-control-allow-methods': METHODS,
-          'access-control-allow-headers': ALLOWED_HEADERS,
-          'access-control-max-age': '7200',
-        })
-        .code(204)
-        .send();
-    },
-
-    withoutForeignCookie({ headers, method, host }) {
+    dropped({ headers, method, host }) {
       if (headers.cookie === undefined || headers.authorization !== undefined) return headers;
       if (method === 'GET' || method === 'HEAD') return headers;
       const { origin } = headers;
-      const own = origin !== undefined && (origins.has(origin) || origin === publicOrigin || hostOf(origin) === host);
+      const own = origin !== undefined && (origins.has(origin) || hostOf(origin) === host);
       return own ? headers : { ...headers, cookie: undefined };
     },
   };

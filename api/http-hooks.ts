@@ -1,9 +1,11 @@
+import cors from '@fastify/cors';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { preflightBucket } from '../access/rate-buckets';
 import type { Settings } from '../kernel/settings';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Tracing } from '../engines/tracing/port';
-import { createCrossOrigin } from './cross-origin';
+import { corsOf, foreignCookies } from './cross-origin';
 import type { Limiter } from './rate-limit';
 import { createRequestEnds } from './request-ends';
 import { checkHead } from './request-head';
@@ -26,7 +28,7 @@ const PROBES: ReadonlySet<string> = new Set(['/v1', '/v1/health']);
  * line.
  */
 export function createHttpHooks(options: HttpHookOptions): {
-  install(app: FastifyInstance): void;
+  install(app: FastifyInstance): Promise<void>;
   /**
    * From now on each answer ends its connection: a client's next request then goes elsewhere instead of into a closing
    * socket.
@@ -37,7 +39,7 @@ export function createHttpHooks(options: HttpHookOptions): {
 } {
   const { settings, tracing, limiter, resolveCaller } = options;
   const ended = createRequestEnds(options);
-  const crossOrigin = createCrossOrigin(settings, limiter);
+  const cookies = foreignCookies(settings);
   const headers: Record<string, string> = {
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
@@ -51,7 +53,7 @@ export function createHttpHooks(options: HttpHookOptions): {
 
   async function identify(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { caller, failure } = await resolveCaller({
-      headers: crossOrigin.withoutForeignCookie(request),
+      headers: cookies.dropped(request),
       method: request.method,
       url: request.url,
       query: request.query as Record<string, unknown>,
@@ -61,10 +63,19 @@ export function createHttpHooks(options: HttpHookOptions): {
     await limiter.count(caller, 1, reply);
   }
 
+  /**
+   * Answers a preflight without asking who it is: browsers send no credential with it. Counted apart, so that they do
+   * not use up anybody's requests.
+   */
+  async function answerPreflight(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await limiter.count(preflightBucket(request.ip), 1, reply);
+    void reply.code(204).send();
+  }
+
   return {
     drain: () => void (headers.connection = 'close'),
     quiet_ms: () => performance.now() - asked_at,
-    install(app) {
+    async install(app) {
       app.addHook('onRequest', (request, reply, done) => {
         asked_at = performance.now();
         request.correlation_id = correlationId(request);
@@ -85,9 +96,12 @@ export function createHttpHooks(options: HttpHookOptions): {
           done(refusal);
           return;
         }
-        crossOrigin.allow(request, reply);
+        done();
+      });
+      if (settings.allowed_origins.length > 0) await app.register(cors, corsOf(settings));
+      app.addHook('onRequest', (request, reply, done) => {
         if (request.method === 'OPTIONS') {
-          crossOrigin.preflight(request, reply).catch(done);
+          answerPreflight(request, reply).catch(done);
           return;
         }
         if (request.routeOptions.config.limit === 'exempt') {

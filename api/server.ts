@@ -99,13 +99,14 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     limiter,
     resolveCaller: deps.resolveCaller,
   });
-  hooks.install(app);
+  // Before the first route, which keeps the handler that it finds.
+  app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
+  await hooks.install(app);
   acceptJson(app);
   const unrouted = answerUnrouted(app);
   serveUpgrades(app.server, deps.websocket);
   // Refused with the others' heads; Node's own answer has no body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
-  app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
 
   const idempotency = createIdempotency({
     db: deps.services.db,

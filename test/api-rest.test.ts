@@ -55,6 +55,18 @@ describe('answers', () => {
     );
     expect((await preflight('https://evil.example')).headers.get('access-control-allow-origin')).toBeNull();
   });
+  test('a named origin may read our headers and send its cookies, any other one where all may neither', async () => {
+    const open = await startSampleApi(database.url, { allowed_origins: ['https://app.example', '*'] });
+    const seenBy = async (of: ApiProcess, origin: string) => {
+      const { headers } = await of.rest('GET', '/v1/server-time', { as: '', headers: { origin } });
+      const said = ['allow-origin', 'allow-credentials'].map((name) => headers.get(`access-control-${name}`));
+      return [...said, headers.get('access-control-expose-headers')?.includes('ratelimit-remaining')];
+    };
+    expect(await seenBy(open, 'https://app.example')).toEqual(['https://app.example', 'true', true]);
+    expect(await seenBy(open, 'https://evil.example')).toEqual(['*', null, true]);
+    expect((await seenBy(api, 'https://evil.example'))[0]).toBeNull();
+    await open.stop();
+  });
   test('a correlation id is echoed when harmless, else made', async () => {
     const own = await api.rest('GET', '/v1', { headers: { 'x-correlation-id': 'abc-1' } });
     expect(own.headers.get('x-correlation-id')).toBe('abc-1');
