@@ -7,6 +7,7 @@ import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
 import type { Projection } from '../kernel/projection';
 import { accountEvents } from '../projections/account-events';
+import { auditLog } from '../projections/audit-log';
 import type { Family } from '../realtime/runtime/family';
 
 /** The first level of a room is the product: one file an area. */
@@ -48,6 +49,7 @@ export const CHANNELS: readonly Family[] = exported<Family>('realtime', has('pat
 export const PROJECTIONS: readonly Projection[] = [
   ...exported<Projection>('projections', has('name', 'version', 'tables', 'from', 'apply')),
   accountEvents([...EVENTS.keys()]),
+  auditLog(EVENTS),
 ];
 
 /** Every reactor of Lumio. */

@@ -3,13 +3,14 @@ import { answersEraser } from '../api/idempotency-erasure';
 import { parkedWebhooksEraser } from '../ingest/runtime/parked-erasure';
 import { noteErasures } from '../engines/subject-keys/transfer';
 import type { Eraser, ErasureServices, RecordEraser } from '../kernel/eraser';
+import { auditLogEraser } from '../maintenance/audit-log-erasure';
 import { eventLogEraser } from '../maintenance/event-log-erasure';
 
 /** What every read model over a topic of records does when a person is erased. */
 export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser];
 
 /** What every other area does; test/erasers.test.ts finds a table that none of them cleans. */
-export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser];
+export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser, auditLogEraser];
 
 /** Destroys every key of a person, here and in every backup. Returns how many. */
 export async function destroyKeys(

@@ -12,20 +12,29 @@ const user_id = z.uuid();
  * account is shown with. Source: spec doc2 §2.9, extra-facts §3.
  */
 export const loginEvents = {
-  'account:login_assigned': event({
-    account_id,
-    assignment_id: z.uuid(),
-    user_id,
-    login_connection_id: z.uuid(),
-    provider: z.string(),
-    assigned_at: instant(),
-  }),
-  'account:login_unassigned': event({ account_id, user_id, provider: z.string(), unassigned_at: instant() }),
-  'account:primary_login_set': event({
-    account_id,
-    login_connection_id: z.uuid().nullable().describe("Null: the account is shown with its owner's picture"),
-    set_at: instant(),
-  }),
+  'account:login_assigned': event(
+    {
+      account_id,
+      assignment_id: z.uuid(),
+      user_id,
+      login_connection_id: z.uuid(),
+      provider: z.string(),
+      assigned_at: instant(),
+    },
+    { audit: { by: ['user_id', 'provider'] } },
+  ),
+  'account:login_unassigned': event(
+    { account_id, user_id, provider: z.string(), unassigned_at: instant() },
+    { audit: { by: ['user_id', 'provider'] } },
+  ),
+  'account:primary_login_set': event(
+    {
+      account_id,
+      login_connection_id: z.uuid().nullable().describe("Null: the account is shown with its owner's picture"),
+      set_at: instant(),
+    },
+    { audit: { by: [] } },
+  ),
 };
 
 /** Whether the login is theirs is asked where logins are known, before one of these. */

@@ -33,6 +33,8 @@ import { unreachable } from './unreachable';
 const account_id = z.uuid();
 const user_id = z.uuid();
 
+const OF_MEMBER = { audit: { target: ['member', 'user_id'] } } as const;
+
 /** A tenant: members with roles, invites, feature overrides. Source: spec doc1 §1, §5.9, §5.10, extra-facts §3–5. */
 export const ACCOUNT_EVENTS = events({
   'account:created': event(
@@ -65,38 +67,47 @@ export const ACCOUNT_EVENTS = events({
     changed_at: instant(),
   }),
   'account:dissolved': event({ account_id, owner_id: user_id, dissolved_at: instant() }),
-  'account:member_added': event({
-    account_id,
-    membership_id: z.uuid(),
-    user_id,
-    role_id: z.uuid(),
-    added_at: instant(),
-  }),
-  'account:member_role_changed': event({ account_id, user_id, role_id: z.uuid(), changed_at: instant() }),
-  'account:member_removed': event({ account_id, membership_id: z.uuid(), user_id, removed_at: instant() }),
-  'account:owner_replaced': event({
-    account_id,
-    owner_id: user_id.describe('A member by then; this gives them the Owner role'),
-    former_owner_id: user_id,
-    former_role_id: z
-      .uuid()
-      .nullable()
-      .describe('What the former owner holds instead; null: their membership ends next'),
-    replaced_at: instant(),
-  }),
-  'account:feature_override_set': event({
-    account_id,
-    flag: z.string(),
-    enabled: z.boolean().nullable().describe('Null takes the override away'),
-    set_at: instant(),
-  }),
-  'account:plan_changed': event({ account_id, plan_id: z.uuid(), from_plan_id: z.uuid(), changed_at: instant() }),
-  'account:limit_override_set': event({
-    account_id,
-    name: z.string().describe('Of a limit that plans have'),
-    value: z.int().nullable().describe('Null takes the override away'),
-    set_at: instant(),
-  }),
+  'account:member_added': event(
+    { account_id, membership_id: z.uuid(), user_id, role_id: z.uuid(), added_at: instant() },
+    OF_MEMBER,
+  ),
+  'account:member_role_changed': event({ account_id, user_id, role_id: z.uuid(), changed_at: instant() }, OF_MEMBER),
+  'account:member_removed': event({ account_id, membership_id: z.uuid(), user_id, removed_at: instant() }, OF_MEMBER),
+  'account:owner_replaced': event(
+    {
+      account_id,
+      owner_id: user_id.describe('A member by then; this gives them the Owner role'),
+      former_owner_id: user_id,
+      former_role_id: z
+        .uuid()
+        .nullable()
+        .describe('What the former owner holds instead; null: their membership ends next'),
+      replaced_at: instant(),
+    },
+    { audit: { by: [] } },
+  ),
+  'account:feature_override_set': event(
+    {
+      account_id,
+      flag: z.string(),
+      enabled: z.boolean().nullable().describe('Null takes the override away'),
+      set_at: instant(),
+    },
+    { audit: { by: ['flag'] } },
+  ),
+  'account:plan_changed': event(
+    { account_id, plan_id: z.uuid(), from_plan_id: z.uuid(), changed_at: instant() },
+    { audit: { by: [] } },
+  ),
+  'account:limit_override_set': event(
+    {
+      account_id,
+      name: z.string().describe('Of a limit that plans have'),
+      value: z.int().nullable().describe('Null takes the override away'),
+      set_at: instant(),
+    },
+    { audit: { by: ['name'] } },
+  ),
   ...roleEvents,
   ...inviteEvents,
   ...loginEvents,

@@ -9,6 +9,7 @@ import { PLATFORMS, type Platform } from './vendors';
 const account_id = z.uuid();
 const connection_id = z.uuid();
 const platform = z.enum(PLATFORMS);
+const OF_CONNECTION = { audit: { target: ['connection', 'connection_id'] } } as const;
 
 /**
  * What an account is connected to: one channel per platform, and shops. All of one account's connections are one
@@ -20,16 +21,20 @@ export const CONNECTION_EVENTS = events({
   'connection:channel_connected': event(
     { account_id, connection_id, platform, platform_channel_id: z.string(), connected_at: instant() },
     // The first version carried the channel's name, which is a row now (access/channel-names.ts).
-    { version: 2, upcast: [({ channel_name: _name, ...rest }) => rest] },
+    { version: 2, upcast: [({ channel_name: _name, ...rest }) => rest], ...OF_CONNECTION },
   ),
-  'connection:channel_disconnected': event({ account_id, connection_id, platform, disconnected_at: instant() }),
-  'connection:shop_connected': event({ account_id, connection_id, shop_domain: z.string(), connected_at: instant() }),
-  'connection:shop_disconnected': event({
-    account_id,
-    connection_id,
-    shop_domain: z.string(),
-    disconnected_at: instant(),
-  }),
+  'connection:channel_disconnected': event(
+    { account_id, connection_id, platform, disconnected_at: instant() },
+    OF_CONNECTION,
+  ),
+  'connection:shop_connected': event(
+    { account_id, connection_id, shop_domain: z.string(), connected_at: instant() },
+    OF_CONNECTION,
+  ),
+  'connection:shop_disconnected': event(
+    { account_id, connection_id, shop_domain: z.string(), disconnected_at: instant() },
+    OF_CONNECTION,
+  ),
 });
 export type ConnectionEvent = EventOf<typeof CONNECTION_EVENTS>;
 

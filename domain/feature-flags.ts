@@ -113,7 +113,10 @@ export const isKnownFlag = (key: string): boolean => byKey.has(key);
 
 /** The operator's global switches, a stream a flag. Source: spec extra-facts §26. */
 export const FEATURE_FLAG_EVENTS = events({
-  'feature_flag:switched': event({ flag: z.string(), enabled: z.boolean(), switched_at: instant() }),
+  'feature_flag:switched': event(
+    { flag: z.string(), enabled: z.boolean(), switched_at: instant() },
+    { audit: { target: ['feature_flag', 'flag'] } },
+  ),
 });
 export type FeatureFlagEvent = EventOf<typeof FEATURE_FLAG_EVENTS>;
 

@@ -33,13 +33,17 @@ const plan_id = z.uuid();
 export const PLAN_EVENTS = events({
   'plan:created': event({ plan_id, slug: z.string(), ...offer, created_at: instant() }),
   'plan:edited': event({ plan_id, ...offer, edited_at: instant() }),
-  'plan:features_set': event({
-    plan_id,
-    features: z.array(z.strictObject({ flag: z.string(), enabled: z.boolean() })).describe('Those that changed'),
-    set_at: instant(),
-  }),
-  'plan:account_joined': event({ plan_id, joined_at: instant() }),
-  'plan:account_left': event({ plan_id, left_at: instant() }),
+  'plan:features_set': event(
+    {
+      plan_id,
+      features: z.array(z.strictObject({ flag: z.string(), enabled: z.boolean() })).describe('Those that changed'),
+      set_at: instant(),
+    },
+    { audit: { by: [] } },
+  ),
+  // Its account says so itself, in the same append.
+  'plan:account_joined': event({ plan_id, joined_at: instant() }, { audit: null }),
+  'plan:account_left': event({ plan_id, left_at: instant() }, { audit: null }),
   'plan:deleted': event({ plan_id, slug: z.string(), deleted_at: instant() }),
 });
 export type PlanEvent = EventOf<typeof PLAN_EVENTS>;

@@ -12,8 +12,9 @@ const taken = { kind: z.string(), value: z.string(), owner: z.string() };
  * is whoever holds the value.
  */
 export const RESERVATION_EVENTS = events({
-  'reservation:made': event(taken),
-  'reservation:released': event(taken),
+  // What takes or gives back a value says so itself, in the same append.
+  'reservation:made': event(taken, { audit: null }),
+  'reservation:released': event(taken, { audit: null }),
 });
 export type ReservationEvent = EventOf<typeof RESERVATION_EVENTS>;
 

@@ -10,19 +10,26 @@ export const ACCOUNT_CREATION_OVERRIDES = ['default', 'allow', 'deny'] as const;
 export type AccountCreationOverride = (typeof ACCOUNT_CREATION_OVERRIDES)[number];
 
 const user_id = z.uuid();
+const OF_USER = { audit: { target: ['user', 'user_id'] } } as const;
 
 /** What an operator set for one user, whatever flags and plans say. Source: spec doc2 §2.2 and §2.3, extra-facts §3. */
 export const USER_OVERRIDE_EVENTS = events({
-  'user_override:account_creation_set': event({
-    user_id,
-    override: z.enum(ACCOUNT_CREATION_OVERRIDES),
-    set_at: instant(),
-  }),
-  'user_override:max_accounts_set': event({
-    user_id,
-    max_accounts: z.int().nullable().describe('Null takes the override away'),
-    set_at: instant(),
-  }),
+  'user_override:account_creation_set': event(
+    {
+      user_id,
+      override: z.enum(ACCOUNT_CREATION_OVERRIDES),
+      set_at: instant(),
+    },
+    OF_USER,
+  ),
+  'user_override:max_accounts_set': event(
+    {
+      user_id,
+      max_accounts: z.int().nullable().describe('Null takes the override away'),
+      set_at: instant(),
+    },
+    OF_USER,
+  ),
 });
 export type UserOverrideEvent = EventOf<typeof USER_OVERRIDE_EVENTS>;
 

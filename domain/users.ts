@@ -38,15 +38,18 @@ export const USER_EVENTS = events({
     { user_id, registered_at: instant() },
     { version: 2, upcast: [({ display_name: _name, avatar_url: _picture, ...rest }) => rest] },
   ),
-  'user:login_connected': event({
-    user_id,
-    login_connection_id: z.uuid(),
-    provider: z.enum(LOGIN_PROVIDERS),
-    identity: z.string(),
-    connected_at: instant(),
-  }),
-  'user:admin_role_assigned': event({ user_id, role: z.string(), assigned_at: instant() }),
-  'user:admin_role_removed': event({ user_id, role: z.string(), removed_at: instant() }),
+  'user:login_connected': event(
+    {
+      user_id,
+      login_connection_id: z.uuid(),
+      provider: z.enum(LOGIN_PROVIDERS),
+      identity: z.string(),
+      connected_at: instant(),
+    },
+    { audit: { by: ['login_connection_id'], omit: ['identity'] } },
+  ),
+  'user:admin_role_assigned': event({ user_id, role: z.string(), assigned_at: instant() }, { audit: { by: ['role'] } }),
+  'user:admin_role_removed': event({ user_id, role: z.string(), removed_at: instant() }, { audit: { by: ['role'] } }),
 });
 export type UserEvent = EventOf<typeof USER_EVENTS>;
 

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import type { JsonObject } from './json';
 
+/** The account in the metadata of events that belong to none: users, reservations, system keys. */
+export const GLOBAL_ACCOUNT = 'global';
+
 /** One event type as its area declares it. Source: design §5. */
 export interface EventDeclaration<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** The version that this program writes. The first is 1 and leaves no mark in the stored data. */
@@ -17,6 +20,27 @@ export interface EventDeclaration<Shape extends z.ZodRawShape = z.ZodRawShape> {
    * read as null once it was erased. Members of older versions stay listed under the name that they had.
    */
   readonly personal: Readonly<Record<string, SubjectOf>>;
+  /** How it reads in the audit log; null when another event of the same append says it there. */
+  readonly audit: Audited | null;
+}
+
+/**
+ * Where the entry that an event makes in the audit log is not the usual one: the action is the event's type, the target
+ * what its prefix names, under the member `<prefix>_id` (or `key_id` of an `api_key:…`), or what `account:role_changed`
+ * names where there is a `role_id`. Source: decision 0029.
+ */
+export interface Audited {
+  /** The entry's action. */
+  readonly action?: string;
+  /** What it was done to, and the member that is its id. */
+  readonly target?: readonly [kind: string, member: string];
+  /**
+   * Members that tell apart what of the target it is about (the flag of an override, the role that a user got): what
+   * was said before is looked for among events with the same values.
+   */
+  readonly by?: readonly string[];
+  /** Members that an entry does not show, beside hashes of secrets (`…_hash`), which none does. */
+  readonly omit?: readonly string[];
 }
 
 /** The subject of a personal member; null when the event is about nobody, who then has nothing to keep secret. */
@@ -33,6 +57,7 @@ export interface EventOptions {
   version?: number;
   upcast?: EventDeclaration['upcast'];
   personal?: EventDeclaration['personal'];
+  audit?: EventDeclaration['audit'];
 }
 
 /** The event types of one area, declared once: the union, the names, the validation and the columns come from here. */
@@ -58,7 +83,7 @@ export const instant = () => z.iso.datetime();
  */
 export function event<const Shape extends z.ZodRawShape>(
   shape: Shape,
-  { version = 1, upcast = [], personal = {} }: EventOptions = {},
+  { version = 1, upcast = [], personal = {}, audit = {} }: EventOptions = {},
 ): EventDeclaration<Shape> {
   if (upcast.length !== version - 1) {
     throw new Error(`version ${version} of an event needs ${version - 1} upcasters, there are ${upcast.length}`);
@@ -71,7 +96,7 @@ export function event<const Shape extends z.ZodRawShape>(
       throw new Error(`the personal member ${member} reads as null after an erasure: declare it nullable`);
     }
   }
-  return { version, schema, upcast, personal };
+  return { version, schema, upcast, personal, audit };
 }
 
 const TYPE = /^[a-z][a-z0-9_]*:[a-z][a-z0-9_]*$/;

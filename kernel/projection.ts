@@ -21,10 +21,14 @@ export interface ChannelMessage {
   trace?: string | null;
 }
 
-export type Source = { kind: 'topic'; topic: string } | { kind: 'domain_events'; types: readonly string[] };
+export type Source =
+  { kind: 'topic'; topic: string } | { kind: 'domain_events'; types: readonly string[]; every?: true };
 
 export const topic = (name: string) => ({ kind: 'topic', topic: name }) as const satisfies Source;
 export const domainEvents = (types: readonly string[]) => ({ kind: 'domain_events', types }) as const satisfies Source;
+/** All types that there are: one that is added later was never passed over, so that nothing is built anew for it. */
+export const everyEvent = (types: readonly string[]) =>
+  ({ kind: 'domain_events', types, every: true }) as const satisfies Source;
 
 interface ProjectionBase {
   /** Also the file's name: `event-log`. */
@@ -64,7 +68,7 @@ export interface RecordProjection extends ProjectionBase {
 
 /** Reads domain events. */
 export interface EventProjection extends ProjectionBase {
-  from: { kind: 'domain_events'; types: readonly string[] };
+  from: { kind: 'domain_events'; types: readonly string[]; every?: true };
   apply(batch: readonly StoredEvent[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
 }
 

@@ -137,6 +137,50 @@ create table archive_segments (
   constraint archive_segments_check CHECK ((to_offset > from_offset))
 );
 
+create table audit_log (
+  chain text not null,
+  number bigint not null,
+  hash text not null,
+  id uuid not null,
+  account_id text,
+  action text not null,
+  actor_kind text,
+  actor_id text,
+  target_kind text not null,
+  target_id text not null,
+  type text not null,
+  position text not null,
+  created_at timestamp with time zone not null,
+  before json,
+  after json,
+  personal json not null,
+  constraint audit_log_pkey PRIMARY KEY (chain, number)
+);
+CREATE INDEX audit_log_actions ON public.audit_log USING btree (chain, action, created_at, number);
+CREATE INDEX audit_log_actors ON public.audit_log USING btree (actor_id, created_at, number, id);
+CREATE INDEX audit_log_all_actions ON public.audit_log USING btree (action, created_at, number, id);
+CREATE UNIQUE INDEX audit_log_ids ON public.audit_log USING btree (id);
+CREATE INDEX audit_log_newest ON public.audit_log USING btree (chain, created_at, number);
+CREATE INDEX audit_log_targets_newest ON public.audit_log USING btree (target_id, created_at, number, id);
+CREATE INDEX audit_log_times ON public.audit_log USING btree (created_at, number, id);
+
+create table audit_log_heads (
+  chain text not null,
+  number bigint not null,
+  hash text not null,
+  constraint audit_log_heads_pkey PRIMARY KEY (chain)
+);
+
+create table audit_log_targets (
+  chain text not null,
+  kind text not null,
+  id text not null,
+  part text not null,
+  members json not null,
+  personal json not null,
+  constraint audit_log_targets_pkey PRIMARY KEY (chain, kind, id, part)
+);
+
 create table bound_tokens (
   id uuid not null,
   kind text not null,

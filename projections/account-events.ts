@@ -1,4 +1,4 @@
-import { domainEvents, projection, type EventProjection } from '../kernel/projection';
+import { everyEvent, projection, type EventProjection } from '../kernel/projection';
 
 /**
  * Which domain events each account has and where they lie, by what their metadata say: the same on every event store,
@@ -7,9 +7,9 @@ import { domainEvents, projection, type EventProjection } from '../kernel/projec
 export const accountEvents = (types: readonly string[]): EventProjection =>
   projection<EventProjection>({
     name: 'account-events',
-    version: 4,
+    version: 5,
     tables: ['account_events'],
-    from: domainEvents(types),
+    from: everyEvent(types),
     awaited: false,
     async apply(batch, tx) {
       await tx.query(

@@ -1,8 +1,6 @@
+import { GLOBAL_ACCOUNT } from '../../kernel/event';
 import { delegated } from './delegated';
 import type { EventStore, Metadata, StreamWrite } from './port';
-
-/** The `account_id` in the metadata of events that belong to no account: users, reservations, system keys. */
-export const GLOBAL = 'global';
 
 /**
  * Any event store, whose events always name in their metadata the account that they belong to and what caused them,
@@ -20,7 +18,7 @@ function attributed(writes: readonly StreamWrite[], metadata: Metadata): Metadat
   const owner = events.map(({ data }) => data['account_id']).find((account) => typeof account === 'string');
   return {
     ...metadata,
-    account_id: (owner as string | undefined) ?? GLOBAL,
+    account_id: (owner as string | undefined) ?? GLOBAL_ACCOUNT,
     ...(cause !== undefined && { causation_id: cause }),
   };
 }

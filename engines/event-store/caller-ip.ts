@@ -1,12 +1,10 @@
 import { decrypt, encrypt } from '../records/cipher';
 import type { SubjectKeys } from '../subject-keys/port';
-import type { Metadata, StoredEvent } from './port';
+import { ipContext, type Metadata, type StoredEvent } from './port';
 
 /** How long an address stays readable that no person's erasure could reach, after the month in which it was written. */
 const ACCOUNT_IPS_DAYS = 90;
 const DAY_MS = 86_400_000;
-
-const contextOf = ({ correlation_id = '' }: Metadata): string => `caller-ip ${correlation_id}`;
 
 /** The key of an account's addresses of this month, and when it is destroyed. */
 function accountKey({ account_id }: Metadata, now: Date): { subject: string; expires_at: Date } {
@@ -27,7 +25,7 @@ export async function sealCallerIp(keys: SubjectKeys, metadata: Metadata, now = 
   if (ip === undefined) return metadata;
   const { subject, expires_at } = personOf(rest) ?? accountKey(rest, now);
   const { key, key_id } = (await keys.forWriting([subject], expires_at)).get(subject)!;
-  return { ...rest, ip_sealed: encrypt(ip, key, contextOf(rest)).toString('base64'), ip_key: key_id };
+  return { ...rest, ip_sealed: encrypt(ip, key, ipContext(rest)).toString('base64'), ip_key: key_id };
 }
 
 /** The subject of the person who acts. */
@@ -45,7 +43,7 @@ export async function openCallerIps(keys: SubjectKeys, events: readonly StoredEv
     const { ip_sealed, ip_key, ...rest } = event.metadata;
     if (ip_sealed === undefined || ip_key === undefined) return event;
     const key = found.get(ip_key);
-    const ip = key && decrypt(Buffer.from(ip_sealed, 'base64'), key, contextOf(rest));
+    const ip = key && decrypt(Buffer.from(ip_sealed, 'base64'), key, ipContext(rest));
     return { ...event, metadata: ip === undefined ? rest : { ...rest, ip } };
   });
 }

@@ -29,6 +29,9 @@ export interface StreamWrite {
  */
 export type Metadata = Readonly<Record<string, string>>;
 
+/** What the sealed `ip` of an append is bound to. */
+export const ipContext = ({ correlation_id = '' }: Metadata): string => `caller-ip ${correlation_id}`;
+
 /** Opaque outside the adapter; comparable only through {@link EventStore.compare}. */
 export type Position = string;
 

@@ -4,9 +4,13 @@ import type { Projection } from '../../kernel/projection';
 
 /** What a projection's rows follow from in this program, as far as the program itself can see it. */
 export function programOf(p: Projection): string {
-  const { from, tables, late_indexes, program, apply, loaded } = p;
-  return JSON.stringify([from, tables, late_indexes, program ?? [String(apply), String(loaded)]]);
+  const { tables, late_indexes, program, apply, loaded } = p;
+  return JSON.stringify([sourceOfRows(p), tables, late_indexes, program ?? [String(apply), String(loaded)]]);
 }
+
+/** Where its rows come from; what reads every event does not depend on which there are. */
+export const sourceOfRows = ({ from }: Pick<Projection, 'from'>): unknown =>
+  from.kind === 'domain_events' && from.every ? { ...from, types: undefined } : from;
 
 /** What the tables are: columns, constraints and indexes, not the partitions that come with time. */
 export async function shapeOf(db: Queryable, tables: readonly string[]): Promise<string> {

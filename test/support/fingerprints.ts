@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
-import { shapeOf } from '../../projections/runtime/program';
+import { shapeOf, sourceOfRows } from '../../projections/runtime/program';
 
 /** By projection: the version, and a hash of what its rows follow from. */
 export type Fingerprints = Record<string, { version: number; fingerprint: string }>;
@@ -20,9 +20,10 @@ export async function fingerprintsOf(
   root: string,
 ): Promise<Fingerprints> {
   const found: Fingerprints = {};
-  for (const { name, version, from, tables, program = textOf(root, name) } of projections) {
+  for (const p of projections) {
+    const { name, version, tables, program = textOf(root, name) } = p;
     const shape = (await shapeOf(db, tables)).split('\n').filter((line) => !line.startsWith('CREATE INDEX'));
-    const text = JSON.stringify([from, tables, program, shape]);
+    const text = JSON.stringify([sourceOfRows(p), tables, program, shape]);
     found[name] = { version, fingerprint: createHash('sha256').update(text).digest('hex') };
   }
   return found;
