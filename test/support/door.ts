@@ -20,15 +20,15 @@ export interface Door {
 
 const JSON_BODY = { 'content-type': 'application/json' };
 
-/** `owner` is who asks where a call says nothing. */
-export function doorAt(url: string, owner: string): Door {
+/** `owner` is who asks where a call says nothing; `common` goes with each. */
+export function doorAt(url: string, owner: string, common: Record<string, string> = {}): Door {
   async function send(
     method: string,
     path: string,
     headers: Record<string, string>,
     body: string | undefined,
   ): Promise<Answer> {
-    const response = await fetch(url + path, { method, headers, body, redirect: 'manual' });
+    const response = await fetch(url + path, { method, headers: { ...common, ...headers }, body, redirect: 'manual' });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== '';
     return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };

@@ -28,5 +28,6 @@ export default async function setup(): Promise<void> {
   await admin.end();
   await migrate(ordinaryUrl(postgres.url, 'lumio_test_template'));
   process.env.LUMIO_TEST_POSTGRES = postgres.url;
+  process.env.LUMIO_TEST_FOLDER = data_dir;
   (globalThis as { lumioTestCluster?: TestCluster }).lumioTestCluster = { postgres, data_dir };
 }
