@@ -1,16 +1,84 @@
 import { LRUCache } from 'lru-cache';
-import { flagEnabled } from '../domain/feature-flags';
-import type { Database } from '../engines/postgres/port';
-import type { Revocation } from './revocations';
+import {
+  ACCOUNT_CREATION,
+  ACCOUNT_FLAGS,
+  accountCreationStatus,
+  flagEnabled,
+  flagReason,
+  type FlagLayers,
+  type FlagStatus,
+  KNOWN_FLAGS,
+} from '../domain/feature-flags';
+import { FREE_PLAN_ID } from '../domain/plan-limits';
+import type { AccountCreationOverride } from '../domain/user-overrides';
+import type { Database, Queryable } from '../engines/postgres/port';
+import { concernsAll, type Revocation } from './revocations';
 import type { FeatureFlags } from './services';
 
 const REMEMBER_MS = 900;
+/** Accounts, each with some kilobytes. */
+const REMEMBERED = 5000;
 /** Stands for "no account" among account ids. */
 const NOBODY = '';
 
-interface Switches {
-  global: ReadonlyMap<string, boolean>;
-  overrides: ReadonlyMap<string, boolean>;
+type Layer = 'global' | 'plan' | 'override';
+type Switches = Readonly<Record<Layer, ReadonlyMap<string, boolean>>>;
+
+/** All that was said of an account's flags, in one read; without an account the global switches alone. */
+async function switchesOf(db: Queryable, account_id: string | null): Promise<Switches> {
+  const rows = await db.query<{ key: string; enabled: boolean; layer: Layer }>(
+    `select key, enabled, 'global' as layer from feature_flags
+     union all
+     select flag, enabled, 'override' from account_feature_overrides where account_id = $1
+     union all
+     select flag, enabled, 'plan' from plan_features
+     where $1 is not null and plan_id = coalesce((select plan_id from account_plans where account_id = $1), $2::uuid)`,
+    [account_id, FREE_PLAN_ID],
+    'feature-switches',
+  );
+  const of = (layer: Layer) =>
+    new Map(rows.filter((row) => row.layer === layer).map((row): [string, boolean] => [row.key, row.enabled]));
+  return { global: of('global'), plan: of('plan'), override: of('override') };
+}
+
+const layersOf = (key: string, { global, plan, override }: Switches, for_account: boolean): FlagLayers => ({
+  global: global.get(key),
+  plan: plan.get(key),
+  override: override.get(key),
+  for_account,
+});
+
+/**
+ * Every flag of the account, and why it is off where it is, as guards judge it; flags of the whole service are not
+ * among them. Source: spec doc2 §2.2.
+ */
+export async function featureStatuses(db: Queryable, account_id: string): Promise<FlagStatus[]> {
+  const switches = await switchesOf(db, account_id);
+  return ACCOUNT_FLAGS.map(({ key }) => {
+    const reason = flagReason(key, layersOf(key, switches, true));
+    return { key, enabled: reason === null, reason };
+  });
+}
+
+/** Keys of the flags that are on, of {@link featureStatuses}. */
+export const enabledOf = (statuses: readonly FlagStatus[]): string[] =>
+  statuses.filter(({ enabled }) => enabled).map(({ key }) => key);
+
+/** Keys of all flags that the operator has not switched off for everybody. */
+export async function globallyEnabled(db: Queryable): Promise<string[]> {
+  const { global } = await switchesOf(db, null);
+  return KNOWN_FLAGS.map(({ key }) => key).filter((key) => global.get(key) !== false);
+}
+
+/** Whether the user may make accounts; nothing of it is remembered. Source: spec doc1 §7.1 rule 4, doc2 §2.2. */
+export async function accountCreation(db: Queryable, user_id: string): Promise<FlagStatus> {
+  const [row] = await db.query<{ global: boolean | null; override: AccountCreationOverride | null }>(
+    `select (select enabled from feature_flags where key = $2) as global,
+            (select account_creation from user_overrides where user_id = $1) as override`,
+    [user_id, ACCOUNT_CREATION],
+    'account-creation',
+  );
+  return accountCreationStatus(row?.global ?? undefined, row?.override ?? 'default');
 }
 
 /**
@@ -20,45 +88,30 @@ interface Switches {
 export function createFeatureFlags(deps: {
   db: Database;
 }): FeatureFlags & { forget(revocation: Partial<Revocation>): void } {
-  const remembered = new LRUCache<string, { switches: Promise<Switches>; at: number }>({ max: 20_000 });
+  const remembered = new LRUCache<string, { switches: Promise<Switches>; at: number }>({ max: REMEMBERED });
 
-  async function read(account_id: string): Promise<Switches> {
-    const rows = await deps.db.query(
-      `select key, enabled, true as global from feature_flags
-       union all select flag, enabled, false from account_feature_overrides where account_id = nullif($1, '')::uuid`,
-      [account_id],
-      'feature-switches',
-    );
-    const of = (global: boolean) =>
-      new Map<string, boolean>(rows.filter((row) => row.global === global).map((row) => [row.key, row.enabled]));
-    return { global: of(true), overrides: of(false) };
-  }
-
-  function switchesOf(account_id: string): Promise<Switches> {
+  function recall(account_id: string | null): Promise<Switches> {
+    const key = account_id ?? NOBODY;
     const at = performance.now();
-    const known = remembered.get(account_id);
+    const known = remembered.get(key);
     if (known && at - known.at < REMEMBER_MS) return known.switches;
-    const switches = read(account_id);
+    const switches = switchesOf(deps.db, account_id);
     const entry = { switches, at };
-    remembered.set(account_id, entry);
+    remembered.set(key, entry);
     // A failed read is not remembered; whoever waits for it is told.
     switches.catch(() => {
-      if (remembered.peek(account_id) === entry) remembered.delete(account_id);
+      if (remembered.peek(key) === entry) remembered.delete(key);
     });
     return switches;
   }
 
   return {
     async enabled(flag, account_id) {
-      const { global, overrides } = await switchesOf(account_id ?? NOBODY);
-      return flagEnabled(flag, {
-        global: global.get(flag),
-        override: overrides.get(flag),
-        for_account: account_id !== null,
-      });
+      return flagEnabled(flag, layersOf(flag, await recall(account_id), account_id !== null));
     },
-    forget({ account_id }) {
-      if (account_id) remembered.delete(account_id);
+    forget(revocation) {
+      if (revocation.account_id) remembered.delete(revocation.account_id);
+      else if (concernsAll(revocation)) remembered.clear();
     },
   };
 }

@@ -9,7 +9,7 @@ export type Guard =
   | { kind: 'authenticated' }
   | { kind: 'first_party' }
   | { kind: 'system_key' }
-  | { kind: 'account'; member: string }
+  | { kind: 'account'; member: string; active?: true }
   | { kind: 'feature'; flag: string }
   | { kind: 'permission'; permission: string }
   | { kind: 'admin_permission'; permission: string }
@@ -25,6 +25,12 @@ export const systemKeyOnly: Guard = { kind: 'system_key' };
  * "accounts in paths".
  */
 export const account = (member: string): Narrowing<Guard, { account_id: string }> => ({ kind: 'account', member });
+/** {@link account}, and for a session it must be the active one. Source: spec doc2 §4.2 "Accounts". */
+export const activeAccount = (member: string): Narrowing<Guard, { account_id: string }> => ({
+  kind: 'account',
+  member,
+  active: true,
+});
 export const feature = (flag: string): Guard => ({ kind: 'feature', flag });
 export const permission = (name: string): Narrowing<Guard, { account_id: string }> => ({
   kind: 'permission',

@@ -3,13 +3,17 @@ import type { Logger } from '../engines/log/port';
 
 /**
  * What no longer holds: one credential, everything of a user, an account's memberships and features, or a user within
- * an account.
+ * an account. One that names nobody tells that everybody's features may have changed.
  */
 export interface Revocation {
   credential_id: string | null;
   user_id: string | null;
   account_id: string | null;
 }
+
+/** Whether it names nobody. */
+export const concernsAll = ({ credential_id, user_id, account_id }: Partial<Revocation>): boolean =>
+  !credential_id && !user_id && !account_id;
 
 export interface RevocationTail {
   /** Returns a function that ends it. */

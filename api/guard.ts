@@ -17,6 +17,7 @@ export const GUARD_MESSAGES = {
   account: 'An account is required: send its id in the X-Lumio-Account header',
   no_account: 'Account not found',
   member: 'This action requires membership of the account',
+  active: 'This action requires the account to be the active one',
 } as const;
 
 /** Guards of one operation, sorted into the order in which they are checked. */
@@ -30,6 +31,8 @@ export interface Gate {
   readonly needs_account: boolean;
   /** The input's member that names the account; null where the caller's own is acted on. */
   readonly account: string | null;
+  /** True when a session must have that account as its active one. */
+  readonly active: boolean;
 }
 
 /** What a gate looks up. */
@@ -45,7 +48,8 @@ export interface Entry {
 /** Reads an operation's guards once, at start. */
 export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
   const permissions = guards.filter((guard): guard is Guard & { permission: string } => 'permission' in guard);
-  const account = guards.find((guard) => guard.kind === 'account')?.member ?? null;
+  const named = guards.find((guard) => guard.kind === 'account');
+  const account = named?.member ?? null;
   return {
     open: guards.every((guard) => guard.kind === 'public'),
     first_party: guards.some((guard) => guard.kind === 'first_party'),
@@ -54,6 +58,7 @@ export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
     permissions,
     needs_account: account === null && permissions.some((guard) => guard.kind === 'permission'),
     account,
+    active: named?.active ?? false,
   };
 }
 
@@ -110,6 +115,9 @@ export function authorise(
 async function authoriseOn(named: unknown, gate: Gate, asked_by: Caller, services: GateServices): Promise<Entry> {
   const { caller, exists } = await services.accounts.on(asked_by, named);
   if (caller === null) throw new ApiError('FORBIDDEN', strangersText(gate));
+  if (gate.active && asked_by.kind === 'jwt' && caller.account_id !== asked_by.account_id) {
+    throw new ApiError('FORBIDDEN', GUARD_MESSAGES.active);
+  }
   // No account, no features: only what the key holds can be judged.
   if (exists && gate.features.length > 0) await checkFeatures(gate, caller, services);
   else checkPermissions(gate, caller);

@@ -73,6 +73,7 @@ function ofGuards(operation: Operation): Refusal[] {
     ...(gate.first_party ? [GUARD_MESSAGES.first_party] : []),
     ...(gate.system_key ? [GUARD_MESSAGES.system_key] : []),
     ...(gate.account !== null && gate.permissions.length === 0 ? [GUARD_MESSAGES.member] : []),
+    ...(gate.active ? [GUARD_MESSAGES.active] : []),
     ...gate.permissions.map(({ permission }) => GUARD_MESSAGES.permission(permission)),
   ];
   return [

@@ -124,7 +124,12 @@ function requirements(operation: Operation) {
     ...permissions.map((name) => `Permission: \`${name}\``),
     ...features.map((flag) => `Feature: \`${flag}\``),
     ...operation.guard.flatMap((guard) =>
-      guard.kind === 'account' ? [`Rights are those on the account that \`${guard.member}\` names.`] : [],
+      guard.kind === 'account'
+        ? [
+            `Rights are those on the account that \`${guard.member}\` names.`,
+            ...(guard.active ? ['A session must have it as its active account.'] : []),
+          ]
+        : [],
     ),
     ...(kinds.has('first_party') ? ['Only for a logged-in user or their own API key.'] : []),
     ...(operation.per_minute === undefined ? [] : [`At most ${operation.per_minute} calls a minute and caller.`]),

@@ -1,9 +1,10 @@
+import { v5 } from 'uuid';
 import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
 import { unreachable } from './unreachable';
-import { PLATFORMS } from './vendors';
+import { PROVIDERS } from './providers';
 
 /** In the order the admin panel lists them. Source: spec extra-facts §26. */
 export const FLAG_CATEGORIES = [
@@ -20,12 +21,37 @@ export const FLAG_CATEGORIES = [
 export type FlagCategory = (typeof FLAG_CATEGORIES)[number];
 
 export interface KnownFlag {
+  /** The same in every installation: it derives from the key. */
+  id: string;
   key: string;
   category: FlagCategory;
+  /** What people read. */
+  label: string;
 }
 
-const keys = (category: FlagCategory, ...names: string[]): KnownFlag[] =>
-  names.map((name) => ({ key: `${category}:${name}`, category }));
+/** Namespace of the ids that derive from keys; any fixed UUID does. */
+const NAMESPACE = '5a0c6d3e-9f7b-4b0e-8c59-2f1f0f6f3b11';
+const SPELT: Readonly<Record<string, string>> = {
+  apikeys: 'API keys',
+  obs: 'OBS',
+  websocket: 'WebSocket',
+  spotify: 'Spotify',
+  shopify: 'Shopify',
+  youtube: 'YouTube',
+  twitch: 'Twitch',
+  kick: 'Kick',
+  trovo: 'Trovo',
+  discord: 'Discord',
+};
+
+function flag(category: FlagCategory, name: string): KnownFlag {
+  const key = `${category}:${name}`;
+  const words = name.split(/[_:]/).map((word) => SPELT[word] ?? word);
+  const [first, ...rest] = words;
+  const label = [first![0]!.toUpperCase() + first!.slice(1), ...rest].join(' ');
+  return { id: v5(key, NAMESPACE), key, category, label };
+}
+const keys = (category: FlagCategory, ...names: string[]): KnownFlag[] => names.map((name) => flag(category, name));
 
 /**
  * Every flag that code asks about; each is globally on until an operator turns it off. Source: spec flags.json,
@@ -41,12 +67,7 @@ export const KNOWN_FLAGS: readonly KnownFlag[] = [
     'copyright_public_directory',
     'copyright_public_quick_check',
   ),
-  ...PLATFORMS.flatMap((platform) =>
-    ['', ':login', ':channel', ':bot'].map((part): KnownFlag => ({
-      key: `platform:${platform}${part}`,
-      category: 'platform',
-    })),
-  ),
+  ...PROVIDERS.flatMap(({ slug, kinds }) => keys('platform', slug, ...kinds.map((kind) => `${slug}:${kind}`))),
   ...keys('widget', 'chat_box', 'event_list', 'spotify_now_playing', 'obs_browser_source'),
   ...keys(
     'feature',
@@ -90,24 +111,57 @@ export function isPlanFlag(key: string): boolean {
 /** What resolution has to go on. Undefined: nothing was said on that layer. */
 export interface FlagLayers {
   /** The operator's global switch. */
-  global: boolean | undefined;
+  global?: boolean | undefined;
+  /** What the account's plan says. */
+  plan?: boolean | undefined;
   /** The account's own setting, made by an operator. */
-  override: boolean | undefined;
+  override?: boolean | undefined;
   /** True when an account is asking; without one only the global switch counts. */
   for_account: boolean;
 }
 
-/**
- * Global switch off is off for everyone; then the account's override; then the category's default. A flag that is not
- * known is off, so that a misspelt guard closes rather than opens. Source: spec extra-facts §26, "Resolution"; doc2
- * §2.8.
- */
-export function flagEnabled(key: string, layers: FlagLayers): boolean {
-  const flag = byKey.get(key);
-  if (flag === undefined || layers.global === false) return false;
-  if (!layers.for_account) return true;
-  return layers.override ?? !PLAN_CATEGORIES.has(flag.category);
+/** Why a flag is off: the first layer that says so. Source: spec doc2 §2.2. */
+export const FLAG_REASONS = ['global_off', 'plan_locked', 'account_override', 'user_override'] as const;
+export type FlagReason = (typeof FLAG_REASONS)[number];
+
+/** A flag as one account, or one user, has it. */
+export interface FlagStatus {
+  key: string;
+  enabled: boolean;
+  /** Null when it is on. */
+  reason: FlagReason | null;
 }
+
+/**
+ * The first layer that says off decides: the global switch, the plan, the account's own setting. An account's own "on"
+ * lifts the plan's lock, never the global switch. Null: on. Source: spec extra-facts §26, "Resolution"; doc2 §2.8.
+ */
+export function flagReason(key: string, layers: FlagLayers): FlagReason | null {
+  if (layers.global === false) return 'global_off';
+  if (!layers.for_account) return null;
+  if (isPlanFlag(key) && layers.plan !== true && layers.override !== true) return 'plan_locked';
+  return layers.override === false ? 'account_override' : null;
+}
+
+/** A flag that is not known is off, so that a misspelt guard closes rather than opens. */
+export const flagEnabled = (key: string, layers: FlagLayers): boolean =>
+  isKnownFlag(key) && flagReason(key, layers) === null;
+
+/** The flag whose switch an operator may give each user an exception from. */
+export const ACCOUNT_CREATION = 'system:account_creation';
+
+/** Whether this user may make accounts: always where an operator allows it. Source: spec doc2 §2.2. */
+export function accountCreationStatus(global: boolean | undefined, override: 'default' | 'allow' | 'deny'): FlagStatus {
+  const off = global === false ? 'global_off' : override === 'deny' ? 'user_override' : null;
+  const reason = override === 'allow' ? null : off;
+  return { key: ACCOUNT_CREATION, enabled: reason === null, reason };
+}
+
+/** What an account's lists show: all but what belongs to the whole service. Source: spec doc2 §2.2. */
+export const ACCOUNT_FLAGS: readonly KnownFlag[] = KNOWN_FLAGS.filter(({ category }) => category !== 'system');
+
+/** What a plan's list shows. */
+export const PLAN_FLAGS: readonly KnownFlag[] = KNOWN_FLAGS.filter(({ category }) => PLAN_CATEGORIES.has(category));
 
 export const isKnownFlag = (key: string): boolean => byKey.has(key);
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
-import { isPlanFlag, KNOWN_FLAGS } from './feature-flags';
+import { isPlanFlag, PLAN_FLAGS } from './feature-flags';
 import { FREE_PLAN_ID, isLimitValue, isPlanLimit, PRO_PLAN_ID, SEEDED_LIMITS } from './plan-limits';
 import { release, reserve, type ReservationCommand } from './reservations';
 import { unreachable } from './unreachable';
@@ -80,7 +80,7 @@ export const SEEDED_PLANS = [
     plan_id: PRO_PLAN_ID,
     slug: 'pro',
     name: 'Pro',
-    features: KNOWN_FLAGS.filter(({ key }) => isPlanFlag(key)).map(({ key }) => key),
+    features: PLAN_FLAGS.map(({ key }) => key),
     sort_order: 1,
   },
 ] as const;

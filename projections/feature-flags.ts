@@ -16,4 +16,6 @@ export const featureFlags = handled({
       on conflict (key) do update set enabled = excluded.enabled, changed_at = excluded.changed_at`,
     ),
   },
+  // It is every account's.
+  revokes: { 'feature_flag:switched': () => ({}) },
 });

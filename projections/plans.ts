@@ -51,6 +51,8 @@ export const plans = handled({
     ),
   },
   revokes: {
+    // As many accounts as are on the plan.
+    'plan:features_set': () => ({}),
     'account:plan_changed': ({ account_id }) => ({ account_id }),
   },
 });

@@ -1,6 +1,6 @@
 import { type Caller, stillGrants } from '../../access/caller';
 import type { CallerResolver } from '../../access/resolve';
-import type { Revocation } from '../../access/revocations';
+import { concernsAll, type Revocation } from '../../access/revocations';
 import type { Logger } from '../../engines/log/port';
 import type { Gates, Verdict } from './gates';
 import type { Hub } from './hub';
@@ -117,6 +117,7 @@ export class Heartbeat {
   /** Acts on a revocation: a credential named is cut at once, the others are asked about. */
   revoked(revocation: Revocation): void {
     const { credential_id, user_id, account_id } = revocation;
+    if (concernsAll(revocation)) return void this.judgeFeatures();
     if (credential_id) this.recent.set(credential_id, Date.now());
     const asked: Session[] = [];
     for (const session of this.deps.sessions.values()) {
@@ -128,6 +129,37 @@ export class Heartbeat {
       }
     }
     if (asked.length > 0) void this.check(asked);
+  }
+
+  /**
+   * Everybody's features may have changed: sockets lose the channels of those that are off, anonymous ones too.
+   * Credentials have not changed, so none is asked about.
+   */
+  private async judgeFeatures(): Promise<void> {
+    const listening = [...this.deps.sessions.values()].filter(
+      ({ closing, subscriptions }) => !closing && subscriptions.length > 0,
+    );
+    const work = listening.values();
+    const worker = async (): Promise<void> => {
+      for (const session of work) {
+        try {
+          await this.judge(session, (channel) => this.deps.gates.mayRead(session.caller, channel));
+        } catch (error) {
+          this.deps.log.warn({ err: error }, 'channels of an open socket cannot be judged');
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(CONCURRENT_CHECKS, listening.length) }, worker));
+  }
+
+  /** Ends the subscriptions that are not allowed any more. */
+  private async judge(session: Session, mayRead: (channel: string) => Promise<Verdict>): Promise<void> {
+    for (const subscription of [...session.subscriptions]) {
+      const verdict = await mayRead(subscription.channel.name);
+      if (verdict === 'ok' || subscription.state === 'ended') continue;
+      this.deps.hub.leave(subscription);
+      session.error(verdict, subscription.channel.name);
+    }
   }
 
   /** Looks a new session over: its credential may have been revoked between the check at the door and now. */
@@ -210,12 +242,7 @@ export class Heartbeat {
         continue;
       }
       session.caller = caller;
-      for (const subscription of [...session.subscriptions]) {
-        const verdict = await mayRead(subscription.channel.name);
-        if (verdict === 'ok' || subscription.state === 'ended') continue;
-        this.deps.hub.leave(subscription);
-        session.error(verdict, subscription.channel.name);
-      }
+      await this.judge(session, mayRead);
     }
   }
 }

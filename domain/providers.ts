@@ -1,0 +1,35 @@
+import type { LoginProvider } from './users';
+import type { Vendor } from './vendors';
+
+/** What a provider is connected for: a person's login, an account's channel, an account's bot. */
+export const CONNECTION_KINDS = ['login', 'channel', 'bot'] as const;
+export type ConnectionKind = (typeof CONNECTION_KINDS)[number];
+
+/** A provider, and what it is connected for; one that is only integrated is connected for none of it. */
+interface Provider {
+  slug: Vendor;
+  kinds: readonly ConnectionKind[];
+}
+
+/**
+ * Who may be logged in with or connected, each under a master switch `platform:<slug>` and one for each kind. Providers
+ * that are only integrated (the shop, the tip service) have flags of their own category. Source: spec extra-facts §13
+ * and §26.
+ */
+export const PROVIDERS: readonly Provider[] = [
+  { slug: 'twitch', kinds: ['login', 'channel', 'bot'] },
+  { slug: 'youtube', kinds: ['login', 'channel', 'bot'] },
+  { slug: 'kick', kinds: ['login', 'channel', 'bot'] },
+  { slug: 'trovo', kinds: ['login', 'channel', 'bot'] },
+  { slug: 'discord', kinds: ['login', 'bot'] },
+  { slug: 'spotify', kinds: ['channel'] },
+];
+
+/** The provider that a login belongs to: the one vendor that has another name there. Source: spec extra-facts §1. */
+export const providerOfLogin = (login: LoginProvider): Vendor => (login === 'google' ? 'youtube' : login);
+
+/** The flags of one kind of connection, the master switch first. */
+export const switchesOf = (slug: string, kind: ConnectionKind): readonly string[] => [
+  `platform:${slug}`,
+  `platform:${slug}:${kind}`,
+];
