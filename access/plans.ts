@@ -26,7 +26,7 @@ export async function changePlan(
 }
 
 /** What an account's change of plan adds to the plans' counts. */
-async function planMoves(
+export async function planMoves(
   context: RequestContext,
   events: EventStore,
   decided: readonly AccountEvent[],

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import type { Rows } from '../kernel/pages';
+import type { Queryable } from '../engines/postgres/port';
+
+/** A member as the others see them. Source: spec extra-facts §4. */
+export const Member = z
+  .object({
+    id: z.uuid().describe('Of the membership'),
+    user_id: z.uuid(),
+    display_name: z.string().nullable(),
+    avatar_url: z.string().nullable(),
+    role: z
+      .object({
+        id: z.uuid(),
+        slug: z.string(),
+        name: z.string(),
+        description: z.string().nullable(),
+        color: z.string(),
+      })
+      .meta({ id: 'MemberRole' }),
+    is_owner: z.boolean(),
+    joined_at: z.string().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'Member' });
+export type Member = z.output<typeof Member>;
+
+/** Members of an account, oldest first; with `user_id` that one alone. */
+export async function membersOf(
+  db: Queryable,
+  account_id: string,
+  { limit, offset }: Rows,
+  user_id: string | null = null,
+): Promise<{ items: Member[]; total: number }> {
+  const rows = await db.query<Member & { total: number }>(
+    `select counted.total, page.* from (select count(*)::int as total from account_members where account_id = $1) counted
+     left join (
+       select m.id, m.user_id, p.display_name, p.avatar_url, m.joined_at, a.owner_id = m.user_id as is_owner,
+         jsonb_build_object('id', r.id, 'slug', r.slug, 'name', r.name, 'description', r.description, 'color', r.color)
+           as role
+       from (
+         select * from account_members where account_id = $1 and ($2::uuid is null or user_id = $2)
+         order by joined_at, user_id limit $3 offset $4
+       ) m
+       join accounts a on a.id = m.account_id join account_roles r on r.id = m.role_id
+       left join profiles p on p.user_id = m.user_id
+     ) page on true order by joined_at, user_id`,
+    [account_id, user_id, limit, offset],
+    'account-members',
+  );
+  const items = rows.flatMap(({ total: _total, ...member }) => (member.user_id === null ? [] : [member]));
+  return { items, total: rows[0]!.total };
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { Role, rolesOf } from '../access/account-roles';
+import { GIVING_ERRORS, giverOf } from '../access/giver';
+import { command, conflict, del, notFound, patch, permission, post } from '../access/operation';
+import { ROLE_COLOR } from '../domain/account-roles';
+import { account, accountStream } from '../domain/accounts';
+import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
+
+const name = z.string().trim().min(1, 'Name is required').max(100, 'Name must be 100 characters or less');
+const description = z.string().trim().max(500, 'description must be 500 characters or less');
+const color = z.string().regex(/^#[0-9a-f]{6}$/i, 'color must be #rrggbb');
+const permissions = z
+  .array(
+    z
+      .string()
+      .max(100)
+      .meta({ enum: [...ACCOUNT_PERMISSIONS] }),
+  )
+  .max(500);
+
+const ROLE_NOT_FOUND = { ROLE_NOT_FOUND: notFound('Role not found') };
+const ROLE_NAME_TAKEN = { ROLE_NAME_TAKEN: conflict('Role name already in use') };
+
+/** Source: spec doc1 §5.9 rule 3, rulings c07 and "roles". */
+export const createRole = command({
+  name: 'createRole',
+  summary: 'Makes a role for members of the active account, with permissions that the caller holds',
+  rest: post('/v1/roles', { status: 201 }),
+  graphql: { argument: 'input' },
+  guard: [permission('roles:edit')],
+  input: z
+    .object({ name, description: description.nullish(), color: color.nullish(), permissions })
+    .meta({ id: 'CreateRoleInput' }),
+  output: Role,
+  errors: {
+    ...GIVING_ERRORS,
+    ...ROLE_NAME_TAKEN,
+    TOO_MANY_ROLES: conflict('The account has as many roles as it can have; delete one first'),
+  },
+  async run({ input, caller, act, newId }) {
+    const { account_id } = caller;
+    const role_id = newId('role');
+    const { state } = await act(account, accountStream(account_id), {
+      type: 'account:create_role',
+      role_id,
+      name: input.name,
+      description: input.description || null,
+      color: input.color?.toLowerCase() ?? ROLE_COLOR,
+      permissions: input.permissions,
+      by: giverOf(caller),
+    });
+    const { position: _position, ...made } = state.roles.get(role_id)!;
+    return { id: role_id, account_id, ...made, permissions: [...made.permissions!], member_count: 0 };
+  },
+});
+
+/** Source: spec doc1 §5.9 rule 3, extra-facts §5, rulings "roles". */
+export const updateRole = command({
+  name: 'updateRole',
+  summary: 'Changes a role of the active account; permissions are replaced as a whole',
+  rest: patch('/v1/roles/{id}'),
+  graphql: { argument: 'input', flat_arguments: ['id'] },
+  guard: [permission('roles:edit')],
+  input: z
+    .object({
+      id: z.uuid(),
+      name: name.optional(),
+      description: description.nullish().describe('Null takes it away'),
+      color: color.optional(),
+      permissions: permissions.optional(),
+    })
+    .meta({ id: 'UpdateRoleInput' }),
+  output: Role,
+  errors: {
+    ...GIVING_ERRORS,
+    ...ROLE_NOT_FOUND,
+    ...ROLE_NAME_TAKEN,
+    SYSTEM_ROLE: conflict('The Owner role cannot be changed'),
+    DEFAULT_ROLE_NAME: conflict('Default roles keep their names'),
+  },
+  async run({ input, caller, act, refuse }, { db, access }) {
+    const { account_id } = caller;
+    const { id: role_id, name, description, color, permissions } = input;
+    const changes = {
+      ...(name !== undefined && { name }),
+      ...(description !== undefined && { description: description || null }),
+      ...(color !== undefined && { color: color.toLowerCase() }),
+      ...(permissions !== undefined && { permissions }),
+    };
+    await act(account, accountStream(account_id), {
+      type: 'account:change_role',
+      role_id,
+      changes,
+      by: giverOf(caller),
+    });
+    await access.announce({ account_id });
+    const [role] = await rolesOf(db, account_id, role_id);
+    if (role === undefined) throw refuse('ROLE_NOT_FOUND');
+    return role;
+  },
+});
+
+export const deleteRole = command({
+  name: 'deleteRole',
+  summary: 'Deletes a role that nobody holds, with the invites that offer it',
+  rest: del('/v1/roles/{id}'),
+  guard: [permission('roles:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: z.object({ success: z.boolean() }).meta({ id: 'DeleteRoleResult' }),
+  errors: {
+    ...ROLE_NOT_FOUND,
+    DEFAULT_ROLE: conflict('Default roles cannot be deleted'),
+    ROLE_IN_USE: conflict('The role is held by members; give them another one first'),
+  },
+  async run({ input: { id: role_id }, caller: { account_id }, act }) {
+    await act(account, accountStream(account_id), { type: 'account:delete_role', role_id });
+    return { success: true };
+  },
+});

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
+import type { Decider } from '../kernel/decider';
+import { DomainError } from '../kernel/errors';
+
+/**
+ * The accounts that a user made, a stream a user: written in the append that makes an account, so that of two made at
+ * once on two nodes the second is counted against the first.
+ */
+export const OWNERSHIP_EVENTS = events({
+  'ownership:opened': event({
+    user_id: z.uuid(),
+    account_id: z.uuid(),
+    ended: z.array(z.uuid()).describe('Accounts counted before that are theirs no more'),
+    opened_at: instant(),
+  }),
+});
+export type OwnershipEvent = EventOf<typeof OWNERSHIP_EVENTS>;
+
+export interface OwnershipCommand {
+  type: 'ownership:open';
+  user_id: string;
+  account_id: string;
+  /** What is theirs, and what was and is not, as the accounts themselves said a moment ago. */
+  owned: readonly string[];
+  ended: readonly string[];
+  max_accounts: number;
+  /** Whether more than one is open to them at all. */
+  several: boolean;
+  now: string;
+}
+
+export const ownershipStream = (user_id: string): string => `ownership-${user_id}`;
+
+/** Whatever may be theirs: accounts end, and pass to others, without a word here. */
+export const ownership: Decider<ReadonlySet<string>, OwnershipCommand, OwnershipEvent> = {
+  initial: new Set(),
+  decide(state, { user_id, account_id, owned, ended, max_accounts, several, now }) {
+    const held = new Set([...owned, ...[...state].filter((id) => !ended.includes(id))]);
+    if (held.size > 0 && !several) throw new DomainError('ONE_ACCOUNT_ONLY');
+    if (held.size >= max_accounts) throw new DomainError('PLAN_LIMIT_REACHED', { limit: 'max_accounts' });
+    return [{ type: 'ownership:opened', user_id, account_id, ended: [...ended], opened_at: now }];
+  },
+  evolve: (state, { account_id, ended }) => new Set([...[...state].filter((id) => !ended.includes(id)), account_id]),
+};
