@@ -1,7 +1,7 @@
 import { v7 } from 'uuid';
 import type { Queryable } from '../engines/postgres/port';
-import { expired, NO_PERMISSIONS, unauthorized, type CallerKind, type Recognised } from './caller';
-import { contextOf } from './contexts';
+import { NO_PERMISSIONS, type CallerKind, type Recognised } from './caller';
+import { EXPIRES_AT, foundKey } from './found-keys';
 import { generateKey } from './keys';
 import type { Services } from './services';
 
@@ -71,28 +71,15 @@ export async function findBoundToken(
   now: number,
 ): Promise<Recognised> {
   const [row] = await db.query(
-    `select t.id, t.token_hash, t.account_id, t.channel, t.install_grants, (extract(epoch from t.expires_at) * 1000)::float8 as expires_at
+    `select t.id, t.token_hash, t.account_id, t.channel, t.install_grants, ${EXPIRES_AT}
      from bound_tokens t join accounts a on a.id = t.account_id where t.${by} = $1 and t.kind = $2`,
     [value, kind],
     `credential-bound-token-${by}`,
   );
-  if (row === undefined) return unauthorized;
-  if (row.expires_at !== null && row.expires_at <= now) return expired;
-  return {
-    failure: null,
-    caller: {
-      kind,
-      user_id: null,
-      account_id: row.account_id,
-      credential_id: row.id,
-      permissions: NO_PERMISSIONS,
-      admin_permissions: NO_PERMISSIONS,
-      user_permissions: NO_PERMISSIONS,
-      bound_channel: row.channel,
-      install_grants: new Set<string>(row.install_grants),
-      rate_bucket: `token:${row.token_hash}`,
-      rate_limit: contextOf(kind).rate,
-      expires_at: row.expires_at,
-    },
-  };
+  return foundKey(kind, row, now, {
+    permissions: NO_PERMISSIONS,
+    bound_channel: row?.channel,
+    install_grants: new Set<string>(row?.install_grants),
+    rate_bucket: `token:${row?.token_hash}`,
+  });
 }

@@ -9,6 +9,7 @@ export type Guard =
   | { kind: 'authenticated' }
   | { kind: 'first_party' }
   | { kind: 'system_key' }
+  | { kind: 'popout' }
   | { kind: 'account'; member: string; active?: true }
   | { kind: 'feature'; flag: string }
   | { kind: 'permission'; permission: string }
@@ -19,6 +20,8 @@ export const publicAccess: Guard = { kind: 'public' };
 export const authenticated: Guard = { kind: 'authenticated' };
 export const firstParty: Narrowing<Guard, { user_id: string }> = { kind: 'first_party' };
 export const systemKeyOnly: Guard = { kind: 'system_key' };
+/** A popout token or a session of one. */
+export const popoutOnly: Narrowing<Guard, { account_id: string; credential_id: string }> = { kind: 'popout' };
 /**
  * The input's member names the account that the operation acts on: the caller's rights are taken for it, and feature
  * and permission guards judge those. Who is no member is refused alike whether it exists or not. Source: spec rulings,

@@ -1,14 +1,14 @@
 import { SYSTEM_ADMIN_ROLES, USER_PERMISSIONS } from '../domain/permissions';
 import type { Database, Row } from '../engines/postgres/port';
 import { findBoundToken, type BoundKind } from './bound-tokens';
-import { expired, NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
+import { NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
+import { EXPIRES_AT, foundKey } from './found-keys';
 import { findPopoutSession, findPopoutToken } from './popout-tokens';
 import { grantedBy, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
 
 const userPermissions: ReadonlySet<string> = new Set(USER_PERMISSIONS);
-const epochMs = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`;
 
 /** A system key of the static configuration. */
 export interface StaticSystemKey {
@@ -110,57 +110,25 @@ export class CredentialLookups {
    */
   async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
-      `select k.id, k.account_id, k.user_id, k.permissions, ${epochMs('k.expires_at')} as expires_at
+      `select k.id, k.account_id, k.user_id, k.permissions, ${EXPIRES_AT}
        from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1
          and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
       [value],
       `credential-api-key-${by}`,
     );
-    if (row === undefined) return unauthorized;
-    if (row.expires_at !== null && row.expires_at <= now) return expired;
-    return {
-      failure: null,
-      caller: {
-        kind: 'user_api_key',
-        user_id: row.user_id,
-        account_id: row.account_id,
-        credential_id: row.id,
-        permissions: new Set<string>(row.permissions),
-        admin_permissions: NO_PERMISSIONS,
-        user_permissions: NO_PERMISSIONS,
-        rate_bucket: `key:${row.id}`,
-        rate_limit: CONTEXTS.user_api_key.rate,
-        expires_at: row.expires_at,
-      },
-    };
+    return foundKey('user_api_key', row, now, { rate_bucket: `key:${row?.id}` });
   }
 
   /** Belongs to the account and to no member: it works on whoever leaves. Source: spec doc1 §5.4. */
   async serviceKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
     const [row] = await this.db.query(
-      `select k.id, k.account_id, k.permissions, ${epochMs('k.expires_at')} as expires_at
+      `select k.id, k.account_id, k.permissions, ${EXPIRES_AT}
        from service_keys k join accounts a on a.id = k.account_id where k.${by} = $1
          and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
       [value],
       `credential-service-key-${by}`,
     );
-    if (row === undefined) return unauthorized;
-    if (row.expires_at !== null && row.expires_at <= now) return expired;
-    return {
-      failure: null,
-      caller: {
-        kind: 'service_key',
-        user_id: null,
-        account_id: row.account_id,
-        credential_id: row.id,
-        permissions: new Set<string>(row.permissions),
-        admin_permissions: NO_PERMISSIONS,
-        user_permissions: NO_PERMISSIONS,
-        rate_bucket: `key:${row.id}`,
-        rate_limit: CONTEXTS.service_key.rate,
-        expires_at: row.expires_at,
-      },
-    };
+    return foundKey('service_key', row, now, { rate_bucket: `key:${row?.id}` });
   }
 
   popout = (by: 'token_hash' | 'id', value: string, now: number) => findPopoutToken(this.db, by, value, now);

@@ -1,6 +1,6 @@
 import type { Queryable } from '../engines/postgres/port';
-import { expired, NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
-import { contextOf } from './contexts';
+import { NO_PERMISSIONS, type Recognised } from './caller';
+import { EXPIRES_AT, foundKey } from './found-keys';
 import { grantedBy, type RoleRow } from './roles';
 
 /**
@@ -15,7 +15,7 @@ export async function findPopoutToken(
 ): Promise<Recognised> {
   const [row] = await db.query(
     `select t.id, t.token_hash, t.account_id, t.user_id, t.permissions as scope,
-       (extract(epoch from t.expires_at) * 1000)::float8 as expires_at, r.permissions, r.holds_all
+       ${EXPIRES_AT}, r.permissions, r.holds_all
      from popout_tokens t
        join account_members c on c.account_id = t.account_id and c.user_id = t.created_by
        left join account_roles r on r.id = c.role_id
@@ -26,24 +26,11 @@ export async function findPopoutToken(
     [value],
     `credential-popout-${by}`,
   );
-  if (row === undefined) return unauthorized;
-  if (row.expires_at !== null && row.expires_at <= now) return expired;
-  const held = grantedBy(row as RoleRow);
-  return {
-    failure: null,
-    caller: {
-      kind: 'popout',
-      user_id: row.user_id,
-      account_id: row.account_id,
-      credential_id: row.id,
-      permissions: new Set((row.scope as string[]).filter((name) => held.has(name))),
-      admin_permissions: NO_PERMISSIONS,
-      user_permissions: NO_PERMISSIONS,
-      rate_bucket: `token:${row.token_hash}`,
-      rate_limit: contextOf('popout').rate,
-      expires_at: row.expires_at,
-    },
-  };
+  const held = row === undefined ? NO_PERMISSIONS : grantedBy(row as RoleRow);
+  return foundKey('popout', row, now, {
+    permissions: new Set((row?.scope as string[] | undefined)?.filter((name) => held.has(name))),
+    rate_bucket: `token:${row?.token_hash}`,
+  });
 }
 
 /** The same for a session of the token, which ends by itself at `ends_at` (Unix milliseconds). */

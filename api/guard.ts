@@ -12,6 +12,7 @@ export const GUARD_MESSAGES = {
   unauthenticated: 'Authentication required',
   first_party: 'This action requires a logged-in user',
   system_key: 'This action requires a system key',
+  popout: 'This action requires a popout session',
   permission: (name: string) => `Missing permission: ${name}`,
   feature: (flag: string) => `Feature not enabled: ${flag}`,
   account: 'An account is required: send its id in the X-Lumio-Account header',
@@ -25,6 +26,7 @@ export interface Gate {
   readonly open: boolean;
   readonly first_party: boolean;
   readonly system_key: boolean;
+  readonly popout: boolean;
   readonly features: readonly string[];
   readonly permissions: readonly (Guard & { permission: string })[];
   /** True when a caller without an account cannot be served. */
@@ -54,6 +56,7 @@ export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
     open: guards.every((guard) => guard.kind === 'public'),
     first_party: guards.some((guard) => guard.kind === 'first_party'),
     system_key: guards.some((guard) => guard.kind === 'system_key'),
+    popout: guards.some((guard) => guard.kind === 'popout'),
     features: guards.flatMap((guard) => (guard.kind === 'feature' ? [guard.flag] : [])),
     permissions,
     needs_account: account === null && permissions.some((guard) => guard.kind === 'permission'),
@@ -96,6 +99,7 @@ export function authorise(
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }
   if (gate.system_key && caller.kind !== 'system_key') throw new ApiError('FORBIDDEN', GUARD_MESSAGES.system_key);
+  if (gate.popout && caller.kind !== 'popout') throw new ApiError('FORBIDDEN', GUARD_MESSAGES.popout);
   if (gate.permissions.length === 0 && !CONTEXTS[caller.kind].rbac) {
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }

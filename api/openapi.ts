@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../access/operation';
+import { POPOUT_COOKIE } from '../access/popout-cookie';
 import type { RestRoute } from '../kernel/routes';
 import type { Sends, Upload } from '../kernel/transfers';
 import { ERROR_STATUS } from '../kernel/errors';
@@ -45,7 +46,15 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A JWT, a personal API key or a system key.',
+          description: 'A JWT, a personal API key, a service key, a popout token or a system key.',
+        },
+        popout_session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: POPOUT_COOKIE,
+          description:
+            'The session of a popout page, set by the exchange of its token. Counts where no Authorization header ' +
+            'came; what changes something then needs an Origin of this site.',
         },
       },
     },
@@ -104,7 +113,7 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
     ...(needs.permissions.length > 0 ? { 'x-permission': single(needs.permissions) } : {}),
     ...(needs.features.length > 0 ? { 'x-feature': single(needs.features) } : {}),
     ...(operation.per_minute === undefined ? {} : { 'x-per-minute': operation.per_minute }),
-    security: needs.open ? [{}, { bearer: [] }] : [{ bearer: [] }],
+    security: securityOf(operation, needs.open),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(operation.takes ? { requestBody: multipartOf(operation, operation.takes, components) } : {}),
     ...(inBody && members.length > 0 && !operation.takes
@@ -112,6 +121,13 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
       : {}),
     responses: { ...success(operation, rest, components), ...failures(operation, rest) },
   };
+}
+
+/** A popout page reaches what neither asks for the person themselves, nor for an operator or a service. */
+function securityOf({ guard: guards }: Operation, open: boolean) {
+  const CLOSED = ['first_party', 'system_key', 'admin_permission', 'user_permission'];
+  const popout = guards.every(({ kind }) => !CLOSED.includes(kind));
+  return [...(open ? [{}] : []), { bearer: [] }, ...(popout && !open ? [{ popout_session: [] }] : [])];
 }
 
 const single = (values: readonly string[]) => (values.length === 1 ? values[0] : values);
@@ -134,6 +150,7 @@ function requirements(operation: Operation) {
     ...(kinds.has('first_party') ? ['Only for a logged-in user or their own API key.'] : []),
     ...(operation.per_minute === undefined ? [] : [`At most ${operation.per_minute} calls a minute and caller.`]),
     ...(kinds.has('system_key') ? ['Only for a system key.'] : []),
+    ...(kinds.has('popout') ? ['Only for a popout token or a session of one.'] : []),
   ];
   return { permissions, features, text, open: operation.guard.every((guard) => guard.kind === 'public') };
 }

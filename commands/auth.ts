@@ -13,7 +13,7 @@ const TokenResult = z
   })
   .meta({ id: 'TokenResult' });
 const LogoutResult = z.object({ success: z.boolean() }).meta({ id: 'LogoutResult' });
-const WsTokenResult = z.object({ ws_token: z.string(), expires_at: dateTime }).meta({ id: 'WsTokenResult' });
+export const WsTokenResult = z.object({ ws_token: z.string(), expires_at: dateTime }).meta({ id: 'WsTokenResult' });
 const RefreshTokenInput = z.object({ refresh_token: z.string().min(1).max(4096) });
 
 const errors = { REFUSED_REFRESH_TOKEN: unauthorized('Invalid or expired refresh token') };

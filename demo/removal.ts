@@ -8,7 +8,9 @@ import { eraseProfile } from '../access/profiles';
 import { endSessions } from '../access/sessions';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { connections, connectionsStream, shopReservations } from '../domain/connections';
+import { serviceKey, serviceKeyStream } from '../domain/service-keys';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
+import { popoutToken, popoutTokenStream } from '../domain/tokens';
 import type { Platform } from '../domain/vendors';
 import type { Blobs } from '../engines/blobs/port';
 import { setFeatures } from '../cli/admin/accounts';
@@ -39,6 +41,14 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
     const command = { type: 'api_key:revoke', now: nowText() } as const;
     await step(services, { decider: apiKey, stream: apiKeyStream(key_id), command, done });
   }
+  for (const key_id of await idsOf(services, data, 'service_keys')) {
+    const command = { type: 'service_key:revoke', now: nowText() } as const;
+    await step(services, { decider: serviceKey, stream: serviceKeyStream(key_id), command, done });
+  }
+  for (const token_id of await idsOf(services, data, 'popout_tokens')) {
+    const command = { type: 'popout_token:revoke', now: nowText() } as const;
+    await step(services, { decider: popoutToken, stream: popoutTokenStream(token_id), command, done });
+  }
   for (const { user_id, account_id } of [data.owner, data.other]) {
     await setAdminRole(services, user_id, 'super-admin', false);
     await endSessions(actFor(asOperator(OPERATOR), services), services, { user_id }, 'revoked');
@@ -56,10 +66,14 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
  * Every living key of the demo accounts, whoever made it, and the one that the plan names even where the read model is
  * behind.
  */
-async function keysOf({ db }: Needs, { owner, other, user_api_key }: DemoData): Promise<Set<string>> {
+async function keysOf(services: Needs, data: DemoData): Promise<Set<string>> {
+  return new Set([data.user_api_key.key_id, ...(await idsOf(services, data, 'api_keys'))]);
+}
+
+async function idsOf({ db }: Needs, { owner, other }: DemoData, table: 'api_keys' | 'service_keys' | 'popout_tokens') {
   const accounts = [owner.account_id, other.account_id];
-  const rows = await db.query<{ id: string }>('select id from api_keys where account_id = any($1)', [accounts]);
-  return new Set([user_api_key.key_id, ...rows.map(({ id }) => id)]);
+  const rows = await db.query<{ id: string }>(`select id from ${table} where account_id = any($1)`, [accounts]);
+  return rows.map(({ id }) => id);
 }
 
 async function featuresToClear({ db }: Needs, account_id: string): Promise<Record<string, null>> {

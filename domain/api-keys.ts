@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
-import { DomainError } from '../kernel/errors';
+import { KEY_FACTS, type KeyLife, requireLivingKey, requireNewKey } from './keys';
 import { unreachable } from './unreachable';
 
 /**
@@ -13,10 +13,7 @@ export const API_KEY_EVENTS = events({
     key_id: z.uuid(),
     account_id: z.uuid(),
     user_id: z.uuid(),
-    key_hash: z.string().describe('Hex SHA-256 of the full key'),
-    key_prefix: z.string(),
-    label: z.string(),
-    permissions: z.array(z.string()),
+    ...KEY_FACTS,
     expires_at: instant().nullable(),
     created_at: instant(),
   }),
@@ -33,9 +30,7 @@ export type ApiKeyCommand =
   | { type: 'api_key:rename'; label: string; now: string }
   | { type: 'api_key:revoke'; now: string };
 
-export interface ApiKey {
-  status: 'none' | 'active' | 'revoked';
-  key_id: string;
+export interface ApiKey extends KeyLife {
   account_id: string;
   user_id: string;
   label: string;
@@ -46,14 +41,12 @@ export const apiKeyStream = (key_id: string): string => `api-key-${key_id}`;
 
 function decideApiKey(state: ApiKey, command: ApiKeyCommand): ApiKeyEvent[] {
   if (command.type === 'api_key:create') {
-    if (state.status !== 'none') throw new DomainError('KEY_EXISTS', { key_id: state.key_id });
     const { type: _type, now, ...key } = command;
-    if (key.expires_at !== null && Date.parse(key.expires_at) <= Date.parse(now))
-      throw new DomainError('EXPIRY_IN_THE_PAST');
+    requireNewKey(state, now, key.expires_at);
     return [{ type: 'api_key:created', ...key, created_at: now }];
   }
+  requireLivingKey(state);
   const { key_id, account_id } = state;
-  if (state.status !== 'active') throw new DomainError('KEY_NOT_FOUND', { key_id });
   switch (command.type) {
     case 'api_key:rename':
       if (command.label === state.label) return [];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
-import { DomainError } from '../kernel/errors';
+import { KEY_FACTS, type KeyLife, requireLivingKey, requireNewKey } from './keys';
 import { unreachable } from './unreachable';
 
 /**
@@ -11,10 +11,7 @@ import { unreachable } from './unreachable';
 export const SYSTEM_KEY_EVENTS = events({
   'system_key:created': event({
     key_id: z.uuid(),
-    key_hash: z.string().describe('Hex SHA-256 of the full key'),
-    key_prefix: z.string(),
-    label: z.string(),
-    permissions: z.array(z.string()),
+    ...KEY_FACTS,
     created_at: instant(),
   }),
   'system_key:revoked': event({ key_id: z.uuid(), revoked_at: instant() }),
@@ -28,10 +25,7 @@ export type SystemKeyCommand =
     })
   | { type: 'system_key:revoke'; now: string };
 
-export interface SystemKey {
-  status: 'none' | 'active' | 'revoked';
-  key_id: string;
-}
+export type SystemKey = KeyLife;
 
 const initialSystemKey: SystemKey = { status: 'none', key_id: '' };
 export const systemKeyStream = (key_id: string): string => `system-key-${key_id}`;
@@ -39,12 +33,12 @@ export const systemKeyStream = (key_id: string): string => `system-key-${key_id}
 function decideSystemKey(state: SystemKey, command: SystemKeyCommand): SystemKeyEvent[] {
   switch (command.type) {
     case 'system_key:create': {
-      if (state.status !== 'none') throw new DomainError('KEY_EXISTS', { key_id: state.key_id });
       const { type: _type, now, ...key } = command;
+      requireNewKey(state, now);
       return [{ type: 'system_key:created', ...key, created_at: now }];
     }
     case 'system_key:revoke':
-      if (state.status !== 'active') throw new DomainError('KEY_NOT_FOUND', { key_id: state.key_id });
+      requireLivingKey(state);
       return [{ type: 'system_key:revoked', key_id: state.key_id, revoked_at: command.now }];
     default:
       return unreachable(command);

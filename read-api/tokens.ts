@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
-import { authenticated, get, publicAccess, query } from '../access/operation';
+import { authenticated, get, numbered, permission, publicAccess, query, rowsOf } from '../access/operation';
+import { PopoutToken } from '../access/popout-records';
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants } from '../domain/permissions';
 
 /**
@@ -54,6 +55,21 @@ export const myPermissions = query({
   input: z.object({}),
   output: z.array(z.string()),
   run: async ({ caller }) => effective(caller).permissions,
+});
+
+/** Revoked ones too, newest first. Source: spec doc2 §2.6. */
+export const popoutTokens = query({
+  name: 'popoutTokens',
+  summary: 'The popout tokens of the active account, revoked ones too, newest first',
+  rest: get('/v1/tokens'),
+  pages: numbered(),
+  guard: [permission('tokens:read')],
+  input: z.object({}),
+  output: PopoutToken,
+  run({ caller, page }, { db }) {
+    const from = 'popout_tokens where account_id = $1';
+    return rowsOf(db, page, PopoutToken, { from, order: 'created_at desc, id desc', values: [caller.account_id] });
+  },
 });
 
 const JwkSet = z

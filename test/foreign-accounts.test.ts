@@ -96,6 +96,10 @@ describe('every operation, called from another account', () => {
       external_id: secret,
     });
     const key = await owner.send('POST', '/v1/api-keys', { label: secret, permissions: ['events:read'] });
+    const made = { label: secret, permissions: ['events:read'] };
+    const service = (await owner.send('POST', '/v1/service-keys', made)).body.data;
+    const popout = (await owner.send('POST', '/v1/tokens', made)).body.data;
+    const system = (await owner.send('POST', '/v1/admin/system-keys', made)).body.data;
     const { account_id, user_id } = credentials;
     const role = await owner.send('POST', '/v1/roles', { name: secret, permissions: [] });
     const role_id = role.body.data.id;
@@ -103,8 +107,12 @@ describe('every operation, called from another account', () => {
     const invite_id = invite.body.data.id;
     things = { '/v1/events': emitted.body.event.id, '/v1/api-keys': key.body.data.id };
     things['/v1/roles'] = role_id;
+    things['/v1/service-keys'] = service.id;
+    things['/v1/tokens'] = popout.id;
+    things['/v1/admin/system-keys'] = system.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
+    owned.push(service.key, popout.token, system.key);
     // What is no secret, and is an operator's to change.
     things['/v1/accounts'] = credentials.account_id;
     things['/v1/admin/feature-flags'] = KNOWN_FLAGS[0]!.id;
@@ -128,6 +136,7 @@ describe('every operation, called from another account', () => {
       created_at: '2026-01-01T00:00:00Z',
       expires_at: null,
       refresh_token: 'made up',
+      token: 'made up',
       page: 1,
       limit: 100,
       name: 'Stranger',

@@ -108,9 +108,11 @@ describe('development', () => {
     expect(text).toContain('Liveness probe.');
   });
 
-  test('it offers no credential that nobody can have', () => {
-    expect(Object.keys(document.components.securitySchemes)).toEqual(['bearer']);
-    expect(text).not.toMatch(/popout|cookie/i);
+  test('it offers the popout cookie where a popout page may come, and nowhere else', () => {
+    expect(Object.keys(document.components.securitySchemes)).toEqual(['bearer', 'popout_session']);
+    const { get: permissions } = document.paths['/v1/tokens/me'];
+    const { get: keys } = document.paths['/v1/api-keys'];
+    expect([permissions.security, keys.security]).toEqual([[{ bearer: [] }, { popout_session: [] }], [{ bearer: [] }]]);
   });
 
   test('what the validator holds a text to is shown: format, enum or pattern', () => {

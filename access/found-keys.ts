@@ -1,0 +1,30 @@
+import type { Row } from '../engines/postgres/port';
+import { expired, NO_PERMISSIONS, unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
+import { contextOf } from './contexts';
+
+/** The column `expires_at` of a key or token in Unix milliseconds. */
+export const EXPIRES_AT = '(extract(epoch from expires_at) * 1000)::float8 as expires_at';
+
+/** What the row of a key or token comes to: nobody without one, and nobody once its time is over. */
+export function foundKey(
+  kind: CallerKind,
+  row: Row | undefined,
+  now: number,
+  particular: Pick<Caller, 'rate_bucket'> & Partial<Caller>,
+): Recognised {
+  if (row === undefined) return unauthorized;
+  if (row.expires_at !== null && row.expires_at <= now) return expired;
+  const caller: Caller = {
+    kind,
+    user_id: row.user_id ?? null,
+    account_id: row.account_id,
+    credential_id: row.id,
+    permissions: new Set<string>(row.permissions),
+    admin_permissions: NO_PERMISSIONS,
+    user_permissions: NO_PERMISSIONS,
+    rate_limit: contextOf(kind).rate,
+    expires_at: row.expires_at,
+    ...particular,
+  };
+  return { failure: null, caller };
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import type { Caller } from '../access/caller';
+import { holds } from '../access/grants';
+import { conflict, forbidden, invalid, type Refuse } from '../access/operation';
+import type { Services } from '../access/services';
+import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
+import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
+
+/** What keys and tokens that hold permissions of an account have in common where they are made. */
+export const label = z.string().trim().min(1, 'label is required').max(100, 'label must be 100 characters or less');
+
+export const scope = z
+  .array(
+    z
+      .string()
+      .max(100)
+      .meta({ enum: [...ACCOUNT_PERMISSIONS] }),
+  )
+  .min(1, 'permissions must name at least one permission')
+  .max(500)
+  .describe("A subset of the creator's own permissions; fixed once created");
+
+export const expiry = z
+  .string()
+  .refine((text) => parseInstant(text) !== null, 'expires_at must be an RFC 3339 date-time')
+  .meta({ pattern: INSTANT_PATTERN })
+  .nullish()
+  .describe('RFC 3339; null or absent: never');
+
+export const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteTokenResult' });
+
+export const SCOPE_ERRORS = {
+  UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
+  EXPIRY_IN_THE_PAST: invalid('expires_at cannot be in the past'),
+  PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}'),
+};
+
+// A retry of a call whose answer was lost finds a key that nobody has seen: only its hash was kept.
+export const KEY_NOT_SHOWN = conflict('The key was created but can no longer be shown; delete it and create another', {
+  shows: ['id'],
+});
+
+/**
+ * The scope and the end of a new key, as they are stored: registered permissions that the caller holds now. A system
+ * key's `resource:*` lets it give any action of that resource. Source: spec doc1 §5.4.
+ * @throws DomainError of {@link SCOPE_ERRORS}
+ */
+export function scopeOf(
+  input: { permissions: readonly string[]; expires_at?: string | null | undefined },
+  caller: Caller,
+  now: number,
+  refuse: Refuse<typeof SCOPE_ERRORS>,
+): { permissions: string[]; expires_at: string | null } {
+  for (const permission of input.permissions) {
+    if (!isAccountPermission(permission)) throw refuse('UNKNOWN_PERMISSION', { permission });
+  }
+  const expires_at = instantOf(input.expires_at);
+  if (expires_at !== null && Date.parse(expires_at) <= now) throw refuse('EXPIRY_IN_THE_PAST');
+  const permission = beyond(input.permissions, caller);
+  if (permission !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission });
+  return { permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)), expires_at };
+}
+
+/** A time that {@link expiry} let pass; null where there is none. */
+export const instantOf = (text: string | null | undefined): string | null =>
+  text === null || text === undefined ? null : parseInstant(text);
+
+/** What is shown of a key that was just made. */
+export const shownKey = (created: ShownKey) => ({
+  key_prefix: created.key_prefix,
+  label: created.label,
+  permissions: created.permissions,
+  created_at: shownInstant(created.created_at),
+  expires_at: created.expires_at && shownInstant(created.expires_at),
+  last_used_at: null,
+});
+
+interface ShownKey {
+  key_prefix: string;
+  label: string;
+  permissions: string[];
+  created_at: string;
+  expires_at: string | null;
+}
+
+/** The first of these that the caller does not hold. */
+export const beyond = (permissions: readonly string[], caller: Caller): string | undefined =>
+  permissions.find((name) => !holds(caller, caller.permissions, name));
+
+/**
+ * For `act`: what ends a credential is written before the append, and not by the projector alone, so that no crash
+ * leaves a removed key alive while its read model lags. A key whose append failed is dead too, as was wanted; it is
+ * listed until the call is repeated.
+ */
+export const deadFirst = ({ db }: Pick<Services, 'db'>, credential_id: string) => ({
+  async also() {
+    await db.query('insert into revocations (credential_id) values ($1)', [credential_id]);
+    return [];
+  },
+});

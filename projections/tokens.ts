@@ -1,0 +1,27 @@
+import { POPOUT_TOKEN_EVENTS } from '../domain/tokens';
+import { sql } from '../kernel/sql';
+import { all, handled } from './runtime/handlers';
+
+/** Popout tokens; a revoked one stays on the list with the time. Source: spec doc2 §2.6. */
+export const popoutTokens = handled({
+  name: 'tokens',
+  version: 1,
+  tables: ['popout_tokens'],
+  events: [POPOUT_TOKEN_EVENTS],
+  on: {
+    'popout_token:created': all(sql`
+      insert into popout_tokens
+        (id, account_id, user_id, created_by, token_hash, token_prefix, label, permissions, created_at, expires_at)
+      select token_id, account_id, user_id, created_by, token_hash, token_prefix, label, permissions, created_at,
+        expires_at from e on conflict (id) do nothing`),
+    'popout_token:updated': sql`
+      update popout_tokens t set label = e.label, expires_at = e.expires_at from e where t.id = e.token_id`,
+    'popout_token:revoked': all(sql`
+      update popout_tokens t set revoked_at = e.revoked_at from e where t.id = e.token_id`),
+  },
+  revokes: {
+    // It may have ended by that: what is open on the account is asked what it still grants.
+    'popout_token:updated': ({ account_id }) => ({ account_id }),
+    'popout_token:revoked': ({ token_id }) => ({ credential_id: token_id }),
+  },
+});
