@@ -46,24 +46,13 @@ class MovedOn extends Error {}
  * @throws HistoryGone
  */
 export async function indexTopic(deps: TopicIndexDeps, topic: string): Promise<number> {
+  const { db, broker, records } = deps;
   let read = 0;
-  for (const [partition, { next }] of await deps.broker.bounds(topic)) {
-    await untilSettled(async () => {
-      const source = await sourceOf(deps.db, topic, deps.broker.id, partition);
-      for await (const stored of readStored(deps, topic, partition, Number(source.position ?? 0), next)) {
-        const to = String(stored.at(-1)!.offset + 1);
-        const places = await placesIn(deps.records, stored);
-        await deps.db.transaction(async (tx) => {
-          await moveOn(tx, source, to);
-          await tx.query(
-            `insert into subject_places (subject, source_id, block)
-             select distinct subject, $2::integer, block from unnest($1::bytea[], $3::bigint[]) p (subject, block)
-             order by 1, 3 on conflict do nothing`,
-            [places.map(({ subject }) => subject), source.id, places.map(({ block }) => block)],
-          );
-        });
-        source.position = to;
-        read += stored.length;
+  for (const [partition, { next }] of await broker.bounds(topic)) {
+    read += await index(db, { source: topic, engine: broker.id, partition }, BLOCKS, async function* (position) {
+      for await (const stored of readStored(deps, topic, partition, Number(position ?? 0), next)) {
+        const places = await placesIn(records, stored);
+        yield { places, to: String(stored.at(-1)!.offset + 1), read: stored.length };
       }
     });
   }
@@ -71,28 +60,58 @@ export async function indexTopic(deps: TopicIndexDeps, topic: string): Promise<n
 }
 
 /** The same of the event store, by streams. Returns how many events were read. */
-export async function indexEvents({ db, stored_events }: EventIndexDeps): Promise<number> {
-  let read = 0;
-  await untilSettled(async () => {
-    const source = await sourceOf(db, EVENTS, stored_events.id, 0);
-    for await (const { events, position } of stored_events.readAll(source.position)) {
+export function indexEvents({ db, stored_events }: EventIndexDeps): Promise<number> {
+  const source = { source: EVENTS, engine: stored_events.id, partition: 0 };
+  return index(db, source, STREAMS, async function* (read_to) {
+    for await (const { events, position } of stored_events.readAll(read_to)) {
       const places = events.flatMap(({ stream, metadata }) =>
-        (metadata['subjects']?.split(',') ?? []).map((hash) => ({ subject: bytes(hash), stream })),
+        (metadata['subjects']?.split(',') ?? []).map((hash) => ({ subject: bytes(hash), place: stream })),
       );
-      await db.transaction(async (tx) => {
-        await moveOn(tx, source, position);
-        await tx.query(
-          `insert into subject_streams (subject, source_id, stream)
-           select distinct subject, $2::integer, stream from unnest($1::bytea[], $3::text[]) p (subject, stream)
-           order by 1, 3 on conflict do nothing`,
-          [places.map(({ subject }) => subject), source.id, places.map(({ stream }) => stream)],
-        );
-      });
-      source.position = position;
-      read += events.length;
+      yield { places, to: position, read: events.length };
     }
   });
-  return read;
+}
+
+/** Places of subjects in one page of a source, which ends at `to`. */
+interface PlacesPage {
+  places: readonly { subject: Buffer; place: number | string }[];
+  to: string;
+  read: number;
+}
+
+const BLOCKS = `
+  insert into subject_places (subject, source_id, block)
+  select distinct subject, $2::integer, block from unnest($1::bytea[], $3::bigint[]) p (subject, block)
+  order by 1, 3 on conflict do nothing`;
+const STREAMS = `
+  insert into subject_streams (subject, source_id, stream)
+  select distinct subject, $2::integer, stream from unnest($1::bytea[], $3::text[]) p (subject, stream)
+  order by 1, 3 on conflict do nothing`;
+
+/** Notes page after page from where the source was read to; where another process moved it on, from there. */
+async function index(
+  db: Database,
+  of: { source: string; engine: string; partition: number },
+  insert: string,
+  pagesFrom: (position: string | null) => AsyncIterable<PlacesPage>,
+): Promise<number> {
+  let all = 0;
+  for (;;) {
+    try {
+      const source = await sourceOf(db, of);
+      for await (const { places, to, read } of pagesFrom(source.position)) {
+        await db.transaction(async (tx) => {
+          await moveOn(tx, source, to);
+          await tx.query(insert, [places.map(({ subject }) => subject), source.id, places.map(({ place }) => place)]);
+        });
+        source.position = to;
+        all += read;
+      }
+      return all;
+    } catch (error) {
+      if (!(error instanceof MovedOn)) throw error;
+    }
+  }
 }
 
 /** Offsets of a topic among which records of the subject lie, as far as it was indexed: by partition, in order. */
@@ -128,11 +147,14 @@ async function placesIn(records: Pick<RecordLog, 'subjectsOf'>, stored: readonly
   const subjects = await records.subjectsOf(stored);
   return stored.flatMap(({ offset }, n) => {
     const subject = subjects[n];
-    return subject ? [{ subject: bytes(subject), block: Math.floor(offset / BLOCK) }] : [];
+    return subject ? [{ subject: bytes(subject), place: Math.floor(offset / BLOCK) }] : [];
   });
 }
 
-async function sourceOf(db: Queryable, source: string, engine: string, partition: number): Promise<Source> {
+async function sourceOf(
+  db: Queryable,
+  { source, engine, partition }: { source: string; engine: string; partition: number },
+): Promise<Source> {
   await db.query('insert into subject_sources (source, engine, partition) values ($1, $2, $3) on conflict do nothing', [
     source,
     engine,
@@ -151,14 +173,4 @@ async function moveOn(tx: Queryable, { id, position }: Source, to: string): Prom
     [id, position, to],
   );
   if (moved.length === 0) throw new MovedOn();
-}
-
-async function untilSettled(work: () => Promise<void>): Promise<void> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof MovedOn)) throw error;
-    }
-  }
 }

@@ -4,22 +4,18 @@ import type { EventStore } from '../engines/event-store/port';
 import { replayAccount } from '../maintenance/replay';
 import { accountEvents } from '../projections/account-events';
 import { rebuild } from '../projections/runtime/rebuild';
-import { type TestDatabase, testDatabase } from './support/database';
-import { engines, type Engines, runtimeOf, until } from './support/projections';
+import type { TestDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
+import { type Engines, runtimeOf, until } from './support/projections';
 
 const projection = accountEvents(['x:happened', 'y:happened']);
 const [one, other] = [uuid(), uuid()];
 let t: TestDatabase;
 let on: Engines;
 let store: EventStore;
-beforeEach(async () => {
-  t = await testDatabase(10);
-  on = await engines(t.db);
+enginesOfEach((database, embedded) => {
+  [t, on] = [database, embedded];
   store = attributedEventStore(on.events);
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
 });
 
 async function replayed(account: string, types: string[] = []): Promise<unknown[]> {

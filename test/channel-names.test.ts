@@ -3,19 +3,13 @@ import { type Channel, readChannelName, writeChannelName } from '../access/chann
 import { UPCASTERS } from '../bin/areas';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { adoptChannelNames } from '../maintenance/channel-name-adoption';
-import { type TestDatabase, testDatabase } from './support/database';
-import { engines, type Engines } from './support/projections';
+import type { TestDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
+import type { Engines } from './support/projections';
 
 let t: TestDatabase;
 let on: Engines;
-beforeEach(async () => {
-  t = await testDatabase();
-  on = await engines(t.db);
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
+enginesOfEach((database, embedded) => ([t, on] = [database, embedded]));
 const names = () => ({ db: t.db, texts: createPersonalTexts(on.subject_keys) });
 const ada: Channel = { platform: 'kick', platform_channel_id: '42' };
 const bob: Channel = { platform: 'trovo', platform_channel_id: '42' };

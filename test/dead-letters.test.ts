@@ -8,12 +8,10 @@ import { failureKind, isInfrastructure } from '../projections/runtime/failures';
 import { EngineAway } from '../engines/away';
 import { DataError, type EventProjection, type RecordProjection } from '../kernel/projection';
 import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/retry-letters';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
 import { keptLog, silentLog } from './support/log';
 import {
   ACCOUNTS,
-  createTally,
-  engines,
   type Engines,
   eventTally,
   fold,
@@ -24,23 +22,12 @@ import {
   tally,
   until,
 } from './support/projections';
+import { talliedDatabase } from './support/tallied';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase();
-  on = await engines(t.db);
-  await createTally(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
-
-const total = async (name = 'tally') =>
-  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
+const { total } = talliedDatabase((database, embedded) => ([t, on] = [database, embedded]), 10);
 
 async function happen(stream: string, raw: string): Promise<string> {
   const id = uuid();

@@ -8,22 +8,16 @@ import { eventLog } from '../projections/event-log';
 import { eventLogEraser } from '../maintenance/event-log-erasure';
 import { rebuild } from '../projections/runtime/rebuild';
 import { withRebuildLock } from '../projections/runtime/rebuild-lock';
-import { type TestDatabase, testDatabase } from './support/database';
-import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
+import type { TestDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
+import { ACCOUNTS, type Engines, record, runtimeOf, until } from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
 const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase(20);
-  on = await engines(t.db);
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
+enginesOfEach((database, embedded) => ([t, on] = [database, embedded]), { connections: 20 });
 
 const event = (n: number, person: number): RecordEnvelope => ({
   ...record(ACCOUNTS[n % 8]!, ''),

@@ -7,8 +7,9 @@ import type { EventStore, Metadata, StoredEvent } from '../engines/event-store/p
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
 import type { JsonObject } from '../kernel/json';
 import { catalogue, event, events, subject } from '../kernel/event';
-import { type TestDatabase, testDatabase } from './support/database';
-import { engines, type Engines } from './support/projections';
+import type { TestDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
+import type { Engines } from './support/projections';
 
 const DECLARED = catalogue([
   events({
@@ -23,14 +24,9 @@ const IP = '203.0.113.77';
 let t: TestDatabase;
 let on: Engines;
 let store: EventStore;
-beforeEach(async () => {
-  t = await testDatabase();
-  on = await engines(t.db);
+enginesOfEach((database, embedded) => {
+  [t, on] = [database, embedded];
   store = attributedEventStore(sealedEventStore(on.events, createSealing(DECLARED, on.subject_keys)));
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
 });
 
 const append = async (data: JsonObject, given: Metadata, type = 'x:happened'): Promise<StoredEvent> => {

@@ -4,8 +4,9 @@ import { declaredEventStore } from '../engines/event-store/declared';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
 import { catalogue, event, events, InvalidEvent, subject } from '../kernel/event';
-import { type TestDatabase, testDatabase } from './support/database';
-import { engines, type Engines } from './support/projections';
+import type { TestDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
+import type { Engines } from './support/projections';
 
 const DECLARED = catalogue([
   events({
@@ -21,14 +22,9 @@ let t: TestDatabase;
 let on: Engines;
 let store: EventStore;
 
-beforeEach(async () => {
-  t = await testDatabase();
-  on = await engines(t.db);
+enginesOfEach((database, embedded) => {
+  [t, on] = [database, embedded];
   store = declaredEventStore(sealedEventStore(on.events, createSealing(DECLARED, on.subject_keys)), DECLARED);
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
 });
 
 const guest = (guest_id: string) => ({ guest_id, email: 'ada@example.org', address: { city: 'Köln' } });

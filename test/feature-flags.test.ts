@@ -15,8 +15,9 @@ import { asOperator } from '../cli/admin/operator';
 import { featureFlags } from '../projections/feature-flags';
 import { decider } from './support/decider';
 import { type TestDatabase, testDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
 import { feed, uuid } from './support/identity';
-import { engines, type Engines } from './support/projections';
+import type { Engines } from './support/projections';
 import { Client } from './support/realtime';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
@@ -55,14 +56,7 @@ describe('a global feature flag', () => {
 describe('flags in the database', () => {
   let t: TestDatabase;
   let on: Engines;
-  beforeEach(async () => {
-    t = await testDatabase();
-    on = await engines(t.db);
-  });
-  afterEach(async () => {
-    await on.close();
-    await t.drop();
-  });
+  enginesOfEach((database, embedded) => ([t, on] = [database, embedded]));
   const rows = () => t.db.query('select key, enabled from feature_flags order by key');
 
   test('the last switch counts, also when a page comes twice', async () => {

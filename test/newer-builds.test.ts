@@ -4,22 +4,21 @@ import { domainEvents, projection, type EventProjection } from '../kernel/projec
 import { createUpcasters } from '../kernel/upcasters';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { rebuild } from '../projections/runtime/rebuild';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
+import { enginesOfEach } from './support/each';
 import { keptLog, silentLog } from './support/log';
-import { createTally, engines, type Engines, eventTally, fold, rowsOf, runtimeOf, until } from './support/projections';
+import { createTally, type Engines, eventTally, fold, rowsOf, runtimeOf, until } from './support/projections';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase(20);
-  on = await engines(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
+enginesOfEach(
+  (database, embedded) => {
+    [t, on] = [database, embedded];
+    return createTally(t.db, 'event_tally');
+  },
+  { connections: 20 },
+);
 
 const OLD_TYPES = ['thing:happened', 'other:happened'];
 const NEW_TYPES = [...OLD_TYPES, 'thing:undone'];

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { applyErasedProfiles, eraseProfile, readProfile, writeProfile } from '../access/profiles';
@@ -9,7 +8,6 @@ import { userStream } from '../domain/users';
 import { eventsInFile } from '../engines/backup/log-sources';
 import { backUpLogs } from '../engines/backup/logs';
 import { restoreEvents } from '../engines/backup/restore-logs';
-import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
 import { renewedEventStore, versionedEventStore } from '../engines/event-store/versioned';
 import { createPostgresLeases } from '../engines/leases/postgres';
@@ -23,6 +21,7 @@ import { replayEvents } from '../maintenance/replay';
 import { createTopicRelays } from '../projections/runtime/topic-relay';
 import { users } from '../projections/users';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';
+import { blobsOfEach, enginesOfEach } from './support/each';
 import { silentLog } from './support/log';
 import { engines, type Engines, noMetrics, runtimeOf, until } from './support/projections';
 
@@ -78,20 +77,9 @@ describe('the step that moves names out of the read model', () => {
 describe('profiles', () => {
   let t: TestDatabase;
   let on: Engines;
-  let folder: string;
   let blobs: Blobs;
-  beforeEach(async () => {
-    t = await testDatabase(20);
-    on = await engines(t.db);
-    folder = mkdtempSync(join(tmpdir(), 'lumio-profiles-'));
-    blobs = await createFileBlobs(folder);
-  });
-  afterEach(async () => {
-    await on.close();
-    await blobs.close();
-    await t.drop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  enginesOfEach((database, embedded) => ([t, on] = [database, embedded]), { connections: 20 });
+  blobsOfEach((of) => (blobs = of));
 
   test('no reader is shown a name that an old event holds, and a new event holds none', async () => {
     const [ada, bob] = [uuid(), uuid()];

@@ -1,41 +1,17 @@
 import { Command } from 'commander';
 import { register } from '../cli/projections';
-import { TOPICS } from '../domain/records';
 import { projectionStates } from '../projections/runtime/states';
 import type { CliContext } from '../cli/runtime/context';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
 import { silentLog } from './support/log';
-import {
-  ACCOUNTS,
-  createTally,
-  engines,
-  type Engines,
-  eventTally,
-  record,
-  runtimeOf,
-  tally,
-  until,
-} from './support/projections';
+import { type Engines, eventTally, runtimeOf, tally, until } from './support/projections';
+import { talliedDatabase } from './support/tallied';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase();
-  on = await engines(t.db);
-  await createTally(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
+const { publish } = talliedDatabase((database, embedded) => ([t, on] = [database, embedded]), 10);
 
-const publish = (count: number, raw: string | number = 1) =>
-  on.records.append(
-    TOPICS.platform_events,
-    Array.from({ length: count }, () => record(ACCOUNTS[0]!, raw)),
-  );
 const states = () => projectionStates({ db: t.db, ...on, projections: [tally(), eventTally()] });
 
 test('what every projection does is read from the tables, while a process runs and after it ended', async () => {

@@ -16,10 +16,9 @@ import type { Item } from '../projections/runtime/dead-letters';
 import { tailOutbox } from './support/outbox';
 import type { ChannelMessage, EventProjection, RecordProjection } from '../kernel/projection';
 import { createReadModels } from '../projections/runtime/read-models';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
 import {
   ACCOUNTS,
-  createTally,
   engines,
   type Engines,
   eventTally,
@@ -32,27 +31,12 @@ import {
   tally,
   until,
 } from './support/projections';
+import { talliedDatabase } from './support/tallied';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase(20);
-  on = await engines(t.db);
-  await createTally(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
-
-/** Publishes `count` records over all accounts; returns what the fold must see. */
-async function publish(count: number): Promise<[string, string][]> {
-  const records = Array.from({ length: count }, (_, n) => record(ACCOUNTS[n % ACCOUNTS.length]!, n));
-  await on.records.append(TOPICS.platform_events, records);
-  return records.map(({ account_id, id }) => [account_id, id]);
-}
+const { publish, total } = talliedDatabase((database, embedded) => ([t, on] = [database, embedded]));
 
 async function happen(streams: number, each: number, type = 'thing:happened'): Promise<[string, string][]> {
   const happened: [string, string][] = [];
@@ -67,9 +51,6 @@ async function happen(streams: number, each: number, type = 'thing:happened'): P
   }
   return happened;
 }
-
-const total = async (name = 'tally') =>
-  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
 
 /** Every channel's messages are numbered 1, 2, 3 … in the order of ids, one for each applied record. */
 async function expectOutbox(entries: readonly (readonly [string, string])[]): Promise<void> {

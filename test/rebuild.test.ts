@@ -7,44 +7,24 @@ import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { HistoryGone, rebuild, RebuildRunning, type RebuildOptions } from '../projections/runtime/rebuild';
 import { LockLost } from '../engines/locks/port';
 import { keepRebuildsAway } from '../projections/runtime/rebuild-lock';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
 import {
   ACCOUNTS,
-  createTally,
-  engines,
   type Engines,
   eventTally,
   fold,
   opened,
-  record,
   rowsOf,
   runtimeOf,
   tally,
   until,
 } from './support/projections';
+import { talliedDatabase } from './support/tallied';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase(20);
-  on = await engines(t.db);
-  await createTally(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
-
-const total = async (name = 'tally') =>
-  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
-
-async function publish(count: number, raw?: string): Promise<[string, string][]> {
-  const records = Array.from({ length: count }, (_, n) => record(ACCOUNTS[n % 8]!, raw ?? n));
-  await on.records.append(TOPICS.platform_events, records);
-  return records.map(({ account_id, id }) => [account_id, id]);
-}
+const { publish, total } = talliedDatabase((database, embedded) => ([t, on] = [database, embedded]));
 
 const rebuildOf = (options: Partial<RebuildOptions> = {}) =>
   rebuild({ db: t.db, ...on, projections: [tally(), eventTally()], name: 'tally', batch_records: 50, ...options });

@@ -1,56 +1,18 @@
 import { v7 as uuid } from 'uuid';
-import { TOPICS } from '../domain/records';
 import { readCheckpoints } from '../projections/runtime/checkpoints';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { tailOutbox } from './support/outbox';
 import { retryDeadLetter } from '../projections/runtime/retry-letters';
 import type { EventProjection, Projection, RecordProjection } from '../kernel/projection';
 import { recordRevocations } from '../projections/runtime/revocations';
-import { type TestDatabase, testDatabase } from './support/database';
-import {
-  ACCOUNTS,
-  createTally,
-  engines,
-  type Engines,
-  eventTally,
-  fold,
-  record,
-  rowsOf,
-  runtimeOf,
-  tally,
-  until,
-} from './support/projections';
+import type { TestDatabase } from './support/database';
+import { engines, type Engines, eventTally, fold, rowsOf, runtimeOf, tally, until } from './support/projections';
+import { talliedDatabase } from './support/tallied';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase(20);
-  on = await engines(t.db);
-  await createTally(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
-
-async function publish(count: number, raw?: string): Promise<[string, string][]> {
-  const records = Array.from({ length: count }, (_, n) => record(ACCOUNTS[n % 8]!, raw ?? n));
-  await on.records.append(TOPICS.platform_events, records);
-  return records.map(({ account_id, id }) => [account_id, id]);
-}
-
-async function happen(count: number, raw: string | null = null): Promise<[string, string][]> {
-  const happened: [string, string][] = [];
-  for (let n = 0; n < count; n += 1) {
-    const [stream, id] = [`thing-${n % 3}`, uuid()];
-    const event = { id, type: 'thing:happened', data: { raw } };
-    await on.events.append([{ stream, expected: 'any', events: [event] }], {});
-    happened.push([stream, id]);
-  }
-  return happened;
-}
+const { publish, happen, total } = talliedDatabase((database, embedded) => ([t, on] = [database, embedded]));
 
 /** Every event also revokes a credential of its id. */
 const revoking = (): EventProjection => {
@@ -71,8 +33,6 @@ const revoking = (): EventProjection => {
 const announced = async () => (await tailOutbox(t.db, 0, 10_000)).map(({ data }) => JSON.parse(data).id as string);
 const revoked = async () =>
   (await t.db.query('select credential_id from revocations order by id')).map(({ credential_id }) => credential_id);
-const total = async (name: string) =>
-  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
 const built = async (p: Projection) => [...(await readCheckpoints(t.db, p)).values()].every((one) => one.built);
 const ids = (entries: readonly [string, string][]) => entries.map(([, id]) => id).sort();
 

@@ -1,9 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { ERASED_RAW, TOPICS } from '../domain/records';
-import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
 import type { Broker } from '../engines/broker/port';
 import { createEnvelopeCodec } from '../engines/records/schemas';
@@ -13,26 +9,17 @@ import { eraseSubject, type ErasureDeps } from '../maintenance/erasure';
 import { eventLogEraser } from '../maintenance/event-log-erasure';
 import { indexEvents, indexTopic, placesOf, streamsOf } from '../maintenance/subject-index';
 import { eventLog } from '../projections/event-log';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
+import { blobsOfEach, enginesOfEach } from './support/each';
 import { silentLog } from './support/log';
-import { ACCOUNTS, engines, type Engines, noMetrics, record, runtimeOf, until } from './support/projections';
+import { ACCOUNTS, type Engines, noMetrics, record, runtimeOf, until } from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
 let t: TestDatabase;
 let on: Engines;
-let folder: string;
 let blobs: Blobs;
-beforeEach(async () => {
-  t = await testDatabase(20);
-  on = await engines(t.db);
-  folder = mkdtempSync(join(tmpdir(), 'lumio-index-'));
-  blobs = await createFileBlobs(folder);
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-  rmSync(folder, { recursive: true, force: true });
-});
+enginesOfEach((database, embedded) => ([t, on] = [database, embedded]), { connections: 20 });
+blobsOfEach((of) => (blobs = of));
 
 /** Records of one account, the nth about the person that `about` says. */
 async function publish(count: number, about: (n: number) => string): Promise<void> {

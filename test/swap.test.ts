@@ -1,59 +1,28 @@
-import { v7 as uuid } from 'uuid';
-import { TOPICS } from '../domain/records';
 import type { EventProjection, Projection, RecordProjection } from '../kernel/projection';
 import { openCheckpoints, readCheckpoints } from '../projections/runtime/checkpoints';
 import { createReadModels } from '../projections/runtime/read-models';
 import { rebuild } from '../projections/runtime/rebuild';
 import { keepRebuildsAway } from '../projections/runtime/rebuild-lock';
-import { type TestDatabase, testDatabase } from './support/database';
+import type { TestDatabase } from './support/database';
 import { tailOutbox } from './support/outbox';
 import { keptLog } from './support/log';
 import {
-  ACCOUNTS,
-  createTally,
   engines,
   type Engines,
   eventTally,
   fold,
   opened,
-  record,
   rowsOf,
   runtimeOf,
   tally,
   until,
 } from './support/projections';
+import { type Entries, talliedDatabase } from './support/tallied';
 
 let t: TestDatabase;
 let on: Engines;
 
-beforeEach(async () => {
-  t = await testDatabase(30);
-  on = await engines(t.db);
-  await createTally(t.db);
-  await createTally(t.db, 'event_tally');
-});
-afterEach(async () => {
-  await on.close();
-  await t.drop();
-});
-
-type Entries = [owner: string, id: string][];
-
-async function publish(count: number): Promise<Entries> {
-  const records = Array.from({ length: count }, (_, n) => record(ACCOUNTS[n % 8]!, n));
-  await on.records.append(TOPICS.platform_events, records);
-  return records.map(({ account_id, id }) => [account_id, id]);
-}
-
-async function happen(count: number): Promise<Entries> {
-  const happened: Entries = [];
-  for (let n = 0; n < count; n += 1) {
-    const [stream, id] = [`thing-${n % 3}`, uuid()];
-    await on.events.append([{ stream, expected: 'any', events: [{ id, type: 'thing:happened', data: {} }] }], {});
-    happened.push([stream, id]);
-  }
-  return happened;
-}
+const { publish, happen, total } = talliedDatabase((database, embedded) => ([t, on] = [database, embedded]), 30);
 
 /** What version 2 makes of an id. */
 const second = (id: string) => `second ${id}`;
@@ -100,8 +69,6 @@ const eventTally2 = (): EventProjection => {
   };
 };
 
-const total = async (name = 'tally') =>
-  (await t.db.query(`select coalesce(sum(n), 0)::int as n from ${name}`))[0]!.n as number;
 const shadows = async () =>
   (await t.db.query(`select count(*)::int as n from pg_namespace where nspname like 'rebuild%'`))[0]!.n as number;
 const versionsOf = async (p: Projection) => [

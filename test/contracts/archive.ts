@@ -1,8 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOPICS, type RecordEnvelope } from '../../domain/records';
-import { createFileBlobs } from '../../engines/blobs/files';
 import type { Blobs } from '../../engines/blobs/port';
 import type { BrokerRecord } from '../../engines/broker/port';
 import { LockLost, LOCKS } from '../../engines/locks/port';
@@ -14,7 +12,8 @@ import { eventLog } from '../../projections/event-log';
 import { HistoryGone, rebuild } from '../../projections/runtime/rebuild';
 import { readStored } from '../../projections/runtime/rebuild-source';
 import { replayTopic, type ReplayedRecord } from '../../maintenance/replay';
-import { type TestDatabase, testDatabase } from '../support/database';
+import type { TestDatabase } from '../support/database';
+import { blobsOfEach, enginesOfEach } from '../support/each';
 import { silentLog } from '../support/log';
 import {
   ACCOUNTS,
@@ -34,20 +33,10 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
   describe(`archive: ${name}`, () => {
     let t: TestDatabase;
     let on: Engines;
-    let folder: string;
     let blobs: Blobs;
-
-    beforeEach(async () => {
-      t = await testDatabase(20);
-      on = await open(t);
-      folder = mkdtempSync(join(tmpdir(), 'lumio-archive-'));
-      blobs = await createFileBlobs(folder);
-    });
-    afterEach(async () => {
-      await on.close();
-      await t.drop();
-      rmSync(folder, { recursive: true, force: true });
-    });
+    let folder: string;
+    enginesOfEach((database, engines) => ([t, on] = [database, engines]), { connections: 20, open });
+    blobsOfEach((of, at) => ([blobs, folder] = [of, at]));
 
     const archiver = (options: Partial<ArchiverDeps> = {}) =>
       createArchiver({

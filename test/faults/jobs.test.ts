@@ -12,9 +12,8 @@ import { dose, SEED, seeded, sleep, until } from './support/dose';
 const WORKERS = 3;
 const CHILD = join(__dirname, '../../dist/test/support/jobs-child.js');
 
-/** Workers and their database are killed while jobs come and run: each job has one effect, and none is forgotten. */
-test('workers and PostgreSQL killed: one effect for each job, and no second call of one that must not be repeated', async () => {
-  const random = seeded(SEED);
+/** A PostgreSQL of its own with a database for jobs, and the file that their calls to the outside are noted in. */
+async function openJobs() {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-faults-jobs-'));
   const outside = join(folder, 'calls');
   writeFileSync(outside, '');
@@ -22,6 +21,17 @@ test('workers and PostgreSQL killed: one effect for each job, and no second call
   const url = await cluster.createDatabase();
   await migrate(url);
   await cluster.query(url, EFFECTS);
+  const dispose = async () => {
+    await cluster.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { cluster, url, outside, dispose };
+}
+
+/** Workers and their database are killed while jobs come and run: each job has one effect, and none is forgotten. */
+test('workers and PostgreSQL killed: one effect for each job, and no second call of one that must not be repeated', async () => {
+  const random = seeded(SEED);
+  const { cluster, url, outside, dispose } = await openJobs();
   const [again, once] = [noting('repeat'), noting('park')];
   const children: ChildProcess[] = [];
   let enqueuer: JobNode<Notebook> | undefined;
@@ -104,19 +114,12 @@ test('workers and PostgreSQL killed: one effect for each job, and no second call
     ending = true;
     for (const child of children) child.kill('SIGKILL');
     await enqueuer?.close().catch(() => undefined);
-    await cluster.dispose();
-    rmSync(folder, { recursive: true, force: true });
+    await dispose();
   }
 });
 
 test('with the times of a real process: the jobs of a killed one run again within 60 s', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'lumio-faults-jobs-'));
-  const outside = join(folder, 'calls');
-  writeFileSync(outside, '');
-  const cluster = await startCluster();
-  const url = await cluster.createDatabase();
-  await migrate(url);
-  await cluster.query(url, EFFECTS);
+  const { cluster, url, outside, dispose } = await openJobs();
   const one = noting('repeat');
   const calls = () => readFileSync(outside, 'utf8').split('\n').filter(Boolean).length;
   const start = () => spawn(process.execPath, [CHILD, url, outside, 'earnest'], { stdio: 'ignore' });
@@ -137,7 +140,6 @@ test('with the times of a real process: the jobs of a killed one run again withi
   } finally {
     for (const child of children) child.kill('SIGKILL');
     await enqueuer.close();
-    await cluster.dispose();
-    rmSync(folder, { recursive: true, force: true });
+    await dispose();
   }
 });
