@@ -1,11 +1,12 @@
-import { SYSTEM_ADMIN_ROLES, USER_PERMISSIONS } from '../domain/permissions';
+import { SUPER_ADMIN } from '../domain/admin-roles';
+import { USER_PERMISSIONS } from '../domain/permissions';
 import type { Database, Row } from '../engines/postgres/port';
 import { findBoundToken, type BoundKind } from './bound-tokens';
 import { NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
 import { EXPIRES_AT, foundKey } from './found-keys';
 import { findPopoutSession, findPopoutToken } from './popout-tokens';
-import { grantedBy, type RoleRow } from './roles';
+import { grantedBy, grantedToAdmin, type AdminRow, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
 
 const userPermissions: ReadonlySet<string> = new Set(USER_PERMISSIONS);
@@ -55,7 +56,10 @@ export class CredentialLookups {
   ): Promise<Recognised> {
     const [row] = await this.db.query(
       `select m.account_id, r.permissions, r.holds_all,
-         array(select a.role from user_admin_roles a where a.user_id = s.user_id) as admin_roles
+         exists (select 1 from user_admin_roles a where a.user_id = s.user_id and a.role = '${SUPER_ADMIN.key}')
+           as super_admin,
+         array(select unnest(o.permissions) from user_admin_roles a join admin_roles o on o.key = a.role
+               where a.user_id = s.user_id) as admin_permissions
        from sessions s join users u on u.id = s.user_id
        left join account_members m on m.user_id = s.user_id and m.account_id = $3
        left join account_roles r on r.id = m.role_id
@@ -73,7 +77,7 @@ export class CredentialLookups {
         account_id: row.account_id,
         credential_id: session_id,
         permissions: grantedBy(row as RoleRow),
-        admin_permissions: new Set((row.admin_roles as string[]).flatMap((role) => SYSTEM_ADMIN_ROLES[role] ?? [])),
+        admin_permissions: grantedToAdmin(row as AdminRow),
         user_permissions: userPermissions,
         rate_bucket: `user:${claims.sub}`,
         rate_limit: CONTEXTS.jwt.rate,

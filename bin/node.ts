@@ -10,6 +10,7 @@ import type { Settings } from '../kernel/settings';
 import { adoptChannelNames } from '../maintenance/channel-name-adoption';
 import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
 import { seedPlans } from '../maintenance/plan-seeds';
+import { seedRoles } from '../maintenance/role-seeds';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createUnbuilt } from '../projections/runtime/unbuilt';
 import { PROJECTIONS, VERSIONS } from './areas';
@@ -79,6 +80,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     };
     await adoptFeatureFlags(unattended, asOperator('upgrade'));
     await seedPlans(unattended, asOperator('upgrade'));
+    await seedRoles(unattended, asOperator('upgrade'));
     await adoptChannelNames({ db: engines.db, texts: createPersonalTexts(engines.subject_keys) });
     await runtime?.start();
     await unbuilt.look();

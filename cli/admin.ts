@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
-import { DEFAULT_ROLES, isSystemGrant, SYSTEM_ADMIN_ROLES } from '../domain/permissions';
+import { SUPER_ADMIN } from '../domain/admin-roles';
+import { DEFAULT_ROLES, isSystemGrant } from '../domain/permissions';
 import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/users';
 import { PLATFORMS, type Platform } from '../domain/vendors';
 import { isUuid } from '../kernel/uuid';
@@ -176,7 +177,7 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
         [...MEMBER_ROLES, 'none'],
       ),
     )
-    .addOption(new Option('--admin-role <role>', 'with --user').choices(Object.keys(SYSTEM_ADMIN_ROLES)))
+    .addOption(new Option('--admin-role <role>', 'with --user').choices([SUPER_ADMIN.key]))
     .option('--take', 'with --admin-role: takes it')
     .addHelpText('after', `\nFeatures: ${KNOWN_FLAGS.map(({ key }) => key).join(', ')}`)
     .action((options: Grant, command: Command) => {

@@ -199,11 +199,6 @@ export const DEFAULT_ROLES: readonly SeededRole[] = [
   },
 ];
 
-/** Admin roles that exist without anyone having made them; `admin:access` is in every admin role. */
-export const SYSTEM_ADMIN_ROLES: Readonly<Record<string, readonly string[]>> = {
-  'super-admin': ADMIN_PERMISSIONS,
-};
-
 /** User roles that exist without anyone having made them; every user is a Member. Source: spec doc1 §5.12. */
 export const SYSTEM_USER_ROLES: Readonly<Record<string, readonly string[]>> = {
   member: USER_PERMISSIONS,

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
-import { SYSTEM_ADMIN_ROLES } from './permissions';
 import { reserve, type ReservationCommand } from './reservations';
 import { unreachable } from './unreachable';
 
@@ -48,6 +47,7 @@ export const USER_EVENTS = events({
     },
     { audit: { by: ['login_connection_id'], omit: ['identity'] } },
   ),
+  /** `role`: the slug of a system role, the id of any other (domain/admin-roles.ts). */
   'user:admin_role_assigned': event({ user_id, role: z.string(), assigned_at: instant() }, { audit: { by: ['role'] } }),
   'user:admin_role_removed': event({ user_id, role: z.string(), removed_at: instant() }, { audit: { by: ['role'] } }),
 });
@@ -85,7 +85,6 @@ function decideUser(state: User, command: UserCommand): UserEvent[] {
       return [{ type: 'user:login_connected', user_id, ...login, connected_at: now }];
     }
     case 'user:assign_admin_role':
-      if (!(command.role in SYSTEM_ADMIN_ROLES)) throw new DomainError('ROLE_NOT_FOUND', { role: command.role });
       if (state.admin_roles.has(command.role)) return [];
       return [{ type: 'user:admin_role_assigned', user_id, role: command.role, assigned_at: command.now }];
     case 'user:remove_admin_role':

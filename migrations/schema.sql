@@ -105,6 +105,19 @@ create table accounts (
 CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
 CREATE INDEX accounts_primary_login ON public.accounts USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
+create table admin_roles (
+  id uuid not null,
+  key text not null,
+  name text not null,
+  description text,
+  is_system boolean not null,
+  permissions text[],
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint admin_roles_pkey PRIMARY KEY (id),
+  constraint admin_roles_key_key UNIQUE (key)
+);
+
 create table api_keys (
   id uuid not null,
   account_id uuid not null,
@@ -537,6 +550,7 @@ create table profiles (
   display_name text not null,
   avatar_url text,
   updated_at timestamp with time zone not null default clock_timestamp(),
+  email text,
   constraint profiles_pkey PRIMARY KEY (user_id)
 );
 
@@ -715,6 +729,7 @@ create table user_admin_roles (
   assigned_at timestamp with time zone not null,
   constraint user_admin_roles_pkey PRIMARY KEY (user_id, role)
 );
+CREATE INDEX user_admin_roles_role ON public.user_admin_roles USING btree (role);
 
 create table user_overrides (
   user_id uuid not null,

@@ -1,15 +1,16 @@
+import { ADMIN_ROLE_EVENTS } from '../domain/admin-roles';
 import { USER_EVENTS } from '../domain/users';
 import { sql } from '../kernel/sql';
-import { all, handled, ignored } from './runtime/handlers';
+import { all, handled, ignored, pick } from './runtime/handlers';
 
 const ofUser = ({ user_id }: { user_id: string }) => ({ user_id });
 
 /** Users and the admin roles they hold. */
 export const users = handled({
   name: 'users',
-  version: 1,
+  version: 2,
   tables: ['users', 'user_admin_roles'],
-  events: [USER_EVENTS],
+  events: [USER_EVENTS, pick(ADMIN_ROLE_EVENTS, 'admin_role:deleted')],
   on: {
     'user:registered': all(sql`
       insert into users (id, created_at) select user_id, registered_at from e on conflict (id) do nothing`),
@@ -20,6 +21,11 @@ export const users = handled({
       on conflict (user_id, role) do nothing`),
     'user:admin_role_removed': all(sql`
       delete from user_admin_roles r using e where r.user_id = e.user_id and r.role = e.role`),
+    'admin_role:deleted': all(sql`delete from user_admin_roles r using e where r.role = e.key`),
   },
-  revokes: { 'user:admin_role_assigned': ofUser, 'user:admin_role_removed': ofUser },
+  revokes: {
+    'user:admin_role_assigned': ofUser,
+    'user:admin_role_removed': ofUser,
+    'admin_role:deleted': sql`select h.user_id::text as user_id from user_admin_roles h join e on h.role = e.key`,
+  },
 });

@@ -23,6 +23,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'account_members',
     'account_plans',
     'account_roles',
+    'admin_roles',
     'channel_connections',
     'checkpoints',
     'credential_uses',

@@ -7,6 +7,7 @@ import type { Operation } from '../access/operation';
 import { shapeOf, unwrap } from '../api/schema-shape';
 import { OPERATIONS } from '../bin/areas';
 import { KNOWN_FLAGS } from '../domain/feature-flags';
+import { SUPER_ADMIN } from '../domain/admin-roles';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
@@ -110,6 +111,8 @@ describe('every operation, called from another account', () => {
     things['/v1/service-keys'] = service.id;
     things['/v1/tokens'] = popout.id;
     things['/v1/admin/system-keys'] = system.id;
+    const admin_role = await owner.send('POST', '/v1/admin/admin-roles', { name: secret, permissions: [] });
+    things['/v1/admin/admin-roles'] = admin_role.body.data.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key);
@@ -120,6 +123,7 @@ describe('every operation, called from another account', () => {
       category: 'FEATURE',
       enabled: true,
       account_id: credentials.account_id,
+      role_id: SUPER_ADMIN.role_id,
       user_id: viewer,
       event_type: 'kick:follower',
       type: 'kick:follower',
@@ -129,7 +133,8 @@ describe('every operation, called from another account', () => {
       username: 'ada',
       raw: { stranger: true },
       label: 'stranger',
-      permissions: ['events:read'],
+      // Of the accounts' registry and the operators'.
+      permissions: ['audit-log:read'],
       search: 'secret-',
       from: '2020-01-01T00:00:00Z',
       to: '2999-01-01T00:00:00Z',

@@ -4,7 +4,6 @@ import {
   ADMIN_PERMISSIONS,
   DEFAULT_ROLES,
   expandGrants,
-  SYSTEM_ADMIN_ROLES,
   SYSTEM_USER_ROLES,
   USER_PERMISSIONS,
 } from '../domain/permissions';
@@ -48,13 +47,12 @@ describe('seeded roles', () => {
     expect(missing.sort()).toEqual(['account:delete', 'extension-dev:payouts', 'plan:edit', 'plan:read']);
   });
 
-  test('user and admin roles', () => {
+  test('user roles', () => {
     expect(Object.entries(SYSTEM_USER_ROLES).map(([name, held]) => [name, held.length])).toEqual([
       ['member', 10],
       ['restricted', 2],
       ['moderator', 15],
     ]);
-    expect(SYSTEM_ADMIN_ROLES['super-admin']).toContain('admin:access');
   });
 });
 

@@ -51,8 +51,11 @@ export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
   on: { readonly [Type in Types<Sets>]: Handler };
   /** What is pushed on channels, in the projection's transaction; never in a rebuild or a silent build. */
   messages?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => readonly ChannelMessage[] };
-  /** What no longer holds on any node; never in a rebuild or a silent build. */
-  revokes?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => Revocation };
+  /**
+   * What no longer holds on any node; never in a rebuild or a silent build. A statement selects `user_id`, `account_id`
+   * or both from `e`, as things were before these events.
+   */
+  revokes?: { readonly [Type in Types<Sets>]?: ((event: EventNamed<Sets, Type>) => Revocation) | Sql };
 }
 
 /** A few types of an area, for a projection that needs no others. */
@@ -89,7 +92,11 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     handlers.set(type, compile(declaration, (spec.on as Readonly<Record<string, Handler>>)[type]!));
   }
   const messages = (spec.messages ?? {}) as Effects<readonly ChannelMessage[]>;
-  const revokes = (spec.revokes ?? {}) as Effects<Revocation>;
+  const revokes = Object.entries(spec.revokes ?? {}) as [string, ((event: unknown) => Revocation) | Sql][];
+  const revoked = Object.fromEntries(revokes.filter(([, one]) => !(one instanceof Sql))) as Effects<Revocation>;
+  const revoking = revokes.flatMap(([type, one]) =>
+    one instanceof Sql ? [{ type, statement: withQuery('e', recordsetOf(declared.get(type)!), one) }] : [],
+  );
 
   return {
     name,
@@ -99,9 +106,11 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     program: JSON.stringify([...handlers].map(([type, { take, key, statements }]) => [type, take, key, statements])),
     from: { kind: 'domain_events', types: [...declared.keys()] },
     async apply(batch, tx, mode: ApplyMode) {
+      const telling = !mode.rebuilding && !mode.silent;
+      const found = telling ? await revocationsOf(batch, revoking, tx) : [];
       for (const part of partsOf(batch, handlers)) await run(part, handlers.get(part[0]!.type)!, tx);
-      if (mode.rebuilding || mode.silent) return [];
-      await recordRevocations(tx, mode, effectsOf(batch, revokes));
+      if (!telling) return [];
+      await recordRevocations(tx, mode, [...found, ...effectsOf(batch, revoked)]);
       return effectsOf(batch, messages).flat();
     },
   };
@@ -115,9 +124,24 @@ const effectsOf = <T>(batch: readonly StoredEvent[], effects: Effects<T>): T[] =
     return effect === undefined ? [] : [effect({ ...data, type })];
   });
 
+async function revocationsOf(
+  batch: readonly StoredEvent[],
+  revoking: readonly { type: string; statement: string }[],
+  tx: Queryable,
+): Promise<Revocation[]> {
+  const found: Revocation[] = [];
+  for (const { type, statement } of revoking) {
+    const data = batch.filter((event) => event.type === type).map((event) => event.data);
+    if (data.length > 0) found.push(...((await tx.query(statement, [JSON.stringify(data)])) as Revocation[]));
+  }
+  return found;
+}
+
+const recordsetOf = (declaration: EventDeclaration): string =>
+  `select * from jsonb_to_recordset($1::jsonb) as e (${columnsOf(declaration)})`;
+
 function compile(declaration: EventDeclaration, handler: Handler): Compiled {
-  const recordset = `select * from jsonb_to_recordset($1::jsonb) as e (${columnsOf(declaration)})`;
-  const text = (statement: Sql) => withQuery('e', recordset, statement);
+  const text = (statement: Sql) => withQuery('e', recordsetOf(declaration), statement);
   if (handler instanceof Sql)
     return { take: 'each', key: [], keyOf: ({ stream }) => stream, statements: [text(handler)] };
   const { take, key, statements } = handler;

@@ -1,0 +1,208 @@
+import { z } from 'zod';
+import { AdminRole, holdersOf, keyOf, permissionsOf, shownRole } from '../access/admin-roles';
+import type { Caller } from '../access/caller';
+import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../access/operation';
+import { patch, post, put, type Refuse } from '../access/operation';
+import { lackedByAdmin } from '../access/roles';
+import type { Services } from '../access/services';
+import { load } from '../access/states';
+import { superAdminLeaves } from '../access/super-admins';
+import {
+  adminRole,
+  adminRoleReservations,
+  adminRoleStream,
+  SUPER_ADMIN,
+  type AdminRole as RoleState,
+} from '../domain/admin-roles';
+import { ADMIN_PERMISSIONS, isAdminPermission } from '../domain/permissions';
+import { permissionsAfter } from '../domain/role-permissions';
+import { user, userStream } from '../domain/users';
+
+const name = z
+  .string({ error: 'Name is required' })
+  .trim()
+  .min(1, 'Name is required')
+  .max(100, 'Name must be 100 characters or less');
+const description = z
+  .string()
+  .trim()
+  .max(500, 'Description must be 500 characters or less')
+  .nullish()
+  .transform((text) => (text === '' ? null : text));
+const permissions = z
+  .array(
+    z
+      .string()
+      .max(100)
+      .meta({ enum: [...ADMIN_PERMISSIONS] }),
+  )
+  .max(500);
+
+const CreateAdminRoleInput = z.object({ name, description, permissions }).meta({ id: 'CreateAdminRoleInput' });
+const UpdateAdminRoleInput = z
+  .object({
+    id: z.uuid(),
+    name: name.optional(),
+    description: description.describe('Null clears it'),
+    permissions: permissions.optional().describe('What the role grants from now on'),
+  })
+  .meta({ id: 'UpdateAdminRoleInput' });
+
+const NOT_FOUND = { ADMIN_ROLE_NOT_FOUND: notFound('Admin role not found') };
+const BEYOND_OWN = { PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}') };
+const WRITTEN = {
+  ...BEYOND_OWN,
+  UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
+  TAKEN: invalid('Role name already in use'),
+};
+
+/** Nobody hands on what they lack. Source: spec rulings, "roles". */
+function requireHeld(caller: Caller, wanted: Iterable<string>, refuse: Refuse<typeof BEYOND_OWN>): void {
+  const permission = lackedByAdmin(caller, wanted);
+  if (permission !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission });
+}
+
+export const adminCreateRole = command({
+  name: 'adminCreateRole',
+  // Source: spec doc2 §4.2.
+  summary: 'Makes a role of operators; it always grants admin:access',
+  rest: post('/v1/admin/admin-roles', {
+    status: 201,
+    location: ({ id }: AdminRole) => `/v1/admin/admin-roles/${id}`,
+  }),
+  graphql: { argument: 'input' },
+  guard: [adminPermission('admin-roles:create')],
+  input: CreateAdminRoleInput,
+  output: AdminRole,
+  errors: WRITTEN,
+  async run({ input, caller, act, newId, refuse }, { db }) {
+    const { name, description = null, permissions } = input;
+    requireHeld(caller, permissionsAfter([], permissions, isAdminPermission), refuse);
+    const role_id = newId('admin-role');
+    const create = { type: 'admin_role:create', role_id, name, description, permissions } as const;
+    const { state } = await act(adminRole, adminRoleStream(role_id), create, { reservations: adminRoleReservations });
+    return shownRole(db, state);
+  },
+});
+
+export const adminUpdateRole = command({
+  name: 'adminUpdateRole',
+  // Source: spec doc2 §4.3.
+  summary: 'Changes a role of operators; what is left out stays as it is',
+  rest: patch('/v1/admin/admin-roles/{id}'),
+  graphql: { argument: 'input', flat_arguments: ['id'] },
+  guard: [adminPermission('admin-roles:edit')],
+  input: UpdateAdminRoleInput,
+  output: AdminRole,
+  errors: {
+    ...NOT_FOUND,
+    ...WRITTEN,
+    RAISES_OWN_ROLE: forbidden('You cannot add permissions to a role that you hold'),
+    SUPER_ADMIN_HOLDS_ALL: conflict('The super admin role keeps every permission'),
+  },
+  async run({ input: { id, ...changes }, caller, act, refuse }, services) {
+    const { db, events, access } = services;
+    const own = caller.user_id === null ? null : await load(events, user, userStream(caller.user_id));
+    const held = own?.state.admin_roles ?? new Set<string>();
+    const update = { type: 'admin_role:update', ...changes } as const;
+    const { state } = await act(adminRole, adminRoleStream(id), update, {
+      given(role) {
+        if (role.status !== 'there') return refuse('ADMIN_ROLE_NOT_FOUND');
+        if (changes.permissions === undefined) return;
+        const before = new Set(permissionsOf(role));
+        const after = permissionsAfter([...before], changes.permissions, isAdminPermission);
+        const added = after.filter((name) => !before.has(name));
+        requireHeld(caller, added, refuse);
+        return added.length > 0 && held.has(role.key) && refuse('RAISES_OWN_ROLE');
+      },
+      reservations: adminRoleReservations,
+    });
+    for (const user_id of await holdersOf(db, state.key)) await access.announce({ user_id });
+    return shownRole(db, state);
+  },
+});
+
+export const adminDeleteRole = command({
+  name: 'adminDeleteRole',
+  // Source: spec doc2 §4.3.
+  summary: 'Deletes a role of operators and takes it from everybody who holds it',
+  rest: del('/v1/admin/admin-roles/{id}'),
+  guard: [adminPermission('admin-roles:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: z.boolean(),
+  errors: { ...NOT_FOUND, ...BEYOND_OWN, SYSTEM_ADMIN_ROLE: conflict('Cannot delete system admin role') },
+  async run({ input: { id }, caller, act, refuse }, { db, access }) {
+    const holders = await holdersOf(db, keyOf(id));
+    await act(
+      adminRole,
+      adminRoleStream(id),
+      { type: 'admin_role:delete' },
+      {
+        given(role) {
+          if (role.status !== 'there') return refuse('ADMIN_ROLE_NOT_FOUND');
+          if (!role.is_system) requireHeld(caller, known(role), refuse);
+        },
+        reservations: adminRoleReservations,
+      },
+    );
+    for (const user_id of holders) await access.announce({ user_id });
+    return true;
+  },
+});
+
+const Assignment = z.object({ role_id: z.uuid(), user_id: z.uuid() });
+const ASSIGNED = { ...NOT_FOUND, ...BEYOND_OWN, USER_NOT_FOUND: notFound('User not found') };
+
+/** The role's key, once the caller holds all that it grants: nobody gives or takes more than they hold themselves. */
+async function roleWithin(
+  { events }: Services,
+  { caller, input, refuse }: { caller: Caller; input: { role_id: string }; refuse: Refuse<typeof ASSIGNED> },
+): Promise<string> {
+  const found = await load(events, adminRole, adminRoleStream(input.role_id));
+  if (found?.state.status !== 'there') throw refuse('ADMIN_ROLE_NOT_FOUND');
+  requireHeld(caller, known(found.state), refuse);
+  return found.state.key;
+}
+
+const known = (role: RoleState) => permissionsOf(role).filter(isAdminPermission);
+
+export const adminAssignUserRole = command({
+  name: 'adminAssignUserRole',
+  // Source: spec doc2 §4.3.
+  summary: 'Gives a user a role of operators; true when they did not hold it yet',
+  rest: put('/v1/admin/admin-roles/{role_id}/members/{user_id}'),
+  guard: [adminPermission('admin-roles:edit')],
+  input: Assignment,
+  output: z.boolean(),
+  errors: ASSIGNED,
+  async run(request, services) {
+    const { user_id } = request.input;
+    const role = await roleWithin(services, request);
+    const { events } = await request.act(user, userStream(user_id), { type: 'user:assign_admin_role', role });
+    await services.access.announce({ user_id });
+    return events.length > 0;
+  },
+});
+
+export const adminUnassignUserRole = command({
+  name: 'adminUnassignUserRole',
+  // Source: spec doc2 §4.3.
+  summary: 'Takes a role of operators from a user; true when they held it',
+  rest: del('/v1/admin/admin-roles/{role_id}/members/{user_id}'),
+  guard: [adminPermission('admin-roles:edit')],
+  input: Assignment,
+  output: z.boolean(),
+  errors: { ...ASSIGNED, LAST_SUPER_ADMIN: conflict('The last super admin cannot be taken away') },
+  async run(request, services) {
+    const { user_id } = request.input;
+    const role = await roleWithin(services, request);
+    const { events } = await request.act(
+      user,
+      userStream(user_id),
+      { type: 'user:remove_admin_role', role },
+      { also: () => (role === SUPER_ADMIN.key ? superAdminLeaves(services, request.context, user_id) : []) },
+    );
+    await services.access.announce({ user_id });
+    return events.length > 0;
+  },
+});

@@ -1,0 +1,20 @@
+import type { Caller, RequestContext } from '../access/caller';
+import { handle } from '../access/handle';
+import type { Services } from '../access/services';
+import { adminRole, adminRoleReservations, adminRoleStream, SUPER_ADMIN } from '../domain/admin-roles';
+
+/**
+ * Appends the roles that exist without anyone having made them, once for an installation. It bears being cut off, and
+ * being done by several processes at once.
+ */
+export async function seedRoles(
+  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  request: { caller: Caller; context: RequestContext },
+): Promise<void> {
+  await handle(request, services, {
+    decider: adminRole,
+    stream: adminRoleStream(SUPER_ADMIN.role_id),
+    command: { type: 'admin_role:seed', now: new Date(request.context.now).toISOString() },
+    reservations: adminRoleReservations,
+  });
+}
