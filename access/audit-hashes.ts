@@ -13,7 +13,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
  * value. Source: decision 0029.
  */
 export const digestsOf = ({ personal }: Pick<AuditEntry, 'personal'>): Record<string, string> =>
-  Object.fromEntries(Object.entries(personal).map(([place, { sealed }]) => [place, sha256(sealed)]));
+  Object.fromEntries(Object.entries(personal).map(([place, { sealed }]) => [place, sha256(String(sealed))]));
 
 /** Hex SHA-256 over the hash before, a line feed, and the entry in canonical JSON (RFC 8785). */
 export function hashOf(previous: string, entry: AuditEntry): string {

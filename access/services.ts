@@ -6,6 +6,7 @@ import type { RecordLog } from '../engines/records/port';
 import type { Relay } from '../engines/relay/port';
 import type { SecretBox } from '../engines/secrets/port';
 import type { Cache } from '../engines/cache/port';
+import type { PersonalTexts } from '../engines/subject-keys/port';
 import type { AccountRights } from './account-rights';
 import type { Caller, RequestContext, Written } from './caller';
 import type { AccessChanges } from './changes';
@@ -46,6 +47,8 @@ export interface Services {
   accounts: AccountRights;
   live: LiveMessages;
   secrets: SecretBox;
+  /** Texts under the keys of their persons. */
+  texts: PersonalTexts;
   /** Signs and checks JWTs. */
   tokens: Tokens;
   /** Where a command says that a credential, membership or feature changed. */

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { register as registerAdmin } from '../cli/admin';
 import { register as registerArchive } from '../cli/archive';
+import { register as registerAudit } from '../cli/audit';
 import { register as registerBackup } from '../cli/backup';
 import { register as registerDeadLetters } from '../cli/dead-letters';
 import { register as registerDemo } from '../cli/demo';
@@ -42,6 +43,7 @@ async function main(argv: readonly string[]): Promise<void> {
   registerReplay(program, connect);
   registerErase(program, connect);
   registerArchive(program, connect);
+  registerAudit(program, connect);
   registerBackup(program, connect);
   registerRestore(program);
   registerKeys(program, connect);

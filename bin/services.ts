@@ -7,6 +7,7 @@ import type { Tokens } from '../access/tokens';
 import { stringify } from '../kernel/raw-json';
 import type { Metadata, StreamWrite } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { LIVE_TOPIC } from '../realtime/runtime/envelopes';
 import { readersOf } from './areas';
 import type { Engines } from './engines';
@@ -49,6 +50,7 @@ export function createServices(parts: ServiceParts): Services {
     cache: engines.cache,
     blobs: engines.blobs,
     secrets: engines.secrets,
+    texts: createPersonalTexts(engines.subject_keys),
     read_models,
     features,
     accounts: createAccountRights(engines),

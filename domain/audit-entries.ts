@@ -48,15 +48,20 @@ const text = (value: Json | undefined): string | null =>
 
 /**
  * What is done to, by kind and by the member that is its id: what is declared; of `account:role_deleted` the role where
- * it has a `role_id`; of `api_key:…` what its `api_key_id` or `key_id` names.
+ * it has a `role_id`; of `api_key:…` what its `api_key_id` or `key_id` names, and likewise of `account:service_key_…`.
  */
 function targetOf(type: string, { audit, schema }: EventDeclaration): readonly [kind: string, member: string] {
   if (audit?.target) return audit.target;
-  const prefix = prefixOf(type);
   const part = wordsOf(type).slice(0, -1).join('_');
-  if (audit?.by === undefined && `${part}_id` in schema.shape) return [part, `${part}_id`];
-  return [prefix, `${prefix}_id` in schema.shape ? `${prefix}_id` : `${prefix.split('_').at(-1)!}_id`];
+  const id = part === '' || audit?.by !== undefined ? undefined : idOf(part, schema);
+  if (id !== undefined) return [part, id];
+  const prefix = prefixOf(type);
+  return [prefix, idOf(prefix, schema) ?? `${prefix}_id`];
 }
+
+/** `service_key_id` or `key_id` of a `service_key`, as the event has it. */
+const idOf = (kind: string, { shape }: EventDeclaration['schema']): string | undefined =>
+  [kind, kind.split('_').at(-1)!].map((name) => `${name}_id`).find((name) => name in shape);
 
 /** Null for an event that its declaration leaves out of the audit log. Whatever the data hold, it never throws. */
 export function factsOf(event: AuditedEvent, declaration: EventDeclaration): AuditFacts | null {

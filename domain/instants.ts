@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 const ISO =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?([Zz]|[+ -]\d{2}:?\d{2})?)?$/;
 
@@ -23,6 +25,13 @@ export function parseInstant(text: string): string | null {
   if (!Number.isFinite(at.getTime()) || utcYear < 100 || utcYear > 9999) return null;
   return `${at.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }
+
+/** An input's instant as {@link parseInstant} reads it, still as text. */
+export const readInstant = (name: string) =>
+  z
+    .string()
+    .refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`)
+    .meta({ pattern: INSTANT_PATTERN });
 
 /**
  * An RFC 3339 UTC instant as answers show it: with milliseconds, or with microseconds where it has them. Fractions of

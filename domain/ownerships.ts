@@ -8,12 +8,16 @@ import { DomainError } from '../kernel/errors';
  * once on two nodes the second is counted against the first.
  */
 export const OWNERSHIP_EVENTS = events({
-  'ownership:opened': event({
-    user_id: z.uuid(),
-    account_id: z.uuid(),
-    ended: z.array(z.uuid()).describe('Accounts counted before that are theirs no more'),
-    opened_at: instant(),
-  }),
+  'ownership:opened': event(
+    {
+      user_id: z.uuid(),
+      account_id: z.uuid(),
+      ended: z.array(z.uuid()).describe('Accounts counted before that are theirs no more'),
+      opened_at: instant(),
+    },
+    // The account says so itself, and its members need not know of the owner's others.
+    { audit: null },
+  ),
 });
 export type OwnershipEvent = EventOf<typeof OWNERSHIP_EVENTS>;
 

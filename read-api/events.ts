@@ -11,15 +11,10 @@ import {
   type Refuse,
 } from '../access/operation';
 import { EVENT_COLUMNS, EventRecord, eventRecord, type EventRow } from '../domain/events';
-import { INSTANT_PATTERN, parseInstant } from '../domain/instants';
+import { parseInstant, readInstant } from '../domain/instants';
 import { type EventQuery, eventsPage } from './events-pages';
 import { SEARCH_BUDGET_MS, searchEvents } from './events-search';
 
-const instant = (name: string) =>
-  z
-    .string()
-    .refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`)
-    .meta({ pattern: INSTANT_PATTERN });
 const names = z.array(z.string().min(1).max(100)).max(100);
 
 const EventFilterInput = z
@@ -28,8 +23,8 @@ const EventFilterInput = z
     platform: z.string().max(1000).nullish().describe('Vendor slug; several by commas'),
     user_id: z.string().max(200).nullish().describe("The vendor's id of the person the event is about"),
     search: z.string().max(500).nullish().describe('Part of the raw JSON, whatever its case'),
-    from: instant('from').nullish().describe('ISO 8601: not before this'),
-    to: instant('to').nullish().describe('ISO 8601: before this'),
+    from: readInstant('from').nullish().describe('ISO 8601: not before this'),
+    to: readInstant('to').nullish().describe('ISO 8601: before this'),
   })
   .meta({ id: 'EventFilterInput' });
 

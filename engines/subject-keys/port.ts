@@ -42,4 +42,6 @@ export interface PersonalTexts {
   seal(subject: string, text: string, context: string): Promise<SealedText>;
   /** Null once the person was erased. @throws Error when the key store does not answer */
   open(text: SealedText, context: string): Promise<string | null>;
+  /** The same for many at once, in their order. */
+  openAll(texts: readonly (SealedText & { context: string })[]): Promise<(string | null)[]>;
 }
