@@ -1,8 +1,7 @@
 import { ApiError, ERROR_STATUS, type ErrorCode } from '../kernel/errors';
 import { UnreadableEvent } from '../kernel/upcasters';
 import { RevisionConflict } from '../engines/event-store/port';
-import { EngineAway } from '../engines/away';
-import { isPassing } from '../engines/postgres/errors';
+import { EngineAway, engineOf, isPassing } from '../kernel/failures';
 
 /** What a caller is told instead of any 5xx detail. Source: spec doc1 §7.1 rule 2. */
 export const GENERIC_MESSAGES = {
@@ -33,26 +32,6 @@ export interface Failure {
 const RETRY_AFTER = 5;
 /** The same for a command that lost every race for its stream: the others are done by then. */
 const RETRY_AFTER_RACE = 1;
-
-/** PostgreSQL's SQLSTATE, and errors of the connection to it. */
-const SQLSTATE = /^[0-9A-Z]{5}$/;
-const CONNECTION_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
-const REDIS_NAMES = new Set([
-  'ReplyError',
-  'MaxRetriesPerRequestError',
-  'AbortError',
-  'ParserError',
-  'ClusterAllFailedError',
-]);
 
 /**
  * Turns anything thrown into the one answer that REST and GraphQL both derive theirs from. Never throws. Source: spec
@@ -122,19 +101,8 @@ function plain(code: ErrorCode, message: string): Failure {
   };
 }
 
-function codeOf(error: unknown): GenericCode {
-  if (!(error instanceof Error) || error instanceof EngineAway) return 'INTERNAL_SERVER_ERROR';
-  const { code, severity, command, syscall } = error as Error & Record<string, unknown>;
-  if (REDIS_NAMES.has(error.name) || command !== undefined) return 'REDIS_ERROR';
-  // A connection may fail for want of our own descriptors, too.
-  if (syscall === 'connect' || (typeof code === 'string' && CONNECTION_CODES.has(code))) return 'DATABASE_ERROR';
-  const fromPostgres =
-    (typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined) ||
-    /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after/.test(
-      error.message,
-    );
-  return fromPostgres ? 'DATABASE_ERROR' : 'INTERNAL_SERVER_ERROR';
-}
+const CODES = { database: 'DATABASE_ERROR', redis: 'REDIS_ERROR', none: 'INTERNAL_SERVER_ERROR' } as const;
+const codeOf = (error: unknown): GenericCode => CODES[engineOf(error) ?? 'none'];
 
 /** The flat body of REST. `details` is present only when there are some. */
 export function restBody(failure: Failure): Record<string, unknown> {

@@ -4,9 +4,7 @@ import { register } from '../cli/dead-letters';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
 import { projectionsCheck } from '../bin/health';
-import { failureKind, isInfrastructure } from '../projections/runtime/failures';
-import { EngineAway } from '../engines/away';
-import { DataError, type EventProjection, type RecordProjection } from '../kernel/projection';
+import type { EventProjection, RecordProjection } from '../kernel/projection';
 import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/retry-letters';
 import type { TestDatabase } from './support/database';
 import { keptLog, silentLog } from './support/log';
@@ -186,30 +184,6 @@ test('dropping the parked event frees its stream, up to the next failure', async
   expect((await listDeadLetters(t.db)).map(({ reason }) => reason)).toEqual(['poison', 'blocked']);
 });
 
-test('our own failures are not blamed on the record', () => {
-  for (const code of [
-    '08006',
-    '57P01',
-    '57014',
-    '53300',
-    '40001',
-    '40P01',
-    '42P01',
-    'ECONNREFUSED',
-    'ECONNRESET',
-    'EPIPE',
-    'ETIMEDOUT',
-  ]) {
-    expect([code, isInfrastructure(Object.assign(new Error('x'), { code }))]).toEqual([code, true]);
-  }
-  for (const code of ['22P02', '23505', '22003', 'P0001', '54000', 'ERR_INVALID_ARG_TYPE']) {
-    expect([code, isInfrastructure(Object.assign(new Error('x'), { code }))]).toEqual([code, false]);
-  }
-  expect(isInfrastructure(new Error('Connection terminated unexpectedly'))).toBe(true);
-  expect(isInfrastructure(new EngineAway('kafka', new Error('Closed connection')))).toBe(true);
-  expect(isInfrastructure(new TypeError('x is not a function'))).toBe(false);
-});
-
 test('the command lists, shows, retries and drops, with exit codes', async () => {
   const runtime = runtimeOf(t.db, on, [tally()]);
   await runtime.start();
@@ -326,13 +300,4 @@ describe('a failure that nobody declared', () => {
     await expect(retryDeadLetter(deps, letter.id)).rejects.toThrow('no such member');
     expect(await listDeadLetters(t.db)).toMatchObject([{ status: 'parked', attempts: 1 }]);
   });
-});
-
-test('what is a record’s fault, what passes, and what is a mistake of ours', () => {
-  const coded = (code: string) => failureKind(Object.assign(new Error('x'), { code }));
-  for (const code of ['22P02', '23505', '54000']) expect([code, coded(code)]).toEqual([code, 'data']);
-  for (const code of ['08006', '40P01', '53100', 'ECONNRESET']) expect([code, coded(code)]).toEqual([code, 'passing']);
-  for (const code of ['42703', '42P01', '21000', 'P0001']) expect([code, coded(code)]).toEqual([code, 'fault']);
-  expect(failureKind(new DataError('no number'))).toBe('data');
-  expect(failureKind(new TypeError('x is not a function'))).toBe('fault');
 });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { EngineAway } from '../engines/away';
+import { EngineAway } from '../kernel/failures';
 import { restBody, toFailure } from '../api/errors';
 import { NotBuilt } from '../projections/runtime/unbuilt';
 import { ApiError, ERROR_STATUS } from '../kernel/errors';

@@ -1,5 +1,4 @@
 /** What a publish is refused with when the brokers are away; whether it was stored is unknown. */
-export { EngineAway } from '../away';
 
 /**
  * One record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both

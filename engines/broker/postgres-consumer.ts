@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { retry } from '../../kernel/retry';
 import { pause, Signal, within } from '../../kernel/signal';
 import type { Logger } from '../log/port';
-import { isPassing } from '../postgres/errors';
+import { isPassing } from '../../kernel/failures';
 import type { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import type { Handover } from './handover';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { retry, type Try } from '../../kernel/retry';
-import { isPassing } from '../postgres/errors';
+import { isPassing } from '../../kernel/failures';
 import { partitionOf } from './partitioner';
 import { instant, NO_HEADERS } from './packed';
 import type { BrokerRecord, Ends, NewRecord } from './port';

@@ -3,7 +3,7 @@ import { InvalidEvent, type EncodedAppend } from './checks';
 import { RevisionConflict, type AppendResult, type Expected } from './port';
 import { Collector } from '../../kernel/collector';
 import { retry } from '../../kernel/retry';
-import { isPassing } from '../postgres/errors';
+import { isPassing } from '../../kernel/failures';
 
 /** Bounds of one round trip; an append that is larger by itself travels alone. */
 const MAX_APPENDS = 256;

@@ -1,6 +1,6 @@
 import { KurrentDBClient } from '@kurrent/kurrentdb-client';
 import { retry, type RetryOptions, type Try } from '../../kernel/retry';
-import { EngineAway } from '../away';
+import { EngineAway } from '../../kernel/failures';
 import { isPassing, leaderOf, type NodeAddress } from './kurrentdb-errors';
 
 /** The oldest server with appends over several streams; no release under the name EventStoreDB has them. */

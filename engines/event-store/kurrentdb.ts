@@ -14,7 +14,7 @@ import { encodeAppend } from './checks';
 import { KurrentAppends } from './kurrentdb-appends';
 import { PlannedAppend } from './kurrentdb-claims';
 import { comparePositions, fromPosition, INSTALLATION_TYPE, toEvent, typesPattern } from './kurrentdb-events';
-import { EngineAway } from '../away';
+import { EngineAway } from '../../kernel/failures';
 import { Running } from '../running';
 import { isRefusedLogin, reason } from './kurrentdb-errors';
 import { KurrentLink, NEEDED_VERSION } from './kurrentdb-link';

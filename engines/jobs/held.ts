@@ -1,6 +1,6 @@
 import { retry } from '../../kernel/retry';
 import type { JsonObject } from '../../kernel/json';
-import { isPassing } from '../postgres/errors';
+import { isPassing } from '../../kernel/failures';
 import type { Database, Queryable } from '../postgres/port';
 import { JOB_SCHEMA } from './names';
 import { JobLost, type HeldJob } from './port';

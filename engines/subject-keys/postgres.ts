@@ -4,7 +4,7 @@ import { LOCKS } from '../locks/port';
 import { Collector } from '../../kernel/collector';
 import { retry } from '../../kernel/retry';
 import type { Database } from '../postgres/port';
-import { isPassing } from '../postgres/errors';
+import { isPassing } from '../../kernel/failures';
 import { createSecretBox } from '../secrets/box';
 import type { MasterKeys } from '../secrets/master-keys';
 import type { SecretBox } from '../secrets/port';

@@ -3,7 +3,7 @@ import type { ConnectionLookup } from '../../access/connections';
 import type { Settings } from '../../kernel/settings';
 import { ApiError } from '../../kernel/errors';
 import type { RecordEnvelope, Topic } from '../../domain/records';
-import { EngineAway } from '../../engines/broker/port';
+import { EngineAway } from '../../kernel/failures';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { RecordLog } from '../../engines/records/port';

@@ -2,7 +2,8 @@ import { assertReadable } from '../../kernel/upcasters';
 import type { Queryable } from '../../engines/postgres/port';
 import { isEventProjection, isRecordProjection } from './checkpoints';
 import { park, waitingStreams, type Item, type Parked } from './dead-letters';
-import { describe, failureKind, ProjectionFault } from './failures';
+import { describe, ProjectionFault } from './failures';
+import { failureKind } from '../../kernel/failures';
 import type { ApplyMode, ChannelMessage, Projection, RecordProjection } from '../../kernel/projection';
 import type { LoggedRecord } from '../../engines/records/port';
 import { askLedger, takeIntoLedger } from './ledger';
@@ -21,7 +22,7 @@ export class DataFailure extends Error {
 }
 
 const named = (p: Projection, error: unknown) =>
-  failureKind(error) === 'fault' ? new ProjectionFault(p.name, error) : error;
+  failureKind(error) === 'bug' ? new ProjectionFault(p.name, error) : error;
 
 /** Asks the ledger which records count, and gives these to the projection. */
 export async function applyRecords(

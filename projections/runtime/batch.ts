@@ -2,7 +2,7 @@ import type { Database, Queryable } from '../../engines/postgres/port';
 import { applyCarefully, applyPlainly, DataFailure, type Applied } from './apply';
 import { moveCheckpoints, type Move } from './checkpoints';
 import type { Item, Parked } from './dead-letters';
-import { isContention } from './failures';
+import { isConflict } from '../../kernel/failures';
 import { outboxStatement } from './outbox';
 import type { Projection } from '../../kernel/projection';
 
@@ -52,7 +52,7 @@ export async function commitBatch(
       return await attempt((tx) => applyPlainly(p, batch.items, batch.undecodable, tx, mode));
     } catch (error) {
       if (error instanceof DataFailure) break;
-      if (!isContention(error) || tries >= CONTENTION_RETRIES) throw error;
+      if (!isConflict(error) || tries >= CONTENTION_RETRIES) throw error;
     }
   }
   return attempt((tx) => applyCarefully(p, batch.items, batch.undecodable, tx, mode));

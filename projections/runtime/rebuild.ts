@@ -3,7 +3,7 @@ import { type HeldLock, LockLost } from '../../engines/locks/port';
 import type { Queryable } from '../../engines/postgres/port';
 import { beginBuild, endBuild, keepLoaded, resumeBuild } from './build-progress';
 import { checkEngine, lockCheckpoints, readCheckpoints, Superseded, type Checkpoint } from './checkpoints';
-import { isContention } from './failures';
+import { isConflict } from '../../kernel/failures';
 import { withRebuildLock } from './rebuild-lock';
 import type { RebuildOptions, RebuildProgress, RebuildResult } from './rebuild-options';
 import { REBUILD_SOURCES, type RebuildSource } from './rebuild-source';
@@ -166,7 +166,7 @@ class Rebuild {
           return parked;
         });
       } catch (error) {
-        if (!isContention(error) || tries >= SWAP_TRIES) throw error;
+        if (!isConflict(error) || tries >= SWAP_TRIES) throw error;
         this.replay.backTo(before, done_before);
         this.goOn();
         await pause(50 + Math.random() * 100);

@@ -4,7 +4,7 @@ import { applyCarefully, applyPlainly, DataFailure } from './apply';
 import { keepPlace } from './build-progress';
 import { sourceOf } from './checkpoints';
 import { placeOf, type Item, type Parked } from './dead-letters';
-import { isContention } from './failures';
+import { isConflict } from '../../kernel/failures';
 import { RebuildRunning } from './rebuild-lock';
 import type { Page, RebuildSource } from './rebuild-source';
 import { ident } from './shadow';
@@ -117,7 +117,7 @@ export class Replay {
         });
       } catch (error) {
         if (error instanceof DataFailure && !careful) careful = true;
-        else if (isContention(error) && tries < 10) tries += 1;
+        else if (isConflict(error) && tries < 10) tries += 1;
         else throw error;
       }
     }

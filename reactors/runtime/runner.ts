@@ -15,7 +15,8 @@ import {
   type Reader,
 } from '../../projections/runtime/checkpoints';
 import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
-import { describe, failureKind } from '../../projections/runtime/failures';
+import { failureKind } from '../../kernel/failures';
+import { describe } from '../../projections/runtime/failures';
 import { askedTypes, NewerEventMet, takenFrom, untilNewerBuildIsGone } from '../../projections/runtime/newer';
 import type { ReactorMetrics } from './metrics';
 import { toolsFor, type ToolsDeps, type Write } from './tools';
@@ -102,8 +103,8 @@ export class ReactorRunner {
           this.error = describe(error);
           metrics.failures.inc(1, label);
           const facts = { ...label, err: this.error, failures: backoff.failures };
-          if (failureKind(error) === 'passing') log.warn(facts, 'a reaction waits for an engine');
-          else log.error(facts, 'a reaction failed; it is tried again');
+          if (['data', 'bug'].includes(failureKind(error))) log.error(facts, 'a reaction failed; it is tried again');
+          else log.warn(facts, 'a reaction waits for an engine');
         }
         await pause(pause_ms, signal);
       }

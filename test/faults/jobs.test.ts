@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { migrate } from '../../engines/postgres/migrate';
-import { isPassing } from '../../engines/postgres/errors';
+import { isPassing } from '../../kernel/failures';
 import { retry } from '../../kernel/retry';
 import { EFFECTS, jobNode, type JobNode, noting, type Notebook } from '../support/jobs';
 import { startCluster } from './support/cluster';

@@ -1,4 +1,4 @@
-import { EngineAway } from '../../away';
+import { EngineAway } from '../../../kernel/failures';
 import type { Logger } from '../../log/port';
 import type { Metrics } from '../../metrics/port';
 import { retry } from '../../../kernel/retry';

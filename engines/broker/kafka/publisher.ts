@@ -2,7 +2,7 @@ import { CompressionTypes, type Message, type Producer, type RecordMetadata } fr
 import { slices } from '../../../kernel/collector';
 import { retry, type Try } from '../../../kernel/retry';
 import type { Logger } from '../../log/port';
-import { EngineAway } from '../../away';
+import { EngineAway } from '../../../kernel/failures';
 import { answered, isPassing, type KafkaClient, RETRY } from './client';
 import { partitionOf } from '../partitioner';
 import type { Ends, NewRecord } from '../port';
