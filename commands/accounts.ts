@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Account, accountOf, ACCOUNT_NOT_FOUND, nameOf, ownershipsOf } from '../access/accounts';
 import { actFor } from '../access/act';
+import { announceChannel, announceShop } from '../access/connection-lookup';
 import { newEvents } from '../access/event-ids';
 import { accountCreation } from '../access/features';
 import {
@@ -21,7 +22,9 @@ import { accountAllowance, PLAN_LIMIT_REACHED } from '../access/plan-limits';
 import { planMoves } from '../access/plans';
 import { readProfile } from '../access/profiles';
 import { switchSessions } from '../access/sessions';
+import { load } from '../access/states';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
+import { connections, connectionsStream } from '../domain/connections';
 import { ownership, ownershipStream } from '../domain/ownerships';
 import { DEFAULT_ROLES } from '../domain/permissions';
 
@@ -188,9 +191,14 @@ export const dissolveAccount = command({
       if (owner_id !== user_id) return refuse('NOT_THE_OWNER');
       return nameOf(name, profile) !== input.confirm_name && refuse('NAME_DIFFERS');
     };
+    const connected = await load(services.events, connections, connectionsStream(account_id));
     const also = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
     await act(account, accountStream(account_id), { type: 'account:dissolve', user_id }, { given, also });
     await services.access.announce({ account_id });
+    // What comes in for its channels and shops is nobody's at once, and not when it would be looked up again.
+    for (const [platform, { platform_channel_id }] of connected?.state.channels ?? [])
+      await announceChannel(services.relay, platform, platform_channel_id);
+    for (const shop_domain of connected?.state.shops.keys() ?? []) await announceShop(services.relay, shop_domain);
     const own = caller.credential_id;
     const token =
       caller.kind !== 'jwt' || own === null

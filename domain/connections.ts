@@ -49,7 +49,9 @@ export type ConnectionCommand =
     }
   | { type: 'connection:disconnect_channel'; account_id: string; platform: Platform; now: string }
   | { type: 'connection:connect_shop'; account_id: string; connection_id: string; shop_domain: string; now: string }
-  | { type: 'connection:disconnect_shop'; account_id: string; shop_domain: string; now: string };
+  | { type: 'connection:disconnect_shop'; account_id: string; shop_domain: string; now: string }
+  /** The account is gone. */
+  | { type: 'connection:disconnect_all'; account_id: string; now: string };
 
 export interface Connections {
   channels: ReadonlyMap<Platform, { connection_id: string; platform_channel_id: string }>;
@@ -127,6 +129,17 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
         throw new DomainError('CONNECTION_NOT_FOUND', { shop_domain });
       return [{ type: 'connection:shop_disconnected', account_id, connection_id, shop_domain, disconnected_at: now }];
     }
+    case 'connection:disconnect_all':
+      return [
+        ...[...state.channels].map(([platform, { connection_id }]): ConnectionEvent => {
+          const gone = { account_id, connection_id, platform, disconnected_at: now };
+          return { type: 'connection:channel_disconnected', ...gone };
+        }),
+        ...[...state.shops].map(([shop_domain, connection_id]): ConnectionEvent => {
+          const gone = { account_id, connection_id, shop_domain, disconnected_at: now };
+          return { type: 'connection:shop_disconnected', ...gone };
+        }),
+      ];
     default:
       return unreachable(command);
   }

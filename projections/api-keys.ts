@@ -4,14 +4,14 @@ import { sql } from '../kernel/sql';
 import { all, handled, pick } from './runtime/handlers';
 
 /**
- * Personal keys. A revoked one leaves no row, and neither do the keys of a member who was removed. Source: spec doc1
- * §5.4.
+ * Personal keys. A revoked one leaves no row, and neither do the keys of a member who was removed, or of an account
+ * that was dissolved. Source: spec doc1 §5.4.
  */
 export const apiKeys = handled({
   name: 'api-keys',
-  version: 1,
+  version: 2,
   tables: ['api_keys'],
-  events: [API_KEY_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed')],
+  events: [API_KEY_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed', 'account:dissolved')],
   on: {
     'api_key:created': all(sql`
       insert into api_keys (id, account_id, user_id, key_hash, key_prefix, label, permissions, created_at, expires_at)
@@ -21,6 +21,7 @@ export const apiKeys = handled({
     'api_key:revoked': all(sql`delete from api_keys k using e where k.id = e.key_id`),
     'account:member_removed': all(sql`
       delete from api_keys k using e where k.account_id = e.account_id and k.user_id = e.user_id`),
+    'account:dissolved': all(sql`delete from api_keys k using e where k.account_id = e.account_id`),
   },
   revokes: { 'api_key:revoked': ({ key_id }) => ({ credential_id: key_id }) },
 });

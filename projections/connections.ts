@@ -1,13 +1,17 @@
+import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { CONNECTION_EVENTS } from '../domain/connections';
 import { sql } from '../kernel/sql';
-import { all, handled, last } from './runtime/handlers';
+import { all, handled, last, pick } from './runtime/handlers';
 
-/** Channels and shops that accounts are connected to; ingest finds the account of a delivery here. */
+/**
+ * Channels and shops that accounts are connected to; ingest finds the account of a delivery here. A dissolved account
+ * is connected to nothing, before it was taken off everything (reactors/accounts.ts).
+ */
 export const connections = handled({
   name: 'connections',
-  version: 1,
+  version: 2,
   tables: ['channel_connections', 'shop_connections'],
-  events: [CONNECTION_EVENTS],
+  events: [CONNECTION_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
     'connection:channel_connected': last(
       ['account_id', 'platform'],
@@ -29,5 +33,9 @@ export const connections = handled({
         id = excluded.id, account_id = excluded.account_id, connected_at = excluded.connected_at`,
     ),
     'connection:shop_disconnected': all(sql`delete from shop_connections c using e where c.id = e.connection_id`),
+    'account:dissolved': all(
+      sql`delete from channel_connections c using e where c.account_id = e.account_id`,
+      sql`delete from shop_connections c using e where c.account_id = e.account_id`,
+    ),
   },
 });

@@ -4,14 +4,15 @@ import { sql } from '../kernel/sql';
 import { all, handled, pick } from './runtime/handlers';
 
 /**
- * Keys of accounts. A revoked one leaves no row; one whose maker left goes on without naming them. Source: spec doc1
+ * Keys of accounts. A revoked one leaves no row, nor do those of a dissolved account; one whose maker left goes on
+ * without naming them. Source: spec doc1
  * §5.4.
  */
 export const serviceKeys = handled({
   name: 'service-keys',
-  version: 1,
+  version: 2,
   tables: ['service_keys'],
-  events: [SERVICE_KEY_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed')],
+  events: [SERVICE_KEY_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed', 'account:dissolved')],
   on: {
     'account:service_key_created': all(sql`
       insert into service_keys
@@ -24,6 +25,7 @@ export const serviceKeys = handled({
     'account:member_removed': all(sql`
       update service_keys k set created_by = null from e
       where k.account_id = e.account_id and k.created_by = e.user_id`),
+    'account:dissolved': all(sql`delete from service_keys k using e where k.account_id = e.account_id`),
   },
   revokes: { 'account:service_key_revoked': ({ key_id }) => ({ credential_id: key_id }) },
 });

@@ -1,13 +1,17 @@
+import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { POPOUT_TOKEN_EVENTS } from '../domain/tokens';
 import { sql } from '../kernel/sql';
-import { all, handled } from './runtime/handlers';
+import { all, handled, pick } from './runtime/handlers';
 
-/** Popout tokens; a revoked one stays on the list with the time. Source: spec doc2 §2.6. */
+/**
+ * Popout tokens; a revoked one stays on the list with the time, as long as there is the account. Source: spec doc2
+ * §2.6.
+ */
 export const popoutTokens = handled({
   name: 'tokens',
-  version: 1,
+  version: 2,
   tables: ['popout_tokens'],
-  events: [POPOUT_TOKEN_EVENTS],
+  events: [POPOUT_TOKEN_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
     'popout_token:created': all(sql`
       insert into popout_tokens
@@ -18,6 +22,7 @@ export const popoutTokens = handled({
       update popout_tokens t set label = e.label, expires_at = e.expires_at from e where t.id = e.token_id`,
     'popout_token:revoked': all(sql`
       update popout_tokens t set revoked_at = e.revoked_at from e where t.id = e.token_id`),
+    'account:dissolved': all(sql`delete from popout_tokens t using e where t.account_id = e.account_id`),
   },
   revokes: {
     // It may have ended by that: what is open on the account is asked what it still grants.
