@@ -31,11 +31,6 @@ type Opening = Signing & { db: Pick<Database, 'query'> };
 /** Without `access` no node of this process has anything to forget. */
 type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
 
-/**
- * The token before the current one is refused for so long and no more is made of it: two tabs, or two nodes, refreshed
- * at once. Later it is a stolen token, or one whose answer was lost for good.
- */
-const AT_ONCE_MS = 30_000;
 const PAGE = 500;
 
 const instant = (ms: number): string => new Date(ms).toISOString();
@@ -80,7 +75,7 @@ interface Living {
 /**
  * Trades a refresh token for new ones; it stops working at once, also when two calls trade it together. A call that was
  * made and never answered is answered when it is repeated: the new token's id derives from its Idempotency-Key. A token
- * that was traded before ends the session, unless it was the current one a moment ago.
+ * that was traded before ends the session, unless the call had come before the trade: two tabs refreshed at once.
  * @throws DomainError `REFUSED_REFRESH_TOKEN`
  */
 export async function refreshSession(
@@ -99,7 +94,7 @@ export async function refreshSession(
   if (living === null || living.user_id !== claims.sub) throw refused();
   const { user_id, ends_at, current, previous, refreshed_at } = living;
   if (current !== presented && current !== own) {
-    if (previous === presented && now - refreshed_at < AT_ONCE_MS) throw refused();
+    if (previous === presented && now < refreshed_at) throw refused();
     await endReused(act, services, session_id);
     throw refused();
   }
@@ -107,7 +102,8 @@ export async function refreshSession(
   const signed = await signPair(services, { session_id, user_id, account_id, ends_at }, now, jti);
   if (current === own) return signed;
   const moved = await services.db.query(
-    `update sessions set refresh_jti_hash = $3, previous_jti_hash = $2, refreshed_at = to_timestamp($4 / 1000.0)
+    `update sessions set refresh_jti_hash = $3, previous_jti_hash = $2,
+       refreshed_at = greatest(to_timestamp($4 / 1000.0), clock_timestamp())
      where id = $1 and refresh_jti_hash = $2 returning id`,
     [session_id, presented, hashJti(signed.refresh.jti), now],
     'session-refresh',
