@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
+import type { AuditLogEntry } from '../access/audit-log';
 import type { Operation } from '../access/operation';
 import { writeProfile } from '../access/profiles';
 import { EVENTS } from '../bin/areas';
 import { auditFault } from '../domain/audit-entries';
 import { attributedEventStore } from '../engines/event-store/attributed';
 import type { EventStore, Metadata } from '../engines/event-store/port';
+import { PostgresDatabase } from '../engines/postgres/pool';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
 import { catalogue, event, events, subject } from '../kernel/event';
 import type { JsonObject } from '../kernel/json';
@@ -21,6 +23,8 @@ import * as operations from '../read-api/audit-log';
 import { type TestDatabase, testDatabase } from './support/database';
 import { callerOf, type DeclaredApi, serveDeclared } from './support/declared-api';
 import { engines, type Engines, runtimeOf, until } from './support/projections';
+import { runLumio } from './support/server';
+import { sharedServer } from './support/shared-server';
 
 const id = z.uuid();
 const GUESTS = events({
@@ -391,6 +395,38 @@ describe('the read model', () => {
     await t.db.query('truncate audit_log, audit_log_heads, audit_log_targets; truncate checkpoints');
     await projected(1);
     expect(await kept()).toEqual(live);
+  });
+});
+
+describe('on the server', () => {
+  test('what a member does is read in the log, and lumio audit verify names what was changed by hand', async () => {
+    const server = await sharedServer();
+    const { door, account_id, user_id, display_name } = await server.account();
+    const made = await door.rest('POST', '/v1/api-keys', { body: { label: 'Bot', permissions: ['events:read'] } });
+    const { id, key_prefix } = made.json.data;
+    const [entry] = await until(async () => {
+      const { data } = (await door.rest('GET', '/v1/account/audit-log?action=api_key:created')).json;
+      return data.length > 0 && (data as AuditLogEntry[]);
+    });
+    expect(entry).toMatchObject({
+      account_id,
+      actor: { kind: 'jwt', id: user_id, label: display_name },
+      target: { kind: 'api_key', id },
+      before: null,
+      after: { user_id, key_prefix, label: 'Bot', permissions: ['events:read'], expires_at: null },
+      ip: expect.any(String),
+    });
+
+    const verify = () => runLumio(['audit', 'verify', '--account', account_id], server.env);
+    expect(await verify()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 of 1 chains hold') });
+    const database = new PostgresDatabase({ url: server.database_url, name: 'hand', size: 1 });
+    await database.query(`update audit_log set actor_id = 'somebody' where id = $1`, [entry!.id]);
+    const { code, stdout, stderr } = await verify();
+    await database.query('update audit_log set actor_id = $2 where id = $1', [entry!.id, user_id]);
+    await database.close();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('0 of 1 chains hold') });
+    expect(stderr).toContain(`account:${account_id}: entry`);
+    expect(stderr).toContain(`(${entry!.id}) is not as it was made`);
   });
 });
 
