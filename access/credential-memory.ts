@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Recognised } from './caller';
 import type { SharedLookup } from './contexts';
-import type { Revocation } from './revocations';
+import { concernsAll, type Revocation } from './revocations';
 
 /** Below the second that a revocation may take on another node. */
 const REMEMBER_MS = 900;
@@ -46,11 +46,13 @@ export class CredentialMemory {
     return started;
   }
 
-  /** Forgets the credentials that a revocation names, and everything that is being looked up. */
-  forget({ credential_id, user_id, account_id }: Partial<Revocation>): void {
+  /** Forgets the credentials that a revocation names, all where it names nobody, and what is being looked up. */
+  forget(revocation: Partial<Revocation>): void {
     this.generation += 1;
     this.loading.clear();
     this.refused.clear();
+    if (concernsAll(revocation)) this.right.clear();
+    const { credential_id, user_id, account_id } = revocation;
     for (const [key, { found }] of this.right.entries()) {
       const { caller } = found;
       if (caller === null) continue;

@@ -1,5 +1,4 @@
 import { SUPER_ADMIN } from '../domain/admin-roles';
-import { USER_PERMISSIONS } from '../domain/permissions';
 import type { Database, Row } from '../engines/postgres/port';
 import { findBoundToken, type BoundKind } from './bound-tokens';
 import { NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
@@ -8,8 +7,7 @@ import { EXPIRES_AT, foundKey } from './found-keys';
 import { findPopoutSession, findPopoutToken } from './popout-tokens';
 import { grantedBy, grantedToAdmin, type AdminRow, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
-
-const userPermissions: ReadonlySet<string> = new Set(USER_PERMISSIONS);
+import { grantedToUser, userPermissionsOf } from './user-roles';
 
 /** A system key of the static configuration. */
 export interface StaticSystemKey {
@@ -59,7 +57,8 @@ export class CredentialLookups {
          exists (select 1 from user_admin_roles a where a.user_id = s.user_id and a.role = '${SUPER_ADMIN.key}')
            as super_admin,
          array(select unnest(o.permissions) from user_admin_roles a join admin_roles o on o.key = a.role
-               where a.user_id = s.user_id) as admin_permissions
+               where a.user_id = s.user_id) as admin_permissions,
+         ${userPermissionsOf('s.user_id')} as user_permissions
        from sessions s join users u on u.id = s.user_id
        left join account_members m on m.user_id = s.user_id and m.account_id = $3
        left join account_roles r on r.id = m.role_id
@@ -78,7 +77,7 @@ export class CredentialLookups {
         credential_id: session_id,
         permissions: grantedBy(row as RoleRow),
         admin_permissions: grantedToAdmin(row as AdminRow),
-        user_permissions: userPermissions,
+        user_permissions: grantedToUser(row.user_permissions),
         rate_bucket: `user:${claims.sub}`,
         rate_limit: CONTEXTS.jwt.rate,
         expires_at: claims.exp * 1000,

@@ -199,12 +199,16 @@ export const DEFAULT_ROLES: readonly SeededRole[] = [
   },
 ];
 
-/** User roles that exist without anyone having made them; every user is a Member. Source: spec doc1 §5.12. */
-export const SYSTEM_USER_ROLES: Readonly<Record<string, readonly string[]>> = {
-  member: USER_PERMISSIONS,
-  restricted: ['ideas:read', 'ideas:comment_read'],
-  moderator: [...USER_PERMISSIONS, ...ADMIN_PERMISSIONS.filter((name) => name.startsWith('ideas:moderate_'))],
-};
+/**
+ * What user roles may list: the user scope, and five strings that the admin scope spells alike. Held by a user role
+ * these stay in the user scope and never pass as an operator's. Source: spec doc1 §5.12, ruling c03.
+ */
+export const USER_ROLE_PERMISSIONS: readonly string[] = [
+  ...USER_PERMISSIONS,
+  ...ADMIN_PERMISSIONS.filter((name) => name.startsWith('ideas:moderate_')),
+];
+const userRolePermissions: ReadonlySet<string> = new Set(USER_ROLE_PERMISSIONS);
+export const isUserRolePermission = (name: string): boolean => userRolePermissions.has(name);
 
 /**
  * The permissions of a registry that a list of grants gives. Only a system key's grants may hold `resource:*`, which is

@@ -738,6 +738,27 @@ create table user_overrides (
   constraint user_overrides_pkey PRIMARY KEY (user_id)
 );
 
+create table user_role_holders (
+  user_id uuid not null,
+  role_id uuid not null,
+  given_at timestamp with time zone not null,
+  constraint user_role_holders_pkey PRIMARY KEY (user_id)
+);
+CREATE INDEX user_role_holders_role ON public.user_role_holders USING btree (role_id, given_at DESC, user_id);
+
+create table user_roles (
+  id uuid not null,
+  slug text not null,
+  name text not null,
+  description text,
+  permissions text[] not null,
+  is_system boolean not null,
+  is_default boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint user_roles_pkey PRIMARY KEY (id)
+);
+
 create table user_sessions (
   id uuid not null,
   user_id uuid not null,

@@ -113,6 +113,8 @@ describe('every operation, called from another account', () => {
     things['/v1/admin/system-keys'] = system.id;
     const admin_role = await owner.send('POST', '/v1/admin/admin-roles', { name: secret, permissions: [] });
     things['/v1/admin/admin-roles'] = admin_role.body.data.id;
+    const user_role = await owner.send('POST', '/v1/user-roles', { name: secret, permissions: [] });
+    things['/v1/user-roles'] = user_role.body.data.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key);
@@ -158,6 +160,7 @@ describe('every operation, called from another account', () => {
       cursor: Buffer.from(JSON.stringify(['2999-01-01T00:00:00Z', 1, randomUUID()])).toString('base64url'),
     };
     own_examples = {
+      updateUserRole: { permissions: ['ideas:read'] },
       updateMemberRole: { user_id, role_id },
       removeMember: { user_id },
       createInvite: { role_id },
@@ -246,10 +249,15 @@ describe('every operation, called from another account', () => {
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
     const { permissions } = (await new ApiClient(server.base_url, other.access_token).get('/v1/tokens/me')).body.data;
     const made = await send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'all', permissions });
+    const naming = await send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'names', permissions });
     const callers: Record<string, Record<string, string>> = {
       'another account': bearer(other.access_token),
-      'another account that names this one': { ...bearer(other.access_token), 'x-lumio-account': account_id },
       "another account's key": bearer(JSON.parse(made.text).data.key),
+      // A key of its own, since the requests of one person are counted together.
+      "another account's key that names this one": {
+        ...bearer(JSON.parse(naming.text).data.key),
+        'x-lumio-account': account_id,
+      },
       nobody: {},
     };
     const snapshot = async () => [

@@ -4,9 +4,9 @@ import {
   ADMIN_PERMISSIONS,
   DEFAULT_ROLES,
   expandGrants,
-  SYSTEM_USER_ROLES,
   USER_PERMISSIONS,
 } from '../domain/permissions';
+import { SYSTEM_USER_ROLES } from '../domain/user-roles';
 
 describe('registries', () => {
   test.each([
@@ -48,7 +48,7 @@ describe('seeded roles', () => {
   });
 
   test('user roles', () => {
-    expect(Object.entries(SYSTEM_USER_ROLES).map(([name, held]) => [name, held.length])).toEqual([
+    expect(SYSTEM_USER_ROLES.map(({ slug, permissions }) => [slug, permissions.length])).toEqual([
       ['member', 10],
       ['restricted', 2],
       ['moderator', 15],
