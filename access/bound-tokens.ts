@@ -45,20 +45,22 @@ export async function mintBoundToken({ db }: { db: Queryable }, bound: Bound): P
 }
 
 /**
- * Ends tokens of an account by what they open, or one by its id; their sockets are cut on every node. Returns how many
- * there were.
+ * Ends tokens of an account: one by its id, those that open one resource, or all; their sockets are cut on every node.
+ * Returns how many there were.
  */
 export async function revokeBoundTokens(
-  { db, access }: Pick<Services, 'db' | 'access'>,
-  { account_id, ...named }: { account_id: string } & ({ resource_id: string } | { id: string }),
+  // Without `access` no node of this process has anything to forget.
+  { db, access }: { db: Queryable; access?: Services['access'] },
+  { account_id, resource_id, id }: { account_id: string; resource_id?: string; id?: string },
 ): Promise<number> {
-  const [by, value] = 'id' in named ? ['id', named.id] : ['resource_id', named.resource_id];
-  const ended = await db.query<{ id: string }>(
-    `with ended as (delete from bound_tokens where account_id = $1 and ${by} = $2 returning id)
-     insert into revocations (credential_id) select id::text from ended returning credential_id as id`,
-    [account_id, value],
+  const ended = await db.query<{ credential_id: string }>(
+    `with ended as (
+       delete from bound_tokens where account_id = $1
+         and ($2::uuid is null or resource_id = $2) and ($3::uuid is null or id = $3) returning id)
+     insert into revocations (credential_id) select id::text from ended returning credential_id`,
+    [account_id, resource_id ?? null, id ?? null],
   );
-  for (const { id } of ended) await access.announce({ credential_id: id });
+  for (const { credential_id } of ended) await access?.announce({ credential_id });
   return ended.length;
 }
 

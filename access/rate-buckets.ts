@@ -32,8 +32,8 @@ export function networkOf(ip: string): string {
 /**
  * Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests.
  */
-export const upgradeBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
-  rate_bucket: `upgrade:${rate_bucket}`,
+export const upgradeBucket = ({ credential_id, rate_bucket, rate_limit }: Caller): Bucket => ({
+  rate_bucket: `upgrade:${credential_id ?? rate_bucket}`,
   rate_limit,
 });
 

@@ -7,6 +7,7 @@ import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/users';
 import { PLATFORMS, type Platform } from '../domain/vendors';
 import { isUuid } from '../kernel/uuid';
 import type { AdminContext } from './admin/services';
+import { registerTokens } from './admin/token-command';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
 const uuid = (text: string): string => {
@@ -226,26 +227,7 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
       }),
     );
 
-  group
-    .command('token')
-    .description('open a session for a user, as a login does: an access token, and a refresh token for the next one')
-    .requiredOption('--user <user>', 'the user id', uuid)
-    .option('--account <account>', 'the account that it acts on (default: the only one of the user)', uuid)
-    .action(({ user, account }: { user: string; account?: string }) =>
-      run(async (admin, context) => {
-        const opened = await admin.openUserSession(context, user, account);
-        const { session_id, account_id, access, refresh } = opened;
-        return {
-          user_id: user,
-          account_id,
-          session_id,
-          access_token: access.token,
-          expires_at: new Date(access.expires_at).toISOString(),
-          refresh_token: refresh.token,
-          refresh_expires_at: new Date(refresh.expires_at).toISOString(),
-        };
-      }),
-    );
+  registerTokens(group, run, uuid);
 }
 
 /** Loaded when it is used: help must not wait for what signs and seals. */

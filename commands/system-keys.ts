@@ -31,6 +31,9 @@ const SystemKeyCreated = z
 
 const { UNKNOWN_PERMISSION, PERMISSION_BEYOND_OWN } = SCOPE_ERRORS;
 
+/** A system key may hold them, and they grant nothing beyond themselves. Source: spec doc1 §5.4. */
+const BARE: ReadonlySet<string> = new Set(['*', '*:*']);
+
 /** Source: spec doc1 §5.4, rulings "paths left open". */
 export const createSystemKey = command({
   name: 'createSystemKey',
@@ -50,7 +53,7 @@ export const createSystemKey = command({
   errors: { UNKNOWN_PERMISSION, PERMISSION_BEYOND_OWN, KEY_NOT_SHOWN },
   async run({ input, caller, act, refuse, newId }) {
     const permissions = [...new Set(input.permissions)];
-    const unknown = permissions.find((name) => !isSystemGrant(name));
+    const unknown = permissions.find((name) => !isSystemGrant(name) && !BARE.has(name));
     if (unknown !== undefined) throw refuse('UNKNOWN_PERMISSION', { permission: unknown });
     const lacking = beyondAdmin(permissions, caller);
     if (lacking !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission: lacking });

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { revokeBoundTokens } from '../access/bound-tokens';
 import { announceChannel, announceShop } from '../access/connection-lookup';
 import { handle } from '../access/handle';
 import { load } from '../access/states';
@@ -50,6 +51,7 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
     await step(services, { decider: popoutToken, stream: popoutTokenStream(token_id), command, done });
   }
   for (const { user_id, account_id } of [data.owner, data.other]) {
+    await revokeBoundTokens(services, { account_id });
     await setAdminRole(services, user_id, 'super-admin', false);
     await endSessions(actFor(asOperator(OPERATOR), services), services, { user_id }, 'revoked');
     await services.db.query('insert into revocations (user_id) values ($1)', [user_id]);

@@ -101,11 +101,10 @@ export const isAccountPermission = (name: string): boolean => accountPermissions
 export const isAdminPermission = (name: string): boolean => adminPermissions.has(name);
 
 /**
- * True for what a system key may hold: a string of either registry, `resource:*` of a resource that one of them knows,
- * and `*:*` or `*`, which grant nothing beyond themselves. Source: spec doc1 §5.4.
+ * True for what a system key may hold: a string of either registry, or `resource:*` of a resource that one of them
+ * knows.
  */
 export function isSystemGrant(name: string): boolean {
-  if (name === '*:*' || name === '*') return true;
   if (accountPermissions.has(name) || adminPermissions.has(name)) return true;
   return (
     name.endsWith(':*') &&

@@ -209,6 +209,7 @@ create table bound_tokens (
   constraint bound_tokens_kind_check CHECK ((kind = ANY (ARRAY['overlay'::text, 'shared_overlay'::text, 'extension'::text, 'widget'::text]))),
   constraint bound_tokens_token_hash_key UNIQUE (token_hash)
 );
+CREATE INDEX bound_tokens_account ON public.bound_tokens USING btree (account_id, resource_id);
 CREATE INDEX bound_tokens_expiry ON public.bound_tokens USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX bound_tokens_resource ON public.bound_tokens USING btree (resource_id);
 

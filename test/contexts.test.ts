@@ -1,8 +1,12 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { CallerKind } from '../access/caller';
-import { CONTEXTS, contextOf, tokenKind, wellFormed, type Transport } from '../access/contexts';
-import { choose } from '../access/resolve';
+import { CONTEXTS, contextOf, tokenKind, wellFormed, type KeyKind, type Transport } from '../access/contexts';
+import { generateKey } from '../access/keys';
+import { choose, createCallerResolver } from '../access/resolve';
 import { GUARD_MESSAGES, authorise, gateOf } from '../api/guard';
 import { firstParty } from '../access/guards';
+import { silentLog } from './support/log';
 
 interface Expected {
   prefix: string | null;
@@ -78,4 +82,40 @@ describe.each(KINDS)('%s', (kind) => {
       expect([by(`Bearer ${token}`), by(undefined, token)]).toEqual([kind, in_query ? kind : null]);
     });
   }
+});
+
+describe('keys are looked up by their SHA-256, and nothing of them is seen before it', () => {
+  const keys = KINDS.filter((kind) => SPEC[kind].length !== null) as KeyKind[];
+
+  test.each(keys)('%s', async (kind) => {
+    const asked: unknown[] = [];
+    const nothing = { db: { query: async (_text: string, values: readonly unknown[]) => (asked.push(...values), []) } };
+    const counts = { take: async () => null, wait: async () => null, giveBack: () => undefined };
+    const resolver = createCallerResolver({
+      ...({ ...nothing, tokens: {}, log: silentLog, counts } as never as Parameters<typeof createCallerResolver>[0]),
+      system_keys: [],
+    });
+    const { key, hash } = generateKey(kind);
+    const ask = (token: string) =>
+      resolver.resolve({
+        ...{ authorization: `Bearer ${token}`, query_token: undefined, on_upgrade: false, account_header: undefined },
+        ...{ ip: '::1', now: Date.now() },
+      });
+    expect((await ask(key)).failure).toBe('UNAUTHORIZED');
+    // Its hash, and for kinds that share a table the kind: no part of the key.
+    expect(asked.filter((value) => value !== kind && value !== null)).toEqual([hash]);
+    // What cannot be one is not looked up at all.
+    for (const none of [key.slice(0, -1), `${key}0`, key.toUpperCase(), `${key.slice(0, -1)}z`]) await ask(none);
+    expect(asked.filter((value) => value !== kind && value !== null)).toEqual([hash]);
+  });
+
+  test('a stored secret is in no table: what is kept of a key is its hash, in an index of its own', () => {
+    const schema = readFileSync(join(__dirname, '../migrations/schema.sql'), 'utf8');
+    for (const table of ['api_keys', 'service_keys', 'system_keys', 'popout_tokens', 'bound_tokens']) {
+      const columns = new RegExp(`create table ${table} \\(([^;]*)\\);`).exec(schema)![1]!;
+      expect(columns).toMatch(/(key|token)_hash text not null/i);
+      expect(columns).not.toMatch(/\b(key|token|secret) /);
+      expect(schema).toMatch(new RegExp(`${table}_(key|token)_hash_key UNIQUE`));
+    }
+  });
 });

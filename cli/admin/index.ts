@@ -4,4 +4,5 @@ export { switchFeature } from './feature-flags';
 export { createAdminContext } from './services';
 export { openUserSession } from './sessions';
 export { createSystemKey, revokeSystemKey } from './system-keys';
+export { createBoundToken, createPopoutToken, createServiceKey, revokeBoundToken } from './tokens';
 export { createUser, setAdminRole } from './users';

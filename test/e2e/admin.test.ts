@@ -61,6 +61,23 @@ describe('lumio admin', () => {
   const clientOf = async (user_id: string) =>
     new ApiClient(server.base_url, (await admin('token', '--user', user_id)).access_token);
 
+  test('a token of each kind is made, and one of a resource is ended', async () => {
+    const { user_id, account_id } = await owner();
+    const [resource, of] = [randomUUID(), ['--account', account_id]];
+    const made = (kind: string, ...more: string[]) => admin('token', '--kind', kind, ...of, ...more);
+    const scope = ['--permissions', 'events:read'];
+    const meOf = async (token: string) => (await new ApiClient(server.base_url, token).get('/v1/tokens/me')).status;
+    const kinds = ['service', 'popout', 'overlay', 'shared', 'extension', 'widget'];
+    const tokens = await Promise.all(
+      kinds.map((kind) => made(kind, '--user', user_id, '--resource', resource, '--key', 'front', ...scope)),
+    );
+    expect(await Promise.all(tokens.map(({ token }) => meOf(token)))).toEqual([200, 200, 403, 403, 403, 403]);
+    const { id, token } = tokens[5]!;
+    expect(await admin('revoke-token', id, ...of)).toEqual({ id, revoked: true });
+    await seldom(async () => (await meOf(token)) === 401, 'its end');
+    expect(await refused('revoke-token', id, ...of)).toEqual([1, `there is no token ${id} that could be revoked`]);
+  });
+
   test('a system begins: user, account, features, channel, token, and a signed webhook is read with it', async () => {
     const { user_id, account_id } = await owner();
     const channel = ['--account', account_id, '--platform', 'trovo', '--channel-id', '4711'];
@@ -322,6 +339,9 @@ describe('lumio admin', () => {
     [['grant', '--account', randomUUID(), '--role', 'owner'], 'administrator'],
     [['grant', '--user', randomUUID(), '--admin-role', 'king'], 'super-admin'],
     [['token'], '--user'],
+    [['token', '--kind', 'popout', '--user', randomUUID()], '--account'],
+    [['token', '--kind', 'service', '--account', randomUUID(), '--permissions', 'events:*'], 'permission: events:*'],
+    [['token', '--kind', 'widget', '--account', randomUUID()], '--resource'],
   ])('%j is wrong usage', async (args, word) => {
     expect(await refused(...args)).toEqual([2, expect.stringContaining(word)]);
   });
