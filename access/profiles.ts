@@ -4,11 +4,12 @@ import type { Blobs } from '../engines/blobs/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Eraser } from '../kernel/eraser';
 
-/** What a person is called and looks like, as the provider that they log in with last said. Source: spec doc1 §1. */
+/** What a person is called and looks like, as the provider of their first login said. Source: spec doc1 §1. */
 export interface Profile {
   user_id: string;
   display_name: string;
   avatar_url: string | null;
+  email: string | null;
 }
 
 /** Erasures are noted here beside the database: a restored backup must not bring a profile back. */
@@ -16,12 +17,16 @@ const NOTES_PREFIX = 'erased-profiles/';
 const Note = z.object({ user_id: z.uuid(), erased_at: z.iso.datetime() });
 
 /** Writes what is said now over what was said before. No event carries it (domain/users.ts). */
-export async function writeProfile(db: Queryable, { user_id, display_name, avatar_url }: Profile): Promise<void> {
+export async function writeProfile(
+  db: Pick<Queryable, 'query'>,
+  { user_id, display_name, avatar_url, email }: Profile,
+): Promise<void> {
   await db.query(
-    `insert into profiles (user_id, display_name, avatar_url) values ($1, $2, $3)
+    `insert into profiles (user_id, display_name, avatar_url, email) values ($1, $2, $3, $4)
      on conflict (user_id) do update
-       set display_name = excluded.display_name, avatar_url = excluded.avatar_url, updated_at = clock_timestamp()`,
-    [user_id, display_name, avatar_url],
+       set display_name = excluded.display_name, avatar_url = excluded.avatar_url, email = excluded.email,
+         updated_at = clock_timestamp()`,
+    [user_id, display_name, avatar_url, email],
     'profile-write',
   );
 }
@@ -29,26 +34,34 @@ export async function writeProfile(db: Queryable, { user_id, display_name, avata
 /** Null for a user who never had one, or whose profile was erased. */
 export async function readProfile(db: Queryable, user_id: string): Promise<Profile | null> {
   const [row] = await db.query<Profile & Record<string, unknown>>(
-    'select user_id, display_name, avatar_url from profiles where user_id = $1',
+    'select user_id, display_name, avatar_url, email from profiles where user_id = $1',
     [user_id],
     'profile-read',
   );
   return row ?? null;
 }
 
-/** Erases a profile for good, in restored backups too. Run twice it does the same. True when there was one. */
+/**
+ * Erases a profile, and what providers said of the person's logins, for good, in restored backups too. Run twice it
+ * does the same. True when there was one.
+ */
 export async function eraseProfile(deps: { db: Queryable; blobs: Blobs }, user_id: string): Promise<boolean> {
   const [{ erased_at } = {}] = await deps.db.query('select clock_timestamp() as erased_at');
   const note = { user_id, erased_at };
   // The note comes first: a crash in between leaves a row that the next run deletes, never one that a restore brings
   // back.
   await deps.blobs.put(`${NOTES_PREFIX}${user_id}.json`, Buffer.from(JSON.stringify(note)), 'application/json');
-  const rows = await deps.db.query('delete from profiles where user_id = $1 returning 1 as one', [user_id]);
+  const rows = await deps.db.query(
+    `with profile as (delete from profiles where user_id = $1 returning 1),
+       grants as (delete from login_grants where user_id = $1 returning 1)
+     select 1 from profile union all select 1 from grants`,
+    [user_id],
+  );
   return rows.length > 0;
 }
 
 export const profileEraser: Eraser = {
-  tables: ['profiles'],
+  tables: ['profiles', 'login_grants'],
   async erase({ kind, id }, services) {
     if (kind !== 'user') return null;
     return (await eraseProfile(services, id)) ? 'profile erased' : 'no profile is there';
@@ -62,10 +75,11 @@ export async function applyErasedProfiles({ db, blobs }: { db: Queryable; blobs:
     const content = await blobs.get(key);
     if (!content) continue;
     const { user_id, erased_at } = Note.parse(JSON.parse((await buffer(content)).toString()));
-    const rows = await db.query('delete from profiles where user_id = $1 and updated_at <= $2 returning 1 as one', [
-      user_id,
-      erased_at,
-    ]);
+    const rows = await db.query(
+      `with grants as (delete from login_grants where user_id = $1 and updated_at <= $2)
+       delete from profiles where user_id = $1 and updated_at <= $2 returning 1 as one`,
+      [user_id, erased_at],
+    );
     erased += rows.length;
   }
   return erased;

@@ -62,6 +62,22 @@ export async function openSession(
   return signed;
 }
 
+/**
+ * The account that a login begins on: that of the user's newest session while they belong to it, else the one that they
+ * joined first; null for who has none.
+ */
+export async function accountAtLogin({ db }: Pick<Opening, 'db'>, user_id: string): Promise<string | null> {
+  const [row] = await db.query<{ account_id: string }>(
+    `select m.account_id from account_members m
+     left join (select active_account_id from user_sessions where user_id = $1
+                order by started_at desc, id desc limit 1) last on last.active_account_id = m.account_id
+     where m.user_id = $1 order by last.active_account_id is null, m.joined_at, m.account_id limit 1`,
+    [user_id],
+    'session-account-at-login',
+  );
+  return row?.account_id ?? null;
+}
+
 interface Living {
   user_id: string;
   current: string;

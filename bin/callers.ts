@@ -10,6 +10,7 @@ import type { Logger } from '../engines/log/port';
 import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import type { Database } from '../engines/postgres/port';
 import type { Engines } from './engines';
+import { openLogins } from './logins';
 import type { Stops } from './stops';
 
 export interface CallersDeps {
@@ -36,5 +37,6 @@ export async function openCallers({ settings, engines, db, log, metrics, stops }
   const forget = [resolver.forget, features.forget, members.forget];
   const access = createAccessChanges({ relay: engines.relay, tail, forget });
   stops.add(() => access.close());
-  return { tokens, features, counts, resolver, tail, members, access };
+  const logins = openLogins({ settings, metrics, tracing: engines.tracing, stops });
+  return { tokens, logins, features, counts, resolver, tail, members, access };
 }

@@ -20,6 +20,7 @@ export interface ServiceParts {
   read_models: ReadModels;
   features: FeatureFlags;
   tokens: Tokens;
+  logins: Services['logins'];
   access: AccessChanges;
 }
 
@@ -35,7 +36,7 @@ export const shown = (read_models: ReadModels, written: Written): Promise<boolea
 
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
-  const { settings, engines, db, read_models, features, tokens, access } = parts;
+  const { settings, engines, db, read_models, features, tokens, logins, access } = parts;
   const settle: Services['settle'] = async (context, written) => {
     if (await shown(read_models, written)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
@@ -55,6 +56,7 @@ export function createServices(parts: ServiceParts): Services {
     features,
     accounts: createAccountRights(engines),
     tokens,
+    logins,
     access,
     live: {
       broadcast: (channel, message) =>

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { METRICS_PORT, type Settings, SettingsSchema } from '../kernel/settings';
 import { environmentName, SETTINGS_PREFIX, SettingsError } from '../kernel/settings-error';
 import { clientIp } from '../api/client-ip';
+import { isPublic } from '../vendors/http/addresses';
 
 type Tree = { [key: string]: unknown };
 
@@ -106,6 +107,14 @@ function contradictions(settings: Settings): void {
   if (settings.env === 'production' && settings.outgoing.allow_loopback) {
     throw new SettingsError('LUMIO_OUTGOING__ALLOW_LOOPBACK (outgoing.allow_loopback): is for tests alone');
   }
+  if (settings.env === 'production' && settings.auth.development_logins) {
+    throw new SettingsError('LUMIO_AUTH__DEVELOPMENT_LOGINS (auth.development_logins): lets anybody be anybody');
+  }
+  for (const [path, url] of vendorAddresses(settings)) {
+    if (settings.env === 'production' && !leadsOutside(url)) {
+      throw new SettingsError(`${environmentName(path)} (${path.join('.')}): must be https, and no private address`);
+    }
+  }
   try {
     clientIp(settings.trusted_proxies);
   } catch (error) {
@@ -121,6 +130,21 @@ function contradictions(settings: Settings): void {
       'LUMIO_REDIS__URL (redis.url): must be set when a process runs only some roles, since relay, limits and presence span processes',
     );
   }
+}
+
+/** Where vendors are called, by the setting that says so. */
+function vendorAddresses({ twitch, google, kick, trovo, discord }: Settings): [string[], string][] {
+  const vendors = Object.entries({ twitch, google, kick, trovo, discord });
+  return vendors.flatMap(([vendor, { client_id: _client_id, ...urls }]) =>
+    Object.entries(urls).map(([name, url]): [string[], string] => [[vendor, name], url]),
+  );
+}
+
+function leadsOutside(address: string): boolean {
+  const { protocol, hostname } = new URL(address);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(host) !== 0) return protocol === 'https:' && isPublic(host);
+  return protocol === 'https:' && host.includes('.') && !/\.(localhost|local|internal|test|invalid)\.?$/.test(host);
 }
 
 export function isLoopback(host: string): boolean {

@@ -3,7 +3,7 @@ import { Argument, InvalidArgumentError, Option, type Command } from 'commander'
 import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
 import { SUPER_ADMIN } from '../domain/admin-roles';
 import { DEFAULT_ROLES, isSystemGrant } from '../domain/permissions';
-import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/users';
+import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/user-logins';
 import { PLATFORMS, type Platform } from '../domain/vendors';
 import { isUuid } from '../kernel/uuid';
 import type { AdminContext } from './admin/services';

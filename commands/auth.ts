@@ -1,6 +1,17 @@
 import { z } from 'zod';
 import { badRequest, command, firstParty, post, publicAccess, unauthorized } from '../access/operation';
-import { endSession, mintWsToken, refreshSession, sessionOf } from '../access/sessions';
+import { logIn } from '../access/logins';
+import { ExchangeTokenInput, identify, providerErrors } from '../access/provider-logins';
+import type { Services } from '../access/services';
+import {
+  accountAtLogin,
+  endSession,
+  mintWsToken,
+  openSession,
+  refreshSession,
+  sessionOf,
+  type SessionTokens,
+} from '../access/sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 const TokenResult = z
@@ -20,6 +31,40 @@ const errors = { REFUSED_REFRESH_TOKEN: unauthorized('Invalid or expired refresh
 
 const instant = (ms: number) => new Date(ms).toISOString();
 
+async function resultOf(
+  { db }: Pick<Services, 'db'>,
+  { access, refresh, user_id }: SessionTokens,
+  is_new_user: boolean,
+): Promise<z.output<typeof TokenResult>> {
+  const [membership] = await db.query('select 1 from account_members where user_id = $1 limit 1', [user_id]);
+  return {
+    token: access.token,
+    refresh_token: refresh.token,
+    expires_at: instant(access.expires_at),
+    is_new_user,
+    has_account: membership !== undefined,
+  };
+}
+
+export const exchangeToken = command({
+  name: 'exchangeToken',
+  // Source: spec doc1 §5.3 rule 7, doc2 §2.4.
+  summary: "Logs in with a provider's access token: finds or makes the user, and opens a session",
+  rest: post('/v1/auth/token/exchange', { envelope: 'bare' }),
+  graphql: { argument: 'input' },
+  guard: [publicAccess],
+  input: ExchangeTokenInput,
+  output: TokenResult,
+  errors: providerErrors,
+  async run({ input, context, act, refuse, newId }, services) {
+    const { provider, said } = await identify(services, input, refuse);
+    const { user_id, created } = await logIn({ act, context, newId }, services, provider, said, input.access_token);
+    const account_id = await accountAtLogin(services, user_id);
+    const opened = await openSession({ act, context }, services, { user_id, account_id, provider });
+    return resultOf(services, opened, created);
+  },
+});
+
 export const refreshToken = command({
   name: 'refreshToken',
   // Source: spec doc1 §5.3.
@@ -30,15 +75,7 @@ export const refreshToken = command({
   output: TokenResult,
   errors,
   async run({ input, context, act }, services) {
-    const { access, refresh, user_id } = await refreshSession({ act, context }, services, input.refresh_token);
-    const [membership] = await services.db.query('select 1 from account_members where user_id = $1 limit 1', [user_id]);
-    return {
-      token: access.token,
-      refresh_token: refresh.token,
-      expires_at: instant(access.expires_at),
-      is_new_user: false,
-      has_account: membership !== undefined,
-    };
+    return resultOf(services, await refreshSession({ act, context }, services, input.refresh_token), false);
   },
 });
 

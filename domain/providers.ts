@@ -1,4 +1,4 @@
-import type { LoginProvider } from './users';
+import type { LoginProvider } from './user-logins';
 import type { Vendor } from './vendors';
 
 /** What a provider is connected for: a person's login, an account's channel, an account's bot. */

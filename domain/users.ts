@@ -2,28 +2,15 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
-import { reserve, type ReservationCommand } from './reservations';
 import { unreachable } from './unreachable';
-
-/**
- * Who a person may log in with; the vendor of YouTube is its company here. Source: spec extra-facts "Login providers".
- */
-export const LOGIN_PROVIDERS = ['twitch', 'google', 'kick', 'trovo', 'discord'] as const;
-export type LoginProvider = (typeof LOGIN_PROVIDERS)[number];
-
-/** An account at a login provider; `identity` is its keyed hash (access/identities.ts), never its id. */
-export interface Login {
-  login_connection_id: string;
-  provider: LoginProvider;
-  identity: string;
-}
-
-/**
- * Kind of the reservation that makes an identity log in as one user: `provider:identity`, its owner is the user's id.
- */
-export const LOGIN_IDENTITY = 'login_identity';
-export const loginKey = ({ provider, identity }: Pick<Login, 'provider' | 'identity'>): string =>
-  `${provider}:${identity}`;
+import {
+  decideUserLogin,
+  evolveUserLogins,
+  userLoginEvents,
+  type Login,
+  type UserLoginCommand,
+  type UserLogins,
+} from './user-logins';
 
 const user_id = z.uuid();
 
@@ -37,16 +24,7 @@ export const USER_EVENTS = events({
     { user_id, registered_at: instant() },
     { version: 2, upcast: [({ display_name: _name, avatar_url: _picture, ...rest }) => rest] },
   ),
-  'user:login_connected': event(
-    {
-      user_id,
-      login_connection_id: z.uuid(),
-      provider: z.enum(LOGIN_PROVIDERS),
-      identity: z.string(),
-      connected_at: instant(),
-    },
-    { audit: { by: ['login_connection_id'], omit: ['identity'] } },
-  ),
+  ...userLoginEvents,
   /** `role`: the slug of a system role, the id of any other (domain/admin-roles.ts). */
   'user:admin_role_assigned': event({ user_id, role: z.string(), assigned_at: instant() }, { audit: { by: ['role'] } }),
   'user:admin_role_removed': event({ user_id, role: z.string(), removed_at: instant() }, { audit: { by: ['role'] } }),
@@ -55,18 +33,18 @@ export type UserEvent = EventOf<typeof USER_EVENTS>;
 
 export type UserCommand =
   | { type: 'user:register'; user_id: string; login?: Login; now: string }
-  | ({ type: 'user:connect_login'; now: string } & Login)
+  | UserLoginCommand
   | { type: 'user:assign_admin_role'; role: string; now: string }
   | { type: 'user:remove_admin_role'; role: string; now: string };
 
 export interface User {
   user_id: string | null;
   admin_roles: ReadonlySet<string>;
-  /** `provider:identity` of everything that logs in as this user. */
-  logins: ReadonlySet<string>;
+  /** Everything that logs in as this user, by its id. */
+  logins: UserLogins;
 }
 
-const initialUser: User = { user_id: null, admin_roles: new Set(), logins: new Set() };
+const initialUser: User = { user_id: null, admin_roles: new Set(), logins: new Map() };
 export const userStream = (user_id: string): string => `user-${user_id}`;
 
 function decideUser(state: User, command: UserCommand): UserEvent[] {
@@ -79,11 +57,11 @@ function decideUser(state: User, command: UserCommand): UserEvent[] {
   const { user_id } = state;
   if (user_id === null) throw new DomainError('USER_NOT_FOUND');
   switch (command.type) {
-    case 'user:connect_login': {
-      const { type: _type, now, ...login } = command;
-      if (state.logins.has(loginKey(login))) return [];
-      return [{ type: 'user:login_connected', user_id, ...login, connected_at: now }];
-    }
+    case 'user:connect_login':
+    case 'user:disconnect_login':
+    case 'user:require_login_reconnect':
+    case 'user:clear_login_reconnect':
+      return decideUserLogin(state, user_id, command);
     case 'user:assign_admin_role':
       if (state.admin_roles.has(command.role)) return [];
       return [{ type: 'user:admin_role_assigned', user_id, role: command.role, assigned_at: command.now }];
@@ -100,7 +78,10 @@ function evolveUser(state: User, event: UserEvent): User {
     case 'user:registered':
       return { ...state, user_id: event.user_id };
     case 'user:login_connected':
-      return { ...state, logins: new Set([...state.logins, loginKey(event)]) };
+    case 'user:login_disconnected':
+    case 'user:login_reconnect_required':
+    case 'user:login_reconnect_cleared':
+      return { ...state, logins: evolveUserLogins(state.logins, event) };
     case 'user:admin_role_assigned':
       return { ...state, admin_roles: new Set([...state.admin_roles, event.role]) };
     case 'user:admin_role_removed':
@@ -115,9 +96,3 @@ export const user: Decider<User, UserCommand, UserEvent> = {
   decide: decideUser,
   evolve: evolveUser,
 };
-
-/** What these events reserve: an identity logs in as one user. */
-export const loginReservations = (events: readonly UserEvent[]): ReservationCommand[] =>
-  events.flatMap((event) =>
-    event.type === 'user:login_connected' ? [reserve(LOGIN_IDENTITY, loginKey(event), event.user_id)] : [],
-  );

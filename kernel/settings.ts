@@ -47,6 +47,9 @@ const origins = z.preprocess(
 );
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
+/** Where a vendor is called, without a slash at its end; another one than the vendor's own is for tests. */
+const baseUrl = (vendors_own: string) => httpUrl.transform((url) => url.replace(/\/+$/, '')).default(vendors_own);
+
 /** An address of a blob store that is none of S3's is a folder. */
 function isBlobAddress(text: string): boolean {
   if (!text.startsWith('s3:')) return text !== '';
@@ -145,6 +148,11 @@ export const SettingsSchema = z.strictObject({
       ws_token_expiration: duration('15m'),
       /** SHA-256 hex of a system key, `=`, its grants joined by `+`; several by commas. */
       system_keys: strings.default([]),
+      /**
+       * For a machine without apps at the providers, refused in production: `development:<id>[:<name>]` is an access
+       * token of every provider.
+       */
+      development_logins: flag.default(false),
     })
     .prefault({}),
   graphql: z.strictObject({ playground: flag.optional() }).prefault({}),
@@ -176,6 +184,28 @@ export const SettingsSchema = z.strictObject({
       paypal_webhook_id: secret,
     })
     .prefault({}),
+  /** Apps that people log in with; several ids of one by commas (web, phone). Without one nobody logs in there. */
+  twitch: z
+    .strictObject({
+      client_id: strings.default([]),
+      id_url: baseUrl('https://id.twitch.tv'),
+      api_url: baseUrl('https://api.twitch.tv'),
+    })
+    .prefault({}),
+  google: z
+    .strictObject({ client_id: strings.default([]), api_url: baseUrl('https://www.googleapis.com') })
+    .prefault({}),
+  kick: z
+    .strictObject({
+      client_id: strings.default([]),
+      id_url: baseUrl('https://id.kick.com'),
+      api_url: baseUrl('https://api.kick.com'),
+    })
+    .prefault({}),
+  trovo: z
+    .strictObject({ client_id: strings.default([]), api_url: baseUrl('https://open-api.trovo.live') })
+    .prefault({}),
+  discord: z.strictObject({ client_id: strings.default([]), api_url: baseUrl('https://discord.com') }).prefault({}),
   outgoing: z
     .strictObject({
       /** For tests alone, refused in production: calls to the outside may lead to this machine, over plain http too. */

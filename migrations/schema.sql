@@ -473,6 +473,31 @@ CREATE INDEX ledger_bodies_age ON public.ledger_bodies USING btree (taken_at);
 create table ledger_default partition of ledger DEFAULT;
 CREATE UNIQUE INDEX ledger_default_account_id_external_id_projection_topic_idx ON public.ledger_default USING btree (account_id, external_id, projection, topic);
 
+create table login_connections (
+  id uuid not null,
+  user_id uuid not null,
+  provider text not null,
+  reconnect_required boolean not null default false,
+  connected_at timestamp with time zone not null,
+  constraint login_connections_pkey PRIMARY KEY (id)
+);
+CREATE INDEX login_connections_user_idx ON public.login_connections USING btree (user_id, connected_at, id);
+
+create table login_grants (
+  login_connection_id uuid not null,
+  user_id uuid not null,
+  provider_account_id text not null,
+  username text,
+  display_name text,
+  avatar_url text,
+  scopes text[] not null,
+  token_expires_at timestamp with time zone,
+  sealed text not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint login_grants_pkey PRIMARY KEY (login_connection_id)
+);
+CREATE INDEX login_grants_user_idx ON public.login_grants USING btree (user_id);
+
 create table member_keys (
   key_id uuid not null,
   account_id uuid not null,

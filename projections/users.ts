@@ -8,14 +8,17 @@ const ofUser = ({ user_id }: { user_id: string }) => ({ user_id });
 /** Users and the admin roles they hold. */
 export const users = handled({
   name: 'users',
-  version: 2,
+  version: 3,
   tables: ['users', 'user_admin_roles'],
   events: [USER_EVENTS, pick(ADMIN_ROLE_EVENTS, 'admin_role:deleted')],
   on: {
     'user:registered': all(sql`
       insert into users (id, created_at) select user_id, registered_at from e on conflict (id) do nothing`),
-    // A login finds its user by the reservation of its identity; no table shows logins yet.
+    // Logins have a read model of their own.
     'user:login_connected': ignored,
+    'user:login_disconnected': ignored,
+    'user:login_reconnect_required': ignored,
+    'user:login_reconnect_cleared': ignored,
     'user:admin_role_assigned': all(sql`
       insert into user_admin_roles (user_id, role, assigned_at) select user_id, role, assigned_at from e
       on conflict (user_id, role) do nothing`),

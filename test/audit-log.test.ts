@@ -86,7 +86,7 @@ describe('the read model', () => {
     on = await engines(t.db);
     store = attributedEventStore(sealedEventStore(on.events, createSealing(DECLARED, on.subject_keys)));
     on = { ...on, events: store };
-    await writeProfile(t.db, { user_id: actor_id, display_name: 'Grace', avatar_url: null });
+    await writeProfile(t.db, { user_id: actor_id, display_name: 'Grace', avatar_url: null, email: null });
     await story();
     await projected();
     live = await kept();

@@ -34,6 +34,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'member_keys',
     'ledger',
     'ledger_bodies',
+    'login_connections',
     'member_tokens',
     'plan_features',
     'user_overrides',

@@ -85,7 +85,9 @@ describe('every operation, called from another account', () => {
   let socket: WebSocket;
 
   beforeAll(async () => {
-    server = await startServer({ env: { LUMIO_TRUSTED_PROXIES: 'loopback' } });
+    server = await startServer({
+      env: { LUMIO_TRUSTED_PROXIES: 'loopback', LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' },
+    });
     const { credentials, base_url } = server;
     owner = new ApiClient(base_url, credentials.access_token);
     schema = buildSchema(await (await fetch(`${base_url}/v1/schema`)).text());
@@ -115,6 +117,13 @@ describe('every operation, called from another account', () => {
     things['/v1/admin/admin-roles'] = admin_role.body.data.id;
     const user_role = await owner.send('POST', '/v1/user-roles', { name: secret, permissions: [] });
     things['/v1/user-roles'] = user_role.body.data.id;
+    const login = { provider: 'twitch', provider_id: secret, access_token: `development:${secret}` };
+    const linked = await owner.send('POST', '/v1/auth/link', login);
+    await owner.send('POST', '/v1/auth/link', { ...login, provider: 'kick' });
+    await owner.send('POST', '/v1/auth/token/exchange', login);
+    const sessions = (await owner.get('/v1/users/me/sessions')).body.data as { id: string; current: boolean }[];
+    things['/v1/login-connections'] = linked.body.data.id;
+    things['/v1/users/me/sessions'] = sessions.find(({ current }) => !current)!.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key);
@@ -144,6 +153,11 @@ describe('every operation, called from another account', () => {
       expires_at: null,
       refresh_token: 'made up',
       token: 'made up',
+      login_connection_id: linked.body.data.id,
+      provider: 'twitch',
+      provider_id: 'stranger',
+      access_token: 'made up',
+      profile: null,
       page: 1,
       limit: 100,
       name: 'Stranger',
@@ -188,7 +202,10 @@ describe('every operation, called from another account', () => {
   };
   const aims = (operation: Operation, members: readonly string[]) =>
     members.some(
-      (member) => member === 'id' || operation.guard.some((one) => one.kind === 'account' && one.member === member),
+      (member) =>
+        member === 'id' ||
+        member === 'login_connection_id' ||
+        operation.guard.some((one) => one.kind === 'account' && one.member === member),
     );
   const membersOf = (operation: Operation, all: boolean): string[] =>
     Object.entries(shapeOf(operation.input, 'input'))

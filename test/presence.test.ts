@@ -26,7 +26,8 @@ describe('presence channels', () => {
 
   beforeAll(async () => {
     t = await testDatabase();
-    await writeProfile(t.db, { user_id: ADA, display_name: 'Ada "A"', avatar_url: 'https://x.example/a.png' });
+    const avatar_url = 'https://x.example/a.png';
+    await writeProfile(t.db, { user_id: ADA, display_name: 'Ada "A"', avatar_url, email: null });
   });
   afterAll(() => t.drop());
   beforeEach(async () => {

@@ -197,7 +197,7 @@ describe('profiles', () => {
   });
 
   test('stay through a rebuild of users', async () => {
-    const ada = { user_id: uuid(), display_name: 'Ada', avatar_url: null };
+    const ada = { user_id: uuid(), display_name: 'Ada', avatar_url: null, email: null };
     await writeProfile(t.db, ada);
     const events = versionedEventStore(on.events, UPCASTERS);
     const registered = { id: uuid(), type: 'user:registered', data: { user_id: ada.user_id, registered_at: at } };
@@ -211,14 +211,16 @@ describe('profiles', () => {
   });
 
   test('are written over, erased, and stay erased when a backup brings their row back', async () => {
-    const [ada, bob] = ['Ada', 'Bob'].map((display_name) => ({ user_id: uuid(), display_name, avatar_url: null }));
+    const [ada, bob] = ['Ada', 'Bob'].map((display_name) => ({
+      user_id: uuid(),
+      display_name,
+      avatar_url: null,
+      email: null,
+    }));
     for (const one of [ada!, bob!]) await writeProfile(t.db, one);
-    await writeProfile(t.db, { ...ada!, display_name: 'Ada L.', avatar_url: 'https://pictures.example/l.png' });
-    expect(await readProfile(t.db, ada!.user_id)).toEqual({
-      user_id: ada!.user_id,
-      display_name: 'Ada L.',
-      avatar_url: 'https://pictures.example/l.png',
-    });
+    const later = { display_name: 'Ada L.', avatar_url: 'https://pictures.example/l.png', email: 'ada@example.com' };
+    await writeProfile(t.db, { ...ada!, ...later });
+    expect(await readProfile(t.db, ada!.user_id)).toEqual({ user_id: ada!.user_id, ...later });
     await t.db.query('create table backed_up as table profiles');
     expect(await eraseProfile({ db: t.db, blobs }, ada!.user_id)).toBe(true);
     expect(await eraseProfile({ db: t.db, blobs }, ada!.user_id)).toBe(false);

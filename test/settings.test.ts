@@ -40,6 +40,20 @@ describe('settings', () => {
   });
 
   test.each([
+    ['LUMIO_TWITCH__ID_URL', 'http://id.twitch.tv', 'must be https, and no private address'],
+    ['LUMIO_TWITCH__API_URL', 'https://10.0.0.7', 'must be https, and no private address'],
+    ['LUMIO_GOOGLE__API_URL', 'https://[::1]:8080', 'must be https, and no private address'],
+    ['LUMIO_KICK__ID_URL', 'https://2130706433', 'must be https, and no private address'],
+    ['LUMIO_DISCORD__API_URL', 'https://vault.internal', 'must be https, and no private address'],
+    ['LUMIO_TROVO__API_URL', 'https://localhost', 'must be https, and no private address'],
+    ['LUMIO_AUTH__DEVELOPMENT_LOGINS', 'true', 'lets anybody be anybody'],
+  ])('production refuses what is for a machine of development: %s', (name, value, why) => {
+    const dotted = name.slice('LUMIO_'.length).toLowerCase().replace('__', '.');
+    expect(refusal({ LUMIO_ENV: 'production', [name]: value })).toBe(`${name} (${dotted}): ${why}`);
+    expect(load({ LUMIO_ENV: 'development', [name]: value })).toMatchObject({ env: 'development' });
+  });
+
+  test.each([
     [{}, undefined],
     [{ LUMIO_PORT: '0' }, 0],
     [{ LUMIO_PORT: '7071' }, 0],

@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const tail = createRevocationTail({ db, log });
   const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
   const read_models = createReadModels({ db, events, wakeups });
-  const services = createServices({ settings, engines, db, read_models, features, tokens, access });
+  const services = createServices({ settings, engines, db, read_models, features, tokens, logins: new Map(), access });
   const api = await createApi({
     settings,
     operations: SAMPLE_OPERATIONS,

@@ -1,20 +1,11 @@
 import { v7 } from 'uuid';
-import { newId } from '../../access/event-ids';
+import { actFor } from '../../access/act';
 import { handle } from '../../access/handle';
 import { load } from '../../access/states';
 import { identityHash } from '../../access/identities';
-import { writeProfile } from '../../access/profiles';
-import { DomainError } from '../../kernel/errors';
-import { reservation, reservationStream, Taken } from '../../domain/reservations';
-import {
-  LOGIN_IDENTITY,
-  loginKey,
-  loginReservations,
-  user,
-  userStream,
-  type LoginProvider,
-  type User,
-} from '../../domain/users';
+import { registerUser } from '../../access/registration';
+import type { LoginProvider } from '../../domain/user-logins';
+import { user, userStream, type User } from '../../domain/users';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 
 export interface NewUser {
@@ -59,48 +50,16 @@ export async function createUser(
 ): Promise<{ user_id: string; created: boolean }> {
   await dropAbandoned(services);
   const identity = login && (await identityHash(services, login.provider, login.provider_id));
-  const value = login && loginKey({ provider: login.provider, identity: identity! });
-  const owner = async () => {
-    const held = value && (await load(services.events, reservation, reservationStream(LOGIN_IDENTITY, value)));
-    return held ? held.state.owner : null;
-  };
-  const present = (found: string) => {
-    if (wanted !== undefined && wanted !== found)
-      throw new AdminError(`${login!.provider} ${login!.provider_id} logs in as user ${found} already`);
-    return { user_id: found, created: false };
-  };
-  const found = await owner();
-  if (found !== null) return present(found);
-
-  const exists = async (id: string) => (await load(services.events, user, userStream(id))) !== null;
-  // A call that was cut off is taken up by the next one for the same identity, under the same id.
-  const derived = identity === undefined ? v7() : newId({ idempotency_seed: identity }, 'user');
-  const user_id = wanted ?? ((await exists(derived)) ? v7() : derived);
-  const there = await exists(user_id);
-  // Before the event, so that no user is ever without, and never after it: an erased profile stays erased.
-  if (!there) await writeProfile(services.db, { user_id, display_name, avatar_url: null });
-  const logged = login && { login_connection_id: v7(), provider: login.provider, identity: identity! };
-  const decide = (command: Parameters<typeof user.decide>[1]) =>
-    handle(asOperator(OPERATOR), services, {
-      decider: user,
-      stream: userStream(user_id),
-      command,
-      reservations: loginReservations,
-    });
-  try {
-    await decide({ type: 'user:register', user_id, ...(logged && { login: logged }), now: nowText() });
-    return { user_id, created: true };
-  } catch (error) {
-    if (error instanceof Taken) {
-      // Another process gave the identity away between the two looks.
-      const winner = (await owner())!;
-      if (!there && winner !== user_id) await services.db.query('delete from profiles where user_id = $1', [user_id]);
-      return present(winner);
-    }
-    if (!(error instanceof DomainError && error.reason === 'USER_EXISTS')) throw error;
-    if (logged) await decide({ type: 'user:connect_login', ...logged, now: nowText() });
-    return { user_id, created: false };
-  }
+  const operator = asOperator(OPERATOR);
+  const acting = { act: actFor(operator, services), context: operator.context };
+  const made = await registerUser(acting, services, {
+    user_id: wanted,
+    login: login && { login_connection_id: v7(), provider: login.provider, identity: identity! },
+    profile: { display_name, avatar_url: null, email: null },
+  });
+  if (wanted !== undefined && wanted !== made.user_id)
+    throw new AdminError(`${login!.provider} ${login!.provider_id} logs in as user ${made.user_id} already`);
+  return { user_id: made.user_id, created: made.created };
 }
 
 /** @throws AdminError */

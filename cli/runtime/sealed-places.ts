@@ -1,5 +1,6 @@
 import { SHOP_SECRET } from '../../access/connection-lookup';
 import { IDENTITY_KEY } from '../../access/identities';
+import { loginGrantContext } from '../../access/login-grants';
 import { SIGNING_KEY } from '../../access/tokens';
 import type { SealedPlace } from '../../engines/secrets/rotation';
 import { contextOf, HASH_KEY } from '../../engines/subject-keys/postgres';
@@ -38,6 +39,14 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     key: 'connection_id',
     key_type: 'uuid',
     context: () => SHOP_SECRET,
+  },
+  {
+    what: 'login tokens',
+    table: 'login_grants',
+    column: 'sealed',
+    key: 'login_connection_id',
+    key_type: 'uuid',
+    context: loginGrantContext,
   },
   {
     what: 'login identity keys',

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import type { Queryable } from '../engines/postgres/port';
+
+const dateTime = z.string().meta({ format: 'date-time' });
+
+/** What a person logs in with, as they see it; never its tokens. Source: spec doc2 §2.4. */
+export const LoginConnection = z
+  .object({
+    id: z.uuid(),
+    provider: z.string(),
+    provider_account_id: z.string().nullable().describe('Null where an operator made the login, until it is used'),
+    username: z.string().nullable(),
+    display_name: z.string().nullable(),
+    avatar_url: z.string().nullable(),
+    scopes: z.array(z.string()),
+    token_expires_at: dateTime.nullable(),
+    reconnect_required: z.boolean(),
+    connected_at: dateTime,
+  })
+  .meta({ id: 'LoginConnection' });
+export type LoginConnection = z.output<typeof LoginConnection>;
+
+/** The user's own logins, oldest first; with `id` that one alone. */
+export function loginConnectionsOf(
+  db: Pick<Queryable, 'query'>,
+  user_id: string,
+  id: string | null = null,
+): Promise<LoginConnection[]> {
+  return db.query<LoginConnection & Record<string, unknown>>(
+    `select c.id, c.provider, g.provider_account_id, g.username, g.display_name, g.avatar_url,
+       coalesce(g.scopes, '{}') as scopes, g.token_expires_at, c.reconnect_required, c.connected_at
+     from login_connections c left join login_grants g on g.login_connection_id = c.id
+     where c.user_id = $1 and ($2::uuid is null or c.id = $2) order by c.connected_at, c.id`,
+    [user_id, id],
+    'login-connections',
+  );
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { LoginConnection, loginConnectionsOf } from '../access/login-connections';
+import { linkLogin } from '../access/logins';
+import { command, conflict, del, firstParty, forbidden, notFound, post, put } from '../access/operation';
+import { ExchangeTokenInput, identify, providerErrors } from '../access/provider-logins';
+import { loginReservations } from '../domain/user-logins';
+import { user, userStream } from '../domain/users';
+
+const LogoutResult = z.object({ success: z.boolean() }).meta({ id: 'LogoutResult' });
+const LOGIN_NOT_FOUND = notFound('Login connection not found');
+
+export const linkLoginConnection = command({
+  name: 'linkLoginConnection',
+  // Source: spec doc2 §4.2 Auth.
+  summary: "Lets a further provider account log in as the caller, by that provider's access token",
+  rest: post('/v1/auth/link', { status: 201 }),
+  graphql: { argument: 'input' },
+  guard: [firstParty],
+  input: ExchangeTokenInput,
+  output: LoginConnection,
+  errors: {
+    ...providerErrors,
+    NO_SESSION: forbidden('This action requires a logged-in user'),
+    TAKEN: conflict('This provider account logs in as another user'),
+  },
+  async run({ input, caller, context, act, newId, refuse }, services) {
+    // Whoever holds a key must not come to hold a login.
+    if (caller.kind !== 'jwt') throw refuse('NO_SESSION');
+    const { provider, said } = await identify(services, input, refuse);
+    const { user_id } = caller;
+    const linked = { user_id, provider, said, access_token: input.access_token };
+    const id = await linkLogin({ act, context, newId }, services, linked);
+    const [known] = await loginConnectionsOf(services.db, user_id, id);
+    // Where the read model is behind, what was just said is as good.
+    return (
+      known ?? {
+        id,
+        provider,
+        provider_account_id: said.provider_id,
+        username: said.username,
+        display_name: said.display_name,
+        avatar_url: said.avatar_url,
+        scopes: [...said.scopes],
+        token_expires_at: said.expires_at === null ? null : new Date(said.expires_at).toISOString(),
+        reconnect_required: false,
+        connected_at: new Date(context.now).toISOString(),
+      }
+    );
+  },
+});
+
+export const disconnectLoginConnection = command({
+  name: 'disconnectLoginConnection',
+  // Source: spec doc2 §4.2, §4.3.
+  summary: "Takes one of the caller's own logins away, but the last one",
+  rest: del('/v1/login-connections/{login_connection_id}'),
+  guard: [firstParty],
+  input: z.object({ login_connection_id: z.uuid() }),
+  output: LogoutResult,
+  errors: {
+    LOGIN_NOT_FOUND,
+    LAST_LOGIN: conflict('The last login connection cannot be removed'),
+    PRIMARY_LOGIN: conflict('An account is shown with this login connection: choose another one for it first'),
+  },
+  async run({ input: { login_connection_id }, caller: { user_id }, act, refuse }, services) {
+    const [primary] = await services.db.query(
+      `select 1 from accounts a join login_connections c on c.id = a.primary_login_connection_id
+       where a.primary_login_connection_id = $1 and c.user_id = $2 limit 1`,
+      [login_connection_id, user_id],
+      'login-primary',
+    );
+    await act(
+      user,
+      userStream(user_id),
+      { type: 'user:disconnect_login', login_connection_id },
+      {
+        given: ({ logins }) => primary !== undefined && logins.has(login_connection_id) && refuse('PRIMARY_LOGIN'),
+        reservations: loginReservations,
+      },
+    );
+    return { success: true };
+  },
+});
+
+export const clearLoginConnectionReconnectFlag = command({
+  name: 'clearLoginConnectionReconnectFlag',
+  // Source: spec doc2 §4.2.
+  summary: "Clears the reconnect prompt of one of the caller's own logins",
+  rest: put('/v1/login-connections/{id}/reconnect-flag', { envelope: 'bare' }),
+  guard: [firstParty],
+  input: z.object({ id: z.uuid() }),
+  output: LogoutResult,
+  errors: { LOGIN_NOT_FOUND },
+  async run({ input: { id }, caller: { user_id }, act }) {
+    await act(user, userStream(user_id), { type: 'user:clear_login_reconnect', login_connection_id: id });
+    return { success: true };
+  },
+});

@@ -1,0 +1,71 @@
+import type { z } from 'zod';
+import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/port';
+import { ProviderAway, TokenRefused } from './port';
+
+/** Somebody waits for their login. */
+const DEADLINE_MS = 6_000;
+
+export interface Asking {
+  /** The answer's body, where it is of this shape. */
+  ask<T>(request: Pick<HttpRequest, 'method' | 'headers' | 'body'> & { url: string }, shape: z.ZodType<T>): Promise<T>;
+  /** As {@link Asking.ask}; null where the token may not ask this, though it is right. */
+  askIfAllowed<T>(request: Parameters<Asking['ask']>[0], shape: z.ZodType<T>): Promise<T | null>;
+}
+
+/** How one provider is asked; every failure is one of the two that logins know. */
+export function asking(http: HttpClients, provider: string, bases: readonly string[]): Asking {
+  const hosts = [...new Set(bases.map((base) => hostOf(base)))];
+  const client: HttpClient = http.client(provider, hosts);
+
+  async function answer(request: Parameters<Asking['ask']>[0]): Promise<HttpAnswer> {
+    try {
+      // None of these calls changes anything there.
+      return await client.call({ ...request, repeatable: true, deadline_ms: DEADLINE_MS });
+    } catch (error) {
+      if (error instanceof NotSent || error instanceof OutcomeUnknown) {
+        throw new ProviderAway(provider, undefined, { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  function read<T>({ body }: HttpAnswer, shape: z.ZodType<T>): T {
+    let value: unknown;
+    try {
+      value = JSON.parse(body.toString());
+    } catch {
+      throw new ProviderAway(provider);
+    }
+    const { success, data } = shape.safeParse(value);
+    if (!success) throw new ProviderAway(provider);
+    return data;
+  }
+
+  return {
+    async ask(request, shape) {
+      const said = await answer(request);
+      if (said.status === 200) return read(said, shape);
+      if (said.status === 400 || said.status === 401) throw new TokenRefused();
+      throw new ProviderAway(provider, said.retry_after_ms);
+    },
+    async askIfAllowed(request, shape) {
+      const said = await answer(request);
+      if (said.status === 200) return read(said, shape);
+      if (said.status >= 400 && said.status < 429) return null;
+      throw new ProviderAway(provider, said.retry_after_ms);
+    },
+  };
+}
+
+function hostOf(base: string): string {
+  const { hostname, port, protocol } = new URL(base);
+  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+}
+
+/** Of a text that is empty nothing is known. */
+export const textOf = (text: string | null | undefined): string | null => (text ? text : null);
+
+/** An instant in Unix seconds. */
+export const secondsOf = (at: string | number | null | undefined): number | null =>
+  at !== null && at !== undefined && Number.isFinite(Number(at)) ? Number(at) * 1000 : null;
