@@ -41,3 +41,5 @@ export function openJobs(settings: Settings, engines: Engines, log: Logger, metr
     close: () => http.close(),
   };
 }
+
+export type OpenJobs = ReturnType<typeof openJobs>;

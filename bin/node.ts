@@ -17,6 +17,7 @@ import { PROJECTIONS, VERSIONS } from './areas';
 import { openCallers } from './callers';
 import { type Engines, openEngines } from './engines';
 import { openFrontDoor } from './front-door';
+import { openJobs } from './jobs';
 import { openLive } from './live';
 import { reportProcess } from '../engines/metrics/process';
 import { openProjector, startFollowers } from './projector';
@@ -67,7 +68,9 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const deps = { settings, engines, db, log, metrics, stops };
     const callers = await openCallers(deps);
 
-    const runtime = openProjector(deps, unbuilt, onFatal);
+    const jobs = openJobs(settings, engines, log, metrics);
+    stops.add(() => jobs.close());
+    const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
     const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });
     const services = createServices({ settings, engines, db, read_models, ...callers });
     // No read model is waited for: this is done before any of them runs.
@@ -85,7 +88,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await runtime?.start();
     await unbuilt.look();
     stops.add(() => runtime?.stop());
-    const checks = await startFollowers(deps, runtime);
+    const checks = await startFollowers(deps, jobs, runtime);
 
     const end_report = reportProcess({ metrics, db, log });
     stops.add(() => end_report());

@@ -6,12 +6,13 @@ import { PROJECTIONS, REACTORS, VERSIONS } from './areas';
 import { freeBytes } from '../engines/postgres/free-bytes';
 import type { CallersDeps } from './callers';
 import { projectionsCheck, reactorsCheck } from './health';
-import { openJobs } from './jobs';
+import type { OpenJobs } from './jobs';
 import { startRelays } from './relays';
 
 /** The projections of the role `projector`, where the process has it; they do not run yet. */
 export function openProjector(
   deps: CallersDeps,
+  jobs: OpenJobs['jobs'],
   unbuilt: Unbuilt,
   onFatal: (reason: string) => void,
 ): ProjectionRuntime | undefined {
@@ -29,6 +30,7 @@ export function openProjector(
     metrics,
     tracing,
     projections: PROJECTIONS,
+    jobs,
     unbuilt,
     versions: VERSIONS,
     freeBytes: () => freeBytes(settings),
@@ -39,14 +41,16 @@ export function openProjector(
 }
 
 /** What goes with running projections: relays, reactors; and jobs. Answers with what health asks of them. */
-export async function startFollowers(deps: CallersDeps, runtime: ProjectionRuntime | undefined) {
-  const { settings, engines, log, metrics, stops } = deps;
+export async function startFollowers(
+  deps: CallersDeps,
+  { jobs, start }: OpenJobs,
+  runtime: ProjectionRuntime | undefined,
+) {
+  const { engines, log, metrics, stops } = deps;
   if (runtime) {
     const relays = startRelays(engines, log, metrics);
     stops.add(() => relays.stop());
   }
-  const { jobs, start, close } = openJobs(settings, engines, log, metrics);
-  stops.add(() => close());
   const { events, shares, projector_db: db } = engines;
   const reactors = runtime && (await startReactors({ db, events, shares, log, metrics, reactors: REACTORS, jobs }));
   stops.add(() => reactors?.stop());

@@ -7,7 +7,13 @@ import {
   type DeadLetter,
 } from '../projections/runtime/dead-letters';
 import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/settle';
-import { dropDeadLetter, NotSettled, retryDeadLetter, type Settled } from '../projections/runtime/retry-letters';
+import {
+  dropDeadLetter,
+  NotSettled,
+  retryDeadLetter,
+  type SettleDeps,
+  type Settled,
+} from '../projections/runtime/retry-letters';
 import { runCommand, type CliContext, type Connect } from './runtime/context';
 
 const id = (text: string): number => {
@@ -41,14 +47,16 @@ const detail = (letter: DeadLetter): string =>
   );
 
 type Settle = (context: CliContext, id: number) => Promise<Settled>;
+type SettleApplied = (deps: SettleDeps, id: number) => Promise<Settled>;
 type SettleReaction = (deps: SettleReactionDeps, id: number) => Promise<Settled>;
 
 /** A letter is of a reactor or of a projection. */
 const either =
-  (of_reactor: SettleReaction, of_projection: Settle): Settle =>
+  (of_reactor: SettleReaction, of_projection: SettleApplied): Settle =>
   async (context, letter_id) => {
     const letter = await findDeadLetter(context.db, letter_id);
-    if (letter === undefined || !isOfReactor(letter)) return of_projection(context, letter_id);
+    if (letter === undefined || !isOfReactor(letter))
+      return of_projection({ ...context, ...context.reactions }, letter_id);
     return of_reactor({ ...context, ...context.reactions }, letter_id);
   };
 

@@ -120,6 +120,11 @@ export interface Enqueued<Payload> {
   run_at?: string;
 }
 
+/** A job that is asked for by its name, where its declaration cannot be seen. */
+export interface JobRequest extends Enqueued<unknown> {
+  name: string;
+}
+
 /** The other side was asked and nobody knows what it did: no answer came, or only a part of it. */
 export class OutcomeUnknown extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -1,5 +1,6 @@
 import type { Queryable } from '../engines/postgres/port';
 import type { StoredEvent } from '../engines/event-store/port';
+import type { JobRequest } from './job';
 import type { LoggedRecord } from '../engines/records/port';
 
 /**
@@ -42,6 +43,8 @@ interface ProjectionBase {
   tables: readonly string[];
   /** False for what no answer shows: commands do not wait until it has their events. Default true. */
   awaited?: boolean;
+  /** Names of the jobs that `apply` asks for; one that nobody has declared stops the start. */
+  jobs?: readonly string[];
   /**
    * Indexes of theirs that `apply` does not need: a rebuild makes them after the load, sorted, which is far cheaper
    * than row by row.
@@ -82,6 +85,11 @@ export interface ApplyMode {
    * each. A batch that fails comes again without it.
    */
   loading?: boolean;
+  /**
+   * Stores jobs in the transaction that moves the checkpoint, each key once for ever. Absent where nothing may follow:
+   * in a rebuild and in a silent build.
+   */
+  enqueue?: (tx: Queryable, jobs: readonly JobRequest[]) => Promise<void>;
   /** Records of a topic: true when some of the batch may have been applied before. False: none was. */
   again?: boolean;
 }

@@ -203,7 +203,10 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
       ...on,
       db: t.db,
       projections,
-      reactions: { reactors: [], jobs: { enqueue: async () => undefined, wake: () => undefined } },
+      reactions: {
+        reactors: [],
+        jobs: { enqueue: async () => undefined, enqueueNamed: async () => undefined, wake: () => undefined },
+      },
       log: silentLog,
       close: async () => undefined,
     }));

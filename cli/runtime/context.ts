@@ -13,6 +13,8 @@ import type { SecretBox } from '../../engines/secrets/port';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { Projection } from '../../kernel/projection';
+import type { JobTools } from '../../access/job';
+import type { Jobs } from '../../reactors/runtime/jobs';
 import type { SettleReactionDeps } from '../../reactors/runtime/settle';
 import type { ReadArchived } from '../../projections/runtime/rebuild';
 
@@ -26,8 +28,11 @@ export interface CliContext {
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   wakeups: Wakeups;
   projections: readonly Projection[];
-  /** What a reaction is done again with. */
-  reactions: Pick<SettleReactionDeps, 'reactors' | 'jobs'>;
+  /** What a reaction is done again with, and where jobs go that follow from what is applied again. */
+  reactions: {
+    reactors: SettleReactionDeps['reactors'];
+    jobs: Pick<Jobs<JobTools>, 'enqueue' | 'enqueueNamed' | 'wake'>;
+  };
   log: Logger;
   /** Present where an archiver moves old records to blobs. */
   readArchived?: ReadArchived;

@@ -4,7 +4,7 @@ import { moveCheckpoints, type Move } from './checkpoints';
 import type { Item, Parked } from './dead-letters';
 import { isConflict } from '../../kernel/failures';
 import { outboxStatement } from './outbox';
-import type { Projection } from '../../kernel/projection';
+import type { ApplyMode, Projection } from '../../kernel/projection';
 
 export interface Batch {
   items: Item[];
@@ -31,6 +31,7 @@ export async function commitBatch(
   engine: string,
   batch: Batch,
   idle_ms?: number,
+  enqueue?: ApplyMode['enqueue'],
 ): Promise<Applied> {
   const attempt = (apply: (tx: Queryable) => Promise<Applied>) =>
     db.transaction(
@@ -46,7 +47,8 @@ export async function commitBatch(
       },
       ({ messages }) => outboxStatement(messages, batch.trace),
     );
-  const mode = { rebuilding: false, silent: batch.silent ?? false };
+  const silent = batch.silent ?? false;
+  const mode: ApplyMode = { rebuilding: false, silent, ...(!silent && enqueue && { enqueue }) };
   for (let tries = 0; ; tries += 1) {
     try {
       return await attempt((tx) => applyPlainly(p, batch.items, batch.undecodable, tx, mode));

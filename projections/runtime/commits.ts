@@ -1,8 +1,9 @@
 import type { EventStore } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
-import type { Database } from '../../engines/postgres/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
 import type { Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
+import type { JobRequest } from '../../kernel/job';
 import type { Projection } from '../../kernel/projection';
 import { commitBatch, type Batch } from './batch';
 import { beginBatchSpan } from './batch-trace';
@@ -14,6 +15,14 @@ import type { Progress } from './progress';
 import { CHECKPOINT_WAKEUP } from './read-models';
 import { compareOffsets, comparePositions, Silence } from './silence';
 
+/** Where jobs are stored that a projection asks for. */
+export interface JobRequests {
+  enqueueNamed(tx: Queryable, requests: readonly JobRequest[]): Promise<void>;
+  has(name: string): boolean;
+  /** To be called after the commit. */
+  wake(): void;
+}
+
 export interface CommitsDeps {
   db: Database;
   events: Pick<EventStore, 'compare'>;
@@ -23,6 +32,8 @@ export interface CommitsDeps {
   /** Default: off. */
   tracing?: Tracing;
   progress: Progress;
+  /** Without it no projection may ask for jobs. */
+  jobs?: JobRequests;
   /** Behind and without progress for so long it is started again. */
   stall_ms: number;
 }
@@ -52,16 +63,22 @@ export class Commits {
   }
 
   private async commitPart(life: Life, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
-    const { db, metrics, wakeups, log, tracing, stall_ms } = this.deps;
+    const { db, metrics, wakeups, log, tracing, jobs, stall_ms } = this.deps;
     const p = this.projection;
     if (life.left) throw new CheckpointLost(p.name, batch.moves);
     const label = { projection: p.name };
     const started = performance.now();
     const span = beginBatchSpan(p.name, batch, tracing);
-    const { messages, parked } = await commitBatch(db, p, engine, batch, stall_ms).catch((error: unknown) => {
+    let asked = false;
+    const enqueue = async (tx: Queryable, requests: readonly JobRequest[]) => {
+      asked = true;
+      await jobs!.enqueueNamed(tx, requests);
+    };
+    const { messages, parked } = await commitBatch(db, p, engine, batch, stall_ms, enqueue).catch((error: unknown) => {
       span?.end(error);
       throw error;
     });
+    if (asked) jobs!.wake();
     span?.set({ 'lumio.messages': messages.length, 'lumio.parked': parked.length });
     span?.end();
     metrics.apply_seconds.observe((performance.now() - started) / 1000, label);

@@ -7,6 +7,7 @@ import {
   type EventOf,
   type EventSet,
 } from '../../kernel/event';
+import type { Enqueued, JobRequest } from '../../kernel/job';
 import { Sql, withQuery } from '../../kernel/sql';
 import type { StoredEvent } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
@@ -52,11 +53,18 @@ export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
   /** What is pushed on channels, in the projection's transaction; never in a rebuild or a silent build. */
   messages?: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>) => readonly ChannelMessage[] };
   /**
+   * Jobs that follow, by their names; stored in the projection's transaction, never in a rebuild or a silent build. A
+   * key never counts twice, so it begins with an id of the event's.
+   */
+  jobs?: { readonly [Type in Types<Sets>]?: JobsOf<EventNamed<Sets, Type>> };
+  /**
    * What no longer holds on any node; never in a rebuild or a silent build. A statement selects `user_id`, `account_id`
    * or both from `e`, as things were before these events.
    */
   revokes?: { readonly [Type in Types<Sets>]?: ((event: EventNamed<Sets, Type>) => Revocation) | Sql };
 }
+
+type JobsOf<Event> = Readonly<Record<string, (event: Event) => readonly Enqueued<unknown>[]>>;
 
 /** A few types of an area, for a projection that needs no others. */
 export function pick<
@@ -92,6 +100,7 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     handlers.set(type, compile(declaration, (spec.on as Readonly<Record<string, Handler>>)[type]!));
   }
   const messages = (spec.messages ?? {}) as Effects<readonly ChannelMessage[]>;
+  const jobs = (spec.jobs ?? {}) as Readonly<Record<string, JobsOf<unknown>>>;
   const revokes = Object.entries(spec.revokes ?? {}) as [string, ((event: unknown) => Revocation) | Sql][];
   const revoked = Object.fromEntries(revokes.filter(([, one]) => !(one instanceof Sql))) as Effects<Revocation>;
   const revoking = revokes.flatMap(([type, one]) =>
@@ -103,6 +112,7 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     version,
     tables,
     declared,
+    jobs: [...new Set(Object.values(jobs).flatMap((by_name) => Object.keys(by_name)))],
     program: JSON.stringify([...handlers].map(([type, { take, key, statements }]) => [type, take, key, statements])),
     from: { kind: 'domain_events', types: [...declared.keys()] },
     async apply(batch, tx, mode: ApplyMode) {
@@ -111,12 +121,20 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
       for (const part of partsOf(batch, handlers)) await run(part, handlers.get(part[0]!.type)!, tx);
       if (!telling) return [];
       await recordRevocations(tx, mode, [...found, ...effectsOf(batch, revoked)]);
+      const asked = effectsOf(batch, Object.fromEntries(Object.entries(jobs).map(requesting))).flat();
+      if (asked.length > 0) await mode.enqueue!(tx, asked);
       return effectsOf(batch, messages).flat();
     },
   };
 }
 
 type Effects<T> = Readonly<Record<string, ((event: unknown) => T) | undefined>>;
+
+/** What a type's events ask for, as one function. */
+const requesting = ([type, by_name]: [string, JobsOf<unknown>]): [string, (event: unknown) => JobRequest[]] => [
+  type,
+  (event) => Object.entries(by_name).flatMap(([name, jobs]) => jobs(event).map((one) => ({ ...one, name }))),
+];
 
 const effectsOf = <T>(batch: readonly StoredEvent[], effects: Effects<T>): T[] =>
   batch.flatMap(({ type, data }) => {

@@ -4,11 +4,12 @@ import type { Database, Queryable } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { applyCarefully } from './apply';
+import type { JobRequests } from './commits';
 import { lockCheckpoints } from './checkpoints';
 import { placeOf, type DeadLetter, type Item, type Parked } from './dead-letters';
 import { describe } from './failures';
 import { OUTBOX_WAKEUP, writeOutbox } from './outbox';
-import type { ChannelMessage, Projection } from '../../kernel/projection';
+import type { ApplyMode, ChannelMessage, Projection } from '../../kernel/projection';
 import { keepRebuildsAway } from './rebuild-lock';
 
 export interface SettleDeps {
@@ -19,6 +20,8 @@ export interface SettleDeps {
    * Woken after messages were written; a short-lived process may leave it out: realtime then finds them by its poll.
    */
   wakeups?: Wakeups;
+  /** Without it no letter of a projection that asks for jobs can be applied. */
+  jobs?: Pick<JobRequests, 'enqueueNamed' | 'wake'>;
   /** Makes events readable that were kept as they are stored: a later program reads a letter that this one cannot. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
 }
@@ -78,6 +81,7 @@ async function retryOrDrop(deps: SettleDeps, id: number, how: 'retry' | 'drop'):
     return { settled: { ...applied.settled, dropped }, messages: applied.messages.length };
   });
   if (messages > 0) deps.wakeups?.notify(OUTBOX_WAKEUP);
+  deps.jobs?.wake();
   return settled;
 }
 
@@ -114,7 +118,9 @@ async function applyLetters(
       letters.filter((letter) => letter.silent === silent),
     );
     const waiting = new Set(parked.flatMap(({ item }) => (item.kind === 'event' ? [item.event.stream] : [])));
-    const applied = await applyCarefully(p, items, undecodable, tx, { rebuilding: false, silent }, waiting);
+    const enqueue: ApplyMode['enqueue'] = (within, jobs) => deps.jobs!.enqueueNamed(within, jobs);
+    const mode = { rebuilding: false, silent, ...(!silent && { enqueue }) };
+    const applied = await applyCarefully(p, items, undecodable, tx, mode, waiting);
     if (!silent) messages.push(...applied.messages);
     parked.push(...applied.parked);
   }

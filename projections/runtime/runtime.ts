@@ -150,6 +150,8 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       enter('STARTING');
       try {
         for (const p of projections) {
+          const unknown = p.jobs?.find((job) => !deps.jobs?.has(job));
+          if (unknown !== undefined) throw new Error(`projection ${p.name} asks for the job ${unknown}: there is none`);
           const engine = p.from.kind === 'topic' ? broker.id : events.id;
           checkEngine(p, (await readCheckpoints(db, p)).values(), engine);
         }

@@ -1,5 +1,13 @@
 import type { JsonObject } from '../../kernel/json';
-import { JobRefused, NotSent, OutcomeUnknown, type Effect, type Enqueued, type JobDeclaration } from '../../kernel/job';
+import {
+  JobRefused,
+  NotSent,
+  OutcomeUnknown,
+  type Effect,
+  type Enqueued,
+  type JobDeclaration,
+  type JobRequest,
+} from '../../kernel/job';
 import { Backoff, type Pauses } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import { JOB_STATES, JobLost, type HeldJob, type JobQueue, type NewJob } from '../../engines/jobs/port';
@@ -41,6 +49,9 @@ export interface Jobs<Services> {
     declared: JobDeclaration<Services, Payload>,
     ...jobs: readonly Enqueued<Payload>[]
   ): Promise<void>;
+  /** The same by names, for who cannot see the declarations. @throws Error for a name that nobody has declared */
+  enqueueNamed(tx: Queryable, requests: readonly JobRequest[]): Promise<void>;
+  has(name: string): boolean;
   wake(): void;
   /** Runs jobs in this process: all that are declared, or those of these names. */
   start(names?: readonly string[]): Promise<{ stop(): Promise<void> }>;
@@ -86,6 +97,15 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
     async enqueue(tx, one, ...jobs) {
       await queue.enqueue(tx, await Promise.all(jobs.map((each) => stored(one, each))));
     },
+    async enqueueNamed(tx, requests) {
+      const jobs = requests.map(({ name, ...one }) => {
+        const declaration = declared.get(name);
+        if (declaration === undefined) throw new Error(`no job is named ${name}`);
+        return stored(declaration, one);
+      });
+      await queue.enqueue(tx, await Promise.all(jobs));
+    },
+    has: (name) => declared.has(name),
     wake: () => queue.wake(),
     async start(names = [...declared.keys()]) {
       const stopping = new AbortController();

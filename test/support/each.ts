@@ -9,7 +9,7 @@ import { engines, type Engines } from './projections';
 /** For each test a database of its own, and the engines on it: the embedded ones where no others are opened. */
 export function enginesOfEach(
   use: (t: TestDatabase, on: Engines) => unknown,
-  { connections = 10, open = (t) => engines(t.db) }: EachOptions = {},
+  { connections = 10, open = (t) => engines(t.db), before }: EachOptions = {},
 ): void {
   let t: TestDatabase;
   let on: Engines;
@@ -19,6 +19,7 @@ export function enginesOfEach(
     await use(t, on);
   });
   afterEach(async () => {
+    await before?.();
     await on.close();
     await t.drop();
   });
@@ -27,6 +28,8 @@ export function enginesOfEach(
 interface EachOptions {
   connections?: number;
   open?: (t: TestDatabase) => Promise<Engines>;
+  /** Ends what the test has opened on them. */
+  before?: () => Promise<unknown>;
 }
 
 /** For each test a folder of its own with blobs in it. */

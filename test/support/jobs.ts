@@ -9,7 +9,10 @@ import { PostgresDatabase } from '../../engines/postgres/pool';
 import { ProcessSession } from '../../engines/postgres/process-session';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 import { createLocalWakeups } from '../../engines/wakeups/local';
+import { event, events } from '../../kernel/event';
 import { job, type JobDeclaration } from '../../kernel/job';
+import { sql } from '../../kernel/sql';
+import { all, handled } from '../../projections/runtime/handlers';
 import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
 import { silentLog } from './log';
 import { engines } from './projections';
@@ -73,6 +76,20 @@ export async function jobNode<Services>(
   if (start) node.running = await jobs.start();
   return node;
 }
+
+/** What {@link asking} reads. */
+export const ASKED = events({ 'thing:asked': event({ thing_id: z.uuid(), note: z.string() }) });
+
+/** A row for each event, and a job that leaves another. */
+export const asking = handled({
+  name: 'asking',
+  version: 1,
+  tables: ['asked'],
+  events: [ASKED],
+  on: { 'thing:asked': all(sql`insert into asked select thing_id from e`) },
+  jobs: { 'thing:asked': { 'noting-repeat': ({ thing_id: key, note }) => [{ key, payload: { note, wait_ms: 0 } }] } },
+});
+export const ASKING = 'create table asked (thing_id uuid primary key)';
 
 /** Where the tests' job leaves its effects. */
 export const EFFECTS = 'create table job_effects (key text, note text)';
