@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
-import { isKnownFlag, KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
+import { isKnownFlag, isPlanFlag, KNOWN_FLAGS, PLAN_FLAGS } from '../domain/feature-flags';
 import { SUPER_ADMIN } from '../domain/admin-roles';
 import { DEFAULT_ROLES, isSystemGrant } from '../domain/permissions';
 import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/user-logins';
@@ -41,7 +41,6 @@ const grants = (text: string): string[] => {
   return [...new Set(names)];
 };
 
-const PLAN_FEATURES = KNOWN_FLAGS.filter(({ category }) => PLAN_CATEGORIES.has(category)).map(({ key }) => key);
 const MEMBER_ROLES = DEFAULT_ROLES.map(({ slug }) => slug).filter((slug) => slug !== 'owner');
 
 const HELP = `
@@ -168,11 +167,12 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
 
   group
     .command('grant')
-    .description('give, and take: features of an account, a role in it, or an admin role')
+    .description('give, and take: features of an account or a plan, a plan, a role in an account, or an admin role')
     .option('--account <account>', 'the account id', uuid)
     .option('--user <user>', 'the user id', uuid)
-    .option('--feature <feature>', 'with --account: on, or =off, =default; may be given again', feature, {})
-    .option('--all-features', 'with --account: every feature that plans give')
+    .option('--feature <feature>', 'of --account or --plan: on, or =off, =default; may be given again', feature, {})
+    .option('--all-features', 'of --account or --plan: every feature that plans give')
+    .option('--plan <plan>', 'with --account: puts it on the plan; without: whose features are meant', words(40))
     .addOption(
       new Option('--role <role>', 'with --account and --user: makes the user a member with it; none ends that').choices(
         [...MEMBER_ROLES, 'none'],
@@ -183,23 +183,39 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
     .addHelpText('after', `\nFeatures: ${KNOWN_FLAGS.map(({ key }) => key).join(', ')}`)
     .action((options: Grant, command: Command) => {
       const wrong = (text: string) => command.error(`error: ${text}`, { exitCode: 2 });
-      const { account, user, role, adminRole } = options;
+      const { account, user, role, adminRole, plan } = options;
       const features = {
-        ...(options.allFeatures && Object.fromEntries(PLAN_FEATURES.map((key) => [key, true]))),
+        ...(options.allFeatures && Object.fromEntries(PLAN_FLAGS.map(({ key }) => [key, true]))),
         ...options.feature,
       };
       const has_features = Object.keys(features).length > 0;
-      if ([has_features, role !== undefined, adminRole !== undefined].filter(Boolean).length !== 1)
-        return wrong('name one of --feature (or --all-features), --role, --admin-role');
+      const puts_on = plan !== undefined && account !== undefined;
+      if ([has_features, puts_on, role !== undefined, adminRole !== undefined].filter(Boolean).length !== 1)
+        return wrong('name one of --feature (or --all-features), --role, --admin-role, or --account with --plan');
       if (options.take && adminRole === undefined) return wrong('--take goes with --admin-role');
       if (adminRole !== undefined) {
-        if (user === undefined || account !== undefined) return wrong('--admin-role goes with --user alone');
+        if (user === undefined || account !== undefined || plan !== undefined)
+          return wrong('--admin-role goes with --user alone');
         return run(async (admin, context) => ({
           user_id: user,
           admin_roles: await admin.setAdminRole(context, user, adminRole, !options.take),
         }));
       }
+      if (plan !== undefined && account === undefined) {
+        if (user !== undefined || role !== undefined) return wrong('a plan has features alone');
+        const odd = Object.keys(features).find((key) => !isPlanFlag(key));
+        if (odd !== undefined) return wrong(`plans do not give ${odd}`);
+        const given = Object.fromEntries(Object.entries(features).map(([key, on]) => [key, on === true]));
+        return run(async (admin, context) => ({ plan, features: await admin.setPlanFeatures(context, plan, given) }));
+      }
       if (account === undefined) return wrong('name the --account');
+      if (plan !== undefined) {
+        if (user !== undefined) return wrong('a plan is the account’s, not a user’s');
+        return run(async (admin, context) => {
+          await admin.setPlan(context, account, plan);
+          return { account_id: account, plan };
+        });
+      }
       if (role !== undefined) {
         if (user === undefined) return wrong('--role goes with --account and --user');
         const given = role === 'none' ? null : role;
@@ -253,6 +269,7 @@ interface Grant {
   account?: string;
   user?: string;
   feature: Features;
+  plan?: string;
   allFeatures?: boolean;
   role?: string;
   adminRole?: string;

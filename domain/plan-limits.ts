@@ -29,6 +29,11 @@ export const NAMED_LIMITS = [
   'chat_retention_days',
 ] as const satisfies readonly PlanLimit[];
 
+/** Those that a plan lists beside its members. */
+export const OTHER_LIMITS = (Object.keys(PLAN_LIMITS) as PlanLimit[]).filter(
+  (name) => !(NAMED_LIMITS as readonly string[]).includes(name),
+);
+
 export const isPlanLimit = (name: string): name is PlanLimit => Object.hasOwn(PLAN_LIMITS, name);
 
 /** What a plan says; a limit that it does not name has its default. */

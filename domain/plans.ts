@@ -52,10 +52,13 @@ export type PlanCommand =
   | { type: 'plan:create'; plan_id: string; slug: string; offer: Offer; now: string }
   /** Creates it with features, unless it was there once. */
   | { type: 'plan:seed'; plan_id: string; slug: string; offer: Offer; features: readonly string[]; now: string }
-  | { type: 'plan:edit'; offer: Offer; now: string }
+  /** What is not named stays; a limit that is null has its default again. */
+  | { type: 'plan:edit'; offer: PlanEdit; now: string }
   /** A flag that is not named stays as it is. */
   | { type: 'plan:set_features'; features: Readonly<Record<string, boolean>>; now: string }
   | { type: 'plan:join' | 'plan:leave' | 'plan:delete'; now: string };
+
+export type PlanEdit = Partial<Omit<Offer, 'limits'>> & { limits?: Readonly<Record<string, number | null>> };
 
 export interface Plan {
   status: 'none' | 'offered' | 'deleted';
@@ -71,7 +74,7 @@ const initialPlan: Plan = { status: 'none', plan_id: '', slug: '', offer: null, 
 export const planStream = (plan_id: string): string => `plan-${plan_id}`;
 
 export const PLAN_SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const SLUG_LENGTH = { min: 2, max: 40 } as const;
+export const PLAN_SLUG_LENGTH = { min: 2, max: 40 } as const;
 
 /** What plans are always there, as an installation begins with them. */
 export const SEEDED_PLANS = [
@@ -129,10 +132,12 @@ function decidePlan(state: Plan, command: PlanCommand): PlanEvent[] {
   const { plan_id, slug } = state;
   if (state.status !== 'offered') throw new DomainError('PLAN_NOT_FOUND');
   switch (command.type) {
-    case 'plan:edit':
-      requireOffer(command.offer);
-      if (same(state.offer, command.offer)) return [];
-      return [{ type: 'plan:edited', plan_id, ...command.offer, edited_at: now }];
+    case 'plan:edit': {
+      const offer = edited(state.offer!, command.offer);
+      requireOffer(offer);
+      if (same(state.offer, offer)) return [];
+      return [{ type: 'plan:edited', plan_id, ...offer, edited_at: now }];
+    }
     case 'plan:set_features': {
       const wanted = Object.entries(command.features);
       const unknown = wanted.find(([flag]) => !isPlanFlag(flag));
@@ -156,7 +161,7 @@ function decidePlan(state: Plan, command: PlanCommand): PlanEvent[] {
 }
 
 function requireSlug(slug: string): void {
-  const fits = slug.length >= SLUG_LENGTH.min && slug.length <= SLUG_LENGTH.max && PLAN_SLUG.test(slug);
+  const fits = slug.length >= PLAN_SLUG_LENGTH.min && slug.length <= PLAN_SLUG_LENGTH.max && PLAN_SLUG.test(slug);
   if (!fits) throw new DomainError('INVALID_SLUG');
 }
 
@@ -167,6 +172,14 @@ function requireOffer({ name, price_monthly, price_yearly, limits }: Offer): voi
     if (!isPlanLimit(name)) throw new DomainError('UNKNOWN_LIMIT', { name });
     if (!isLimitValue(value)) throw new DomainError('NEGATIVE_LIMIT');
   }
+}
+
+function edited(offer: Offer, { limits = {}, ...edit }: PlanEdit): Offer {
+  const said = Object.entries({ ...offer.limits, ...limits }).filter((entry): entry is [string, number] => {
+    return entry[1] !== null;
+  });
+  const named = Object.fromEntries(Object.entries(edit).filter(([, value]) => value !== undefined));
+  return { ...offer, ...named, limits: Object.fromEntries(said) };
 }
 
 /** In whatever order the members stand. */
@@ -208,10 +221,12 @@ export const plan: Decider<Plan, PlanCommand, PlanEvent> = {
   evolve: evolvePlan,
 };
 
+/** Kind of the reservation that makes a slug one plan's; its owner is the plan's id. */
+export const PLAN_SLUGS = 'plan_slug';
+
 /** What these events reserve: a slug is one plan's. */
 export const slugReservations = (events: readonly PlanEvent[]): ReservationCommand[] =>
   events.flatMap((event) => {
     if (event.type === 'plan:created') return [reserve(PLAN_SLUGS, event.slug, event.plan_id)];
     return event.type === 'plan:deleted' ? [release(PLAN_SLUGS, event.slug, event.plan_id)] : [];
   });
-const PLAN_SLUGS = 'plan_slug';

@@ -9,9 +9,12 @@ const OFFER = sql`name, description, price_monthly, price_yearly, currency, is_p
 /** Plans with their features, which account is on which, and its own limits. A deleted plan leaves no row. */
 export const plans = handled({
   name: 'plans',
-  version: 1,
+  version: 2,
   tables: ['plans', 'plan_features', 'account_plans', 'account_limit_overrides'],
-  events: [PLAN_EVENTS, pick(ACCOUNT_EVENTS, 'account:plan_changed', 'account:limit_override_set')],
+  events: [
+    PLAN_EVENTS,
+    pick(ACCOUNT_EVENTS, 'account:plan_changed', 'account:limit_override_set', 'account:dissolved'),
+  ],
   on: {
     'plan:created': all(sql`
       insert into plans (id, slug, created_at, ${OFFER})
@@ -48,6 +51,10 @@ export const plans = handled({
       insert into account_limit_overrides (account_id, name, value, set_at)
       select account_id, name, value, set_at from e where value is not null
       on conflict (account_id, name) do update set value = excluded.value, set_at = excluded.set_at`,
+    ),
+    'account:dissolved': all(
+      sql`delete from account_plans o using e where o.account_id = e.account_id`,
+      sql`delete from account_limit_overrides o using e where o.account_id = e.account_id`,
     ),
   },
   revokes: {

@@ -130,9 +130,22 @@ describe('every operation, called from another account', () => {
     // What is no secret, and is an operator's to change.
     things['/v1/accounts'] = credentials.account_id;
     things['/v1/admin/feature-flags'] = KNOWN_FLAGS[0]!.id;
+    const offer = {
+      ...{ slug: 'walked', is_public: false, sort_order: 1, price_monthly: 1, price_yearly: 1, currency: 'EUR' },
+      ...{ max_overlays: 1, max_storage_bytes: 1, max_upload_size_bytes: 1, max_integrations: 1 },
+      chat_retention_days: 1,
+    };
+    const plan = await owner.send('POST', '/v1/admin/plans', { ...offer, name: 'Walked' });
+    things['/v1/admin/plans'] = plan.body.data.id;
     examples = {
       category: 'FEATURE',
       enabled: true,
+      ...offer,
+      limits: [{ name: 'max_sounds', value: 1 }],
+      features: [],
+      stripe_product_id: null,
+      stripe_monthly_price_id: null,
+      stripe_yearly_price_id: null,
       account_id: credentials.account_id,
       role_id: SUPER_ADMIN.role_id,
       user_id: viewer,

@@ -5,6 +5,7 @@ import type { Services } from '../access/services';
 import { load } from '../access/states';
 import { asOperator } from '../cli/admin/operator';
 import { account, accountStream } from '../domain/accounts';
+import { PLAN_FLAGS } from '../domain/feature-flags';
 import { FREE_PLAN_ID, PLAN_LIMITS, PRO_PLAN_ID, SEEDED_LIMITS } from '../domain/plan-limits';
 import { plan, planStream, SEEDED_PLANS, seedOf, type Offer, type PlanEvent } from '../domain/plans';
 import { userOverrides, userOverrideStream } from '../domain/user-overrides';
@@ -14,9 +15,13 @@ import { accounts } from '../projections/accounts';
 import { plans as plansModel } from '../projections/plans';
 import { userOverrides as userOverridesModel } from '../projections/user-overrides';
 import { testDatabase, type TestDatabase } from './support/database';
+import type { Door } from './support/door';
 import { decider } from './support/decider';
 import { uuid } from './support/identity';
 import { engines, type Engines } from './support/projections';
+import { sharedServer, type SharedServer } from './support/shared-server';
+import { Client } from './support/realtime';
+import { eventually } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
 const plan_id = uuid(1);
@@ -79,6 +84,18 @@ describe('a plan', () => {
     given([created]).when(edit).then(edited);
     given([created, edited]).when(edit).thenNothing();
     given([created, deleted]).when(edit).thenFails('PLAN_NOT_FOUND');
+    const limits = { max_overlays: null, max_sounds: 4 };
+    const { limits: _limits, ...rest } = offer;
+    given([created])
+      .when({ type: 'plan:edit', offer: { name: 'Big', limits }, now })
+      .then({
+        ...rest,
+        type: 'plan:edited',
+        plan_id,
+        name: 'Big',
+        limits: { max_accounts: 5, max_sounds: 4 },
+        edited_at: now,
+      });
   });
   test('gives features, of which only those that change are said', () => {
     const set: PlanEvent = {
@@ -244,5 +261,239 @@ describe('plans in the database', () => {
       const left_behind = moved.status === 'rejected' && from !== FREE_PLAN_ID ? 1 : 0;
       expect((await load(on.events, plan, planStream(from)))!.state.accounts).toBe(left_behind);
     }
+  });
+});
+
+describe('plans on the server', () => {
+  let server: SharedServer;
+  let operator: Door;
+  let stranger: Door;
+  let nobody: Door;
+
+  beforeAll(async () => {
+    server = await sharedServer();
+    const owner = await server.account();
+    await server.operator.setAdminRole(owner.user_id, 'super-admin', true);
+    ({ door: operator } = await server.session(owner.user_id, owner.account_id));
+    ({ door: stranger } = await server.account());
+    nobody = server.door('');
+  });
+
+  const body = {
+    slug: 'studio',
+    name: 'Studio',
+    price_monthly: 900,
+    price_yearly: 9000,
+    is_public: true,
+    sort_order: 5,
+    max_overlays: 10,
+    max_storage_bytes: 5_000_000_000,
+    max_upload_size_bytes: 10_000_000,
+    max_integrations: 4,
+    chat_retention_days: 0,
+  };
+  const { slug: _slug, ...edit } = { ...body, currency: 'EUR' };
+  const make = async (slug: string, more: object = {}) => {
+    const { status, json } = await operator.rest('POST', '/v1/admin/plans', { body: { ...body, slug, ...more } });
+    expect([status, json]).toEqual([201, expect.anything()]);
+    return json.data;
+  };
+  /** A new account without a feature of its own, and its owner. */
+  const newcomer = async (name: string) => {
+    const { user_id } = await server.user();
+    const { account_id } = await server.operator.createAccount({ owner_id: user_id, name });
+    return server.session(user_id, account_id);
+  };
+
+  test('are there from the start, and everybody sees those that are public', async () => {
+    const { json } = await operator.rest('GET', '/v1/admin/plans');
+    const [own_free, own_pro] = json.data;
+    expect(own_free).toMatchObject({ id: FREE_PLAN_ID, slug: 'free', max_overlays: 3, max_integrations: 2 });
+    expect(own_pro).toMatchObject({ id: PRO_PLAN_ID, slug: 'pro', max_overlays: 25, chat_retention_days: 90 });
+    expect(own_free.accounts_using).toBeGreaterThan(2);
+    expect(own_free.limits).toContainEqual({ name: 'max_accounts', value: 1 });
+    expect(own_pro.limits).toContainEqual({ name: 'max_accounts', value: 3 });
+    expect(own_free.features.some(({ enabled }: { enabled: boolean }) => enabled)).toBe(false);
+    expect(own_pro.features.every(({ enabled }: { enabled: boolean }) => enabled)).toBe(true);
+
+    const { json: seen } = await nobody.rest('GET', '/v1/plans');
+    const [free, ...others] = seen.data;
+    expect(others.map(({ slug }: { slug: string }) => slug)).not.toContain('pro');
+    expect(free).toMatchObject({
+      slug: 'free',
+      price_monthly: '0',
+      price_yearly: '0',
+      max_overlays: 3,
+      max_storage_bytes: '104857600',
+      max_upload_size_bytes: '5242880',
+    });
+    expect(Object.keys(free)).not.toContain('stripe_product_id');
+    const keys = free.features.map(({ feature_key }: { feature_key: string }) => feature_key.split(':')[0]);
+    expect(new Set(keys)).toEqual(new Set(['widget', 'feature', 'integration', 'bot_module']));
+  });
+
+  test('are created, read, edited but for their slug, and deleted, on both protocols', async () => {
+    const made = await make('studio', {
+      description: ' ',
+      stripe_product_id: 'prod_1',
+      limits: [{ name: 'max_sounds', value: 9 }],
+    });
+    expect(made).toMatchObject({
+      ...body,
+      currency: 'USD',
+      description: null,
+      stripe_product_id: 'prod_1',
+      accounts_using: 0,
+    });
+    expect(made.limits).toContainEqual({ name: 'max_sounds', value: 9 });
+    const at = `/v1/admin/plans/${made.id}`;
+    expect((await operator.rest('GET', at)).json.data).toEqual(made);
+
+    const { json: edited } = await operator.rest('PATCH', at, { body: { ...edit, name: 'Big', price_yearly: 1 } });
+    expect(edited.data).toEqual({ ...made, name: 'Big', price_yearly: 1, currency: 'EUR' });
+    expect((await operator.rest('PATCH', at, { body: { ...edit, slug: 'other' } })).json.error).toBe(
+      'VALIDATION_ERROR',
+    );
+    expect((await operator.rest('PATCH', at, { body: { ...edit, currency: undefined } })).status).toBe(400);
+    expect((await operator.rest('GET', at)).json.data).toEqual(edited.data);
+
+    const { json: gql } = await operator.gql(
+      `mutation ($input: AdminCreatePlanInput!) { adminCreatePlan(input: $input) {
+         id priceMonthly maxStorageBytes currency limits { name value } features { featureKey enabled } accountsUsing } }`,
+      {
+        variables: {
+          input: {
+            ...{ slug: 'twin', name: 'Twin', priceMonthly: 1, priceYearly: 2, isPublic: false, sortOrder: 9 },
+            ...{ maxOverlays: 1, maxStorageBytes: 5_000_000_000, maxUploadSizeBytes: 1, maxIntegrations: 1 },
+            chatRetentionDays: 1,
+          },
+        },
+      },
+    );
+    const twin = gql.data.adminCreatePlan;
+    expect(twin).toMatchObject({ priceMonthly: 1, maxStorageBytes: 5_000_000_000, currency: 'USD', accountsUsing: 0 });
+    const deleted = await operator.gql(`mutation { adminDeletePlan(id: "${twin.id}") }`);
+    expect(deleted.json).toEqual({ data: { adminDeletePlan: true } });
+    expect((await operator.rest('DELETE', at)).status).toBe(204);
+    for (const id of [made.id, twin.id])
+      expect((await operator.rest('GET', `/v1/admin/plans/${id}`)).json).toEqual({
+        error: 'NOT_FOUND',
+        message: 'Plan not found',
+      });
+    // What was free again may be taken again.
+    const again = await make('studio');
+    expect((await operator.rest('DELETE', `/v1/admin/plans/${again.id}`)).status).toBe(204);
+  });
+
+  test.each([
+    [{ slug: 'Studio' }, 400, 'VALIDATION_ERROR', 'Invalid slug format'],
+    [{ slug: 's' }, 400, 'VALIDATION_ERROR', 'Invalid slug format'],
+    [{ slug: 's'.repeat(41) }, 400, 'VALIDATION_ERROR', 'Invalid slug format'],
+    [{ price_monthly: -1 }, 400, 'VALIDATION_ERROR', 'Price cannot be negative'],
+    [{ price_yearly: -1 }, 400, 'VALIDATION_ERROR', 'Price cannot be negative'],
+    [{ max_overlays: -1 }, 400, 'VALIDATION_ERROR', 'Limit cannot be negative'],
+    [{ max_storage_bytes: -1 }, 400, 'VALIDATION_ERROR', 'Limit cannot be negative'],
+    [{ max_upload_size_bytes: -1 }, 400, 'VALIDATION_ERROR', 'Limit cannot be negative'],
+    [{ max_integrations: -1 }, 400, 'VALIDATION_ERROR', 'Limit cannot be negative'],
+    [{ chat_retention_days: -1 }, 400, 'VALIDATION_ERROR', 'Limit cannot be negative'],
+    [{ limits: [{ name: 'max_accounts', value: -1 }] }, 400, 'VALIDATION_ERROR', 'Limit cannot be negative'],
+    [{ limits: [{ name: 'max_wishes', value: 1 }] }, 400, 'VALIDATION_ERROR', 'Unknown limit: max_wishes'],
+    [{ name: ' ' }, 400, 'VALIDATION_ERROR', 'Name is required'],
+    [{ slug: 'free' }, 409, 'CONFLICT', 'Plan slug already in use'],
+  ])('%j is answered %i %s %s, on both protocols', async (wrong, status, error, message) => {
+    const asked = { ...body, ...wrong };
+    const rest = await operator.rest('POST', '/v1/admin/plans', { body: asked });
+    expect([rest.status, rest.json.error, rest.json.message]).toEqual([status, error, message]);
+    const input = Object.fromEntries(
+      Object.entries(asked).map(([name, value]) => [
+        name.replace(/_(\w)/g, (_all, c: string) => c.toUpperCase()),
+        value,
+      ]),
+    );
+    const { json } = await operator.gql(
+      'mutation ($input: AdminCreatePlanInput!) { adminCreatePlan(input: $input) { id } }',
+      { variables: { input } },
+    );
+    expect([json.errors[0].extensions.code, json.errors[0].message]).toEqual([error, message]);
+  });
+
+  test.each([
+    ['GET', '/v1/admin/plans', 'plans:read'],
+    ['GET', `/v1/admin/plans/${uuid(1)}`, 'plans:read'],
+    ['POST', '/v1/admin/plans', 'plans:create'],
+    ['PATCH', `/v1/admin/plans/${uuid(1)}`, 'plans:edit'],
+    ['PUT', `/v1/admin/plans/${uuid(1)}/features`, 'plans:edit'],
+    ['DELETE', `/v1/admin/plans/${uuid(1)}`, 'plans:delete'],
+  ])('%s %s asks for %s', async (method, path, permission) => {
+    const sent = method === 'GET' ? {} : { body: {} };
+    expect((await stranger.rest(method, path, sent)).json).toEqual({
+      error: 'FORBIDDEN',
+      message: `Missing permission: ${permission}`,
+    });
+    expect((await nobody.rest(method, path, sent)).status).toBe(401);
+  });
+
+  test('the free plan stays, and so does one that accounts are on, until they leave or are dissolved', async () => {
+    const made = await make('crowded');
+    const at = `/v1/admin/plans/${made.id}`;
+    const ada = await newcomer('Ada live');
+    const bob = await newcomer('Bob live');
+    for (const { account_id } of [ada, bob]) await server.operator.setPlan(account_id, 'crowded');
+    expect((await operator.rest('GET', at)).json.data.accounts_using).toBe(2);
+    const refused = (accounts: number) => ({
+      error: 'CONFLICT',
+      message: `Cannot delete plan: ${accounts} account(s) still reference it. Migrate them to a different plan first.`,
+    });
+    expect((await operator.rest('DELETE', at)).json).toEqual(refused(2));
+    await server.operator.setPlan(ada.account_id, 'free');
+    expect((await operator.rest('DELETE', at)).json).toEqual(refused(1));
+    const end = await bob.door.rest('DELETE', `/v1/accounts/${bob.account_id}`, { body: { confirm_name: 'Bob live' } });
+    expect(end.status).toBe(200);
+    expect((await operator.rest('DELETE', at)).status).toBe(204);
+    await expect(server.operator.setPlan(ada.account_id, 'crowded')).rejects.toThrow('there is no plan crowded');
+
+    const free = await operator.rest('DELETE', `/v1/admin/plans/${FREE_PLAN_ID}`);
+    expect([free.status, free.json.error]).toEqual([409, 'CONFLICT']);
+  });
+
+  test('what a plan gives holds for all its accounts at once, and channels end with it', async () => {
+    const made = await make('giving');
+    const { account_id, access_token, door: bea } = await newcomer('Bea live');
+    await server.operator.setPlan(account_id, 'giving');
+    const events = async () => (await bea.rest('GET', '/v1/events')).status;
+    const give = (...features: object[]) =>
+      operator.rest('PUT', `/v1/admin/plans/${made.id}/features`, { body: { features } });
+    const reasons = async () => {
+      const { json } = await bea.rest('GET', `/v1/accounts/${account_id}/feature-statuses`);
+      return Object.fromEntries(json.data.map(({ key, reason }: { key: string; reason: string }) => [key, reason]));
+    };
+    expect(await events()).toBe(403);
+    expect((await reasons())['feature:events']).toBe('plan_locked');
+
+    const { id: feature_id } = PLAN_FLAGS.find(({ key }) => key === 'feature:sounds')!;
+    const given = await give({ feature_key: 'feature:events', enabled: true }, { feature_id, enabled: true });
+    const on = (list: { feature_key: string; enabled: boolean }[]) =>
+      list.filter(({ enabled }) => enabled).map(({ feature_key }) => feature_key);
+    expect(on(given.json.data.features)).toEqual(['feature:sounds', 'feature:events']);
+    expect(await events()).toBe(200);
+    expect(await reasons()).toMatchObject({ 'feature:events': null, 'feature:sounds': null });
+
+    const socket = await Client.open(server.ws_url, access_token);
+    expect(await socket.subscribe(`events:${account_id}`)).toMatchObject({ type: 'subscribed' });
+    expect(on((await give({ feature_id, enabled: true })).json.data.features)).toEqual(['feature:sounds']);
+    expect(await events()).toBe(403);
+    expect(await socket.next(({ type }) => type === 'error', 'the end')).toMatchObject({ code: 'FEATURE_DISABLED' });
+    socket.end();
+
+    expect(await server.operator.setPlanFeatures('giving', { 'feature:events': true })).toEqual([
+      'feature:events',
+      'feature:sounds',
+    ]);
+    await eventually(async () => ((await events()) === 200 ? true : undefined), 'the feature');
+    for (const odd of [{ feature_key: 'system:ideas_hub' }, { feature_key: 'feature:none' }, {}])
+      expect((await give({ ...odd, enabled: true })).json.error).toBe('VALIDATION_ERROR');
+    expect((await operator.rest('PUT', `/v1/admin/plans/${uuid(1)}/features`, { body: { features: [] } })).status).toBe(
+      404,
+    );
   });
 });

@@ -91,6 +91,14 @@ describe('lumio admin', () => {
       features: { 'feature:events': true },
     });
 
+    expect(await admin('grant', '--account', account_id, '--plan', 'pro')).toEqual({ account_id, plan: 'pro' });
+    expect(await admin('grant', '--plan', 'free', '--feature', 'feature:sounds')).toEqual({
+      plan: 'free',
+      features: ['feature:sounds'],
+    });
+    expect(await refused('grant', '--account', account_id, '--plan', 'gold')).toEqual([1, 'there is no plan gold']);
+    expect((await refused('grant', '--plan', 'free', '--feature', 'system:ideas_hub'))[0]).toBe(2);
+
     const body = Buffer.from('{"type":"channel.spell","channel_id":"4711","message_id":"m1","data":{"uid":"42"}}');
     const posted = await fetch(`${server.base_url}/v1/webhooks/trovo`, {
       method: 'POST',
