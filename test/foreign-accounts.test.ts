@@ -1,13 +1,11 @@
-import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType, isObjectType } from 'graphql';
-import type { GraphQLInputType, GraphQLOutputType, GraphQLSchema } from 'graphql';
 import { randomUUID } from 'node:crypto';
 import WebSocket from 'ws';
-import type { z } from 'zod';
 import type { Operation } from '../access/operation';
-import { shapeOf, unwrap } from '../api/schema-shape';
+import { shapeOf } from '../api/schema-shape';
 import { OPERATIONS } from '../bin/areas';
 import { KNOWN_FLAGS } from '../domain/feature-flags';
 import { SUPER_ADMIN } from '../domain/admin-roles';
+import { type Asking, asking, membersOf } from './support/asking';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
@@ -74,7 +72,7 @@ describe('the judge of answers', () => {
 describe('every operation, called from another account', () => {
   let server: TestServer;
   let owner: ApiClient;
-  let schema: GraphQLSchema;
+  let ask: Asking;
   /** What the owner has, by the path that its id stands behind. */
   let things: Record<string, string>;
   let owned: string[];
@@ -90,7 +88,7 @@ describe('every operation, called from another account', () => {
     });
     const { credentials, base_url } = server;
     owner = new ApiClient(base_url, credentials.access_token);
-    schema = buildSchema(await (await fetch(`${base_url}/v1/schema`)).text());
+    ask = await asking(base_url, example);
     const secret = `secret-${randomUUID()}`;
     const viewer = `viewer-${randomUUID()}`;
     const emitted = await owner.send('POST', '/v1/events/emit', {
@@ -220,66 +218,12 @@ describe('every operation, called from another account', () => {
         member === 'login_connection_id' ||
         operation.guard.some((one) => one.kind === 'account' && one.member === member),
     );
-  const membersOf = (operation: Operation, all: boolean): string[] =>
-    Object.entries(shapeOf(operation.input, 'input'))
-      .filter(([, one]) => all || !isOptional(one))
-      .map(([name]) => name);
-
-  let asked = 0;
-  async function send(caller: Record<string, string>, method: string, path: string, body?: unknown) {
-    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
-    // Each from another address: who has no credential is let ask few times a minute.
-    asked += 1;
-    const from = { 'x-forwarded-for': `198.51.${asked >> 8}.${asked & 255}` };
-    const response = await fetch(server.base_url + path, {
-      method,
-      headers: { ...caller, ...from, ...type },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    return { status: response.status, text: await response.text() };
-  }
-
-  async function overRest(operation: Operation, members: readonly string[], caller: Record<string, string>) {
-    const { method, path } = operation.rest!;
-    const input = new Map(members.map((member) => [member, example(operation, member)]));
-    const url = path.replace(/\{(\w+)\}/g, (_match, name: string) => {
-      const value = String(input.get(name));
-      input.delete(name);
-      return value;
-    });
-    if (method !== 'GET' && method !== 'DELETE') return send(caller, method, url, Object.fromEntries(input));
-    const query = new URLSearchParams([...input].map(([name, value]) => [name, String(value)]));
-    return send(caller, method, query.size > 0 ? `${url}?${query.toString()}` : url);
-  }
-
-  async function overGraphql(operation: Operation, members: readonly string[], caller: Record<string, string>) {
-    const root = operation.kind === 'query' ? schema.getQueryType()! : schema.getMutationType()!;
-    const field = root.getFields()[operation.name]!;
-    const value = (name: string, type: GraphQLInputType): unknown => {
-      const inner = getNullableType(type);
-      if (!isInputObjectType(inner)) return example(operation, snake(name));
-      const given = Object.values(inner.getFields()).filter((one) => members.includes(snake(one.name)));
-      return Object.fromEntries(given.map((one) => [one.name, value(one.name, one.type)]));
-    };
-    const given = field.args.filter(
-      ({ name, type }) => isInputObjectType(getNullableType(type)) || members.includes(snake(name)),
-    );
-    const kind = operation.kind === 'query' ? 'query' : 'mutation';
-    const declared = given.map(({ name, type }) => `$${name}: ${String(type)}`).join(', ');
-    const passed = given.map(({ name }) => `${name}: $${name}`).join(', ');
-    const query =
-      `${kind}${declared === '' ? '' : `(${declared})`} ` +
-      `{ ${operation.name}${passed === '' ? '' : `(${passed})`} ${selectionOf(field.type)} }`;
-    const variables = Object.fromEntries(given.map(({ name, type }) => [name, value(name, type)]));
-    return send(caller, 'POST', '/v1/gql', { query, variables });
-  }
-
   test('learns nothing, changes nothing, and is heard by nobody there', async () => {
     const { other, account_id } = server.credentials;
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
     const { permissions } = (await new ApiClient(server.base_url, other.access_token).get('/v1/tokens/me')).body.data;
-    const made = await send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'all', permissions });
-    const naming = await send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'names', permissions });
+    const made = await ask.send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'all', permissions });
+    const naming = await ask.send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'names', permissions });
     const callers: Record<string, Record<string, string>> = {
       'another account': bearer(other.access_token),
       "another account's key": bearer(JSON.parse(made.text).data.key),
@@ -312,12 +256,12 @@ describe('every operation, called from another account', () => {
     for (const [caller, headers] of Object.entries(callers)) {
       for (const operation of operations) {
         if (operation.name === 'logoutSession' && caller !== 'nobody') continue;
-        for (const members of [membersOf(operation, false), membersOf(operation, true)]) {
-          const asked: [Answer['protocol'], typeof overRest][] = [];
-          if (operation.graphql !== null) asked.push(['GraphQL', overGraphql]);
-          if (operation.rest) asked.push(['REST', overRest]);
-          for (const [protocol, ask] of asked) {
-            const answer = await ask(operation, members, headers);
+        for (const members of [membersOf(operation, 'needed'), membersOf(operation, 'all')]) {
+          const asked: [Answer['protocol'], Asking['overRest']][] = [];
+          if (operation.graphql !== null) asked.push(['GraphQL', ask.overGraphql]);
+          if (operation.rest) asked.push(['REST', ask.overRest]);
+          for (const [protocol, over] of asked) {
+            const answer = await over(operation, members, headers);
             const facts = { operation: operation.name, aimed: aims(operation, members), protocol, caller, ...answer };
             faults.push(...faultsOf(facts, owned));
             // A refusal of the document would say nothing about the account.
@@ -329,7 +273,7 @@ describe('every operation, called from another account', () => {
           }
         }
       }
-      const alive = await send(headers, 'GET', '/v1/tokens/me');
+      const alive = await ask.send(headers, 'GET', '/v1/tokens/me');
       expect([caller, alive.status]).toEqual([caller, caller === 'nobody' ? 401 : 200]);
     }
     expect(faults).toEqual([]);
@@ -352,24 +296,8 @@ describe('every operation, called from another account', () => {
     // Deletions come last, since what they remove is asked for by the others.
     const rank = ({ name }: Operation) => (name === 'dissolveAccount' ? 2 : Number(/delete/i.test(name)));
     for (const operation of aimed.sort((a, b) => rank(a) - rank(b))) {
-      const answer = await overGraphql(operation, membersOf(operation, true), headers);
+      const answer = await ask.overGraphql(operation, membersOf(operation, 'all'), headers);
       expect([operation.name, answer.text]).toEqual([operation.name, expect.not.stringContaining('"errors"')]);
     }
   });
 });
-
-const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
-function isOptional(schema: z.ZodType): boolean {
-  const { optional, nullable } = unwrap(schema, 'input');
-  return optional || nullable;
-}
-
-/** Every field of a type, to the leaves. */
-function selectionOf(type: GraphQLOutputType): string {
-  const inner = getNamedType(type);
-  if (!isObjectType(inner) || isListType(inner)) return '';
-  return `{ ${Object.values(inner.getFields())
-    .map((field) => `${field.name} ${selectionOf(field.type)}`)
-    .join(' ')} }`;
-}
