@@ -44,7 +44,8 @@ export function createAccountRights({ db }: { db: Pick<Database, 'query'> }): Ac
         const [account] = await db.query('select 1 from accounts where id = $1', [account_id], 'rights-account');
         return { caller: { ...caller, account_id: account ? account_id : null }, exists: account !== undefined };
       }
-      if (caller.kind === 'jwt' && caller.user_id !== null) {
+      // What a user let a client do is bound to one account, as a key is.
+      if (caller.kind === 'jwt' && caller.user_id !== null && !caller.client) {
         const permissions = await asMember(caller.user_id, account_id);
         return { caller: permissions && { ...caller, account_id, permissions }, exists: true };
       }

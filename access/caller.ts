@@ -1,3 +1,5 @@
+import type { ClientClaims } from './oauth-claims';
+
 /**
  * Who is calling: exactly one of ten contexts (spec doc1 §5.1). Everything a guard needs is on it, resolved once per
  * request, so guards are plain data and synchronous.
@@ -36,6 +38,10 @@ export interface Caller {
    * doc1 §5.6, ruling c16.
    */
   install_grants?: ReadonlySet<string>;
+  /** The OAuth client that a JWT was given to; it is never the user themselves. Absent for all others. */
+  client?: ClientClaims;
+  /** Ids of further credentials that this one ends with; absent where there are none. */
+  ends_with?: readonly string[];
   /** Bucket for rate limiting (spec rulings, "rate-limit buckets"). */
   rate_bucket: string;
   /** Requests a minute; null is unlimited. */
@@ -52,6 +58,10 @@ export const unauthorized: Recognised = { caller: null, failure: 'UNAUTHORIZED' 
 export const expired: Recognised = { caller: null, failure: 'TOKEN_EXPIRED' };
 
 export const NO_PERMISSIONS: ReadonlySet<string> = new Set();
+
+/** Whether it ends when the credential of this id does. */
+export const endsWith = ({ credential_id, ends_with }: Caller, id: string): boolean =>
+  credential_id === id || ends_with?.includes(id) === true;
 
 /** Whether `now` still acts on the same account and grants all that `held` did. */
 export function stillGrants(now: Caller, held: Caller): boolean {

@@ -139,15 +139,20 @@ export const CONTEXTS = {
     async find(presented, { lookups, claims: claimsOf }) {
       const claims = await claimsOf(presented);
       if ('failure' in claims) return claims;
-      const { session_id, popout_id, use } = claims;
+      const { session_id, popout_id, client, use } = claims;
       const { hash: key, now } = presented;
+      if (client) {
+        const token = { client, expires_at: claims.exp * 1000, now };
+        return use === 'access' ? { key, load: () => lookups.oauthClient(token) } : unauthorized;
+      }
       if (use === 'access' && popout_id) return lookups.popoutSession(popout_id, claims.exp * 1000, now);
       if (use === 'access' && session_id !== null) return { key, load: () => lookups.session(session_id, claims, now) };
       if (use === 'ws' && presented.on_upgrade) return { key, load: () => lookups.wsToken(claims, now) };
       return unauthorized;
     },
     again: (caller, now, lookups) => {
-      const { user_id, account_id, expires_at } = caller;
+      const { user_id, account_id, expires_at, client } = caller;
+      if (client) return lookups.oauthClient({ client, expires_at, now });
       const claims = { sub: user_id ?? '', account_id, exp: (expires_at ?? 0) / 1000 };
       return lookups.session(caller.credential_id!, claims, now);
     },

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Recognised } from './caller';
+import { endsWith, type Recognised } from './caller';
 import type { SharedLookup } from './contexts';
 import { concernsAll, type Revocation } from './revocations';
 
@@ -57,7 +57,7 @@ export class CredentialMemory {
       const { caller } = found;
       if (caller === null) continue;
       const named =
-        (credential_id && caller.credential_id === credential_id) ||
+        (credential_id && endsWith(caller, credential_id)) ||
         (user_id && caller.user_id === user_id) ||
         (account_id && !user_id && caller.account_id === account_id);
       if (named) this.right.delete(key);

@@ -1,6 +1,10 @@
 import type { Caller } from './caller';
 import { CONTEXTS } from './contexts';
 
+/** Whether the caller is the person themselves, by a session or a key of their own. Source: spec doc1 §5.8. */
+export const isFirstParty = ({ kind, client }: Pick<Caller, 'kind' | 'client'>): boolean =>
+  CONTEXTS[kind].first_party && client === undefined;
+
 /**
  * Whether `granted` holds `name`; a system key's `resource:*` stands for every action of that resource, `*:*` for
  * nothing but itself. Source: spec doc1 §5.4.

@@ -4,6 +4,7 @@ import { findBoundToken, type BoundKind } from './bound-tokens';
 import { NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
 import { EXPIRES_AT, foundKey } from './found-keys';
+import { oauthClientCaller, type ClientToken } from './oauth-lookups';
 import { findPopoutSession, findPopoutToken } from './popout-tokens';
 import { grantedBy, grantedToAdmin, type AdminRow, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
@@ -84,6 +85,8 @@ export class CredentialLookups {
       },
     };
   }
+
+  oauthClient = (token: ClientToken): Promise<Recognised> => oauthClientCaller(this.db, token);
 
   /**
    * A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions.

@@ -51,8 +51,8 @@ export function createMemberPermissions({ db }: { db: Database }): MemberPermiss
 
   return {
     async permissionsOn(caller, account_id) {
-      const { kind, user_id } = caller;
-      if (kind !== 'jwt' || user_id === null || !(await accountsOf(user_id)).has(account_id)) return null;
+      const { kind, user_id, client } = caller;
+      if (kind !== 'jwt' || client || user_id === null || !(await accountsOf(user_id)).has(account_id)) return null;
       const [row] = await db.query(
         `select r.permissions, r.holds_all from account_members m join account_roles r on r.id = m.role_id
          where m.user_id = $1 and m.account_id = $2`,

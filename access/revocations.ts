@@ -1,5 +1,6 @@
 import type { Queryable } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
+import { sweepOauth } from './oauth-grants';
 
 /**
  * What no longer holds: one credential, everything of a user, an account's memberships and features, or a user within
@@ -108,7 +109,8 @@ async function sweep(db: Queryable): Promise<void> {
     `delete from revocations r where recorded_at < clock_timestamp() - make_interval(secs => $1)
        and not exists (select 1 from (select id from api_keys union all select id from service_keys
                          union all select id from system_keys union all select id from sessions
-                         union all select id from popout_tokens where revoked_at is null) k
+                         union all select id from popout_tokens where revoked_at is null
+                         union all select client_id from oauth_clients union all select id from oauth_grants) k
                        where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                                          then r.credential_id::uuid end)`,
     [KEEP_SECONDS],
@@ -116,4 +118,5 @@ async function sweep(db: Queryable): Promise<void> {
   await db.query('delete from sessions where expires_at < now()');
   await db.query('delete from ws_tokens where expires_at < now()');
   await db.query('delete from bound_tokens where expires_at < now()');
+  await sweepOauth(db);
 }

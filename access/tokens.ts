@@ -3,6 +3,7 @@ import { exportJWK, errors, generateKeyPair, importJWK, jwtVerify, SignJWT, type
 import { LOCKS } from '../engines/locks/port';
 import type { Database } from '../engines/postgres/port';
 import type { SecretBox } from '../engines/secrets/port';
+import { clientMembers, clientOf, type ClientClaims } from './oauth-claims';
 
 /** What a JWT may be used for: any request, the WebSocket upgrade alone, or a refresh alone. Source: spec doc1 §5.3. */
 export type TokenUse = 'access' | 'ws' | 'refresh';
@@ -14,6 +15,8 @@ export interface Claims {
   session_id: string | null;
   /** The popout token whose session it is, where it is one; `sub` is then that token too, and no user. */
   popout_id?: string | null;
+  /** The OAuth client that it was given to. */
+  client?: ClientClaims | null;
   use: TokenUse;
   jti: string;
   /** Unix seconds. */
@@ -121,7 +124,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
   }
 
   return {
-    async sign({ sub, account_id, session_id, popout_id, use, jti = randomUUID() }, now, lifetime_ms) {
+    async sign({ sub, account_id, session_id, popout_id, client, use, jti = randomUUID() }, now, lifetime_ms) {
       const iat = Math.floor(now / 1000);
       const exp = Math.floor((now + lifetime_ms) / 1000);
       const claims = {
@@ -129,6 +132,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
         ...(account_id ? { account_id } : {}),
         ...(session_id ? { session_id } : {}),
         ...(popout_id ? { popout_id } : {}),
+        ...(client ? clientMembers(client) : {}),
       };
       const jwt = await new SignJWT(claims)
         .setProtectedHeader({ alg: ALGORITHM, kid: signer.kid, typ: 'JWT' })
@@ -168,6 +172,7 @@ function claimsOf(payload: Record<string, unknown>): Claims {
     account_id: text(payload.account_id),
     session_id: text(payload.session_id),
     popout_id: text(payload.popout_id),
+    client: clientOf(payload),
     use: payload.use as TokenUse,
     jti: String(payload.jti),
     iat: Number(payload.iat),

@@ -1,6 +1,6 @@
 import type { Caller } from '../access/caller';
 import { CONTEXTS } from '../access/contexts';
-import { holds } from '../access/grants';
+import { holds, isFirstParty } from '../access/grants';
 import type { Guard } from '../access/guards';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
@@ -95,7 +95,7 @@ export function authorise(
 ): Promise<Entry> | Entry {
   if (gate.open) return { caller, exists: true };
   if (caller.kind === 'anonymous') throw new ApiError('UNAUTHORIZED', GUARD_MESSAGES.unauthenticated);
-  if (gate.first_party && !CONTEXTS[caller.kind].first_party) {
+  if (gate.first_party && !isFirstParty(caller)) {
     throw new ApiError('FORBIDDEN', GUARD_MESSAGES.first_party);
   }
   if (gate.system_key && caller.kind !== 'system_key') throw new ApiError('FORBIDDEN', GUARD_MESSAGES.system_key);

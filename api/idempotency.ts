@@ -243,7 +243,7 @@ async function takeClaim(
 }
 
 function callerScope(caller: Caller): string {
-  const who = caller.kind === 'jwt' ? caller.user_id : caller.credential_id;
+  const who = caller.kind === 'jwt' && !caller.client ? caller.user_id : caller.credential_id;
   return `${caller.kind} ${who ?? caller.rate_bucket} ${caller.account_id ?? ''}`;
 }
 

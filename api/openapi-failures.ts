@@ -100,7 +100,7 @@ const declared = ({ errors }: Operation): Refusal[] =>
 function answered(refusals: readonly Refusal[]): Json {
   const codes = [...new Set(refusals.filter(({ body }) => !body || 'error' in body).map(({ code }) => code))];
   const examples = refusals.flatMap(({ name, body }) => (name ? [[name, { value: body }]] : []));
-  const special = refusals.some(({ body }) => body && body.message === undefined);
+  const special = refusals.some(({ code, body }) => body && (body.message === undefined || body.error !== code));
   const flat = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { error: { enum: codes } } }] };
   return {
     description: [...new Set(refusals.map(({ code, text }) => (text ? `${code}: ${text}` : code)))].join('; '),

@@ -9,6 +9,7 @@ import { shapeOf, unwrap } from './schema-shape';
 import { tellOptions } from './serialise';
 import { failures } from './openapi-failures';
 import { FIXED_PATHS } from './openapi-fixed';
+import { FORM_TYPE } from './oauth-bodies';
 import { webhookPaths } from './openapi-webhooks';
 import type { WebhookRoute } from '../ingest/runtime/webhook';
 
@@ -170,19 +171,18 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
   const either = aliases
     .filter(([, name]) => needed.includes(name))
     .map(([alias, name]) => ({ anyOf: [{ required: [name] }, { required: [alias] }] }));
+  const content = {
+    schema: {
+      type: 'object',
+      properties,
+      ...(required.length > 0 ? { required } : {}),
+      ...(either.length > 0 ? { allOf: either } : {}),
+      additionalProperties: false,
+    },
+  };
   return {
     required: needed.length > 0,
-    content: {
-      'application/json': {
-        schema: {
-          type: 'object',
-          properties,
-          ...(required.length > 0 ? { required } : {}),
-          ...(either.length > 0 ? { allOf: either } : {}),
-          additionalProperties: false,
-        },
-      },
-    },
+    content: { 'application/json': content, ...(operation.rest?.oauth && { [FORM_TYPE]: content }) },
   };
 }
 

@@ -9,6 +9,7 @@ import { ApiError } from '../kernel/errors';
 import { envelopeOf } from './envelopes';
 import { ownPath } from './links';
 import type { Limiter } from './rate-limit';
+import { CLIENT_CHALLENGE, withClientCredentials } from './oauth-bodies';
 import { senderOf, type Sender } from './sending';
 import { readUpload, type Uploaded } from './uploads';
 import { sendContextHeaders, stateOf } from './request-state';
@@ -70,6 +71,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
   app.route({
     method: rest.method,
     url: fastifyPath(rest.path),
+    config: rest.oauth ? { challenge: CLIENT_CHALLENGE } : {},
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
       if (per_minute !== undefined) await options.limiter.countCalls(caller, name, per_minute, 1, reply);
@@ -141,14 +143,15 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
   const texts: Record<string, unknown> = {};
   const query = request.query as Record<string, unknown>;
   refuseOddUrl(request.url);
-  for (const name in query) {
+  const { takes, rest } = prepared.operation;
+  // What stands in a URL is written down by every proxy on the way, and secrets are no business of theirs.
+  for (const name in rest?.oauth ? NOTHING : query) {
     // Setting it would not make a member but change the object's prototype.
     if (name === '__proto__') throw new ApiError('VALIDATION_ERROR', '__proto__: is not a member of this request');
     // A browser source's credential, not a member of any input.
     if (name !== 'token') texts[name] = query[name];
   }
   Object.assign(texts, request.params);
-  const { takes } = prepared.operation;
   if (takes) {
     // Fields of a multipart body are texts, as those of a query are.
     const { [takes.file]: _file, ...fields } = (request.body ?? {}) as Record<string, unknown>;
@@ -156,7 +159,11 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
   }
   const body = unsafe ? (request.body ?? NOTHING) : NOTHING;
   if (typeof body !== 'object' || Array.isArray(body)) throw notAnObject();
-  return prepared.reader.merge(texts, body as Record<string, unknown>);
+  const members = body as Record<string, unknown>;
+  return prepared.reader.merge(
+    texts,
+    rest?.oauth ? withClientCredentials(request.headers.authorization, members) : members,
+  );
 }
 
 type Writer = (request: FastifyRequest, result: unknown) => string | null;

@@ -25,6 +25,7 @@ import { MAX_BODY_BYTES } from './json-body';
 import { originOf } from './links';
 import { openApiDocument } from './openapi';
 import { createLimiter } from './rate-limit';
+import { acceptForms } from './oauth-bodies';
 import { originForm } from './request-head';
 import { logFacts, type ResolveCaller } from './request-state';
 import { JSON_TYPE, registerRest } from './rest';
@@ -121,7 +122,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   if (settings.roles.includes('api')) {
     const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
     const rest = { origin, idempotency, limiter, services: deps.services };
-    for (const one of prepared) if (!one.operation.takes) registerRest(app, one, rest);
+    const plain = prepared.filter(({ operation }) => !operation.takes);
+    for (const one of plain) if (!one.operation.rest?.oauth) registerRest(app, one, rest);
+    await app.register(async (scope) => {
+      acceptForms(scope);
+      for (const one of plain) if (one.operation.rest?.oauth) registerRest(scope, one, rest);
+    });
     await app.register(async (scope) => {
       await acceptMultipart(scope);
       for (const one of prepared) if (one.operation.takes) registerRest(scope, one, rest);

@@ -79,6 +79,7 @@ export function metadata(caller: Caller, context: RequestContext): Metadata {
     actor_id: caller.user_id,
     credential_id: caller.credential_id,
     account_id: caller.account_id,
+    client_id: caller.client?.client_id ?? null,
     correlation_id: context.correlation_id,
     causation_id: context.causation_id ?? context.correlation_id,
     traceparent: context.trace,

@@ -29,9 +29,16 @@ export interface RestRoute {
   location?: (output: never) => string;
   /** How REST shows one output, where the spec gives the protocols different shapes. Not for pages. */
   answer?: { schema: z.ZodType; of(output: unknown): unknown };
+  /**
+   * A token endpoint of RFC 6749: takes forms beside JSON, nothing from the query, and HTTP Basic as the members
+   * `client_id` and `client_secret`.
+   */
+  oauth?: true;
 }
 
-type RouteOptions = Partial<Pick<RestRoute, 'status' | 'envelope' | 'mapInput' | 'aliases' | 'location' | 'answer'>>;
+type RouteOptions = Partial<
+  Pick<RestRoute, 'status' | 'envelope' | 'mapInput' | 'aliases' | 'location' | 'answer' | 'oauth'>
+>;
 const route =
   (method: RestRoute['method'], defaults: { status: number; envelope: Envelope }) =>
   (path: string, options: RouteOptions = {}): RestRoute => ({ method, path, ...defaults, ...options });

@@ -7,7 +7,7 @@ import { everyEvent, projection, type EventProjection } from '../kernel/projecti
 export const accountEvents = (types: readonly string[]): EventProjection =>
   projection<EventProjection>({
     name: 'account-events',
-    version: 5,
+    version: 6,
     tables: ['account_events'],
     from: everyEvent(types),
     awaited: false,

@@ -1,4 +1,4 @@
-import { type Caller, stillGrants } from '../../access/caller';
+import { type Caller, endsWith, stillGrants } from '../../access/caller';
 import type { CallerResolver } from '../../access/resolve';
 import { concernsAll, type Revocation } from '../../access/revocations';
 import type { Logger } from '../../engines/log/port';
@@ -123,7 +123,7 @@ export class Heartbeat {
     for (const session of this.deps.sessions.values()) {
       const { caller } = session;
       if (credential_id) {
-        if (caller.credential_id === credential_id) this.end(session, 'TOKEN_REVOKED');
+        if (endsWith(caller, credential_id)) this.end(session, 'TOKEN_REVOKED');
       } else if (user_id ? actsFor(caller, user_id, account_id) : account_id && touches(session, account_id)) {
         asked.push(session);
       }
@@ -164,8 +164,9 @@ export class Heartbeat {
 
   /** Looks a new session over: its credential may have been revoked between the check at the door and now. */
   admitted(session: Session): void {
-    const { credential_id } = session.caller;
-    if (credential_id !== null && this.recent.has(credential_id)) this.end(session, 'TOKEN_REVOKED');
+    const { credential_id, ends_with = [] } = session.caller;
+    const gone = [credential_id, ...ends_with].some((id) => id !== null && this.recent.has(id));
+    if (gone) this.end(session, 'TOKEN_REVOKED');
   }
 
   private async revalidate(sessions: Session[]): Promise<void> {
@@ -182,9 +183,10 @@ export class Heartbeat {
   private async check(sessions: readonly Session[]): Promise<void> {
     const groups = new Map<string, Session[]>();
     for (const session of sessions) {
-      const { kind, credential_id, account_id } = session.caller;
+      const { kind, credential_id, account_id, client } = session.caller;
       if (kind === 'anonymous' || session.closing) continue;
-      const key = `${kind} ${credential_id} ${account_id}`;
+      // Tokens of one grant may reach less far than it does.
+      const key = `${kind} ${credential_id} ${account_id} ${client?.scopes.join(' ') ?? ''}`;
       const group = groups.get(key);
       if (group) group.push(session);
       else groups.set(key, [session]);

@@ -1,0 +1,156 @@
+import { z } from 'zod';
+import { event, events, instant, type EventOf } from '../kernel/event';
+import type { Decider } from '../kernel/decider';
+import { DomainError } from '../kernel/errors';
+import { ACCOUNT_PERMISSIONS, isAccountPermission } from './permissions';
+import { unreachable } from './unreachable';
+
+/** Public: runs where its users are and can keep no secret. Source: spec extra-facts §27. */
+export const CLIENT_TYPES = ['public', 'confidential'] as const;
+export type ClientType = (typeof CLIENT_TYPES)[number];
+
+/** `password` may stand in a record and is never served. Source: spec rulings, "OAuth clients". */
+export const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials', 'password'] as const;
+export type GrantType = (typeof GRANT_TYPES)[number];
+
+const client_id = z.uuid();
+const edited = {
+  name: z.string(),
+  redirect_uris: z.array(z.string()),
+  scopes: z.array(z.string()).describe('Account permissions'),
+  grant_types: z.array(z.enum(GRANT_TYPES)),
+  enabled: z.boolean(),
+};
+
+/**
+ * A program of others that acts for users, or for the one account that it was registered for. Events carry the SHA-256
+ * of its secret, never the secret. Source: spec extra-facts §27.
+ */
+export const OAUTH_CLIENT_EVENTS = events({
+  'oauth_client:registered': event({
+    client_id,
+    client_type: z.enum(CLIENT_TYPES),
+    account_id: z.uuid().nullable().describe('What client_credentials act on; null: nothing'),
+    ...edited,
+    secret_hash: z.string().nullable().describe('Hex SHA-256 of the secret; a public client has none'),
+    registered_at: instant(),
+  }),
+  'oauth_client:changed': event({ client_id, ...edited, changed_at: instant() }),
+  'oauth_client:secret_rotated': event({ client_id, secret_hash: z.string(), rotated_at: instant() }),
+  'oauth_client:deleted': event({ client_id, deleted_at: instant() }),
+});
+export type OauthClientEvent = EventOf<typeof OAUTH_CLIENT_EVENTS>;
+
+type Registered = Extract<OauthClientEvent, { type: 'oauth_client:registered' }>;
+/** What of a client may change. */
+export type ClientEdit = Pick<Registered, keyof typeof edited>;
+
+export type OauthClientCommand =
+  | (Omit<Registered, 'type' | 'registered_at'> & { type: 'oauth_client:register'; now: string })
+  | ({ type: 'oauth_client:change'; now: string } & Partial<ClientEdit>)
+  | { type: 'oauth_client:rotate_secret'; secret_hash: string; now: string }
+  | { type: 'oauth_client:delete'; now: string };
+
+export type OauthClient = { status: 'none' | 'deleted' } | ({ status: 'active' } & Omit<Registered, 'type'>);
+
+export const oauthClientStream = (client_id: string): string => `oauth-client-${client_id}`;
+
+const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(\/|\?|$)/;
+/** A scheme of a program's own is a domain name turned round (RFC 8252 §7.1), so that `javascript:` is none. */
+const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\/(?!\/)/;
+const MOST_CHARACTERS = 2000;
+
+/**
+ * Whether a client may be sent here: `https:`, `http:` on the own machine, or a scheme of its own; no fragment, no
+ * user, nothing that a browser reads otherwise than it is written. What is registered is compared as it stands.
+ */
+export function isRedirectUri(text: string): boolean {
+  if (text.length > MOST_CHARACTERS || !/^[\x21-\x7e]+$/.test(text) || /[#\\*"<>^`{|}]/.test(text)) return false;
+  if (PRIVATE_SCHEME.test(text)) return true;
+  if (!text.startsWith('https://') && !LOOPBACK.test(text)) return false;
+  if (!URL.canParse(text)) return false;
+  const { username, password, hostname, host, protocol } = new URL(text);
+  const authority = text.slice(protocol.length + 2).split(/[/?]/, 1)[0]!;
+  // The parser's own reading of the host must be what is written: no encoded or international spelling of another one.
+  const plain = authority === host || authority === `${host}:${protocol === 'https:' ? 443 : 80}`;
+  return username === '' && password === '' && hostname !== '' && plain;
+}
+
+/** @throws DomainError */
+function held<Edit extends ClientEdit>(client: Edit & { client_type: ClientType; account_id: string | null }): Edit {
+  const { redirect_uris, scopes, grant_types, client_type, account_id } = client;
+  const odd = redirect_uris.find((uri) => !isRedirectUri(uri));
+  if (odd !== undefined) throw new DomainError('REDIRECT_URI_REFUSED', { redirect_uri: odd });
+  const unknown = scopes.find((scope) => !isAccountPermission(scope));
+  if (unknown !== undefined) throw new DomainError('UNKNOWN_PERMISSION', { permission: unknown });
+  if (grant_types.includes('authorization_code') && redirect_uris.length === 0) {
+    throw new DomainError('REDIRECT_URI_MISSING');
+  }
+  if (grant_types.includes('client_credentials') && (client_type === 'public' || account_id === null)) {
+    throw new DomainError('NOT_ITS_OWN_MASTER');
+  }
+  return client;
+}
+
+/** Without repetitions; scopes and grant types in the order of their registries. */
+const normal = (edit: ClientEdit): ClientEdit => ({
+  name: edit.name,
+  redirect_uris: [...new Set(edit.redirect_uris)],
+  scopes: ACCOUNT_PERMISSIONS.filter((name) => edit.scopes.includes(name)),
+  grant_types: GRANT_TYPES.filter((name) => edit.grant_types.includes(name)),
+  enabled: edit.enabled,
+});
+
+function decideClient(state: OauthClient, command: OauthClientCommand): OauthClientEvent[] {
+  if (command.type === 'oauth_client:register') {
+    if (state.status !== 'none') throw new DomainError('CLIENT_EXISTS');
+    const { type: _type, now, ...client } = command;
+    const registered = { ...client, ...normal(held(client)), registered_at: now };
+    return [{ type: 'oauth_client:registered', ...registered }];
+  }
+  if (state.status !== 'active') throw new DomainError('CLIENT_NOT_FOUND');
+  const { client_id } = state;
+  switch (command.type) {
+    case 'oauth_client:change': {
+      const { type: _type, now, ...wanted } = command;
+      const edit = normal(held({ ...state, ...wanted }));
+      if (JSON.stringify(edit) === JSON.stringify(normal(state))) return [];
+      return [{ type: 'oauth_client:changed', client_id, ...edit, changed_at: now }];
+    }
+    case 'oauth_client:rotate_secret': {
+      if (state.client_type === 'public') throw new DomainError('NO_SECRET');
+      const { secret_hash, now } = command;
+      return [{ type: 'oauth_client:secret_rotated', client_id, secret_hash, rotated_at: now }];
+    }
+    case 'oauth_client:delete':
+      return [{ type: 'oauth_client:deleted', client_id, deleted_at: command.now }];
+    default:
+      return unreachable(command);
+  }
+}
+
+function evolveClient(state: OauthClient, event: OauthClientEvent): OauthClient {
+  switch (event.type) {
+    case 'oauth_client:registered': {
+      const { type: _type, ...client } = event;
+      return { status: 'active', ...client };
+    }
+    case 'oauth_client:changed': {
+      if (state.status !== 'active') return state;
+      const { type: _type, changed_at: _at, ...edit } = event;
+      return { ...state, ...edit };
+    }
+    case 'oauth_client:secret_rotated':
+      return state.status === 'active' ? { ...state, secret_hash: event.secret_hash } : state;
+    case 'oauth_client:deleted':
+      return { status: 'deleted' };
+    default:
+      return unreachable(event);
+  }
+}
+
+export const oauthClient: Decider<OauthClient, OauthClientCommand, OauthClientEvent> = {
+  initial: { status: 'none' },
+  decide: decideClient,
+  evolve: evolveClient,
+};

@@ -1,0 +1,56 @@
+// An OAuth client that knows nothing of Lumio: `oauth4webapi`, which is an ES module only. It is given what a front end
+// and an administrator would tell it, goes through the flow, and prints what it got.
+import * as oauth from 'oauth4webapi';
+
+const { base_url, client_id, client_secret, auth, redirect_uri, scope, session } = JSON.parse(process.argv[2]);
+const server = {
+  issuer: base_url,
+  authorization_endpoint: `${base_url}/v1/auth/authorize`,
+  token_endpoint: `${base_url}/v1/auth/token`,
+};
+const client = { client_id };
+const authentication =
+  auth === 'basic'
+    ? oauth.ClientSecretBasic(client_secret)
+    : auth === 'post'
+      ? oauth.ClientSecretPost(client_secret)
+      : oauth.None();
+const insecure = { [oauth.allowInsecureRequests]: true };
+
+const code_verifier = oauth.generateRandomCodeVerifier();
+const state = oauth.generateRandomState();
+const code_challenge = await oauth.calculatePKCECodeChallenge(code_verifier);
+
+// What our own front end does once the user has agreed.
+const authorized = await fetch(server.authorization_endpoint, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
+  body: JSON.stringify({
+    ...{ client_id, redirect_uri, response_type: 'code', scope, state },
+    ...{ code_challenge, code_challenge_method: 'S256' },
+  }),
+});
+const { data } = await authorized.json();
+const callback = new URL(data.redirect_uri);
+callback.searchParams.set('code', data.code);
+callback.searchParams.set('state', data.state);
+
+const parameters = oauth.validateAuthResponse(server, client, callback, state);
+const answer = await oauth.authorizationCodeGrantRequest(
+  ...[server, client, authentication, parameters, redirect_uri, code_verifier, insecure],
+);
+const first = await oauth.processAuthorizationCodeResponse(server, client, answer);
+const traded = await oauth.refreshTokenGrantRequest(...[server, client, authentication, first.refresh_token, insecure]);
+const second = await oauth.processRefreshTokenResponse(server, client, traded);
+const own =
+  auth === 'none'
+    ? null
+    : await oauth.processClientCredentialsResponse(
+        ...[server, client, await oauth.clientCredentialsGrantRequest(server, client, authentication, {}, insecure)],
+      );
+const refused = await oauth.refreshTokenGrantRequest(server, client, authentication, 'made up', insecure);
+const refusal = await oauth.processRefreshTokenResponse(server, client, refused).then(
+  () => null,
+  (error) => ({ error: error.error, status: error.status }),
+);
+process.stdout.write(JSON.stringify({ first, second, own, refusal }));
