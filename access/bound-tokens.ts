@@ -30,9 +30,19 @@ export interface MintedToken {
   expires_at: number | null;
 }
 
-/** Mints a token that opens one overlay, widget or install. */
+/** An extension's page asks for the next token in time. Source: spec doc1 §5.6. */
+const EXTENSION_MS = 15 * 60_000;
+
+/**
+ * Mints a token that opens one overlay, widget or install; an extension's ends after 15 minutes.
+ * @throws Error for a shared overlay that would never end
+ */
 export async function mintBoundToken({ db }: { db: Queryable }, bound: Bound): Promise<MintedToken> {
-  const { kind, account_id, resource_id, channel, extension_id, install_grants, expires_at } = bound;
+  const { kind, account_id, resource_id, channel, extension_id, install_grants } = bound;
+  const most = kind === 'extension' ? Date.now() + EXTENSION_MS : null;
+  const expires_at =
+    bound.expires_at === null || most === null ? (bound.expires_at ?? most) : Math.min(bound.expires_at, most);
+  if (kind === 'shared_overlay' && expires_at === null) throw new Error('a shared overlay is shared until some time');
   const id = v7();
   const { key, hash } = generateKey(kind);
   await db.query(

@@ -3,8 +3,8 @@ import { serviceKeys } from '../projections/service-keys';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
-import { startServer, type TestServer } from './support/server';
-import { ApiClient } from './support/vendor-cloud';
+import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
+import type { ApiClient } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
 const [key_id, account_id, created_by] = [uuid(1), uuid(2), uuid(3)];
@@ -77,21 +77,23 @@ test('the read model forgets who made a key when they leave, and a revoked key w
 const revokedOf = (id: string) => ({ ...revoked, key_id: id });
 
 describe('over HTTP', () => {
-  let server: TestServer;
+  let server: SharedServer;
+  let account: MadeAccount;
   let owner: ApiClient;
   let stranger: ApiClient;
-  const as = (token: string) => new ApiClient(server.base_url, token);
+  const as = (token: string) => server.client(token);
   const make = async (permissions: string[], api = owner) =>
     (await api.send('POST', '/v1/service-keys', { label: 'CI', permissions })).body.data;
   beforeAll(async () => {
-    server = await startServer();
-    owner = as(server.credentials.access_token);
-    stranger = as(server.credentials.other.access_token);
+    server = await sharedServer();
+    account = await server.account();
+    owner = as(account.access_token);
+    stranger = as((await server.account()).access_token);
+    await server.operator.setAdminRole(account.user_id, 'super-admin', true);
   });
-  afterAll(() => server?.dispose());
 
   test('is created, shown once, used as the account and no person, renamed, and gone at once', async () => {
-    const { account_id, user_id } = server.credentials;
+    const { account_id, user_id } = account;
     const made = await owner.send('POST', '/v1/service-keys', {
       label: ' CI ',
       permissions: ['chat:read', 'events:read'],
@@ -127,7 +129,7 @@ describe('over HTTP', () => {
       body: { error: 'FORBIDDEN', message: 'This action requires a logged-in user' },
     });
     expect((await ci.get('/v1/events')).status).toBe(200);
-    expect((await fetch(`${server.base_url}/v1/tokens/me?token=${key}`)).status).toBe(401);
+    expect((await as('').get(`/v1/tokens/me?token=${key}`)).status).toBe(401);
 
     const path = `/v1/service-keys/${service_key.id}`;
     const changed = await owner.send('PATCH', path, { label: 'CI 2', permissions: ['account:delete'] });
@@ -218,12 +220,23 @@ describe('over HTTP', () => {
         permissions: ['apikeys:create', 'chat:*', '*:*'],
       })
     ).body.data.key;
-    const on = { 'x-lumio-account': server.credentials.account_id };
+    const on = { 'x-lumio-account': account.account_id };
     const by = (permissions: string[]) => as(system).send('POST', '/v1/service-keys', { label: 'r', permissions }, on);
     expect((await by(['chat:read', 'chat:ban'])).status).toBe(201);
     expect(await by(['chat:read', 'events:read'])).toMatchObject({
       status: 403,
       body: { message: 'Missing permission: events:read' },
     });
+  });
+
+  test('works on when its maker leaves, and no longer names them', async () => {
+    const { account_id } = account;
+    const { user_id, access_token } = await server.member(account_id, 'administrator');
+    const { key, id, created_by } = await make(['events:read'], as(access_token));
+    expect(created_by).toBe(user_id);
+    expect((await owner.send('DELETE', `/v1/accounts/${account_id}/members/${user_id}`, undefined)).status).toBe(204);
+    const { data } = (await owner.get('/v1/service-keys')).body;
+    expect(data.find((one: { id: string }) => one.id === id)).toMatchObject({ created_by: null, label: 'CI' });
+    expect((await as(key).get('/v1/tokens/me')).body.data.permissions).toEqual(['events:read']);
   });
 });

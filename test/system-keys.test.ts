@@ -1,16 +1,17 @@
-import { startServer, type TestServer } from './support/server';
-import { ApiClient } from './support/vendor-cloud';
+import { sharedServer, type SharedServer } from './support/shared-server';
+import type { ApiClient } from './support/vendor-cloud';
 
-let server: TestServer;
+let server: SharedServer;
 let admin: ApiClient;
-const as = (token: string) => new ApiClient(server.base_url, token);
+const as = (token: string) => server.client(token);
 const make = (permissions: string[], api = admin, label = 'robot') =>
   api.send('POST', '/v1/admin/system-keys', { label, permissions });
 beforeAll(async () => {
-  server = await startServer();
-  admin = as(server.credentials.access_token);
+  server = await sharedServer();
+  const { user_id, access_token } = await server.account();
+  await server.operator.setAdminRole(user_id, 'super-admin', true);
+  admin = as(access_token);
 });
-afterAll(() => server?.dispose());
 
 test('a key is made, shown once, listed with its use, and gone at once', async () => {
   const made = await make(['chat:*', 'events:read']);
@@ -76,7 +77,9 @@ test('a system key gives what it holds: every action under its wildcard, the lit
 });
 
 test('nobody else reaches them, and keys of accounts are no operators', async () => {
-  const { user_api_key, other } = server.credentials;
+  const other = await server.account();
+  const scope = { label: 'k', permissions: ['events:read'] };
+  const user_api_key = (await as(other.access_token).send('POST', '/v1/api-keys', scope)).body.data.key;
   for (const [token, status] of [
     ['', 401],
     [user_api_key, 403],

@@ -4,8 +4,8 @@ import { popoutTokens } from '../projections/tokens';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
-import { startServer, type TestServer } from './support/server';
-import { ApiClient, eventually } from './support/vendor-cloud';
+import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
+import { eventually, type ApiClient } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
 const PAST = '2026-01-01T00:00:00.000Z';
@@ -86,16 +86,20 @@ test('the read model keeps revoked tokens with their time; a page may come twice
 });
 
 describe('over HTTP', () => {
-  let server: TestServer;
+  let server: SharedServer;
+  let account: MadeAccount;
+  let user_api_key: string;
   let owner: ApiClient;
   let stranger: ApiClient;
-  const as = (token: string) => new ApiClient(server.base_url, token);
+  const as = (token: string) => server.client(token);
   beforeAll(async () => {
-    server = await startServer();
-    owner = as(server.credentials.access_token);
-    stranger = as(server.credentials.other.access_token);
+    server = await sharedServer();
+    account = await server.account();
+    owner = as(account.access_token);
+    stranger = as((await server.account()).access_token);
+    const key = { label: 'k', permissions: ['events:read'] };
+    user_api_key = (await owner.send('POST', '/v1/api-keys', key)).body.data.key;
   });
-  afterAll(() => server?.dispose());
 
   const make = async (given: object = {}, api = owner) =>
     (await api.send('POST', '/v1/tokens', { permissions: ['chat:read', 'tokens:read'], ...given })).body.data;
@@ -132,7 +136,7 @@ describe('over HTTP', () => {
     });
 
   test('is created for its creator, shown once, listed, changed and revoked', async () => {
-    const { account_id, user_id } = server.credentials;
+    const { account_id, user_id } = account;
     const made = await owner.send('POST', '/v1/tokens', { permissions: ['chat:read'] });
     expect(made.status).toBe(201);
     const { token, ...record } = made.body.data;
@@ -201,7 +205,7 @@ describe('over HTTP', () => {
     const exchanged = await owner.gql(
       `mutation { exchangePopoutToken(token: "${token}") { token expiresAt accountId } }`,
     );
-    expect(exchanged.data.exchangePopoutToken).toMatchObject({ accountId: server.credentials.account_id });
+    expect(exchanged.data.exchangePopoutToken).toMatchObject({ accountId: account.account_id });
     const page = as(exchanged.data.exchangePopoutToken.token);
     const ws = await page.gql('mutation { issuePopoutWsToken { wsToken } }');
     expect(ws.data.issuePopoutWsToken.wsToken).toMatch(/^lm_eyJ/);
@@ -254,7 +258,7 @@ describe('over HTTP', () => {
     expect(answer.status).toBe(200);
     const { token: jwt, expires_at, account_id } = answer.body.data;
     expect(Object.keys(answer.body.data).sort()).toEqual(['account_id', 'expires_at', 'token']);
-    expect(account_id).toBe(server.credentials.account_id);
+    expect(account_id).toBe(account.account_id);
     const left = Date.parse(expires_at) - Date.now();
     expect(left > 14 * 60_000 && left <= 15 * 60_000).toBe(true);
     expect(answer.headers.get('set-cookie')).toBe(
@@ -276,7 +280,7 @@ describe('over HTTP', () => {
     // An Authorization header, right or wrong, is the only thing looked at.
     expect((await page('GET', '/v1/tokens/me', { ...cookie(jwt), authorization: 'Bearer x' })).status).toBe(401);
     // Nothing but a session of a popout counts in the cookie, and it is a person nowhere.
-    for (const wrong of [server.credentials.access_token, server.credentials.user_api_key, token, 'x'])
+    for (const wrong of [account.access_token, user_api_key, token, 'x'])
       expect([wrong.slice(0, 8), (await page('GET', '/v1/tokens/me', cookie(wrong))).status]).toEqual([
         wrong.slice(0, 8),
         401,
@@ -297,7 +301,7 @@ describe('over HTTP', () => {
     const ended = await make();
     await owner.send('PATCH', `/v1/tokens/${ended.id}`, { expires_at: PAST });
     const jwt = await session((await make()).token);
-    const { access_token, user_api_key } = server.credentials;
+    const { access_token } = account;
     for (const token of ['', 'x', ended.token, `lm_pop_${'0'.repeat(64)}`, jwt, access_token, user_api_key]) {
       expect(await exchange(token)).toMatchObject({
         status: 401,
@@ -317,8 +321,8 @@ describe('over HTTP', () => {
     expect((await page('GET', '/v1/tokens/me', cookie(ws_token))).status).toBe(401);
     for (const [who, status] of [
       ['', 401],
-      [server.credentials.access_token, 403],
-      [server.credentials.user_api_key, 403],
+      [account.access_token, 403],
+      [user_api_key, 403],
     ] as const)
       expect((await as(who).send('POST', '/v1/auth/popout/ws-token', undefined)).status).toBe(status);
 
@@ -326,7 +330,7 @@ describe('over HTTP', () => {
     const answers: { type: string; channel?: string; code?: string }[] = [];
     socket.on('message', (data: Buffer) => answers.push(JSON.parse(data.toString())));
     for (const channel of ['chat', 'events']) {
-      socket.send(JSON.stringify({ type: 'subscribe', channel: `${channel}:${server.credentials.account_id}` }));
+      socket.send(JSON.stringify({ type: 'subscribe', channel: `${channel}:${account.account_id}` }));
     }
     await eventually(async () => answers.find(({ code }) => code === 'UNAUTHORIZED'), 'the refusal');
     expect(answers.map(({ type }) => type)).toEqual(expect.arrayContaining(['subscribed', 'error']));
@@ -360,5 +364,42 @@ describe('over HTTP', () => {
     await owner.send('PATCH', `/v1/tokens/${id}`, { expires_at: PAST });
     expect(await end).toEqual({ code: 4401, reason: 'TOKEN_EXPIRED', error: 'TOKEN_EXPIRED' });
     expect(await upgrade(token)).toEqual({ status: 401, error: 'TOKEN_EXPIRED' });
+  });
+
+  test('ends with its maker and with whom it acts for, and holds no more than its maker does now', async () => {
+    const { account_id, user_id } = account;
+    const member = await server.member(account_id, 'administrator');
+    const by = as(member.access_token);
+    const [own, for_owner] = [await make({}, by), await make({ user_id }, by)];
+    const for_member = await make({ user_id: member.user_id });
+    expect([own.user_id, for_owner.user_id, for_member.user_id]).toEqual([member.user_id, user_id, member.user_id]);
+    const tokens = [own, for_owner, for_member];
+    const scopes = async () => {
+      const answers = await Promise.all(tokens.map(({ token }) => as(token).get('/v1/tokens/me')));
+      return answers.map(({ status, body }) => (status === 200 ? body.data.permissions.length : status));
+    };
+    expect(await scopes()).toEqual([2, 2, 2]);
+    const sockets = await Promise.all(tokens.map(({ token }) => upgrade(token) as Promise<WebSocket>));
+    const ends = sockets.map(closing);
+
+    // A viewer may neither read the chat nor the tokens: what they made may not either. What the owner made still may.
+    await server.operator.setMembership(account_id, member.user_id, 'viewer');
+    await eventually(async () => ((await scopes())[0] === 0 ? true : undefined), 'the demotion', 1_500);
+    expect(await scopes()).toEqual([0, 0, 2]);
+    const revoked = { code: 4401, reason: 'TOKEN_REVOKED', error: 'TOKEN_REVOKED' };
+    expect(await Promise.all(ends.slice(0, 2))).toEqual([revoked, revoked]);
+
+    expect((await owner.send('DELETE', `/v1/accounts/${account_id}/members/${member.user_id}`, undefined)).status).toBe(
+      204,
+    );
+    expect(await scopes()).toEqual([401, 401, 401]);
+    expect(await ends[2]).toEqual(revoked);
+    const listed = async () => {
+      const { data } = (await owner.get('/v1/tokens?limit=100')).body;
+      return tokens.every(({ id }) => data.some((one: any) => one.id === id && one.revoked_at !== null)) || undefined;
+    };
+    await eventually(listed, 'their revocation');
+    await server.operator.setMembership(account_id, member.user_id, 'administrator');
+    expect(await scopes()).toEqual([401, 401, 401]);
   });
 });

@@ -15,8 +15,6 @@ const BOUND: Readonly<Record<string, { kind: BoundKind; channel: string }>> = {
   widget: { kind: 'widget', channel: 'widget' },
 };
 const KINDS = ['session', 'service', 'popout', ...Object.keys(BOUND)];
-/** An extension's token lives this long. Source: spec doc1 §5.6. */
-const EXTENSION_MS = 15 * 60_000;
 
 interface TokenOptions {
   kind: string;
@@ -55,7 +53,7 @@ export function registerTokens(group: Command, run: Run, uuid: (text: string) =>
     .option('--resource <id>', 'overlay, shared, widget: its id; extension: that of the install', uuid)
     .option('--key <key>', "overlay, shared: the overlay's key, which names its channel (default: its id)")
     .option('--extension <id>', 'extension: its id', uuid)
-    .option('--expires <time>', 'when it ends, RFC 3339 (default: never; extension: in 15 minutes)', instant)
+    .option('--expires <time>', 'when it ends, RFC 3339 (default: never; extension: in 15 minutes at most)', instant)
     .action((options: TokenOptions, command: Command) => {
       const wrong = (text: string) => command.error(`error: ${text}`, { exitCode: 2 });
       const { kind, user, account, permissions = [], resource } = options;
@@ -64,6 +62,7 @@ export function registerTokens(group: Command, run: Run, uuid: (text: string) =>
       const bound = BOUND[kind];
       if (bound !== undefined) {
         if (resource === undefined) return wrong('name the --resource');
+        if (kind === 'shared' && options.expires === undefined) return wrong('say when it --expires');
         return run(boundToken(options, { ...bound, account, resource }));
       }
       const unknown = permissions.find((name) => !isAccountPermission(name));
@@ -115,5 +114,5 @@ const boundToken =
       channel: `${channel}:${key ?? resource}`,
       extension_id: extension,
       install_grants: permissions,
-      expires_at: expires ?? (kind === 'extension' ? new Date(Date.now() + EXTENSION_MS).toISOString() : null),
+      expires_at: expires ?? null,
     });

@@ -64,7 +64,8 @@ describe('lumio admin', () => {
   test('a token of each kind is made, and one of a resource is ended', async () => {
     const { user_id, account_id } = await owner();
     const [resource, of] = [randomUUID(), ['--account', account_id]];
-    const made = (kind: string, ...more: string[]) => admin('token', '--kind', kind, ...of, ...more);
+    const until = ['--expires', '2999-01-01T00:00:00Z'];
+    const made = (kind: string, ...more: string[]) => admin('token', '--kind', kind, ...of, ...until, ...more);
     const scope = ['--permissions', 'events:read'];
     const meOf = async (token: string) => (await new ApiClient(server.base_url, token).get('/v1/tokens/me')).status;
     const kinds = ['service', 'popout', 'overlay', 'shared', 'extension', 'widget'];
@@ -349,7 +350,7 @@ describe('lumio admin', () => {
     [['token'], '--user'],
     [['token', '--kind', 'popout', '--user', randomUUID()], '--account'],
     [['token', '--kind', 'service', '--account', randomUUID(), '--permissions', 'events:*'], 'permission: events:*'],
-    [['token', '--kind', 'widget', '--account', randomUUID()], '--resource'],
+    [['token', '--kind', 'shared', '--account', randomUUID(), '--resource', randomUUID()], '--expires'],
   ])('%j is wrong usage', async (args, word) => {
     expect(await refused(...args)).toEqual([2, expect.stringContaining(word)]);
   });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type * as admin from '../../cli/admin/index';
 import { doorAt, type Door } from './door';
 import type { DevCredentials } from './server';
+import { ApiClient } from './vendor-cloud';
 
 /** What a test finds of a server that somebody has started for it. */
 export interface SharedServerFacts {
@@ -51,6 +52,8 @@ export interface SharedServer extends SharedServerFacts {
   member(account_id: string, role: string): Promise<MadeMember & { door: Door }>;
   /** Who brings this token, from an address that nobody else asks from; the empty text for none. */
   door(token: string): Door;
+  /** The same as a client of the API. */
+  client(token: string): ApiClient;
 }
 
 /**
@@ -77,6 +80,7 @@ export async function sharedServer(): Promise<SharedServer> {
   return {
     ...facts,
     door,
+    client: (token) => new ApiClient(facts.base_url, token, { 'x-forwarded-for': someAddress() }),
     operator: new Proxy({} as Operator, { get: (_target, name) => act.bind(null, String(name)) }),
     user: () => act('user'),
     session: (user_id, account_id) => withDoor(act<MadeMember>('session', user_id, account_id)),

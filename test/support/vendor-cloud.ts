@@ -80,10 +80,13 @@ export class ApiClient {
   constructor(
     readonly base_url: string,
     private readonly token: string,
+    /** Headers of every request. */
+    private readonly common: Record<string, string> = {},
   ) {}
 
   async get(path: string): Promise<{ status: number; body: any; text: string }> {
-    const response = await fetch(`${this.base_url}${path}`, { headers: { authorization: `Bearer ${this.token}` } });
+    const headers = { authorization: `Bearer ${this.token}`, ...this.common };
+    const response = await fetch(`${this.base_url}${path}`, { headers });
     const text = await response.text();
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text), text };
   }
@@ -91,7 +94,12 @@ export class ApiClient {
   async send(method: string, path: string, body: unknown, headers: Record<string, string> = {}) {
     const response = await fetch(`${this.base_url}${path}`, {
       method,
-      headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json', ...headers },
+      headers: {
+        authorization: `Bearer ${this.token}`,
+        'content-type': 'application/json',
+        ...this.common,
+        ...headers,
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();
