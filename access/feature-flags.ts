@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FLAG_CATEGORIES, KNOWN_FLAGS } from '../domain/feature-flags';
+import { FLAG_CATEGORIES, FLAG_REASONS, KNOWN_FLAGS } from '../domain/feature-flags';
 import type { Queryable } from '../engines/postgres/port';
 
 /** A flag as operators see it. Source: spec extra-facts §26. */
@@ -14,6 +14,15 @@ export const FeatureFlag = z
   })
   .meta({ id: 'FeatureFlag' });
 export type FeatureFlag = z.output<typeof FeatureFlag>;
+
+/** Source: spec doc2 §2.2; GraphQL shows the reasons in upper case. */
+export const FeatureStatus = z
+  .object({
+    key: z.string(),
+    enabled: z.boolean().describe('For this caller'),
+    reason: z.enum(FLAG_REASONS).meta({ id: 'FeatureStatusReason' }).nullable().describe('Null when enabled'),
+  })
+  .meta({ id: 'FeatureStatusGql' });
 
 /** All flags that code asks about, in the order of their categories. */
 export async function adminFeatureFlags(db: Queryable): Promise<FeatureFlag[]> {

@@ -1,5 +1,8 @@
 import { z } from 'zod';
+import type { LoginProvider } from '../domain/user-logins';
 import type { Queryable } from '../engines/postgres/port';
+import { loginSwitchedOff } from './provider-logins';
+import type { Services } from './services';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
@@ -34,4 +37,15 @@ export function loginConnectionsOf(
     [user_id, id],
     'login-connections',
   );
+}
+
+/** Those of providers that may be logged in with. */
+export async function offeredLoginsOf(
+  services: Pick<Services, 'db' | 'features'>,
+  user_id: string,
+): Promise<LoginConnection[]> {
+  const own = await loginConnectionsOf(services.db, user_id);
+  const providers = [...new Set(own.map(({ provider }) => provider))];
+  const off = await Promise.all(providers.map((one) => loginSwitchedOff(services, one as LoginProvider)));
+  return own.filter(({ provider }) => off[providers.indexOf(provider)] === null);
 }

@@ -3,6 +3,8 @@ import { z } from 'zod';
 import type { Blobs } from '../engines/blobs/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Eraser } from '../kernel/eraser';
+import { profile, profileStream } from '../domain/profiles';
+import type { Act } from './act';
 
 /** What a person is called and looks like, as the provider of their first login said. Source: spec doc1 §1. */
 export interface Profile {
@@ -28,6 +30,40 @@ export async function writeProfile(
          updated_at = clock_timestamp()`,
     [user_id, display_name, avatar_url, email],
     'profile-write',
+  );
+}
+
+/** What a person, or an operator, changes of a profile; what is left out stays. */
+export interface ProfileChanges {
+  display_name?: string | undefined;
+  /** Null takes it away. */
+  email?: string | null | undefined;
+}
+
+/**
+ * Changes what a person is called and written to by. The event comes first: a change that was cut off after it is made
+ * by the next try, and none is ever without one.
+ */
+export async function changeProfile(act: Act, db: Queryable, user_id: string, changes: ProfileChanges): Promise<void> {
+  const { display_name, email } = changes;
+  if (display_name === undefined && email === undefined) return;
+  const [row] = await db.query<{ display_name: string; email: string | null }>(
+    'select display_name, email from profiles where user_id = $1',
+    [user_id],
+    'profile-named',
+  );
+  const before = { display_name: row?.display_name ?? null, email: row?.email ?? null };
+  const after = {
+    display_name: display_name ?? before.display_name,
+    email: email === undefined ? before.email : email,
+  };
+  await act(profile, profileStream(user_id), { type: 'profile:change', user_id, before, after });
+  await db.query(
+    `insert into profiles (user_id, display_name, email) values ($1, coalesce($2, ''), $3)
+     on conflict (user_id) do update set display_name = coalesce($2, profiles.display_name),
+       email = case when $4 then excluded.email else profiles.email end, updated_at = clock_timestamp()`,
+    [user_id, display_name ?? null, email ?? null, email !== undefined],
+    'profile-change',
   );
 }
 

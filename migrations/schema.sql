@@ -817,6 +817,14 @@ create table user_overrides (
   constraint user_overrides_pkey PRIMARY KEY (user_id)
 );
 
+create table user_preferences (
+  user_id uuid not null,
+  streamer_mode boolean not null,
+  extension_dev_mode boolean not null,
+  set_at timestamp with time zone not null,
+  constraint user_preferences_pkey PRIMARY KEY (user_id)
+);
+
 create table user_role_holders (
   user_id uuid not null,
   role_id uuid not null,

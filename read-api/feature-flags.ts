@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { enabledOf, featureStatuses, globallyEnabled } from '../access/features';
-import { adminFeatureFlags as flagsOf, FeatureFlag } from '../access/feature-flags';
+import { adminFeatureFlags as flagsOf, FeatureFlag, FeatureStatus } from '../access/feature-flags';
 import {
   activeAccount,
   adminPermission,
@@ -11,16 +11,6 @@ import {
   query,
   whole,
 } from '../access/operation';
-import { FLAG_REASONS } from '../domain/feature-flags';
-
-/** Source: spec doc2 §2.2; GraphQL shows the reasons in upper case. */
-export const FeatureStatus = z
-  .object({
-    key: z.string(),
-    enabled: z.boolean().describe('For this caller'),
-    reason: z.enum(FLAG_REASONS).meta({ id: 'FeatureStatusReason' }).nullable().describe('Null when enabled'),
-  })
-  .meta({ id: 'FeatureStatusGql' });
 
 /** Source: spec doc2 §4.2. */
 export const accountEnabledFeatures = query({

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import { LoginConnection, loginConnectionsOf } from '../access/login-connections';
+import { LoginConnection, offeredLoginsOf } from '../access/login-connections';
 import { firstParty, get, query, whole } from '../access/operation';
-import { loginSwitchedOff } from '../access/provider-logins';
-import type { LoginProvider } from '../domain/user-logins';
 
 /** Those of a provider that is switched off are not shown. */
 export const loginConnections = query({
@@ -14,10 +12,5 @@ export const loginConnections = query({
   guard: [firstParty],
   input: z.object({}),
   output: LoginConnection,
-  async run({ caller: { user_id } }, services) {
-    const own = await loginConnectionsOf(services.db, user_id);
-    const providers = [...new Set(own.map(({ provider }) => provider))];
-    const off = await Promise.all(providers.map((one) => loginSwitchedOff(services, one as LoginProvider)));
-    return own.filter(({ provider }) => off[providers.indexOf(provider)] === null);
-  },
+  run: ({ caller: { user_id } }, services) => offeredLoginsOf(services, user_id),
 });

@@ -54,6 +54,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'subject_streams',
     'system_keys',
     'user_admin_roles',
+    'user_preferences',
     'user_role_holders',
     'user_roles',
     'user_sessions',
