@@ -1,9 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { exportJWK, errors, generateKeyPair, importJWK, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
-import { LOCKS } from '../engines/locks/port';
-import type { Database } from '../engines/postgres/port';
-import type { SecretBox } from '../engines/secrets/port';
+import { errors, jwtVerify, SignJWT, type CryptoKey } from 'jose';
 import { clientMembers, clientOf, type ClientClaims } from './oauth-claims';
+import { ALGORITHM, openSigningKeys, type PublicJwk } from './signing-keys';
 
 /** What a JWT may be used for: any request, the WebSocket upgrade alone, or a refresh alone. Source: spec doc1 §5.3. */
 export type TokenUse = 'access' | 'ws' | 'refresh';
@@ -36,16 +34,6 @@ export interface SignedToken {
 export type Verified =
   { claims: Claims; failure: null } | { claims: Claims; failure: 'expired' } | { claims: null; failure: 'invalid' };
 
-/** An Ed25519 public key as RFC 8037 writes it. */
-export interface PublicJwk {
-  kid: string;
-  kty: string;
-  crv: string;
-  x: string;
-  alg: string;
-  use: string;
-}
-
 export interface Tokens {
   /** `now` in Unix milliseconds; without a `jti` it gets a random one. */
   sign(
@@ -55,72 +43,20 @@ export interface Tokens {
   ): Promise<SignedToken>;
   verify(token: string, now: number): Promise<Verified>;
   /** The public keys, for `/v1/.well-known/jwks.json`. */
-  jwks(): { keys: PublicJwk[] };
+  jwks(): Promise<{ keys: PublicJwk[] }>;
 }
 
 /** JWT ids are stored by hash, like every other credential. */
 export const hashJti = (jti: string): string => createHash('sha256').update(jti).digest('hex');
 
-const ALGORITHM = 'EdDSA';
-/** What the secret box is told that these secrets are for. */
-/** What the signing keys are sealed for. */
-export const SIGNING_KEY = 'jwt-signing-key';
-const RELOAD_AFTER_MS = 1000;
+/** Signs and verifies JWTs by the keys that all nodes share (signing-keys.ts). */
+export async function createTokens(deps: Parameters<typeof openSigningKeys>[0]): Promise<Tokens> {
+  const keys = await openSigningKeys(deps);
 
-interface LoadedKey {
-  kid: string;
-  public_jwk: PublicJwk;
-  verify: CryptoKey;
-}
-
-/**
- * Signs and verifies JWTs by Ed25519 keys that all nodes of one database share, sealed under the master keys. The first
- * start makes a key; the newest one signs. A `kid` that is not known is looked up once more, for a key that another
- * node has made.
- */
-export async function createTokens(deps: { db: Database; secrets: SecretBox }): Promise<Tokens> {
-  const keys = new Map<string, LoadedKey>();
-  let signer: { kid: string; key: CryptoKey };
-  let loaded_at = 0;
-
-  async function load(): Promise<void> {
-    const rows = await deps.db.query<{ kid: string; public_jwk: PublicJwk; private_sealed: string }>(
-      'select kid, public_jwk, private_sealed from signing_keys order by created_at, kid',
-    );
-    for (const { kid, public_jwk } of rows) {
-      if (!keys.has(kid))
-        keys.set(kid, { kid, public_jwk, verify: (await importJWK(public_jwk, ALGORITHM)) as CryptoKey });
-    }
-    const newest = rows.at(-1);
-    if (newest) {
-      const jwk = JSON.parse(deps.secrets.open(newest.private_sealed, SIGNING_KEY).toString()) as JWK;
-      signer = { kid: newest.kid, key: (await importJWK(jwk, ALGORITHM)) as CryptoKey };
-    }
-    loaded_at = Date.now();
-  }
-
-  await deps.db.transaction(async (tx) => {
-    // Nodes that start together make one key, not several.
-    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.signing_keys]);
-    const [present] = await tx.query('select 1 from signing_keys limit 1');
-    if (present) return;
-    const pair = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
-    const kid = randomUUID();
-    const { kty, crv, x } = await exportJWK(pair.publicKey);
-    const public_jwk = { kid, kty, crv, x, alg: ALGORITHM, use: 'sig' };
-    await tx.query('insert into signing_keys (kid, public_jwk, private_sealed) values ($1, $2, $3)', [
-      kid,
-      JSON.stringify(public_jwk),
-      deps.secrets.seal(JSON.stringify(await exportJWK(pair.privateKey)), SIGNING_KEY),
-    ]);
-  });
-  await load();
-
-  async function keyOf(kid: string | undefined): Promise<CryptoKey> {
-    if (kid !== undefined && !keys.has(kid) && Date.now() - loaded_at > RELOAD_AFTER_MS) await load();
-    const key = kid === undefined ? undefined : keys.get(kid);
+  async function keyOf({ kid }: { kid?: unknown }): Promise<CryptoKey> {
+    const key = typeof kid === 'string' ? await keys.verifier(kid) : undefined;
     if (key === undefined) throw new errors.JWSSignatureVerificationFailed('unknown key');
-    return key.verify;
+    return key;
   }
 
   return {
@@ -134,19 +70,20 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
         ...(popout_id ? { popout_id } : {}),
         ...(client ? clientMembers(client) : {}),
       };
+      const { kid, key } = await keys.signer();
       const jwt = await new SignJWT(claims)
-        .setProtectedHeader({ alg: ALGORITHM, kid: signer.kid, typ: 'JWT' })
+        .setProtectedHeader({ alg: ALGORITHM, kid, typ: 'JWT' })
         .setSubject(sub)
         .setJti(jti)
         .setIssuedAt(iat)
         .setExpirationTime(exp)
-        .sign(signer.key);
+        .sign(key);
       return { token: `lm_${jwt}`, jti, expires_at: exp * 1000 };
     },
 
     async verify(token, now) {
       try {
-        const { payload } = await jwtVerify(token.slice('lm_'.length), (header) => keyOf(header.kid), {
+        const { payload } = await jwtVerify(token.slice('lm_'.length), keyOf, {
           algorithms: [ALGORITHM],
           currentDate: new Date(now),
           requiredClaims: ['sub', 'jti', 'iat', 'exp', 'use'],
@@ -161,7 +98,7 @@ export async function createTokens(deps: { db: Database; secrets: SecretBox }): 
       }
     },
 
-    jwks: () => ({ keys: [...keys.values()].map((key) => key.public_jwk) }),
+    jwks: async () => ({ keys: await keys.known() }),
   };
 }
 

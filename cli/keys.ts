@@ -9,7 +9,8 @@ import { progressBar } from './runtime/progress';
 
 /**
  * `lumio keys export|import`: the keys that make personal data readable, apart from every backup.
- * `lumio keys rotate|status`: the master keys that all sealed secrets are under. Design §5.
+ * `lumio keys rotate|status`: the master keys that all sealed secrets are under. `lumio keys rotate-signing`: the key
+ * that signs tokens. Design §5.
  */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
@@ -74,6 +75,20 @@ Backups and key exports made before stay under the old key: keep it with them.`,
         } finally {
           bar.stop();
         }
+      }),
+    );
+  group
+    .command('rotate-signing')
+    .description(
+      'make a new key that signs tokens a minute from now, on every node and without a restart; what was signed before stays right until it ends',
+    )
+    .action(() =>
+      runCommand(connect, async ({ db, secrets, settings }) => {
+        const { rotateSigningKey } = await import('../access/signing-keys.js');
+        const { access_token_expiration, session_lifetime, ws_token_expiration } = settings.auth;
+        const longest = Math.max(access_token_expiration, session_lifetime, ws_token_expiration);
+        const { kid, signs_from, others_verify_until } = await rotateSigningKey({ db, secrets }, longest);
+        process.stdout.write(`${kid} signs from ${signs_from}; keys before it verify until ${others_verify_until}\n`);
       }),
     );
   group

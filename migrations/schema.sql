@@ -737,6 +737,8 @@ create table signing_keys (
   public_jwk jsonb not null,
   private_sealed text not null,
   created_at timestamp with time zone not null default now(),
+  signs_from timestamp with time zone not null default now(),
+  verifies_until timestamp with time zone,
   constraint signing_keys_pkey PRIMARY KEY (kid)
 );
 

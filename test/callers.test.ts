@@ -601,16 +601,6 @@ test('whether a user belongs to an account is asked once, not once per made-up a
   await t.db.query('delete from account_members where account_id = $1', [joined]);
 });
 
-test('nodes that start together share one signing key', async () => {
-  const { db } = await elsewhere();
-  const all = await Promise.all([1, 2, 3, 4].map(() => createTokens({ db, secrets })));
-  const [one, two] = [all[0]!, all[1]!];
-  const { token } = await one.sign({ sub: ada, account_id, session_id: uuid(9), use: 'access' }, Date.now(), 60_000);
-  expect((await two.verify(token, Date.now())).failure).toBeNull();
-  expect(one.jwks().keys).toHaveLength(1);
-  expect(Object.keys(one.jwks().keys[0]!).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
-});
-
 test('features: off by default, on by override, off by the global switch', async () => {
   const features = createFeatureFlags({ db: t.db });
   expect(await features.enabled('feature:events', account_id)).toBe(false);

@@ -1,7 +1,7 @@
 import { SHOP_SECRET } from '../../access/connection-lookup';
 import { IDENTITY_KEY } from '../../access/identities';
 import { loginGrantContext } from '../../access/login-grants';
-import { SIGNING_KEY } from '../../access/tokens';
+import { SIGNING_KEY } from '../../access/signing-keys';
 import type { SealedPlace } from '../../engines/secrets/rotation';
 import { contextOf, HASH_KEY } from '../../engines/subject-keys/postgres';
 import { DEMO_PLAN } from '../../demo/data';

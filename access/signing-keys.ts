@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
+import { LOCKS } from '../engines/locks/port';
+import type { Database, Queryable } from '../engines/postgres/port';
+import type { SecretBox } from '../engines/secrets/port';
+
+export const ALGORITHM = 'EdDSA';
+/** What the signing keys are sealed for. */
+export const SIGNING_KEY = 'jwt-signing-key';
+
+/** An Ed25519 public key as RFC 8037 writes it. */
+export interface PublicJwk {
+  kid: string;
+  kty: string;
+  crv: string;
+  x: string;
+  alg: string;
+  use: string;
+}
+
+/** How old what a node knows of the keys may be when it signs. */
+const KNOWN_FOR_MS = 10_000;
+/** Made-up key ids cost no query each. */
+const ASKED_AGAIN_AFTER_MS = 1000;
+/** A new key signs when every node has long looked again. */
+const SIGNS_AFTER_MS = 60_000;
+/** Clocks of nodes differ. */
+const SLACK_MS = 60_000;
+
+interface KnownKey {
+  public_jwk: PublicJwk;
+  verify: CryptoKey;
+  sealed: string;
+  /** By this node's clock. */
+  signs_from: number;
+}
+
+export interface SigningKeys {
+  /** The key that signs now. */
+  signer(): Promise<{ kid: string; key: CryptoKey }>;
+  /** Undefined for an id that no key has, or had until the last token that it signed had ended. */
+  verifier(kid: string): Promise<CryptoKey | undefined>;
+  /** Those that sign, will sign, or still verify. */
+  known(): Promise<PublicJwk[]>;
+}
+
+type Deps = { db: Database; secrets: SecretBox };
+
+/**
+ * The Ed25519 keys that all nodes of one database share, sealed under the master keys; the first start makes one. A
+ * node looks again before it signs, when what it knows is older than ten seconds, and when it meets an id that it does
+ * not know: a key that signs somewhere has been there for a minute, so that no node refuses what another has signed.
+ */
+export async function openSigningKeys(deps: Deps & { known_for_ms?: number }): Promise<SigningKeys> {
+  const { db, secrets, known_for_ms = KNOWN_FOR_MS } = deps;
+  let keys = new Map<string, KnownKey>();
+  let looked_at = 0;
+  let looking: Promise<void> | undefined;
+  let opened: { kid: string; key: CryptoKey } | undefined;
+
+  async function look(): Promise<void> {
+    const rows = await db.query<{ kid: string; public_jwk: PublicJwk; private_sealed: string; signs_in: number }>(
+      `select kid, public_jwk, private_sealed,
+         (extract(epoch from signs_from - clock_timestamp()) * 1000)::float8 as signs_in
+       from signing_keys where verifies_until is null or verifies_until > clock_timestamp() order by signs_from, kid`,
+      [],
+      'signing-keys',
+    );
+    const now = Date.now();
+    const next = new Map<string, KnownKey>();
+    for (const { kid, public_jwk, private_sealed, signs_in } of rows) {
+      const known = keys.get(kid);
+      next.set(kid, {
+        public_jwk,
+        verify: known?.verify ?? ((await importJWK(public_jwk, ALGORITHM)) as CryptoKey),
+        sealed: private_sealed,
+        signs_from: now + signs_in,
+      });
+    }
+    keys = next;
+    looked_at = now;
+  }
+  /** Without the database what is known goes on. */
+  async function freshen(): Promise<void> {
+    if (Date.now() - looked_at > known_for_ms) await lookAgain().catch(() => undefined);
+  }
+  const lookAgain = (): Promise<void> => (looking ??= look().finally(() => (looking = undefined)));
+
+  await db.transaction(async (tx) => {
+    // Nodes that start together make one key, not several.
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.signing_keys]);
+    const [present] = await tx.query('select 1 from signing_keys limit 1');
+    if (!present) await makeKey(tx, secrets, 0);
+  });
+  await look();
+
+  return {
+    async signer() {
+      await freshen();
+      const now = Date.now();
+      const [kid, key] = [...keys].filter(([, { signs_from }]) => signs_from <= now).at(-1) ?? [];
+      if (kid === undefined || key === undefined) throw new Error('there is no signing key');
+      if (opened?.kid !== kid) {
+        const jwk = JSON.parse(secrets.open(key.sealed, SIGNING_KEY).toString()) as JWK;
+        opened = { kid, key: (await importJWK(jwk, ALGORITHM)) as CryptoKey };
+      }
+      return opened;
+    },
+    async verifier(kid) {
+      if (!keys.has(kid) && Date.now() - looked_at > ASKED_AGAIN_AFTER_MS) await lookAgain();
+      return keys.get(kid)?.verify;
+    },
+    async known() {
+      await freshen();
+      return [...keys.values()].map(({ public_jwk }) => public_jwk);
+    },
+  };
+}
+
+export interface RotatedKey {
+  kid: string;
+  /** RFC 3339. */
+  signs_from: string;
+  /** When the keys before it verify no longer. */
+  others_verify_until: string;
+}
+
+/**
+ * Makes a key that signs a minute from now, on every node, and lets those before it verify until their last tokens have
+ * ended. Asked again before it signs, it answers the one that is on its way.
+ */
+export async function rotateSigningKey(
+  { db, secrets }: Deps,
+  longest_token_ms: number,
+  signs_after_ms = SIGNS_AFTER_MS,
+): Promise<RotatedKey> {
+  return db.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.signing_keys]);
+    await tx.query('delete from signing_keys where verifies_until < clock_timestamp()');
+    const coming = 'select kid from signing_keys where signs_from > clock_timestamp()';
+    const [on_its_way] = await tx.query<{ kid: string }>(coming);
+    const kid = on_its_way?.kid ?? (await makeKey(tx, secrets, signs_after_ms));
+    const after = signs_after_ms + longest_token_ms + SLACK_MS;
+    await tx.query(
+      `update signing_keys set verifies_until = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+       where kid <> $1 and verifies_until is null`,
+      [kid, after],
+    );
+    const [row] = await tx.query<{ signs_from: string; others: string }>(
+      `select k.signs_from, (select max(verifies_until) from signing_keys) as others from signing_keys k where kid = $1`,
+      [kid],
+    );
+    return { kid, signs_from: row!.signs_from, others_verify_until: row!.others };
+  });
+}
+
+async function makeKey(tx: Queryable, secrets: SecretBox, signs_after_ms: number): Promise<string> {
+  const pair = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
+  const kid = randomUUID();
+  const { kty, crv, x } = await exportJWK(pair.publicKey);
+  const public_jwk = { kid, kty, crv, x, alg: ALGORITHM, use: 'sig' };
+  await tx.query(
+    `insert into signing_keys (kid, public_jwk, private_sealed, signs_from)
+     values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4 / 1000.0))`,
+    [
+      kid,
+      JSON.stringify(public_jwk),
+      secrets.seal(JSON.stringify(await exportJWK(pair.privateKey)), SIGNING_KEY),
+      signs_after_ms,
+    ],
+  );
+  return kid;
+}
