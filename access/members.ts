@@ -8,6 +8,7 @@ export const Member = z
     id: z.uuid().describe('Of the membership'),
     user_id: z.uuid(),
     display_name: z.string().nullable(),
+    email: z.string().nullable(),
     avatar_url: z.string().nullable(),
     role: z
       .object({
@@ -34,7 +35,7 @@ export async function membersOf(
   const rows = await db.query<Member & { total: number }>(
     `select counted.total, page.* from (select count(*)::int as total from account_members where account_id = $1) counted
      left join (
-       select m.id, m.user_id, p.display_name, p.avatar_url, m.joined_at, a.owner_id = m.user_id as is_owner,
+       select m.id, m.user_id, p.display_name, p.email, p.avatar_url, m.joined_at, a.owner_id = m.user_id as is_owner,
          jsonb_build_object('id', r.id, 'slug', r.slug, 'name', r.name, 'description', r.description, 'color', r.color)
            as role
        from (

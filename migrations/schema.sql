@@ -497,6 +497,14 @@ create table login_grants (
   constraint login_grants_pkey PRIMARY KEY (login_connection_id)
 );
 CREATE INDEX login_grants_user_idx ON public.login_grants USING btree (user_id);
+CREATE INDEX login_grants_username ON public.login_grants USING btree (lower(username) text_pattern_ops) WHERE (username IS NOT NULL);
+
+create table login_places (
+  login_connection_id uuid not null,
+  account_id uuid not null,
+  constraint login_places_pkey PRIMARY KEY (login_connection_id, account_id)
+);
+CREATE INDEX login_places_account ON public.login_places USING btree (account_id);
 
 create table member_keys (
   key_id uuid not null,
@@ -632,6 +640,7 @@ create table profiles (
   email text,
   constraint profiles_pkey PRIMARY KEY (user_id)
 );
+CREATE INDEX profiles_name ON public.profiles USING btree (lower(display_name) text_pattern_ops);
 
 create table projection_build_places (
   projection text not null,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { FoundUser, usersCalled } from '../access/user-search';
 import { Member, membersOf } from '../access/members';
-import { account, get, numbered, permission, query } from '../access/operation';
+import { account, get, numbered, permission, query, whole } from '../access/operation';
 
 export const members = query({
   name: 'members',
@@ -12,4 +13,25 @@ export const members = query({
   input: z.object({ id: z.uuid() }),
   output: Member,
   run: ({ caller, page }, { db }) => membersOf(db, caller.account_id, page),
+});
+
+/** Source: spec extra-facts §4. */
+export const searchUsers = query({
+  name: 'searchUsers',
+  summary: 'People who could be invited into the active account, by how their names begin; members are left out',
+  rest: get('/v1/users/search'),
+  per_minute: 60,
+  pages: whole(),
+  guard: [permission('members:create')],
+  input: z.object({
+    query: z
+      .string()
+      .trim()
+      .min(3, 'query must be at least 3 characters')
+      .max(100, 'query must be 100 characters or less')
+      .describe('The beginning of a name, or of a name on a platform'),
+    limit: z.int().min(1).max(10).nullish().describe('Default 10, at most 10'),
+  }),
+  output: FoundUser,
+  run: ({ input, caller }, { db }) => usersCalled(db, caller.account_id, input.query, input.limit ?? 10),
 });

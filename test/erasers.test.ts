@@ -31,6 +31,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'feature_flags_before_events',
     'finished_jobs',
     'leases',
+    'login_places',
     'member_keys',
     'ledger',
     'ledger_bodies',

@@ -197,6 +197,7 @@ describe('every operation, called from another account', () => {
       code: 'made up',
       plan: 'free',
       duration_secs: 3600,
+      query: 'stranger',
       max_uses: 1,
       action: 'account:created',
       actor_id: randomUUID(),
@@ -210,6 +211,9 @@ describe('every operation, called from another account', () => {
       removeMember: { user_id },
       createInvite: { role_id },
       deleteInvite: { invite_id },
+      accountLoginAssignments: { user_id: credentials.other.user_id },
+      assignLoginConnection: { user_id },
+      removeLoginAssignment: { user_id },
       // It is called so by then.
       dissolveAccount: { confirm_name: 'Stranger' },
     };
