@@ -1,5 +1,6 @@
 import type { Queryable } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
+import { ApiError } from '../kernel/errors';
 import { sweepOauth } from './oauth-grants';
 
 /**
@@ -68,7 +69,10 @@ export function createRevocationTail(deps: { db: Queryable; log: Logger }): Revo
     for (const [id, at] of passed_on) if (now - at > 2000 * OVERLAP_SECONDS) passed_on.delete(id);
     if (now - trimmed_at > 600_000) {
       trimmed_at = now;
-      await sweep(deps.db);
+      await sweep(deps.db).catch((error: unknown) => {
+        // Asked of read models, which may still be built; the next time comes.
+        if (!(error instanceof ApiError && error.retry_after_seconds !== undefined)) throw error;
+      });
     }
   }
 

@@ -41,8 +41,8 @@ export interface JobDeclaration<Services = unknown, Payload = unknown> {
   /** Present on a job that is made anew in every period of so many milliseconds, and once at the first start. */
   readonly every_ms?: number;
   /**
-   * Calls the outside; what it returns is done in our database. What it throws says that nothing was done there, but
-   * for {@link OutcomeUnknown}: after a call that may have been done it throws no other error.
+   * Calls the outside; what it returns is done in our database. {@link OutcomeUnknown} says that a call may have been
+   * done; of a job that parks every other error says so too, but for {@link NotSent} and {@link JobRefused}.
    */
   run(payload: Payload, attempt: JobTry, services: Services): Promise<Effect | void>;
 }
@@ -133,7 +133,7 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** Nothing reached the other side: it has certainly done nothing. */
+/** Nothing reached the other side, or it has refused: it has certainly done nothing. */
 export class NotSent extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

@@ -6,6 +6,8 @@ import { readStored, type ReadArchived } from '../projections/runtime/rebuild-so
 
 /** Offsets of one entry of the index: few enough to look through, many enough that who is busy fills no table. */
 export const BLOCK = 256;
+/** Whose a record is that cannot be decoded: another build may read it, so every erasure looks at it. */
+const ANYBODY = Buffer.alloc(0);
 /** What the index calls the event store. */
 const EVENTS = 'events';
 
@@ -122,8 +124,9 @@ export async function placesOf(
 ): Promise<Place[]> {
   const rows = await db.query<{ partition: number; block: number }>(
     `select s.partition, p.block from subject_places p join subject_sources s on s.id = p.source_id
-     where p.subject = $1 and s.source = $2 and s.engine = $3 order by s.partition, p.block`,
-    [bytes(subject), topic, broker.id],
+     where p.subject in ($1, $4) and s.source = $2 and s.engine = $3
+     group by s.partition, p.block order by s.partition, p.block`,
+    [bytes(subject), topic, broker.id, ANYBODY],
   );
   return rows.map(({ partition, block }) => ({ partition, from: block * BLOCK, to: (block + 1) * BLOCK }));
 }
@@ -147,7 +150,8 @@ async function placesIn(records: Pick<RecordLog, 'subjectsOf'>, stored: readonly
   const subjects = await records.subjectsOf(stored);
   return stored.flatMap(({ offset }, n) => {
     const subject = subjects[n];
-    return subject ? [{ subject: bytes(subject), place: Math.floor(offset / BLOCK) }] : [];
+    if (subject === null) return [];
+    return [{ subject: subject === undefined ? ANYBODY : bytes(subject), place: Math.floor(offset / BLOCK) }];
   });
 }
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { JOB_SCHEMA_STEP } from '../engines/jobs/schema';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { subject } from '../kernel/event';
-import { job, JobRefused, OutcomeUnknown, periodic, type JobDeclaration } from '../kernel/job';
+import { job, JobRefused, NotSent, OutcomeUnknown, periodic, type JobDeclaration } from '../kernel/job';
 import { createBackup } from '../engines/backup/backup';
 import { restoreBackup } from '../engines/backup/restore';
 import { createFileBlobs } from '../engines/blobs/files';
@@ -182,6 +182,29 @@ test.each(['repeat', 'park'] as const)('after an unknown outcome a job does as i
       ? { tries: 2, left: [] }
       : { tries: 1, left: [{ state: 'parked', error: 'outcome unknown: OutcomeUnknown: no answer\ufffd' }] },
   );
+});
+
+test('a job that parks is not repeated after an error that says nothing of its outcome, but after one that does', async () => {
+  const tries = { mistake: 0, refused: 0 };
+  const paying = job({
+    name: 'paying',
+    payload: { as: z.enum(['mistake', 'refused']) },
+    after_unknown: 'park',
+    async run({ as }) {
+      tries[as] += 1;
+      if (as === 'mistake') throw new TypeError('x is not a function');
+      if (tries.refused === 1) throw new NotSent('too many calls');
+    },
+  }) as JobDeclaration;
+  const on = await node(t.url, [paying], undefined);
+  for (const as of ['mistake', 'refused'])
+    await on.db.transaction((tx) => on.jobs.enqueue(tx, paying, { key: as, payload: { as } }));
+  await eventually(async () => (tries.mistake > 0 && tries.refused > 1 ? true : undefined), 'the tries');
+  await settled(on as JobNode<never>);
+  expect(tries).toEqual({ mistake: 1, refused: 2 });
+  expect((await on.queue.list({ limit: 10 })).map(({ key, state }) => [key, state])).toEqual([
+    ['paying/mistake', 'parked'],
+  ]);
 });
 
 test('who asks for no pause gets the one that grows all the same: its tries are not used up at once', async () => {

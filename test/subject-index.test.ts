@@ -120,6 +120,15 @@ test('no record names its person in clear, and one of a build before is found al
   expect(found.map((places) => places.length)).toEqual([1, 1, 0]);
 });
 
+test('a record that cannot be decoded may be about anybody: its block is looked at for each', async () => {
+  await publish(1, () => 'ada');
+  await on.broker.publish(TOPIC, [{ key: ACCOUNTS[1]!, value: Buffer.from('of another build') }]);
+  await indexTopic({ db: t.db, ...on }, TOPIC);
+  const hashes = await on.subject_keys.hashesOf(['kick:ada', 'kick:nobody']);
+  const found = await Promise.all([...hashes.values()].map((hash) => placesOf({ db: t.db, ...on }, TOPIC, hash)));
+  expect(found.map((places) => places.length)).toEqual([2, 1]);
+});
+
 test('processes that index at once, and one that was cut off, leave nothing out and read on where it stands', async () => {
   await publish(3000, others);
   const deps = { db: t.db, ...on };

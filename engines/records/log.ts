@@ -63,13 +63,13 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
         try {
           return codec.decode(record.value, schemaOf(record, schema_ids)).subject;
         } catch {
-          return null;
+          return undefined;
         }
       });
-      const in_clear = subjects.filter((subject) => subject !== null && isClear(subject)) as string[];
+      const in_clear = subjects.filter((subject) => typeof subject === 'string' && isClear(subject)) as string[];
       if (in_clear.length === 0) return subjects;
       const hashes = await subject_keys.hashesOf(in_clear);
-      return subjects.map((subject) => (subject === null ? null : (hashes.get(subject) ?? subject)));
+      return subjects.map((subject) => (subject ? (hashes.get(subject) ?? subject) : subject));
     },
 
     async decode(records: readonly BrokerRecord[]) {

@@ -82,10 +82,10 @@ export interface RecordLog {
    */
   append(topic: Topic, records: readonly RecordEnvelope[]): Promise<Ends>;
   /**
-   * Whose personal parts each of these holds, as {@link SubjectKeys.hashesOf} has it; null for nobody's, and for what
-   * cannot be decoded. Nothing is decrypted.
+   * Whose personal parts each of these holds, as {@link SubjectKeys.hashesOf} has it; null for nobody's, undefined for
+   * what cannot be decoded. Nothing is decrypted.
    */
-  subjectsOf(records: readonly BrokerRecord[]): Promise<(string | null)[]>;
+  subjectsOf(records: readonly BrokerRecord[]): Promise<(string | null | undefined)[]>;
   /** Decodes and decrypts many at once; order is kept, failures come apart. */
   decode(records: readonly BrokerRecord[]): Promise<{ records: LoggedRecord[]; undecodable: UndecodableRecord[] }>;
 }

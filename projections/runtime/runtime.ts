@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ReadModels } from '../../access/services';
 import type { Metrics } from '../../engines/metrics/port';
+import { regularly } from '../../kernel/regularly';
 import { checkEngine, readCheckpoints } from './checkpoints';
 import { countParked } from './dead-letters';
 import { describe } from './failures';
@@ -91,7 +92,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
   const metrics = runnerMetrics(deps.metrics);
   const progress = new Progress();
   const read_models = createReadModels({ ...deps, progress });
-  const timers: NodeJS.Timeout[] = [];
+  const timers: (() => void)[] = [];
   const holder = randomUUID();
   let runners: Runner[] = [];
   let state: State = 'NEW';
@@ -100,21 +101,11 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
     state = to;
   };
 
-  /**
-   * Runs `work` every `ms` while RUNNING, never twice at once; a failure is logged and tried again at the next turn.
-   */
-  const every = (ms: number, what: string, work: () => Promise<void>) => {
-    let busy = false;
-    const timer = setInterval(() => {
-      if (busy) return;
-      busy = true;
-      work()
-        .catch((error: unknown) => log.warn({ err: describe(error) }, `${what} failed; it is tried again`))
-        .finally(() => (busy = false));
-    }, ms);
-    timer.unref();
-    timers.push(timer);
-  };
+  /** While RUNNING. */
+  const every = (ms: number, what: string, work: () => Promise<void>) =>
+    timers.push(
+      regularly(ms, work, (error) => log.warn({ err: describe(error) }, `${what} failed; it is tried again`)),
+    );
 
   /** What each runner had applied when it was last said, and when that was. */
   let last = { at: performance.now(), applied: new Map<string, number>() };
@@ -187,7 +178,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         return;
       }
       enter('DRAINING');
-      for (const timer of timers) clearInterval(timer);
+      for (const end of timers) end();
       let limit: NodeJS.Timeout | undefined;
       const late = new Promise<'late'>((resolve) => (limit = setTimeout(() => resolve('late'), drain_ms)));
       const drained = Promise.all(runners.map((runner) => runner.stop()));

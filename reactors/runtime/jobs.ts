@@ -186,11 +186,28 @@ type Outcome = 'done' | 'repeated' | 'again' | 'failed' | 'parked' | 'returned' 
 function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => Promise<void> {
   const { declared, sealing, services, log, metrics, tracing } = deps;
 
-  async function effectOf(one: JobDeclaration<Services>, held: HeldJob, signal: AbortSignal): Promise<Effect | void> {
+  async function payloadOf(one: JobDeclaration<Services>, held: HeldJob): Promise<unknown> {
     const clear = await sealing.open(one.name, held.key, held.payload);
     const { success, data } = one.payload.safeParse(clear);
     if (!success) throw new UnreadablePayload();
-    return one.run(data, { key: held.key, number: held.attempt, signal }, services);
+    return data;
+  }
+
+  /** Of a job that must not be repeated, what it throws says that nothing was done only where it says just that. */
+  async function effectOf(
+    one: JobDeclaration<Services>,
+    payload: unknown,
+    held: HeldJob,
+    signal: AbortSignal,
+  ): Promise<Effect | void> {
+    try {
+      return await one.run(payload, { key: held.key, number: held.attempt, signal }, services);
+    } catch (error) {
+      const told = [NotSent, JobRefused, OutcomeUnknown].some((kind) => error instanceof kind);
+      throw told || one.after_unknown === 'repeat'
+        ? error
+        : unknown(error, `nobody knows what it did: ${describe(one, error)}`);
+    }
   }
 
   async function work(one: JobDeclaration<Services>, held: HeldJob): Promise<Outcome> {
@@ -201,7 +218,7 @@ function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => 
     const signal = AbortSignal.any([held.signal, AbortSignal.timeout(one.timeout_ms)]);
     let effect: Effect | void;
     try {
-      effect = await effectOf(one, held, signal);
+      effect = await effectOf(one, await payloadOf(one, held), held, signal);
     } catch (error) {
       return failed(one, held, error, signal);
     }
@@ -211,7 +228,7 @@ function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => 
     } catch (error) {
       // What was done outside has been done: the next try does it under the same key.
       if (error instanceof JobLost) throw error;
-      return failed(one, held, one.after_unknown === 'park' ? unknown(error) : error, signal);
+      return failed(one, held, one.after_unknown === 'park' ? unknown(error, NOT_STORED) : error, signal);
     }
   }
 
@@ -259,8 +276,8 @@ function createRunner<Services>(deps: RunnerDeps<Services>): (held: HeldJob) => 
   };
 }
 
-const unknown = (error: unknown) =>
-  new OutcomeUnknown('done outside, and its effect here could not be stored', { cause: error });
+const NOT_STORED = 'done outside, and its effect here could not be stored';
+const unknown = (error: unknown, what: string) => new OutcomeUnknown(what, { cause: error });
 
 /** Growing, with jitter. */
 function pauseAfter(attempt: number, { first_ms, most_ms }: Pauses): number {
