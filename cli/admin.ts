@@ -7,6 +7,7 @@ import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/user-logins';
 import { PLATFORMS, type Platform } from '../domain/vendors';
 import { isUuid } from '../kernel/uuid';
 import type { AdminContext } from './admin/services';
+import { registerOauthClients } from './admin/oauth-client-command';
 import { registerTokens } from './admin/token-command';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
@@ -243,6 +244,7 @@ Connecting a connected shop again replaces its secret; every node goes by the ne
       }),
     );
 
+  registerOauthClients(group, run, { uuid, name: words(100) });
   registerTokens(group, run, uuid);
 }
 

@@ -41,6 +41,7 @@ const refusals = {
   REDIRECT_URI_REFUSED: invalid('Invalid redirect URI: {redirect_uri}'),
   REDIRECT_URI_MISSING: invalid('authorization_code needs a redirect URI'),
   UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
+  SCOPE_NOT_FOR_CLIENTS: invalid('An OAuth client may not hold {permission}: what it makes would outlive it'),
   NOT_ITS_OWN_MASTER: invalid('client_credentials needs a confidential client with an account'),
   ACCOUNT_NOT_FOUND: notFound('Account not found'),
   NOT_OF_ACCOUNT: forbidden('This action requires membership of the account'),

@@ -76,6 +76,9 @@ export function isRedirectUri(text: string): boolean {
   return username === '' && password === '' && hostname !== '' && plain;
 }
 
+/** What would make credentials that outlive the client. */
+const NOT_FOR_CLIENTS: ReadonlySet<string> = new Set(['apikeys:create', 'tokens:create']);
+
 /** @throws DomainError */
 function held<Edit extends ClientEdit>(client: Edit & { client_type: ClientType; account_id: string | null }): Edit {
   const { redirect_uris, scopes, grant_types, client_type, account_id } = client;
@@ -83,6 +86,8 @@ function held<Edit extends ClientEdit>(client: Edit & { client_type: ClientType;
   if (odd !== undefined) throw new DomainError('REDIRECT_URI_REFUSED', { redirect_uri: odd });
   const unknown = scopes.find((scope) => !isAccountPermission(scope));
   if (unknown !== undefined) throw new DomainError('UNKNOWN_PERMISSION', { permission: unknown });
+  const lasting = scopes.find((scope) => NOT_FOR_CLIENTS.has(scope));
+  if (lasting !== undefined) throw new DomainError('SCOPE_NOT_FOR_CLIENTS', { permission: lasting });
   if (grant_types.includes('authorization_code') && redirect_uris.length === 0) {
     throw new DomainError('REDIRECT_URI_MISSING');
   }

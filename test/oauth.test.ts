@@ -8,7 +8,7 @@ import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
 const CALLBACK = 'https://deck.example/cb';
-const SCOPES = ['events:read', 'events:create', 'apikeys:create'];
+const SCOPES = ['events:read', 'events:create', 'members:read'];
 const ALL_GRANTS = ['authorization_code', 'refresh_token', 'client_credentials', 'password'];
 
 /** An answer of the token endpoint. */
@@ -174,7 +174,7 @@ describe('OAuth for clients of others', () => {
             });
       const told = {
         ...{ base_url: server.base_url, client_id: client.client_id, client_secret: client.client_secret, auth },
-        ...{ redirect_uri: CALLBACK, scope: 'events:read apikeys:create', session: server.credentials.access_token },
+        ...{ redirect_uri: CALLBACK, scope: 'events:read members:read', session: server.credentials.access_token },
       };
       const child = spawn(process.execPath, [join(__dirname, 'support/oauth-client.mjs'), JSON.stringify(told)], {
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -182,7 +182,7 @@ describe('OAuth for clients of others', () => {
       const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
       expect(errors).toBe('');
       const { first, second, own, refusal } = JSON.parse(output) as Record<string, any>;
-      expect(first).toMatchObject({ token_type: 'bearer', scope: 'events:read apikeys:create' });
+      expect(first).toMatchObject({ token_type: 'bearer', scope: 'events:read members:read' });
       expect(second.refresh_token).not.toBe(first.refresh_token);
       expect((await as(second).get('/v1/events')).status).toBe(200);
       expect(refusal).toEqual({ error: 'invalid_grant', status: 400 });
@@ -194,15 +194,15 @@ describe('OAuth for clients of others', () => {
   test('the user is told who asks for what, and their agreement is answered as it was asked', async () => {
     const client = await register();
     const question = new URLSearchParams({
-      ...{ client_id: client.client_id as string, redirect_uri: CALLBACK, scope: 'apikeys:create events:read' },
+      ...{ client_id: client.client_id as string, redirect_uri: CALLBACK, scope: 'members:read events:read' },
     });
     expect((await owner.get(`/v1/auth/authorize?${question}`)).body.data).toEqual({
       client_id: client.client_id,
       name: 'Deck',
       account_id: server.credentials.account_id,
       redirect_uri: CALLBACK,
-      scopes: ['events:read', 'apikeys:create'],
-      granted: ['events:read', 'apikeys:create'],
+      scopes: ['events:read', 'members:read'],
+      granted: ['events:read', 'members:read'],
     });
     const { body } = await owner.send('POST', '/v1/auth/authorize', asked(client, verifier()));
     expect(body.data).toEqual({
@@ -246,7 +246,7 @@ describe('OAuth for clients of others', () => {
   test('only the user in their session agrees: no key, no client, nobody', async () => {
     const client = await register();
     const body = asked(client, verifier());
-    const given = await tokens(client, { scope: 'events:read apikeys:create' });
+    const given = await tokens(client, { scope: 'events:read members:read' });
     const key = new ApiClient(server.base_url, server.credentials.user_api_key);
     const refusal = { error: 'FORBIDDEN', message: 'This action requires a logged-in user' };
     expect((await as(given).send('POST', '/v1/auth/authorize', body)).body).toEqual(refusal);
@@ -264,7 +264,7 @@ describe('OAuth for clients of others', () => {
       user_permissions: [],
     });
     expect((await api.get(admin)).body).toMatchObject({ message: 'Missing permission: oauth-clients:read' });
-    // It holds `apikeys:create`, and what it makes would outlive it.
+    // What it made would outlive it.
     expect((await api.send('POST', '/v1/api-keys', { label: 'x', permissions: ['events:read'] })).body).toEqual({
       error: 'FORBIDDEN',
       message: 'This action requires a logged-in user',
@@ -337,7 +337,7 @@ describe('OAuth for clients of others', () => {
     expect((await as(narrow.body).get('/v1/tokens/me')).body.data.permissions).toEqual(['events:read']);
     const wide = await refreshed(client, narrow.body.refresh_token);
     expect(wide.body.scope).toBe('events:read events:create');
-    expect((await refreshed(client, wide.body.refresh_token, { scope: 'apikeys:create' })).body.error).toBe(
+    expect((await refreshed(client, wide.body.refresh_token, { scope: 'members:read' })).body.error).toBe(
       'invalid_scope',
     );
     const other = await register({ name: 'Other' });

@@ -1,6 +1,7 @@
 export { createAccount, replaceOwner, requireAccount, setFeatures, setMembership } from './accounts';
 export { connectChannel, connectShop } from './connections';
 export { switchFeature } from './feature-flags';
+export { createOauthClient } from './oauth-clients';
 export { setPlan, setPlanFeatures } from './plans';
 export { createAdminContext } from './services';
 export { openUserSession } from './sessions';

@@ -223,6 +223,20 @@ describe('lumio admin', () => {
     ).toEqual([1, `account ${account_id} is there already, and user ${user_id} owns it`]);
   });
 
+  test('a program of others is registered', async () => {
+    const made = ['create-oauth-client', '--name', 'Deck', '--scopes', 'events:read'];
+    expect(
+      await admin(...made, '--redirect-uri', 'https://a.example/', '--redirect-uri', 'https://b.example/'),
+    ).toEqual({
+      client_id: expect.any(String),
+      client_secret: expect.stringMatching(/^lm_oauth_/),
+    });
+    expect(await refused(...made, '--redirect-uri', 'http://a.example/')).toEqual([
+      1,
+      'invalid redirect URI: http://a.example/',
+    ]);
+  });
+
   test('a lost owner is replaced, and holds nothing of the account any more', async () => {
     const { user_id, account_id } = await owner();
     const { user_id: heir } = await admin('create-user', '--name', 'Heir');
@@ -341,6 +355,7 @@ describe('lumio admin', () => {
       'no secret',
     ],
     [['create-system-key', '--label', 'x', '--permissions', 'events:fly'], 'invalid permission: events:fly'],
+    [['create-oauth-client', '--name', 'x', '--scopes', 'events:read', '--grant-types', 'magic'], 'magic'],
     [['create-system-key', '--label', 'x', '--permissions', '*'], 'invalid permission: *'],
     [['grant', '--account', randomUUID()], 'name one of'],
     [['grant', '--account', randomUUID(), '--feature', 'feature:nothing'], 'unknown feature feature:nothing'],

@@ -150,7 +150,7 @@ esac
   test('a signed webhook is posted, and read with the token that was made', async () => {
     const guide = readFileSync(join(ROOT, 'docs/operating/first-day.md'), 'utf8');
     const blocks = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block!);
-    expect(blocks).toHaveLength(4);
+    expect(blocks).toHaveLength(7);
     const script = blocks.join('\n').replaceAll('http://127.0.0.1:8080', caddy.url);
     const { code, output, errors } = await shell(script);
     expect([code, errors.replaceAll(/^ *%.*|^ *Dload.*|.*--:--.*$/gm, '').trim(), output]).toEqual([
@@ -160,6 +160,8 @@ esac
     ]);
     expect(output).toContain('"status":"healthy"');
     expect(output).toContain('"success":true');
+    expect(output).toMatch(/"client_id":"[0-9a-f-]{36}","client_secret":"lm_oauth_[0-9a-f]{64}"/);
+    const replaced = /"owner_id":"([0-9a-f-]{36})","former_owner_id":"([0-9a-f-]{36})"/.exec(output)!;
 
     const token = JSON.parse(readFileSync(join(folder, 'token.json'), 'utf8')) as Record<string, string>;
     const api = new ApiClient(caddy.url, token.access_token!);
@@ -187,6 +189,15 @@ esac
       async () => ((await read()).some(({ platform }) => platform === 'shopify') ? true : undefined),
       'the order',
     );
+    const { body: members } = await api.get(`/v1/accounts/${token.account_id}/members`);
+    const roles = (members.data as { user_id: string; role: { slug: string } }[]).map((one) => [
+      one.user_id,
+      one.role.slug,
+    ]);
+    expect(Object.fromEntries(roles)).toEqual({ [replaced[1]!]: 'owner', [token.user_id!]: 'administrator' });
+    expect(replaced[2]).toBe(token.user_id);
+    const clients = (await api.get('/v1/admin/oauth-clients')).body.data;
+    expect(clients).toMatchObject([{ name: 'Stream deck', redirect_uris: ['https://deck.example/callback'] }]);
     const me = await api.get('/v1/tokens/me');
     expect(me.body.data.admin_permissions).toContain('admin:access');
     expect((await fetch(`${caddy.url}/v1/swagger-ui/`)).status).toBe(404);
