@@ -3,6 +3,7 @@ import { LOGIN_PROVIDERS, platformOf, type LoginProvider } from '../domain/user-
 import { ApiError } from '../kernel/errors';
 import { ProviderAway, TokenRefused, type ProviderIdentity } from '../vendors/login/port';
 import { badRequest, featureDisabled, invalid, unauthorized, type Refuse } from './operation';
+import { switchedOff } from './provider-switches';
 import type { Services } from './services';
 
 const words = (most: number) => z.string().trim().min(1).max(most);
@@ -53,11 +54,7 @@ export async function loginSwitchedOff(
   { features }: Pick<Services, 'features'>,
   provider: LoginProvider,
 ): Promise<string | null> {
-  const platform = platformOf(provider);
-  for (const flag of [`platform:${platform}`, `platform:${platform}:login`]) {
-    if (!(await features.enabled(flag, null))) return flag;
-  }
-  return null;
+  return switchedOff(features, platformOf(provider), 'login');
 }
 
 /**

@@ -29,6 +29,7 @@ import { acceptForms } from './oauth-bodies';
 import { originForm } from './request-head';
 import { logFacts, type ResolveCaller } from './request-state';
 import { JSON_TYPE, registerRest } from './rest';
+import { registerSecurityTxt } from './security-txt';
 import { answerUnrouted } from './unrouted';
 import { acceptMultipart } from './uploads';
 import { serveUpgrades, type UpgradeHandler } from './upgrades';
@@ -141,6 +142,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       log,
     });
     stops.push(() => graphql.stop());
+    registerSecurityTxt(app, settings);
     await registerDocs(app, {
       settings,
       schema,

@@ -120,6 +120,12 @@ function contradictions(settings: Settings): void {
   } catch (error) {
     throw new SettingsError(`LUMIO_TRUSTED_PROXIES (trusted_proxies): ${(error as Error).message}`);
   }
+  const { contact, expires } = settings.security;
+  if (contact.length > 0 !== (expires !== undefined)) {
+    throw new SettingsError(
+      'LUMIO_SECURITY__CONTACT, LUMIO_SECURITY__EXPIRES (security): must be set both, or neither',
+    );
+  }
   if (settings.database.url !== undefined && settings.secrets.keys === undefined) {
     throw new SettingsError(
       'LUMIO_SECRETS__KEYS (secrets.keys): must be set (id:base64 of 32 bytes) with an external database, since all its nodes share the keys',

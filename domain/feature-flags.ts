@@ -163,6 +163,9 @@ export const ACCOUNT_FLAGS: readonly KnownFlag[] = KNOWN_FLAGS.filter(({ categor
 /** What a plan's list shows. */
 export const PLAN_FLAGS: readonly KnownFlag[] = KNOWN_FLAGS.filter(({ category }) => PLAN_CATEGORIES.has(category));
 
+/** What people read of a flag. */
+export const labelOf = (key: string): string => byKey.get(key)?.label ?? key;
+
 export const isKnownFlag = (key: string): boolean => byKey.has(key);
 
 /** The operator's global switches, a stream a flag. Source: spec extra-facts §26. */

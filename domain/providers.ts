@@ -1,4 +1,3 @@
-import type { LoginProvider } from './user-logins';
 import type { Vendor } from './vendors';
 
 /** What a provider is connected for: a person's login, an account's channel, an account's bot. */
@@ -25,8 +24,8 @@ export const PROVIDERS: readonly Provider[] = [
   { slug: 'spotify', kinds: ['channel'] },
 ];
 
-/** The provider that a login belongs to: the one vendor that has another name there. Source: spec extra-facts §1. */
-export const providerOfLogin = (login: LoginProvider): Vendor => (login === 'google' ? 'youtube' : login);
+/** What people log in with there goes by. */
+export const loginOfProvider = (slug: Vendor): string => (slug === 'youtube' ? 'google' : slug);
 
 /** The flags of one kind of connection, the master switch first. */
 export const switchesOf = (slug: string, kind: ConnectionKind): readonly string[] => [

@@ -212,6 +212,22 @@ export const SettingsSchema = z.strictObject({
       allow_loopback: flag.default(false),
     })
     .prefault({}),
+  /** Where to tell of a weakness, as `/.well-known/security.txt` says it (RFC 9116); both or none. */
+  security: z
+    .strictObject({
+      /** `mailto:`, `https:` or `tel:` addresses, by commas. */
+      contact: z
+        .preprocess(
+          listOf,
+          z.array(
+            z.string().regex(/^(?:mailto:|https:\/\/|tel:)[\x21-\x7e]+$/, 'must be a mailto:, https: or tel: address'),
+          ),
+        )
+        .default([]),
+      /** From when on nobody should go by it; RFC 3339, in UTC. */
+      expires: z.iso.datetime('must be a time like 2027-01-01T00:00:00Z').optional(),
+    })
+    .prefault({}),
   realtime: z
     .strictObject({
       resume_window: duration('600s'),

@@ -141,6 +141,8 @@ describe('every operation, called from another account', () => {
       ...offer,
       limits: [{ name: 'max_sounds', value: 1 }],
       features: [],
+      connection_type: 'login',
+      ...{ login: true, channel: true, bot: true },
       stripe_product_id: null,
       stripe_monthly_price_id: null,
       stripe_yearly_price_id: null,

@@ -101,6 +101,9 @@ describe('settings', () => {
     [{ LUMIO_HOST: '0.0.0.0' }, /^LUMIO_ENV: must be set/],
     [{ LUMIO_DATABASE__URL: 'postgresql://db/lumio' }, /^LUMIO_SECRETS__KEYS /],
     [{ LUMIO_ROLES: 'api' }, /^LUMIO_REDIS__URL /],
+    [{ LUMIO_SECURITY__CONTACT: 'mailto:a@b.example' }, /^LUMIO_SECURITY__CONTACT, .* both, or neither$/],
+    [{ LUMIO_SECURITY__CONTACT: 'a@b.example' }, /^LUMIO_SECURITY__CONTACT \(security\.contact\): must be a mailto:/],
+    [{ LUMIO_SECURITY__EXPIRES: 'soon' }, /^LUMIO_SECURITY__EXPIRES \(security\.expires\): must be a time like/],
   ])('%p is refused in one line that names the key', (env, message) => {
     const line = refusal(env as unknown as Record<string, string>);
     expect(line).toMatch(message);

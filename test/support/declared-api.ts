@@ -48,9 +48,10 @@ export async function serveDeclared(
   operations: readonly Operation[],
   services: Partial<Services>,
   callers: Record<string, Caller>,
+  settings: object = {},
 ): Promise<DeclaredApi> {
   const api = await createApi({
-    settings: SettingsSchema.parse({ port: 0, docs: { openapi_json: true } }),
+    settings: SettingsSchema.parse({ port: 0, docs: { openapi_json: true }, ...settings }),
     operations: [PING, ...operations],
     services: { features: { enabled: async () => true }, ...services } as Services,
     resolveCaller: async ({ headers, ip }) => ({

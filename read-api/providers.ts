@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { adminPermission, get, publicAccess, query, whole } from '../access/operation';
+import { AdminPlatform, AdminProvider, adminProviders as providersOf, enabledFor } from '../access/providers';
+import { CONNECTION_KINDS } from '../domain/providers';
+
+/** Source: spec doc2 §4.3. */
+export const enabledPlatforms = query({
+  name: 'enabledPlatforms',
+  summary: 'Platforms that people may log in with, or that a bot may be connected to',
+  rest: get('/v1/platforms/enabled'),
+  guard: [publicAccess],
+  input: z.object({}),
+  output: z.array(z.string()),
+  run: (_request, { db }) => enabledFor(db, ['login', 'bot']),
+});
+
+/** Source: spec doc2 §4.1, §4.3. */
+export const enabledProviders = query({
+  name: 'enabledProviders',
+  summary: 'Providers that may be connected now',
+  rest: get('/v1/providers/enabled'),
+  guard: [publicAccess],
+  input: z.object({ connection_type: z.enum(CONNECTION_KINDS).nullish().describe('For what; absent: for anything') }),
+  output: z.array(z.string()),
+  run: ({ input: { connection_type } }, { db }) =>
+    enabledFor(db, connection_type ? [connection_type] : CONNECTION_KINDS),
+});
+
+/** What is only integrated is not among them. Source: spec doc2 §4.2. */
+export const adminProviders = query({
+  name: 'adminProviders',
+  summary: 'Every provider with its switches and how many connections there are',
+  rest: get('/v1/admin/providers'),
+  pages: whole(),
+  guard: [adminPermission('providers:read')],
+  input: z.object({}),
+  output: AdminProvider,
+  run: (_request, services) => providersOf(services),
+});
+
+export const adminPlatforms = query({
+  name: 'adminPlatforms',
+  summary: 'Every platform with its master switch',
+  rest: get('/v1/admin/platforms'),
+  pages: whole(),
+  guard: [adminPermission('platforms:read')],
+  input: z.object({}),
+  output: AdminPlatform,
+  run: async (_request, services) =>
+    (await providersOf(services)).map(({ platform, label, enabled }) => ({ platform, label, enabled })),
+});
