@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { createConnectionLookup, announceChannel } from '../access/connection-lookup';
 import { type Counts, createCounts } from '../access/counts';
 import { createFeatureFlags } from '../access/features';
-import { tokenKind } from '../access/contexts';
+import { mintBoundToken } from '../access/bound-tokens';
+import { type KeyKind, tokenKind } from '../access/contexts';
 import { generateKey, hashToken } from '../access/keys';
 import { createMemberPermissions } from '../access/memberships';
-import { failureBucket, networkOf } from '../access/rate-buckets';
+import { failureBucket, networkOf, upgradeBucket } from '../access/rate-buckets';
 import {
   anonymous,
   createCallerResolver,
@@ -27,7 +28,9 @@ import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { accounts } from '../projections/accounts';
 import { apiKeys } from '../projections/api-keys';
 import { connections } from '../projections/connections';
+import { serviceKeys } from '../projections/service-keys';
 import { systemKeys } from '../projections/system-keys';
+import { popoutTokens } from '../projections/tokens';
 import { users } from '../projections/users';
 import { testDatabase, type TestDatabase } from './support/database';
 import { feed, uuid } from './support/identity';
@@ -139,6 +142,29 @@ async function makeKey(user_id: string, permissions: string[], expires_at: strin
 
 const refreshAt = (token: string, now: number) =>
   refreshSession({ act: house.act, context: { now, idempotency_seed: null } }, services(), token);
+
+/** A key or token of each kind that has a secret. */
+async function oneOfEach(): Promise<{ kind: KeyKind; token: string; id: string }[]> {
+  const facts = (kind: KeyKind) => {
+    const { key, hash, prefix } = generateKey(kind);
+    const hashed = { key_hash: hash, token_hash: hash, key_prefix: prefix, token_prefix: prefix };
+    const scope = { permissions: ['chat:read'], expires_at: null, label: 'k', created_at: at };
+    return { kind, token: key, id: randomUUID(), ...hashed, ...scope };
+  };
+  const [system, service, popout] = [facts('system_key'), facts('service_key'), facts('popout')];
+  await feed(t.db, systemKeys, [{ type: 'system_key:created', key_id: system.id, ...system }]);
+  const made = { account_id, user_id: bob, created_by: bob };
+  await feed(t.db, serviceKeys, [{ type: 'account:service_key_created', key_id: service.id, ...made, ...service }]);
+  await feed(t.db, popoutTokens, [{ type: 'popout_token:created', token_id: popout.id, ...made, ...popout }]);
+  const user = await makeKey(bob, ['chat:read']);
+  const bound = await Promise.all(
+    (['overlay', 'shared_overlay', 'extension', 'widget'] as const).map(async (kind) => {
+      const of = { kind, account_id, resource_id: uuid(1), channel: 'x:1', expires_at: Date.now() + 60_000 };
+      return { kind, ...(await mintBoundToken(t, of)) };
+    }),
+  );
+  return [{ kind: 'user_api_key', token: user.key, id: user.key_id }, system, service, popout, ...bound];
+}
 
 describe('tokens by their shape', () => {
   test.each([
@@ -406,21 +432,33 @@ describe('API keys', () => {
   });
 
   test('remember when they were last used', async () => {
-    const { key, key_id } = await makeKey(bob, ['chat:read']);
+    const all = await oneOfEach();
     const own = createCallerResolver({ db: t.db, tokens, log: silentLog, counts: unlimited, system_keys: [] });
     const now = Date.parse('2026-05-06T07:08:09Z');
-    await own.resolve({
-      authorization: `Bearer ${key}`,
-      query_token: undefined,
-      on_upgrade: false,
-      account_header: undefined,
-      ip: '::1',
-      now,
-    });
+    for (const { token } of all) {
+      const authorization = `Bearer ${token}`;
+      const presented = { query_token: undefined, on_upgrade: false, account_header: undefined };
+      expect((await own.resolve({ authorization, ...presented, ip: '::1', now })).failure).toBeNull();
+    }
+    const used = async () =>
+      (
+        await t.db.query(
+          'select credential_id as id, last_used_at from credential_uses where credential_id = any($1)',
+          [all.map(({ id }) => id)],
+        )
+      ).sort((a, b) => (a.id < b.id ? -1 : 1));
+    // Not with the request, but soon, and for the kinds whose lists show it.
+    expect(await used()).toEqual([]);
     await own.close();
-    expect(await t.db.query('select last_used_at from credential_uses where credential_id = $1', [key_id])).toEqual([
-      { last_used_at: '2026-05-06T07:08:09.000Z' },
-    ]);
+    const shown = all.filter(({ kind }) => kind.endsWith('_key')).map(({ id }) => id);
+    expect(await used()).toEqual(shown.sort().map((id) => ({ id, last_used_at: '2026-05-06T07:08:09.000Z' })));
+  });
+
+  test('and upgrades are counted by credential, not by person', async () => {
+    const [one, two] = await Promise.all([makeKey(bob, ['chat:read']), makeKey(bob, ['chat:read'])]);
+    const callers = await Promise.all([one, two, one].map(async ({ key }) => (await bearer(key)).caller));
+    const [first, second, again] = callers.map((caller) => upgradeBucket(caller).rate_bucket);
+    expect([first === second, first === again]).toEqual([false, true]);
   });
 });
 
@@ -530,13 +568,15 @@ describe('credentials that fail', () => {
     const { key } = await makeKey(bob, ['chat:read']);
     const { access } = await house.open(ada, account_id);
     const known = await makeKey(bob, ['events:read']);
+    const each = await oneOfEach();
     const [here, next_door] = ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9'];
     expect((await from(here, known.key)).failure).toBeNull();
     await Promise.allSettled(Array.from({ length: 200 }, () => from(here, madeUp('user_api_key'))));
     const [header, payload] = access.token.split('.') as [string, string];
     const forged = `${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`;
     const before = looked();
-    for (const wrong of [madeUp('user_api_key'), madeUp('system_key'), forged, 'lm_usr_short', 'lm_eyJ']) {
+    const made_up = each.map(({ kind }) => generateKey(kind).key);
+    for (const wrong of [...made_up, forged, 'lm_usr_short', 'lm_eyJ']) {
       await expect(from(next_door, wrong)).rejects.toMatchObject({ code: 'RATE_LIMIT_EXCEEDED' });
     }
     expect(looked()).toBe(before);
@@ -545,6 +585,7 @@ describe('credentials that fail', () => {
       [key, 'user_api_key'],
       [access.token, 'jwt'],
       [fixed.key, 'system_key'],
+      ...each.map(({ token, kind }) => [token, kind] as const),
     ] as const) {
       expect(await from(next_door, token)).toMatchObject({ caller: { kind }, failure: null });
     }
