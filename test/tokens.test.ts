@@ -1,4 +1,5 @@
 import WebSocket from 'ws';
+import { popoutCookie, popoutSessionIn } from '../access/popout-cookie';
 import { popoutToken, type PopoutTokenEvent } from '../domain/tokens';
 import { popoutTokens } from '../projections/tokens';
 import { testDatabase, type TestDatabase } from './support/database';
@@ -83,6 +84,14 @@ test('the read model keeps revoked tokens with their time; a page may come twice
     { credential_id: null, account_id },
   ]);
   await t.drop();
+});
+
+test('the cookie is for this site alone, never for scripts, and over TLS outside development', () => {
+  const made = popoutCookie('lm_eyJ.a.b', { max_age_s: 900, secure: true });
+  expect(made).toBe('lumio-popout-token=lm_eyJ.a.b; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=900');
+  expect(popoutSessionIn('a=1;  lumio-popout-token=lm_eyJ.a.b ; b=2')).toBe('lm_eyJ.a.b');
+  for (const none of [undefined, '', ';', 'lumio-popout-token', 'lumio-popout-token=', 'xlumio-popout-token=x', '=x'])
+    expect(popoutSessionIn(none)).toBeUndefined();
 });
 
 describe('over HTTP', () => {
@@ -202,9 +211,9 @@ describe('over HTTP', () => {
     expect((await owner.gql(`{ popoutTokens { ${fields} } }`)).data.popoutTokens).toContainEqual(made);
     const renamed = await owner.gql(`mutation { updatePopoutToken(input: {id: "${made.id}", label: "h"}) { label } }`);
     expect(renamed.data.updatePopoutToken).toEqual({ label: 'h' });
-    const exchanged = await owner.gql(
-      `mutation { exchangePopoutToken(token: "${token}") { token expiresAt accountId } }`,
-    );
+    const query = `mutation { exchangePopoutToken(token: "${token}") { token expiresAt accountId } }`;
+    const { body: exchanged, headers } = await as('').send('POST', '/v1/gql', { query });
+    expect(headers.get('set-cookie')).toContain(`lumio-popout-token=${exchanged.data.exchangePopoutToken.token}; `);
     expect(exchanged.data.exchangePopoutToken).toMatchObject({ accountId: account.account_id });
     const page = as(exchanged.data.exchangePopoutToken.token);
     const ws = await page.gql('mutation { issuePopoutWsToken { wsToken } }');
