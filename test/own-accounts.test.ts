@@ -1,10 +1,15 @@
+import { newEvents } from '../access/event-ids';
+import { handle } from '../access/handle';
 import { load } from '../access/states';
+import { asOperator } from '../cli/admin/operator';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { connections, connectionsStream } from '../domain/connections';
 import { seededRoles } from '../domain/account-roles';
-import { ownership, type OwnershipCommand, type OwnershipEvent } from '../domain/ownerships';
+import { ownership, ownershipStream, type OwnershipCommand, type OwnershipEvent } from '../domain/ownerships';
 import { FREE_PLAN_ID, PRO_PLAN_ID } from '../domain/plan-limits';
 import { PostgresDatabase } from '../engines/postgres/pool';
+import type { Decider } from '../kernel/decider';
+import type { DomainError } from '../kernel/errors';
 import { accounts } from '../projections/accounts';
 import { testDatabase } from './support/database';
 import { decider } from './support/decider';
@@ -121,6 +126,52 @@ test('the read model keeps nothing of a dissolved account, and shows the same ro
   ]);
   await feed(t.db, accounts, [dissolved], 2);
   expect(await count()).toEqual([0, 0, 0, 0, 0]);
+  await t.drop();
+});
+
+test('of two nodes that decide at once one goes first, and the other is told what is then the case', async () => {
+  const t = await testDatabase();
+  const nodes = [await engines(t.db), await engines(t.db)];
+  const each = async <Command extends { now: string }>(
+    decider: Decider<never, never, never>,
+    stream: string,
+    commands: readonly Command[],
+  ) => {
+    const decided = commands.map((command, n) => {
+      const { events } = nodes[n]!;
+      const services = {
+        ...{ events, settle: async () => undefined },
+        commit: (_request: unknown, writes: Parameters<typeof events.append>[0]) => events.append(writes, {}),
+      };
+      return handle(asOperator('test'), services, { decider, stream, command: command as never });
+    });
+    const settled = await Promise.allSettled(decided);
+    return settled.map((one) => (one.status === 'fulfilled' ? 'decided' : (one.reason as DomainError).reason)).sort();
+  };
+  const open = { type: 'ownership:open', user_id: ada, owned: [], ended: [], max_accounts: 1, several: true, now };
+  expect(
+    await each(ownership as never, ownershipStream(ada), [
+      { ...open, account_id: uuid(7) },
+      { ...open, account_id: uuid(8) },
+    ]),
+  ).toEqual(['PLAN_LIMIT_REACHED', 'decided']);
+
+  const stream = accountStream(account_id);
+  const invite: AccountEvent = {
+    type: 'account:invite_created',
+    ...{ account_id, invite_id: uuid(30), code_hash: 'h', code_prefix: 'h', role_id: uuid(14), made_by: ada },
+    ...{ max_uses: 1, expires_at: null, created_at: now },
+  };
+  const events = newEvents({ idempotency_seed: null }, stream, [created, invite]);
+  await nodes[0]!.events.append([{ stream, expected: 'none', events }], {});
+  const accept = { type: 'account:accept_invite', invite_id: uuid(30), now };
+  expect(
+    await each(account as never, stream, [
+      { ...accept, user_id: bob, membership_id: uuid(5) },
+      { ...accept, user_id: uuid(4), membership_id: uuid(6) },
+    ]),
+  ).toEqual(['INVITE_USED_UP', 'decided']);
+  for (const node of nodes) await node.close();
   await t.drop();
 });
 
