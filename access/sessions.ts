@@ -84,7 +84,6 @@ interface Living {
   previous: string | null;
   /** Unix milliseconds. */
   created_at: number;
-  refreshed_at: number;
   ends_at: number;
 }
 
@@ -102,15 +101,15 @@ export async function refreshSession(
   const { now } = context;
   const { claims, failure } = await services.tokens.verify(refresh_token, now);
   const session_id = claims?.session_id;
-  if (failure !== null || claims.use !== 'refresh' || !session_id) throw refused();
+  if (failure !== null || claims.use !== 'refresh' || claims.client || !session_id) throw refused();
   const jti = context.idempotency_seed === null ? undefined : newId(context, `refresh ${claims.jti}`);
   const presented = hashJti(claims.jti);
   const own = jti === undefined ? null : hashJti(jti);
   const living = await livingOf(services.db, session_id, now);
   if (living === null || living.user_id !== claims.sub) throw refused();
-  const { user_id, ends_at, current, previous, refreshed_at } = living;
+  const { user_id, ends_at, current, previous, came_before } = living;
   if (current !== presented && current !== own) {
-    if (previous === presented && now < refreshed_at) throw refused();
+    if (previous === presented && came_before) throw refused();
     await endReused(act, services, session_id);
     throw refused();
   }
@@ -119,9 +118,9 @@ export async function refreshSession(
   if (current === own) return signed;
   const moved = await services.db.query(
     `update sessions set refresh_jti_hash = $3, previous_jti_hash = $2,
-       refreshed_at = greatest(to_timestamp($4 / 1000.0), clock_timestamp())
+       refreshed_at = clock_timestamp()
      where id = $1 and refresh_jti_hash = $2 returning id`,
-    [session_id, presented, hashJti(signed.refresh.jti), now],
+    [session_id, presented, hashJti(signed.refresh.jti)],
     'session-refresh',
   );
   // Another call has traded it in between: that is no reuse.
@@ -135,7 +134,7 @@ export async function refreshSession(
  */
 export async function sessionOf({ tokens }: Pick<Services, 'tokens'>, refresh_token: string, now: number) {
   const { claims } = await tokens.verify(refresh_token, now);
-  if (claims === null || claims.use !== 'refresh' || claims.session_id === null) throw refused();
+  if (claims === null || claims.use !== 'refresh' || claims.client || claims.session_id === null) throw refused();
   return claims.session_id;
 }
 
@@ -237,17 +236,24 @@ export async function mintWsToken(
 const COLUMNS = { session_id: 's.id', user_id: 's.user_id', account_id: 'u.active_account_id' } as const;
 const MS = (column: string) => `(extract(epoch from s.${column}) * 1000)::float8`;
 const LIVING = `s.user_id, s.refresh_jti_hash as current, s.previous_jti_hash as previous,
-  ${MS('created_at')} as created_at, ${MS('refreshed_at')} as refreshed_at, ${MS('expires_at')} as ends_at`;
+  ${MS('created_at')} as created_at, ${MS('expires_at')} as ends_at`;
 
-async function livingOf(db: Pick<Queryable, 'query'>, session_id: string, now: number): Promise<Living | null> {
+/** `came_before`: whether the call was received before the token was traded last, by the database's clock alone. */
+async function livingOf(
+  db: Pick<Queryable, 'query'>,
+  session_id: string,
+  now: number,
+): Promise<(Living & { came_before: boolean }) | null> {
   const [row] = await db.query(
-    `select ${LIVING} from sessions s join users u on u.id = s.user_id
+    `select ${LIVING}, clock_timestamp() - make_interval(secs => $3 / 1000.0) < s.refreshed_at as came_before
+     from sessions s join users u on u.id = s.user_id
      where s.id = $1 and s.expires_at > to_timestamp($2 / 1000.0)
        and not exists (select 1 from revocations r where r.credential_id = s.id::text)`,
-    [session_id, now],
+    // How long ago is the same by every clock.
+    [session_id, now, Date.now() - now],
     'session-living',
   );
-  return (row as Living | undefined) ?? null;
+  return (row as (Living & { came_before: boolean }) | undefined) ?? null;
 }
 
 /** The account that a session acts on, as long as its user belongs to it. */

@@ -1,5 +1,5 @@
 import { actFor } from '../access/act';
-import { refreshSession, switchSessions } from '../access/sessions';
+import { endSessions, refreshSession, sessionOf, switchSessions } from '../access/sessions';
 import { createTokens, hashJti, type Tokens } from '../access/tokens';
 import { asOperator } from '../cli/admin/operator';
 import { session, sessionStream, type SessionEvent } from '../domain/sessions';
@@ -12,7 +12,9 @@ import { decider } from './support/decider';
 import { testDatabase, type TestDatabase } from './support/database';
 import { feed, uuid } from './support/identity';
 import { engines, type Engines } from './support/projections';
+import { Client, refused as refusedUpgrade } from './support/realtime';
 import { sessionHouse, type SessionHouse } from './support/sessions';
+import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
 
 const now = '2026-01-02T03:04:05.000Z';
 const ends_at = '2026-02-01T03:04:05.000Z';
@@ -159,6 +161,32 @@ describe('in the database', () => {
     expect(await typesOf(first.session_id)).toContain('session:reuse_detected');
   });
 
+  test('a refresh token of a client is none of a session, and one that has ended still says which it was', async () => {
+    const at = Date.now();
+    const { session_id: own, refresh: current } = await house.open(ada, null, at);
+    const client = { client_id: uuid(50), grant_id: uuid(51), scopes: ['events:read'] };
+    const of = { sub: ada, account_id: null, session_id: own, use: 'refresh' } as const;
+    const foreign = await tokens.sign({ ...of, client }, at, 60_000);
+    await expect(refresh(foreign.token, at)).rejects.toMatchObject(refused);
+    await expect(sessionOf(services(), foreign.token, at)).rejects.toMatchObject(refused);
+    expect(await typesOf(own)).toEqual(['session:started']);
+    const late = at + settings.auth.session_lifetime + 1000;
+    await expect(refresh(current.token, late)).rejects.toMatchObject(refused);
+    expect(await sessionOf(services(), current.token, late)).toBe(own);
+  });
+
+  test('all sessions of a user end but the one to keep, and two who end them at once end each once', async () => {
+    const bob = uuid(21);
+    await t.db.query('insert into users (id, created_at) values ($1, now())', [bob]);
+    const all = await Promise.all([1, 2, 3].map(() => house.open(bob, null)));
+    const [kept, ...others] = all.map((one) => one.session_id) as [string, ...string[]];
+    const end = () => endSessions(house.act, services(), { user_id: bob, except: kept }, 'user_deleted');
+    await Promise.all([end(), end()]);
+    for (const id of others) expect(await typesOf(id)).toEqual(['session:started', 'session:ended']);
+    expect(await typesOf(kept)).toEqual(['session:started']);
+    expect(await t.db.query('select id from sessions where user_id = $1', [bob])).toEqual([{ id: kept }]);
+  });
+
   test('a session of the build before stays valid, on its account, and gets its events with the first refresh', async () => {
     const at = Date.now();
     const id = uuid(40);
@@ -196,4 +224,102 @@ describe('in the database', () => {
   });
   const commit = () => (_request: unknown, writes: Parameters<typeof on.events.append>[0]) =>
     on.events.append(writes, {});
+});
+
+describe('on the server', () => {
+  let server: SharedServer;
+  let ada: MadeAccount;
+  beforeAll(async () => {
+    server = await sharedServer();
+    ada = await server.account();
+  });
+  const login = () => server.session(ada.user_id, ada.account_id);
+  const refresh = (refresh_token: string, headers: Record<string, string> = {}) =>
+    server.door('').rest('POST', '/v1/auth/refresh', { body: { refresh_token }, headers });
+  const works = async (token: string) => (await server.door(token).rest('GET', '/v1/users/me/sessions')).status === 200;
+
+  test('a stolen refresh token ends its session and what is open of it, and no other', async () => {
+    const [mine, other] = [await login(), await login()];
+    const first = await refresh(mine.refresh_token);
+    expect(first).toMatchObject({ status: 200, json: { is_new_user: false, has_account: true } });
+    const second = await refresh(first.json.refresh_token);
+    const socket = await Client.open(server.ws_url, second.json.token);
+    const ws = (await server.door(second.json.token).rest('POST', '/v1/auth/ws-token', { body: {} })).json.data
+      .ws_token;
+
+    const stolen = await refresh(mine.refresh_token);
+    expect(stolen).toMatchObject({
+      status: 401,
+      json: { error: 'UNAUTHORIZED', message: 'Invalid or expired refresh token' },
+    });
+    expect([await works(second.json.token), await works(mine.access_token)]).toEqual([false, false]);
+    expect((await refresh(second.json.refresh_token)).status).toBe(401);
+    expect(await socket.closed()).toBe(4401);
+    expect((await refusedUpgrade(`${server.ws_url}?token=${ws}`)).status).toBe(401);
+    expect(await works(other.access_token)).toBe(true);
+    expect((await refresh(other.refresh_token)).status).toBe(200);
+  });
+
+  test('of many refreshes at once exactly one wins', async () => {
+    const mine = await login();
+    const all = await Promise.all(Array.from({ length: 6 }, () => refresh(mine.refresh_token)));
+    const won = all.filter(({ status }) => status === 200);
+    expect([won.length, all.filter(({ status }) => status === 401).length]).toEqual([1, 5]);
+  });
+
+  test('under one Idempotency-Key a refresh is answered again, and is no reuse', async () => {
+    const mine = await login();
+    const key = { 'idempotency-key': `refresh ${mine.refresh_token.slice(-20)}` };
+    const door = server.door('');
+    const once = () =>
+      door.rest('POST', '/v1/auth/refresh', { body: { refresh_token: mine.refresh_token }, headers: key });
+    const [first, second] = [await once(), await once()];
+    expect(second.json).toEqual(first.json);
+    const next = await refresh(first.json.refresh_token);
+    expect((await once()).json).toEqual(first.json);
+    expect((await refresh(next.json.refresh_token)).status).toBe(200);
+  });
+
+  test('each token counts for what it was made for, and nowhere else', async () => {
+    const { access_token, refresh_token } = await login();
+    const ws = (await server.door(access_token).rest('POST', '/v1/auth/ws-token', { body: {} })).json.data.ws_token;
+    const asked: Record<string, number> = {};
+    for (const [name, token] of Object.entries({ access_token, refresh_token, ws })) {
+      const door = server.door(token);
+      asked[`${name} on REST`] = (await door.rest('GET', '/v1/users/me/sessions')).status;
+      const gql = (await door.gql('{ sessions { total } }')).json;
+      asked[`${name} on GraphQL`] = gql.errors?.[0].extensions.code === 'UNAUTHORIZED' ? 401 : 200;
+      const query = `/v1/users/me/sessions?token=${token}`;
+      asked[`${name} in a query`] = (await server.door('').rest('GET', query)).status;
+      asked[`${name} as a refresh token`] = (await refresh(token)).status;
+    }
+    expect(asked).toEqual({
+      'access_token on REST': 200,
+      'access_token on GraphQL': 200,
+      'access_token in a query': 401,
+      'access_token as a refresh token': 401,
+      'refresh_token on REST': 401,
+      'refresh_token on GraphQL': 401,
+      'refresh_token in a query': 401,
+      'refresh_token as a refresh token': 200,
+      'ws on REST': 401,
+      'ws on GraphQL': 401,
+      'ws in a query': 401,
+      'ws as a refresh token': 401,
+    });
+    expect((await refusedUpgrade(`${server.ws_url}?token=${refresh_token}`)).status).toBe(401);
+  });
+
+  test('a logout ends the session, also asked twice, and by a token that was replaced', async () => {
+    const mine = await login();
+    const { json } = await refresh(mine.refresh_token);
+    const logout = (refresh_token: string) =>
+      server.door('').rest('POST', '/v1/auth/logout', { body: { refresh_token } });
+    for (const token of [mine.refresh_token, mine.refresh_token, json.refresh_token]) {
+      expect(await logout(token)).toMatchObject({ status: 200, json: { success: true } });
+    }
+    expect(await works(json.token)).toBe(false);
+    expect((await logout(json.token)).status).toBe(401);
+    expect((await logout('made up')).status).toBe(401);
+  });
 });
