@@ -1,4 +1,4 @@
-import { buildSchema, getNamedType, getNullableType, isInputObjectType, isObjectType } from 'graphql';
+import { buildSchema, getNamedType, getNullableType, isEnumType, isInputObjectType, isObjectType } from 'graphql';
 import type { GraphQLInputType, GraphQLOutputType } from 'graphql';
 import type { z } from 'zod';
 import type { Operation } from '../../access/operation';
@@ -65,6 +65,7 @@ export async function asking(base_url: string, example: Example): Promise<Asking
       const field = root.getFields()[operation.name]!;
       const value = (name: string, type: GraphQLInputType): unknown => {
         const inner = getNullableType(type);
+        if (isEnumType(getNamedType(type))) return enumNames(example(operation, snake(name)));
         if (!isInputObjectType(inner)) return example(operation, snake(name));
         const given = Object.values(inner.getFields()).filter((one) => members.includes(snake(one.name)));
         return Object.fromEntries(given.map((one) => [one.name, value(one.name, one.type)]));
@@ -83,6 +84,12 @@ export async function asking(base_url: string, example: Example): Promise<Asking
     },
   };
 }
+
+/** GraphQL writes values of enums in capitals. */
+const enumNames = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(enumNames);
+  return typeof value === 'string' ? value.toUpperCase().replace(/[^A-Z0-9]/g, '_') : value;
+};
 
 function isOptional(schema: z.ZodType): boolean {
   const { optional, nullable } = unwrap(schema, 'input');
