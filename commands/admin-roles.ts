@@ -3,6 +3,7 @@ import { AdminRole, holdersOf, keyOf, permissionsOf, shownRole } from '../access
 import type { Caller } from '../access/caller';
 import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../access/operation';
 import { patch, post, put, type Refuse } from '../access/operation';
+import { roleChanges, roleInput } from '../access/role-input';
 import { lackedByAdmin } from '../access/roles';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
@@ -18,35 +19,10 @@ import { ADMIN_PERMISSIONS, isAdminPermission } from '../domain/permissions';
 import { permissionsAfter } from '../domain/role-permissions';
 import { user, userStream } from '../domain/users';
 
-const name = z
-  .string({ error: 'Name is required' })
-  .trim()
-  .min(1, 'Name is required')
-  .max(100, 'Name must be 100 characters or less');
-const description = z
-  .string()
-  .trim()
-  .max(500, 'Description must be 500 characters or less')
-  .nullish()
-  .transform((text) => (text === '' ? null : text));
-const permissions = z
-  .array(
-    z
-      .string()
-      .max(100)
-      .meta({ enum: [...ADMIN_PERMISSIONS] }),
-  )
-  .max(500);
+const fields = roleInput(ADMIN_PERMISSIONS);
 
-const CreateAdminRoleInput = z.object({ name, description, permissions }).meta({ id: 'CreateAdminRoleInput' });
-const UpdateAdminRoleInput = z
-  .object({
-    id: z.uuid(),
-    name: name.optional(),
-    description: description.describe('Null clears it'),
-    permissions: permissions.optional().describe('What the role grants from now on'),
-  })
-  .meta({ id: 'UpdateAdminRoleInput' });
+const CreateAdminRoleInput = z.object(fields).meta({ id: 'CreateAdminRoleInput' });
+const UpdateAdminRoleInput = z.object(roleChanges(fields)).meta({ id: 'UpdateAdminRoleInput' });
 
 const NOT_FOUND = { ADMIN_ROLE_NOT_FOUND: notFound('Admin role not found') };
 const BEYOND_OWN = { PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}') };

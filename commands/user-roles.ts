@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Caller } from '../access/caller';
 import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../access/operation';
 import { patch, post, put, type Refuse } from '../access/operation';
+import { roleChanges, roleInput } from '../access/role-input';
 import { lackedByAdmin } from '../access/roles';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
@@ -17,25 +18,7 @@ import {
 } from '../domain/user-roles';
 import { user, userStream } from '../domain/users';
 
-const name = z
-  .string({ error: 'Name is required' })
-  .trim()
-  .min(1, 'Name is required')
-  .max(100, 'Name must be 100 characters or less');
-const description = z
-  .string()
-  .trim()
-  .max(500, 'Description must be 500 characters or less')
-  .nullish()
-  .transform((text) => (text === '' ? null : text));
-const permissions = z
-  .array(
-    z
-      .string()
-      .max(100)
-      .meta({ enum: [...USER_ROLE_PERMISSIONS] }),
-  )
-  .max(500);
+const fields = roleInput(USER_ROLE_PERMISSIONS);
 
 const NOT_FOUND = { USER_ROLE_NOT_FOUND: notFound('User role not found') };
 const BEYOND_OWN = { PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}') };
@@ -56,7 +39,7 @@ export const createUserRole = command({
   rest: post('/v1/user-roles', { status: 201, location: ({ id }: UserRole) => `/v1/user-roles/${id}` }),
   graphql: { argument: 'input' },
   guard: [adminPermission('user-roles:create')],
-  input: z.object({ name, description, permissions }).meta({ id: 'CreateUserRoleInput' }),
+  input: z.object(fields).meta({ id: 'CreateUserRoleInput' }),
   output: UserRole,
   errors: {
     ...BEYOND_OWN,
@@ -82,14 +65,7 @@ export const updateUserRole = command({
   rest: patch('/v1/user-roles/{id}'),
   graphql: { argument: 'input', flat_arguments: ['id'] },
   guard: [adminPermission('user-roles:edit')],
-  input: z
-    .object({
-      id: z.uuid(),
-      name: name.optional(),
-      description: description.describe('Null clears it'),
-      permissions: permissions.optional().describe('What the role grants from now on'),
-    })
-    .meta({ id: 'UpdateUserRoleInput' }),
+  input: z.object(roleChanges(fields)).meta({ id: 'UpdateUserRoleInput' }),
   output: UserRole,
   errors: { ...NOT_FOUND, ...BEYOND_OWN, ...UNKNOWN },
   async run({ input: { id, ...changes }, caller, act, refuse }, services) {

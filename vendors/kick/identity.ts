@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { HttpClients } from '../http/port';
-import { asking, secondsOf, textOf } from '../login/asking';
+import { asking, scopesOf, secondsOf, textOf } from '../login/asking';
 import { TokenRefused, type IdentityProvider } from '../login/port';
 
 const Introspected = z.object({
@@ -49,7 +49,7 @@ export function kickIdentity(http: HttpClients, { client_ids, id_url, api_url }:
         display_name: textOf(user.name),
         avatar_url: textOf(user.profile_picture),
         email: textOf(user.email),
-        scopes: said.scope?.split(' ').filter(Boolean) ?? [],
+        scopes: scopesOf(said.scope),
         expires_at: secondsOf(said.exp),
       };
     },

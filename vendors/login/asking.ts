@@ -69,3 +69,6 @@ export const textOf = (text: string | null | undefined): string | null => (text 
 /** An instant in Unix seconds. */
 export const secondsOf = (at: string | number | null | undefined): number | null =>
   at !== null && at !== undefined && Number.isFinite(Number(at)) ? Number(at) * 1000 : null;
+
+/** Scopes that stand in one text, with spaces between them. */
+export const scopesOf = (text: string | undefined): string[] => text?.split(' ').filter(Boolean) ?? [];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { HttpClients } from '../http/port';
-import { asking, secondsOf, textOf } from '../login/asking';
+import { asking, scopesOf, secondsOf, textOf } from '../login/asking';
 import { TokenRefused, type IdentityProvider } from '../login/port';
 
 const TokenInfo = z.object({
@@ -41,7 +41,7 @@ export function googleIdentity(http: HttpClients, { client_ids, api_url }: Googl
         display_name: textOf(own?.name),
         avatar_url: textOf(own?.picture),
         email: textOf(own?.email ?? said.email),
-        scopes: said.scope?.split(' ').filter(Boolean) ?? [],
+        scopes: scopesOf(said.scope),
         expires_at: secondsOf(said.exp),
       };
     },
