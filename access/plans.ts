@@ -159,11 +159,6 @@ const featureOf = ({ id, key, label }: (typeof PLAN_FLAGS)[number], features: Pl
   enabled: features[key] ?? false,
 });
 
-/** The plan of the account that is `of.id` in a query, as `plans.column`. */
-export const ofPlan = (column: 'id' | 'slug' | 'name', of: string): string =>
-  `(select plan.${column} from plans plan
-    where plan.id = coalesce((select o.plan_id from account_plans o where o.account_id = ${of}.id), '${FREE_PLAN_ID}'))`;
-
 /**
  * Puts an account on a plan. Both plans count it in the same append, so that a plan is never deleted under an account.
  * @throws DomainError `ACCOUNT_NOT_FOUND`, `PLAN_NOT_FOUND`

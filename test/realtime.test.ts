@@ -458,6 +458,24 @@ describe('the end of a session', () => {
     client.end();
   });
 
+  test('what was turned off for everybody ends its channels, those of the anonymous too, and no other', async () => {
+    const [known, nobody] = [await Client.open(node.url), await Client.open(node.url, null)];
+    for (const client of [known, nobody])
+      for (const channel of ['ideas:list', 'public-stats:kick:99'])
+        expect(await client.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+    await known.subscribe(EVENTS);
+    node.off.add('system:ideas_hub_public');
+    node.revoke({});
+    for (const client of [known, nobody]) {
+      const ended = await client.next(({ type }) => type === 'error', 'the error');
+      expect(ended).toMatchObject({ code: 'FEATURE_DISABLED', channel: 'ideas:list' });
+      await client.ask({ type: 'ping' }, 'pong');
+      expect(client.messages.filter(({ type }) => type === 'error')).toHaveLength(1);
+      client.end();
+    }
+    node.off.clear();
+  });
+
   test('stopping closes with 1012 and lets nobody in', async () => {
     const own = await realtimeNode(t);
     const clients = await Promise.all(Array.from({ length: 20 }, () => Client.open(own.url)));
