@@ -18,6 +18,7 @@ import { park, waitingStreams, type Parked } from '../../projections/runtime/dea
 import { failureKind } from '../../kernel/failures';
 import { describe } from '../../projections/runtime/failures';
 import { askedTypes, NewerEventMet, takenFrom, untilNewerBuildIsGone } from '../../projections/runtime/newer';
+import { PlaceMoves } from '../../projections/runtime/place-moves';
 import type { ReactorMetrics } from './metrics';
 import { toolsFor, type ToolsDeps, type Write } from './tools';
 
@@ -46,7 +47,7 @@ export const placeOf = ({ name, types }: Pick<AreaReactor, 'name' | 'types'>): R
 
 const FIRST_BACKOFF_MS = 100;
 const BATCH_EVENTS = 100;
-/** A checkpoint over events of other types alone is written at most this often. */
+/** See {@link PlaceMoves}. */
 const IDLE_MOVE_MS = 5000;
 
 /**
@@ -62,11 +63,7 @@ export class ReactorRunner {
   lag_seconds = 0;
   private readonly place: Reader;
   private readonly reads: { from: { kind: 'domain_events'; types: readonly string[] } };
-  private stored: string = BEGINNING;
-  private seen: string = BEGINNING;
-  private moved_at = 0;
-  private idle: NodeJS.Timeout | undefined;
-  private turn: Promise<void> = Promise.resolve();
+  private moves = this.movesFrom(BEGINNING);
   private behind_since: number | null = null;
 
   constructor(
@@ -136,15 +133,16 @@ export class ReactorRunner {
   private async follow(signal: AbortSignal, onProgress: () => void): Promise<void> {
     const { db, events } = this.deps;
     await this.install();
-    this.stored = this.seen = (await readCheckpoints(db, this.place)).get(0)!.position;
+    const stored = (await readCheckpoints(db, this.place)).get(0)!.position;
+    const moves = (this.moves = this.movesFrom(stored));
     if (this.state === 'standby') this.state = 'running';
     // What else their areas hold tells where a newer build is needed.
     const types = askedTypes(this.reads);
     const subscription = events.subscribe(
-      { after: this.stored === BEGINNING ? null : this.stored, types, batch_size: BATCH_EVENTS },
+      { after: stored === BEGINNING ? null : stored, types, batch_size: BATCH_EVENTS },
       async (batch) => {
         if (signal.aborted) return;
-        await this.inTurn(() => this.react(batch, signal));
+        await moves.inTurn(() => this.react(batch, signal));
         this.state = 'running';
         this.error = null;
         onProgress();
@@ -156,31 +154,20 @@ export class ReactorRunner {
     } finally {
       over.abort();
       await subscription.stop();
-      clearTimeout(this.idle);
-      this.idle = undefined;
-      await this.turn;
+      moves.rest();
+      await moves.ended();
     }
     if (!signal.aborted) throw new Error(`the reactor ${this.reactor.name}: its subscription ended by itself`);
   }
 
-  /** Batches and idle moves take turns: both move the checkpoint from where it stands. */
-  private inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.turn.then(work);
-    this.turn = done.catch(() => undefined);
-    return done;
-  }
-
-  /** Events of other types have gone by, and nothing has come since: others should see how far it is. */
-  private async moveIdle(): Promise<void> {
-    this.idle = undefined;
-    try {
-      await this.inTurn(async () => {
-        if (this.seen !== this.stored) await this.commit(this.seen, [], []);
-      });
-    } catch (error) {
-      // Whatever it is meets the next batch too.
-      this.deps.log.debug({ reactor: this.reactor.name, err: describe(error) }, 'an idle checkpoint did not move');
-    }
+  private movesFrom(stored: string): PlaceMoves {
+    return new PlaceMoves(stored, {
+      idle_ms: IDLE_MOVE_MS,
+      moveIdle: (to) => this.commit(to, [], []),
+      // The next batch meets it too.
+      onFailure: (error) =>
+        this.deps.log.debug({ reactor: this.reactor.name, err: describe(error) }, 'an idle checkpoint did not move'),
+    });
   }
 
   private async react(batch: EventBatch, signal: AbortSignal): Promise<void> {
@@ -189,9 +176,10 @@ export class ReactorRunner {
     const { events, newer } = takenFrom(this.reads, batch.events);
     let kept: Write[] = [];
     let parked: Parked[] = [];
-    let done = this.stored;
+    const { moves } = this;
+    let done = moves.stored;
     const flush = async (to: string) => {
-      if (to === this.stored) return;
+      if (to === moves.stored) return;
       await this.commit(to, kept, parked);
       metrics.parked.inc(parked.length, label);
       [kept, parked] = [[], []];
@@ -225,17 +213,16 @@ export class ReactorRunner {
     }
     if (newer) {
       await flush(done);
-      throw new NewerEventMet(`reactor ${this.reactor.name}`, this.stored, newer);
+      throw new NewerEventMet(`reactor ${this.reactor.name}`, moves.stored, newer);
     }
-    const { position } = batch;
-    this.seen = position;
-    if (events.length > 0 || performance.now() - this.moved_at > IDLE_MOVE_MS) await flush(position);
-    else this.idle ??= setTimeout(() => void this.moveIdle(), IDLE_MOVE_MS);
+    moves.seen = batch.position;
+    if (events.length > 0 || moves.due) await flush(batch.position);
+    else moves.later();
   }
 
   private async commit(to: string, kept: readonly Write[], parked: readonly Parked[]): Promise<void> {
     const { db, events, jobs, log } = this.deps;
-    const from = this.stored;
+    const from = this.moves.stored;
     await db.transaction(async (tx) => {
       await moveCheckpoints(tx, this.place, events.id, [{ partition: 0, from, to }]);
       for (const write of kept) await write.run(tx);
@@ -243,8 +230,7 @@ export class ReactorRunner {
       await park(tx, this.place, parked, { rebuilding: false });
     });
     if (kept.some(({ wakes }) => wakes)) jobs.wake();
-    this.stored = this.seen = to;
-    this.moved_at = performance.now();
+    this.moves.moved(to);
     if (parked.length > 0) {
       log.error({ reactor: this.reactor.name, parked: parked.length }, 'events parked as dead letters of a reactor');
     }
@@ -264,7 +250,7 @@ export class ReactorRunner {
   async observe(): Promise<void> {
     const { db, events } = this.deps;
     const [head, stored] = await Promise.all([events.head(), readCheckpoints(db, this.place)]);
-    const at = this.state === 'standby' ? (stored.get(0)?.position ?? BEGINNING) : this.seen;
+    const at = this.state === 'standby' ? (stored.get(0)?.position ?? BEGINNING) : this.moves.seen;
     const behind = head !== null && (at === BEGINNING || events.compare(head, at) > 0);
     const now = performance.now();
     this.behind_since = behind ? (this.behind_since ?? now) : null;
