@@ -30,14 +30,15 @@ export async function usersCalled(
   beginning: string,
   limit: number,
 ): Promise<FoundUser[]> {
-  const from = beginning.toLowerCase();
   const rows = await db.query<Omit<FoundUser, 'connections'> & { connections: (Connection & { provider: string })[] }>(
     `with called as (
-       (select user_id from profiles where lower(display_name) ~>=~ $2 and lower(display_name) ~<~ $3
+       (select user_id from profiles
+        where lower(display_name) ~>=~ lower($2) and lower(display_name) ~<~ (lower($2) || $3)
           and not exists (select 1 from account_members m where m.account_id = $1 and m.user_id = profiles.user_id)
         order by lower(display_name) using ~<~ limit $4)
        union
-       (select user_id from login_grants where lower(username) ~>=~ $2 and lower(username) ~<~ $3
+       (select user_id from login_grants
+        where lower(username) ~>=~ lower($2) and lower(username) ~<~ (lower($2) || $3)
           and not exists (select 1 from account_members m where m.account_id = $1 and m.user_id = login_grants.user_id)
         order by lower(username) using ~<~ limit $4)
      )
@@ -48,7 +49,7 @@ export async function usersCalled(
      ), '[]') as connections
      from called join profiles p using (user_id) join users u on u.id = p.user_id
      order by lower(p.display_name), p.user_id limit $4`,
-    [account_id, from, from + LAST, limit],
+    [account_id, beginning, LAST, limit],
     'users-called',
   );
   return rows.map(({ connections, ...found }) => ({

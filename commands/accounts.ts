@@ -4,6 +4,7 @@ import { actFor } from '../access/act';
 import { announceChannel, announceShop } from '../access/connection-lookup';
 import { newEvents } from '../access/event-ids';
 import { accountCreation } from '../access/features';
+import { givenName } from '../access/names';
 import {
   account as onAccount,
   command,
@@ -28,7 +29,7 @@ import { connections, connectionsStream } from '../domain/connections';
 import { ownership, ownershipStream } from '../domain/ownerships';
 import { DEFAULT_ROLES } from '../domain/permissions';
 
-const name = z.string().trim().min(1, 'name must not be empty').max(100, 'name must be 100 characters or less');
+const name = givenName('name must not be empty', 'name must be 100 characters or less');
 const description = z.string().trim().max(500, 'description must be 500 characters or less');
 const token = z.string().nullable().describe('Access JWT for the account; null for an API key, which has no session');
 

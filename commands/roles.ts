@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { Role, rolesOf } from '../access/account-roles';
 import { GIVING_ERRORS, giverOf } from '../access/giver';
+import { givenName } from '../access/names';
 import { command, conflict, del, notFound, patch, permission, post } from '../access/operation';
 import { ROLE_COLOR } from '../domain/account-roles';
 import { account, accountStream } from '../domain/accounts';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 
-const name = z.string().trim().min(1, 'Name is required').max(100, 'Name must be 100 characters or less');
+const name = givenName('Name is required', 'Name must be 100 characters or less');
 const description = z.string().trim().max(500, 'description must be 500 characters or less');
 const color = z.string().regex(/^#[0-9a-f]{6}$/i, 'color must be #rrggbb');
 const permissions = z

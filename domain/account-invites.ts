@@ -106,9 +106,10 @@ export function decideInvite(state: Account, account_id: string, command: Invite
  * that its invites give no more than they did on the day.
  */
 function requireStillGiven(state: Account, { role_id, made_by, granted }: Invite): void {
+  const by_hand = made_by === null ? [] : ['members:create'];
   const giver = { user_id: made_by, permissions: made_by === null ? granted : ACCOUNT_PERMISSIONS };
   try {
-    requireGivable(state, giver, requireAssignable(state, role_id).permissions);
+    requireGivable(state, giver, [...requireAssignable(state, role_id).permissions, ...by_hand]);
   } catch (error) {
     if (error instanceof DomainError) throw new DomainError('INVITE_WITHDRAWN', { because: error.reason });
     throw error;

@@ -196,7 +196,13 @@ export function decideRole(state: Account, account_id: string, command: RoleComm
 const inOrder = (permissions: readonly string[]): string[] =>
   ACCOUNT_PERMISSIONS.filter((name) => permissions.includes(name));
 
-const folded = (name: string) => name.normalize('NFKC').toLowerCase();
+/** As people read it: without what shows nothing. */
+const folded = (name: string) =>
+  name
+    .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '')
+    .trim()
+    .toLowerCase();
 
 function requireFreeName(state: Account, role_id: string, name: string): void {
   const taken = [...state.roles].some(([id, role]) => id !== role_id && folded(role.name) === folded(name));

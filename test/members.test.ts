@@ -1,6 +1,6 @@
 import { seededRoles } from '../domain/account-roles';
 import { account, type AccountCommand, type AccountEvent } from '../domain/accounts';
-import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
+import { ACCOUNT_PERMISSIONS, DEFAULT_ROLES } from '../domain/permissions';
 import { accounts } from '../projections/accounts';
 import { testDatabase } from './support/database';
 import { decider } from './support/decider';
@@ -103,6 +103,18 @@ describe('an invite', () => {
     };
     given(by_bob).when(accept(eve)).then(accepted(eve), joined(eve, moderator));
     given([...by_bob, demoted])
+      .when(accept(eve))
+      .thenFails('INVITE_WITHDRAWN');
+    const kept = (permissions: string[]): AccountEvent => ({
+      type: 'account:role_changed',
+      ...{ account_id, role_id: administrator, name: 'Administrator', description: null, color: '#000000' },
+      ...{ permissions, changed_at: now },
+    });
+    const moderates = DEFAULT_ROLES[2]!.permissions;
+    given([...by_bob, kept([...moderates, 'members:create'])])
+      .when(accept(eve))
+      .then(accepted(eve), joined(eve, moderator));
+    given([...by_bob, kept([...moderates])])
       .when(accept(eve))
       .thenFails('INVITE_WITHDRAWN');
     const grown: AccountEvent = {

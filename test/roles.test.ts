@@ -47,7 +47,7 @@ describe('a role', () => {
 
   test('is made behind the others, its permissions once and in order', () =>
     given([created]).when(create()).then(made));
-  test.each([['Mixer'], ['mixer'], ['ＭＩＸＥＲ']])('is the only one called so: %s', (name) =>
+  test.each([['Mixer'], ['mixer'], ['ＭＩＸＥＲ'], ['Mix\u200ber']])('is the only one called so: %s', (name) =>
     given([created, made])
       .when(create({ role_id: uuid(21), name }))
       .thenFails('ROLE_NAME_TAKEN'),
@@ -250,6 +250,7 @@ describe('on the server', () => {
     [{ permissions: ['*:*'] }, 400, 'VALIDATION_ERROR', 'Invalid permission: *:*'],
     [{ permissions: ['admin:access'] }, 400, 'VALIDATION_ERROR', 'Invalid permission: admin:access'],
     [{ name: ' ' }, 400, 'VALIDATION_ERROR', 'Name is required'],
+    [{ name: '\u200b' }, 400, 'VALIDATION_ERROR', 'Name is required'],
     [{ name: 'x'.repeat(101) }, 400, 'VALIDATION_ERROR', 'Name must be 100 characters or less'],
     [{ color: 'red' }, 400, 'VALIDATION_ERROR', 'color must be #rrggbb'],
     [{ name: 'OWNER' }, 409, 'CONFLICT', 'Role name already in use'],
