@@ -1,5 +1,6 @@
 import { loginOf, type LoginProvider } from '../domain/user-logins';
 import { user, userStream } from '../domain/users';
+import { DomainError } from '../kernel/errors';
 import type { ProviderIdentity } from '../vendors/login/port';
 import type { Act } from './act';
 import type { RequestContext } from './caller';
@@ -32,9 +33,17 @@ export async function logIn(
   const login = { login_connection_id: newId('login'), provider, identity };
   const { avatar_url, email } = said;
   const profile = { display_name: said.display_name ?? NAMELESS, avatar_url, email };
-  const { user_id, created, login_connection_id } = await registerUser(acting, services, { login, profile });
-  // What made the provider's tokens useless is over.
-  if (!created) await connectLogin(act, user_id, login);
+  const found = async () => {
+    const registered = await registerUser(acting, services, { login, profile });
+    // What made the provider's tokens useless is over.
+    if (!registered.created) await connectLogin(act, registered.user_id, login);
+    return registered;
+  };
+  const { user_id, created, login_connection_id } = await found().catch((error: unknown) => {
+    // Deleted between the two looks: their identity is free by now.
+    if (error instanceof DomainError && error.reason === 'USER_NOT_FOUND') return found();
+    throw error;
+  });
   const kept = login_connection_id ?? login.login_connection_id;
   await writeLoginGrant(services, { login_connection_id: kept, user_id, said, access_token });
   return { user_id, created };

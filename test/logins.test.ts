@@ -293,6 +293,7 @@ describe('logins on the server', () => {
   test.each<[string, FakeVendor['fault'], number]>([
     ['is down', { status: 500 }, 10],
     ['is busy', { status: 429, headers: { 'retry-after': '30' } }, 30],
+    ['says nothing at all', 'hang', 10],
   ])('while the provider %s nobody logs in, and is told when to come again', async (_what, fault, seconds) => {
     const input = person();
     twitch.fault = fault;
@@ -344,6 +345,28 @@ describe('logins on the server', () => {
     });
     // What is given back may log in as somebody else.
     expect((await eve.api.send('POST', '/v1/auth/link', second)).status).toBe(201);
+  });
+
+  test('a login that an account is shown with stays until another one is chosen', async () => {
+    const ada = await loggedIn();
+    const linked = (await ada.api.send('POST', '/v1/auth/link', person(kick))).body.data.id;
+    const made = await ada.api.send('POST', '/v1/accounts', { name: 'Shown' });
+    const api = new ApiClient(server.base_url, made.body.token ?? made.body.data.token);
+    const show = (login_connection_id: string | null) =>
+      api.send('PUT', '/v1/accounts/primary-connection', { login_connection_id });
+    expect((await show(linked)).status).toBe(200);
+    expect(await api.send('DELETE', `/v1/login-connections/${linked}`, undefined)).toMatchObject({
+      status: 409,
+      body: { message: 'An account is shown with this login connection: choose another one for it first' },
+    });
+    expect((await show(null)).status).toBe(200);
+    expect((await api.send('DELETE', `/v1/login-connections/${linked}`, undefined)).status).toBe(204);
+    // Whoever has an account is told so, and logs in on it.
+    const again = await loggedIn(ada.input);
+    expect(again.has_account).toBe(true);
+    expect((await again.api.get('/v1/users/me')).body.data.active_account_id).toBe(
+      (await api.get('/v1/users/me')).body.data.active_account_id,
+    );
   });
 
   test('own sessions are listed and ended, one or all others; those of others are not there', async () => {

@@ -4,7 +4,7 @@ import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/p
 import { ProviderAway, TokenRefused } from './port';
 
 /** Somebody waits for their login. */
-const DEADLINE_MS = 6_000;
+const DEADLINE_MS = 4_000;
 
 export interface Asking {
   /** The answer's body, where it is of this shape. */
