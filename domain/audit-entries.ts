@@ -50,7 +50,7 @@ const text = (value: Json | undefined): string | null =>
  * What is done to, by kind and by the member that is its id: what is declared; of `account:role_deleted` the role where
  * it has a `role_id`; of `api_key:…` what its `api_key_id` or `key_id` names, and likewise of `account:service_key_…`.
  */
-function targetOf(type: string, { audit, schema }: EventDeclaration): readonly [kind: string, member: string] {
+export function targetOf(type: string, { audit, schema }: EventDeclaration): readonly [kind: string, member: string] {
   if (audit?.target) return audit.target;
   const part = wordsOf(type).slice(0, -1).join('_');
   const id = part === '' || audit?.by !== undefined ? undefined : idOf(part, schema);
@@ -70,8 +70,9 @@ export function factsOf(event: AuditedEvent, declaration: EventDeclaration): Aud
   if (audit === null) return null;
   const [kind, member] = targetOf(type, declaration);
   const by = audit.by ?? [];
-  const account_id = accountOf(event);
-  const user_id = text(data['user_id']);
+  const own = audit.log === undefined;
+  const account_id = own ? accountOf(event) : null;
+  const user_id = own ? text(data['user_id']) : null;
   return {
     chain: account_id !== null ? `account:${account_id}` : user_id !== null ? `user:${user_id}` : 'installation',
     account_id,
@@ -99,7 +100,7 @@ function accountOf({ data, metadata }: AuditedEvent): string | null {
 function saidBy(event: AuditedEvent, { audit, personal }: EventDeclaration, target: string): Said {
   const { type, data, stored = data, id } = event;
   const when = `${wordsOf(type).at(-1)!}_at`;
-  const hidden = new Set([target, 'account_id', when, ...(audit?.omit ?? [])]);
+  const hidden = new Set([target, when, ...(audit?.log ? [] : ['account_id']), ...(audit?.omit ?? [])]);
   const members: JsonObject = {};
   const sealed: Record<string, Sealed> = {};
   for (const [name, value] of Object.entries(data)) {
@@ -113,6 +114,12 @@ function saidBy(event: AuditedEvent, { audit, personal }: EventDeclaration, targ
     }
   }
   return { members, personal: sealed };
+}
+
+/** In whose log events of this type are, by what they name. */
+export function logOf({ audit, schema: { shape } }: EventDeclaration): 'account' | 'user' | 'installation' {
+  if (audit?.log !== undefined) return audit.log;
+  return 'account_id' in shape ? 'account' : 'user_id' in shape ? 'user' : 'installation';
 }
 
 /** What entries of this type would not say well; null when nothing is wrong with them. */

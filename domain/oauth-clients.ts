@@ -27,14 +27,17 @@ const edited = {
  * of its secret, never the secret. Source: spec extra-facts §27.
  */
 export const OAUTH_CLIENT_EVENTS = events({
-  'oauth_client:registered': event({
-    client_id,
-    client_type: z.enum(CLIENT_TYPES),
-    account_id: z.uuid().nullable().describe('What client_credentials act on; null: nothing'),
-    ...edited,
-    secret_hash: z.string().nullable().describe('Hex SHA-256 of the secret; a public client has none'),
-    registered_at: instant(),
-  }),
+  'oauth_client:registered': event(
+    {
+      client_id,
+      client_type: z.enum(CLIENT_TYPES),
+      account_id: z.uuid().nullable().describe('What client_credentials act on; null: nothing'),
+      ...edited,
+      secret_hash: z.string().nullable().describe('Hex SHA-256 of the secret; a public client has none'),
+      registered_at: instant(),
+    },
+    { audit: { log: 'installation' } },
+  ),
   'oauth_client:changed': event({ client_id, ...edited, changed_at: instant() }),
   'oauth_client:secret_rotated': event({ client_id, secret_hash: z.string(), rotated_at: instant() }),
   'oauth_client:deleted': event({ client_id, deleted_at: instant() }),

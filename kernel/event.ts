@@ -32,6 +32,8 @@ export interface EventDeclaration<Shape extends z.ZodRawShape = z.ZodRawShape> {
 export interface Audited {
   /** The entry's action. */
   readonly action?: string;
+  /** The installation's own, though the event names an account or a user. */
+  readonly log?: 'installation';
   /** What it was done to, and the member that is its id. */
   readonly target?: readonly [kind: string, member: string];
   /**

@@ -8,7 +8,7 @@ import type { AuditLogEntry } from '../access/audit-log';
 import type { Operation } from '../access/operation';
 import { writeProfile } from '../access/profiles';
 import { EVENTS } from '../bin/areas';
-import { auditFault } from '../domain/audit-entries';
+import { auditFault, logOf, targetOf } from '../domain/audit-entries';
 import { attributedEventStore } from '../engines/event-store/attributed';
 import type { EventStore, Metadata } from '../engines/event-store/port';
 import { PostgresDatabase } from '../engines/postgres/pool';
@@ -59,6 +59,16 @@ describe('declarations', () => {
       return fault === null ? [] : [`${type}: ${fault}`];
     });
     expect(faults).toEqual([]);
+  });
+
+  test('all that is said of one kind of target is in one log', () => {
+    const logs = new Map<string, Set<string>>();
+    for (const [type, declaration] of EVENTS) {
+      if (declaration.audit === null) continue;
+      const [kind] = targetOf(type, declaration);
+      logs.set(kind, (logs.get(kind) ?? new Set()).add(logOf(declaration)));
+    }
+    expect([...logs].filter(([, found]) => found.size > 1)).toEqual([]);
   });
 
   test('what an entry would not say well is seen', () => {
