@@ -41,7 +41,7 @@ export const createRole = command({
   async run({ input, caller, act, newId }) {
     const { account_id } = caller;
     const role_id = newId('role');
-    const { state } = await act(account, accountStream(account_id), {
+    const { events } = await act(account, accountStream(account_id), {
       type: 'account:create_role',
       role_id,
       name: input.name,
@@ -50,8 +50,10 @@ export const createRole = command({
       permissions: input.permissions,
       by: giverOf(caller),
     });
-    const { position: _position, ...made } = state.roles.get(role_id)!;
-    return { id: role_id, account_id, ...made, permissions: [...made.permissions!], member_count: 0 };
+    const created = events.find((event) => event.type === 'account:role_created')!;
+    const { slug, name, description, color, permissions } = created;
+    const made = { id: role_id, account_id, slug, name, description, color, permissions };
+    return { ...made, is_system: false, is_default: false, member_count: 0 };
   },
 });
 
