@@ -20,7 +20,7 @@ import {
 } from '../access/operation';
 import { accountAllowance, PLAN_LIMIT_REACHED } from '../access/plan-limits';
 
-import { planMoves } from '../access/plans';
+import { planMoves } from '../access/plan-changes';
 import { readProfile } from '../access/profiles';
 import { switchSessions } from '../access/sessions';
 import { load } from '../access/states';

@@ -2,13 +2,12 @@ import { z } from 'zod';
 import { adminPermission, command, conflict, del, invalid, notFound, patch, post, put } from '../access/operation';
 import { accountsUsing, AdminPlan, shownPlan } from '../access/plans';
 import { PLAN_FLAGS } from '../domain/feature-flags';
-import { isPlanLimit, NAMED_LIMITS, OTHER_LIMITS } from '../domain/plan-limits';
+import { isPlanLimit, NAMED_LIMITS, OTHER_LIMITS, UNBOUNDED } from '../domain/plan-limits';
 import { plan, type Plan, PLAN_SLUG, PLAN_SLUG_LENGTH, planStream, slugReservations } from '../domain/plans';
 import type { Queryable } from '../engines/postgres/port';
 
 const SLUG = 'Invalid slug format';
-const MOST_INT = 2 ** 31 - 1;
-const price = z.int().min(0, 'Price cannot be negative').max(MOST_INT, 'Price is too large');
+const price = z.int().min(0, 'Price cannot be negative').max(UNBOUNDED, 'Price is too large');
 const limit = (most: number) => z.int().min(0, 'Limit cannot be negative').max(most, 'Limit is too large');
 const bytes = limit(Number.MAX_SAFE_INTEGER);
 const freeText = (most: number) =>
@@ -27,12 +26,12 @@ const offer = {
   price_monthly: price.describe('In the smallest unit of the currency'),
   price_yearly: price,
   is_public: z.boolean(),
-  sort_order: z.int().min(-MOST_INT).max(MOST_INT),
-  max_overlays: limit(MOST_INT),
+  sort_order: z.int().min(-UNBOUNDED).max(UNBOUNDED),
+  max_overlays: limit(UNBOUNDED),
   max_storage_bytes: bytes,
   max_upload_size_bytes: bytes,
-  max_integrations: limit(MOST_INT),
-  chat_retention_days: limit(MOST_INT).describe('0 keeps everything'),
+  max_integrations: limit(UNBOUNDED),
+  chat_retention_days: limit(UNBOUNDED).describe('0 keeps everything'),
   limits: z
     .array(
       z

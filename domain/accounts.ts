@@ -143,7 +143,7 @@ export type AccountCommand =
       now: string;
     }
   | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string }
-  /** Appended with the plans' own counts (access/plans.ts). */
+  /** Appended with the plans' own counts (access/plan-changes.ts). */
   | { type: 'account:change_plan'; plan_id: string; now: string }
   | { type: 'account:set_limit_overrides'; overrides: Readonly<Record<string, number | null>>; now: string }
   | RoleCommand

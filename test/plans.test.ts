@@ -1,6 +1,6 @@
 import { handle } from '../access/handle';
 import { accountAllowance, limitOf } from '../access/plan-limits';
-import { changePlan } from '../access/plans';
+import { changePlan } from '../access/plan-changes';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
 import { asOperator } from '../cli/admin/operator';

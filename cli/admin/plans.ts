@@ -1,5 +1,5 @@
 import { handle } from '../../access/handle';
-import { changePlan } from '../../access/plans';
+import { changePlan } from '../../access/plan-changes';
 import { load } from '../../access/states';
 import { plan, PLAN_SLUGS, planStream } from '../../domain/plans';
 import { reservation, reservationStream } from '../../domain/reservations';
