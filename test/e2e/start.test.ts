@@ -292,7 +292,7 @@ describe('the command', () => {
       .flatMap((line) => [...line.split('|')[1]!.matchAll(/`(?:lumio )?([a-z-]+)/g)])
       .map(([, name]) => name);
     expect(told.sort()).toEqual([...commands].sort());
-    const groups = ['admin', 'dead-letters', 'jobs', 'parked-webhooks', 'keys', 'backup'];
+    const groups = ['admin', 'audit', 'dead-letters', 'jobs', 'parked-webhooks', 'keys', 'backup'];
     for (const command of commands) {
       const help = await helpOf([command]);
       const inner = help.includes('Commands:') ? namesIn(help) : [];
