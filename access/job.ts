@@ -10,6 +10,8 @@ export interface JobTools {
   db: Pick<Queryable, 'query'>;
   /** Calls the outside, for jobs that make a client of their vendor's hosts. */
   http: HttpClients;
+  /** Erases a user for good: their keys, here and in every backup, and what areas keep of them. Bears repeating. */
+  erase(user_id: string): Promise<void>;
   log: Logger;
 }
 

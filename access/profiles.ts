@@ -33,6 +33,26 @@ export async function writeProfile(
   );
 }
 
+/** What a record of a person begins with. Source: spec doc2 §2.3. */
+export const personal = {
+  id: z.uuid(),
+  display_name: z.string(),
+  email: z.string().nullable(),
+  avatar_url: z.string().nullable(),
+  created_at: z.string().meta({ format: 'date-time' }),
+};
+
+/** The members of an input that changes a profile. */
+export const profileInput = {
+  display_name: z
+    .string()
+    .trim()
+    .min(1, 'display_name must not be empty')
+    .max(100, 'display_name must be 100 characters or less')
+    .optional(),
+  email: z.email('email must be an e-mail address').max(254).nullish().describe('Null takes it away'),
+};
+
 /** What a person, or an operator, changes of a profile; what is left out stays. */
 export interface ProfileChanges {
   display_name?: string | undefined;

@@ -6,18 +6,13 @@ import { FeatureStatus } from './feature-flags';
 import { accountCreation, enabledOf, featureStatuses } from './features';
 import { LoginConnection, offeredLoginsOf } from './login-connections';
 import { accountAllowance } from './plan-limits';
+import { personal } from './profiles';
 import type { Services } from './services';
-
-const dateTime = z.string().meta({ format: 'date-time' });
 
 /** The caller's own person, and what they may where they are. Source: spec doc2 §2.3. */
 export const Me = z
   .object({
-    id: z.uuid(),
-    display_name: z.string(),
-    email: z.string().nullable(),
-    avatar_url: z.string().nullable(),
-    created_at: dateTime,
+    ...personal,
     active_account_id: z.uuid().nullable(),
     accounts: z.array(AccountMembership).describe('Oldest membership first'),
     permissions: z.array(z.string()).describe('On the active account'),

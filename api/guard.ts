@@ -35,6 +35,8 @@ export interface Gate {
   readonly account: string | null;
   /** True when a session must have that account as its active one. */
   readonly active: boolean;
+  /** True for what operators do: it belongs to no account but one that it names, whichever is their active one. */
+  readonly of_operators: boolean;
 }
 
 /** What a gate looks up. */
@@ -61,6 +63,7 @@ export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
     permissions,
     needs_account: account === null && permissions.some((guard) => guard.kind === 'permission'),
     account,
+    of_operators: account === null && permissions.some((guard) => guard.kind === 'admin_permission'),
     active: named?.active ?? false,
   };
 }

@@ -8,6 +8,7 @@ import { createJobs, type Jobs } from '../reactors/runtime/jobs';
 import { archiving } from './archiving';
 import { JOBS } from './areas';
 import type { Engines } from './engines';
+import { eraseUser } from './erasers';
 import { indexing } from './indexing';
 import { upkeep } from './upkeep';
 import { createHttpClients } from '../vendors/http/client';
@@ -30,7 +31,7 @@ export function openJobs(settings: Settings, engines: Engines, log: Logger, metr
     db,
     declared,
     sealing: createPayloadSealing(declared as JobDeclaration[], subject_keys),
-    services: { db: engines.db, http, log },
+    services: { db: engines.db, http, log, erase: (user_id) => eraseUser(engines, user_id) },
     log,
     metrics,
     tracing,

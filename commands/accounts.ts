@@ -17,6 +17,7 @@ import {
   patch,
   permission,
   post,
+  unauthorized,
 } from '../access/operation';
 import { accountAllowance, PLAN_LIMIT_REACHED } from '../access/plan-limits';
 
@@ -80,6 +81,8 @@ export const createAccount = command({
     }),
     ONE_ACCOUNT_ONLY: featureDisabled(`Feature not enabled: ${MULTI_ACCOUNT}`),
     PLAN_NOT_FOUND: invalid('plan: there is no plan of this slug'),
+    // Deleted while the request was on its way.
+    USER_NOT_FOUND: unauthorized('Authentication required'),
     ...PLAN_LIMIT_REACHED,
   },
   async run({ input, caller, context, refuse, newId }, services) {

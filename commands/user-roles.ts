@@ -121,7 +121,8 @@ async function roleAndPerson(
 ): Promise<readonly string[]> {
   const role = await load(events, userRole, userRoleStream(input.role_id));
   if (role?.state.status !== 'there') throw refuse('USER_ROLE_NOT_FOUND');
-  if ((await load(events, user, userStream(input.user_id))) === null) throw refuse('USER_NOT_FOUND');
+  const person = await load(events, user, userStream(input.user_id));
+  if (person === null || person.state.deleted) throw refuse('USER_NOT_FOUND');
   return role.state.permissions;
 }
 

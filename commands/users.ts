@@ -1,19 +1,13 @@
 import { z } from 'zod';
 import { badRequest, command, firstParty, forbidden, patch } from '../access/operation';
-import { changeProfile } from '../access/profiles';
+import { changeProfile, profileInput } from '../access/profiles';
 import { switchSessions } from '../access/sessions';
 import { Me, meOf } from '../access/users';
 import { userPreferences, userPreferenceStream } from '../domain/user-preferences';
 
 const UpdateMeInput = z
   .object({
-    display_name: z
-      .string()
-      .trim()
-      .min(1, 'display_name must not be empty')
-      .max(100, 'display_name must be 100 characters or less')
-      .optional(),
-    email: z.email('email must be an e-mail address').max(254).nullish().describe('Null takes it away'),
+    ...profileInput,
     active_account_id: z.uuid().optional().describe('An account that the user is a member of'),
     clear_active_account: z.boolean().optional().describe('True: go on without an account'),
     streamer_mode: z.boolean().optional(),

@@ -18,10 +18,12 @@ export const OWNERSHIP_EVENTS = events({
     // The account says so itself, and its members need not know of the owner's others.
     { audit: null },
   ),
+  /** The user is deleted in the same append. */
+  'ownership:closed': event({ user_id: z.uuid(), closed_at: instant() }, { audit: null }),
 });
 export type OwnershipEvent = EventOf<typeof OWNERSHIP_EVENTS>;
 
-export interface OwnershipCommand {
+export interface OpenOwnership {
   type: 'ownership:open';
   user_id: string;
   account_id: string;
@@ -34,16 +36,25 @@ export interface OwnershipCommand {
   now: string;
 }
 
+export type OwnershipCommand = OpenOwnership | { type: 'ownership:close'; user_id: string; now: string };
+
 export const ownershipStream = (user_id: string): string => `ownership-${user_id}`;
 
-/** Whatever may be theirs: accounts end, and pass to others, without a word here. */
-export const ownership: Decider<ReadonlySet<string>, OwnershipCommand, OwnershipEvent> = {
+/** Whatever may be theirs: accounts end, and pass to others, without a word here. Null: the user is deleted. */
+export const ownership: Decider<ReadonlySet<string> | null, OwnershipCommand, OwnershipEvent> = {
   initial: new Set(),
-  decide(state, { user_id, account_id, owned, ended, max_accounts, several, now }) {
+  decide(state, command) {
+    const { user_id, now } = command;
+    if (state === null) throw new DomainError('USER_NOT_FOUND', { user_id });
+    if (command.type === 'ownership:close') return [{ type: 'ownership:closed', user_id, closed_at: now }];
+    const { account_id, owned, ended, max_accounts, several } = command;
     const held = new Set([...owned, ...[...state].filter((id) => !ended.includes(id))]);
     if (held.size > 0 && !several) throw new DomainError('ONE_ACCOUNT_ONLY');
     if (held.size >= max_accounts) throw new DomainError('PLAN_LIMIT_REACHED', { limit: 'max_accounts' });
     return [{ type: 'ownership:opened', user_id, account_id, ended: [...ended], opened_at: now }];
   },
-  evolve: (state, { account_id, ended }) => new Set([...[...state].filter((id) => !ended.includes(id)), account_id]),
+  evolve(state, event) {
+    if (event.type === 'ownership:closed') return null;
+    return new Set([...[...(state ?? [])].filter((id) => !event.ended.includes(id)), event.account_id]);
+  },
 };

@@ -28,6 +28,7 @@ export const USER_EVENTS = events({
   /** `role`: the slug of a system role, the id of any other (domain/admin-roles.ts). */
   'user:admin_role_assigned': event({ user_id, role: z.string(), assigned_at: instant() }, { audit: { by: ['role'] } }),
   'user:admin_role_removed': event({ user_id, role: z.string(), removed_at: instant() }, { audit: { by: ['role'] } }),
+  'user:deleted': event({ user_id, deleted_at: instant() }),
 });
 export type UserEvent = EventOf<typeof USER_EVENTS>;
 
@@ -35,16 +36,20 @@ export type UserCommand =
   | { type: 'user:register'; user_id: string; login?: Login; now: string }
   | UserLoginCommand
   | { type: 'user:assign_admin_role'; role: string; now: string }
-  | { type: 'user:remove_admin_role'; role: string; now: string };
+  | { type: 'user:remove_admin_role'; role: string; now: string }
+  /** Of who owns no account (access/deletion.ts). */
+  | { type: 'user:delete'; now: string };
 
 export interface User {
   user_id: string | null;
+  /** For good: the id is never anybody's again. */
+  deleted: boolean;
   admin_roles: ReadonlySet<string>;
   /** Everything that logs in as this user, by its id. */
   logins: UserLogins;
 }
 
-const initialUser: User = { user_id: null, admin_roles: new Set(), logins: new Map() };
+const initialUser: User = { user_id: null, deleted: false, admin_roles: new Set(), logins: new Map() };
 export const userStream = (user_id: string): string => `user-${user_id}`;
 
 function decideUser(state: User, command: UserCommand): UserEvent[] {
@@ -55,7 +60,7 @@ function decideUser(state: User, command: UserCommand): UserEvent[] {
     return login ? [registered, { type: 'user:login_connected', user_id, ...login, connected_at: now }] : [registered];
   }
   const { user_id } = state;
-  if (user_id === null) throw new DomainError('USER_NOT_FOUND');
+  if (user_id === null || state.deleted) throw new DomainError('USER_NOT_FOUND');
   switch (command.type) {
     case 'user:connect_login':
     case 'user:disconnect_login':
@@ -68,10 +73,24 @@ function decideUser(state: User, command: UserCommand): UserEvent[] {
     case 'user:remove_admin_role':
       if (!state.admin_roles.has(command.role)) return [];
       return [{ type: 'user:admin_role_removed', user_id, role: command.role, removed_at: command.now }];
+    case 'user:delete':
+      return deletion(state, user_id, command.now);
     default:
       return unreachable(command);
   }
 }
+
+/** What the user held, and could log in with, is given back one by one: whatever follows from that follows. */
+const deletion = (state: User, user_id: string, now: string): UserEvent[] => [
+  ...[...state.admin_roles].map((role): UserEvent => {
+    return { type: 'user:admin_role_removed', user_id, role, removed_at: now };
+  }),
+  ...[...state.logins.values()].map(({ login_connection_id, provider, identity }): UserEvent => {
+    const login = { user_id, login_connection_id, provider, identity };
+    return { type: 'user:login_disconnected', ...login, disconnected_at: now };
+  }),
+  { type: 'user:deleted', user_id, deleted_at: now },
+];
 
 function evolveUser(state: User, event: UserEvent): User {
   switch (event.type) {
@@ -86,6 +105,8 @@ function evolveUser(state: User, event: UserEvent): User {
       return { ...state, admin_roles: new Set([...state.admin_roles, event.role]) };
     case 'user:admin_role_removed':
       return { ...state, admin_roles: new Set([...state.admin_roles].filter((role) => role !== event.role)) };
+    case 'user:deleted':
+      return { ...state, deleted: true };
     default:
       return unreachable(event);
   }

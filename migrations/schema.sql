@@ -102,6 +102,7 @@ create table accounts (
   updated_at timestamp with time zone,
   constraint accounts_pkey PRIMARY KEY (id)
 );
+CREATE INDEX accounts_newest ON public.accounts USING btree (created_at DESC, id DESC);
 CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
 CREATE INDEX accounts_primary_login ON public.accounts USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
@@ -338,6 +339,12 @@ CREATE INDEX dead_letters_parked ON public.dead_letters USING btree (projection,
 CREATE INDEX dead_letters_unrelayed ON public.dead_letters USING btree (id) WHERE ((relayed_status IS DISTINCT FROM status) OR (relayed_attempts <> attempts));
 CREATE INDEX dead_letters_waiting_streams ON public.dead_letters USING btree (projection, stream, revision) WHERE ((status = 'parked'::text) AND (stream IS NOT NULL));
 
+create table deleted_users (
+  user_id uuid not null,
+  deleted_at timestamp with time zone not null,
+  constraint deleted_users_pkey PRIMARY KEY (user_id)
+);
+
 create table domain_events (
   position bigint not null,
   stream text collate "C" not null,
@@ -521,6 +528,13 @@ create table member_tokens (
   constraint member_tokens_pkey PRIMARY KEY (token_id, user_id)
 );
 CREATE INDEX member_tokens_member ON public.member_tokens USING btree (account_id, user_id);
+
+create table memberships_to_end (
+  user_id uuid not null,
+  account_id uuid not null,
+  constraint memberships_to_end_pkey PRIMARY KEY (user_id, account_id)
+);
+CREATE INDEX memberships_to_end_account ON public.memberships_to_end USING btree (account_id);
 
 create table oauth_clients (
   client_id uuid not null,
@@ -874,8 +888,10 @@ create table users (
   display_name text,
   avatar_url text,
   created_at timestamp with time zone not null,
+  last_login_at timestamp with time zone,
   constraint users_pkey PRIMARY KEY (id)
 );
+CREATE INDEX users_newest ON public.users USING btree (created_at DESC, id DESC);
 
 create table work_holds (
   name text not null,

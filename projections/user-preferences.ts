@@ -1,14 +1,16 @@
 import { USER_PREFERENCE_EVENTS } from '../domain/user-preferences';
+import { USER_EVENTS } from '../domain/users';
 import { sql } from '../kernel/sql';
-import { handled, last } from './runtime/handlers';
+import { all, handled, last, pick } from './runtime/handlers';
 
 /** How people have the dashboard. */
 export const userPreferences = handled({
   name: 'user-preferences',
-  version: 1,
+  version: 2,
   tables: ['user_preferences'],
-  events: [USER_PREFERENCE_EVENTS],
+  events: [USER_PREFERENCE_EVENTS, pick(USER_EVENTS, 'user:deleted')],
   on: {
+    'user:deleted': all(sql`delete from user_preferences d using e where d.user_id = e.user_id`),
     'user_preference:set': last(
       ['user_id'],
       sql`

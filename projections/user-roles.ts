@@ -1,6 +1,7 @@
 import { USER_ROLE_EVENTS } from '../domain/user-roles';
+import { USER_EVENTS } from '../domain/users';
 import { sql } from '../kernel/sql';
-import { all, handled, last } from './runtime/handlers';
+import { all, handled, last, pick } from './runtime/handlers';
 
 /** Whose rights follow from a role: its holders, or of the default one everybody's. */
 const CONCERNED = sql`
@@ -10,10 +11,11 @@ const CONCERNED = sql`
 /** Roles of people, and who holds another than the default one. */
 export const userRoles = handled({
   name: 'user-roles',
-  version: 1,
+  version: 2,
   tables: ['user_roles', 'user_role_holders'],
-  events: [USER_ROLE_EVENTS],
+  events: [USER_ROLE_EVENTS, pick(USER_EVENTS, 'user:deleted')],
   on: {
+    'user:deleted': all(sql`delete from user_role_holders d using e where d.user_id = e.user_id`),
     'user_role:created': all(sql`
       insert into user_roles
         (id, slug, name, description, permissions, is_system, is_default, created_at, updated_at)

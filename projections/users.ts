@@ -1,16 +1,17 @@
 import { ADMIN_ROLE_EVENTS } from '../domain/admin-roles';
+import { SESSION_EVENTS } from '../domain/sessions';
 import { USER_EVENTS } from '../domain/users';
 import { sql } from '../kernel/sql';
-import { all, handled, ignored, pick } from './runtime/handlers';
+import { all, handled, ignored, last, pick } from './runtime/handlers';
 
 const ofUser = ({ user_id }: { user_id: string }) => ({ user_id });
 
-/** Users and the admin roles they hold. */
+/** Users, when they last logged in, and the admin roles they hold; a deleted one leaves no row. */
 export const users = handled({
   name: 'users',
-  version: 3,
+  version: 4,
   tables: ['users', 'user_admin_roles'],
-  events: [USER_EVENTS, pick(ADMIN_ROLE_EVENTS, 'admin_role:deleted')],
+  events: [USER_EVENTS, pick(ADMIN_ROLE_EVENTS, 'admin_role:deleted'), pick(SESSION_EVENTS, 'session:started')],
   on: {
     'user:registered': all(sql`
       insert into users (id, created_at) select user_id, registered_at from e on conflict (id) do nothing`),
@@ -24,11 +25,17 @@ export const users = handled({
       on conflict (user_id, role) do nothing`),
     'user:admin_role_removed': all(sql`
       delete from user_admin_roles r using e where r.user_id = e.user_id and r.role = e.role`),
+    'user:deleted': all(sql`delete from users u using e where u.id = e.user_id`),
+    'session:started': last(
+      ['user_id'],
+      sql`update users u set last_login_at = e.started_at from e where u.id = e.user_id`,
+    ),
     'admin_role:deleted': all(sql`delete from user_admin_roles r using e where r.role = e.key`),
   },
   revokes: {
     'user:admin_role_assigned': ofUser,
     'user:admin_role_removed': ofUser,
+    'user:deleted': ofUser,
     'admin_role:deleted': sql`select h.user_id::text as user_id from user_admin_roles h join e on h.role = e.key`,
   },
 });

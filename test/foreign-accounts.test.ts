@@ -135,7 +135,14 @@ describe('every operation, called from another account', () => {
     };
     const plan = await owner.send('POST', '/v1/admin/plans', { ...offer, name: 'Walked' });
     things['/v1/admin/plans'] = plan.body.data.id;
+    // A person for the operator to delete, who owns no account.
+    const person = { ...login, provider_id: `${secret}-2`, access_token: `development:${secret}-2` };
+    const entered = await owner.send('POST', '/v1/auth/token/exchange', person);
+    things['/v1/admin/users'] = (await new ApiClient(base_url, entered.body.token).get('/v1/users/me')).body.data.id;
     examples = {
+      account_creation_override: 'DEFAULT',
+      max_accounts_override: 1,
+      override: 'DEFAULT',
       category: 'FEATURE',
       enabled: true,
       ...offer,

@@ -64,7 +64,7 @@ describe('reactors', () => {
       db,
       declared: [remind],
       sealing: createPayloadSealing([remind as JobDeclaration], on.subject_keys),
-      services: { db, log, http: createHttpClients({ metrics: noMetrics }) },
+      services: { db, log, http: createHttpClients({ metrics: noMetrics }), erase: async () => undefined },
       log,
       metrics: noMetrics,
     });

@@ -1,11 +1,12 @@
 import { profile } from '../domain/profiles';
 import { userPreferences } from '../domain/user-preferences';
+import { PostgresDatabase } from '../engines/postgres/pool';
 import { userPreferences as model } from '../projections/user-preferences';
 import { testDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
 import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
-import { ApiClient } from './support/vendor-cloud';
+import { ApiClient, eventually } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
 const user_id = uuid(1);
@@ -128,11 +129,20 @@ describe('on a server', () => {
     });
     const cleared = await ada.api.send('PATCH', '/v1/users/me', { email: null });
     expect(cleared.body.data).toMatchObject({ display_name: 'Ada L.', email: null });
-    const log = await ada.api.get('/v1/me/audit-log?action=profile:changed');
-    expect(log.body.data.map((entry: any) => [entry.actor.id, entry.after.display_name, entry.after.email])).toEqual([
+    const logged = await eventually(async () => {
+      const { data } = (await ada.api.get('/v1/me/audit-log?action=profile:changed')).body;
+      return data.length < 2 ? undefined : data;
+    }, 'both changes in the audit log');
+    expect(logged.map((entry: any) => [entry.actor.id, entry.after.display_name, entry.after.email])).toEqual([
       [ada.user_id, 'Ada L.', null],
       [ada.user_id, 'Ada L.', changes.email],
     ]);
+    const db = new PostgresDatabase({ url: server.database_url, name: 'users', size: 1 });
+    const stored = await db.query(`select data from domain_events where stream = $1`, [`profile-${ada.user_id}`]);
+    await db.close();
+    expect(stored).toHaveLength(2);
+    expect(JSON.stringify(stored)).not.toContain('Ada L.');
+    expect(JSON.stringify(stored)).not.toContain(changes.email);
   });
 
   test('a session goes on in another account of the person, with its rights there, or in none', async () => {

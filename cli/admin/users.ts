@@ -65,7 +65,7 @@ export async function createUser(
 /** @throws AdminError */
 export async function requireUser(services: Pick<AdminServices, 'events'>, user_id: string): Promise<User> {
   const found = await load(services.events, user, userStream(user_id));
-  if (found === null) throw new AdminError(`there is no user ${user_id}`);
+  if (found === null || found.state.deleted) throw new AdminError(`there is no user ${user_id}`);
   return found.state;
 }
 

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { ACCOUNT_CREATION_OVERRIDES } from '../domain/user-overrides';
+import type { Queryable } from '../engines/postgres/port';
+import type { Rows } from '../kernel/pages';
+import { AccountMembership, accountsOf } from './accounts';
+import { LoginConnection, loginConnectionsOf } from './login-connections';
+import { personal } from './profiles';
+
+const dateTime = z.string().meta({ format: 'date-time' });
+export const AccountCreationOverride = z
+  .enum(ACCOUNT_CREATION_OVERRIDES)
+  .meta({ id: 'AccountCreationOverride', description: 'As the global switch says, always, or never' });
+
+/** A user as operators see them. Source: spec doc2 §4.2, extra-facts §27. */
+export const AdminUser = z
+  .object({
+    ...personal,
+    last_login_at: dateTime.nullable(),
+    account_creation_override: AccountCreationOverride,
+    max_accounts_override: z.int().nullable().describe('Null: as the plan says'),
+    user_role: z.string().describe('Slug of the role that they have regardless of account'),
+    admin_roles: z.array(z.string()).describe('Names'),
+    account_count: z.int().describe('Accounts that they are a member of'),
+  })
+  .meta({ id: 'AdminUser' });
+export type AdminUser = z.output<typeof AdminUser>;
+
+export const AdminUserDetail = AdminUser.extend({
+  accounts: z.array(AccountMembership),
+  login_connections: z.array(LoginConnection),
+}).meta({ id: 'AdminUserDetail' });
+export type AdminUserDetail = z.output<typeof AdminUserDetail>;
+
+const MATCHING = `from users u left join profiles p on p.user_id = u.id
+  where ($1::uuid is null or u.id = $1)
+    and ($2 = '' or position(lower($2) in lower(p.display_name)) > 0 or position(lower($2) in lower(p.email)) > 0)`;
+
+/** Users whose name or address holds the text, the newest first; with `id` that one alone. */
+export async function adminUsers(
+  db: Queryable,
+  { limit, offset }: Rows,
+  { id = null, search = '' }: { id?: string | null; search?: string },
+): Promise<{ items: AdminUser[]; total: number }> {
+  const rows = await db.query<AdminUser & { total: number }>(
+    `select counted.total, page.* from (select count(*)::int as total ${MATCHING}) counted
+     left join (
+       select u.id, coalesce(u.display_name, '') as display_name, u.email, u.avatar_url, u.created_at, u.last_login_at,
+         coalesce(o.account_creation, 'default') as account_creation_override,
+         o.max_accounts as max_accounts_override,
+         coalesce((select r.slug from user_role_holders h join user_roles r on r.id = h.role_id where h.user_id = u.id),
+                  (select slug from user_roles where is_default), 'member') as user_role,
+         array(select r.name from user_admin_roles h join admin_roles r on r.key = h.role where h.user_id = u.id
+               order by r.name) as admin_roles,
+         (select count(*)::int from account_members m where m.user_id = u.id) as account_count
+       from (
+         select u.id, p.display_name, p.email, p.avatar_url, u.created_at, u.last_login_at ${MATCHING}
+         order by u.created_at desc, u.id desc limit $3 offset $4
+       ) u left join user_overrides o on o.user_id = u.id
+     ) page on true order by created_at desc, id desc`,
+    [id, search, limit, offset],
+    'admin-users',
+  );
+  return { items: rows.flatMap(({ total: _total, ...one }) => (one.id === null ? [] : [one])), total: rows[0]!.total };
+}
+
+/** Null for who is not there. */
+export async function adminUserOf(db: Queryable, user_id: string): Promise<AdminUserDetail | null> {
+  const [{ items }, accounts, login_connections] = await Promise.all([
+    adminUsers(db, { limit: 1, offset: 0 }, { id: user_id }),
+    accountsOf(db, user_id),
+    loginConnectionsOf(db, user_id),
+  ]);
+  return items[0] === undefined ? null : { ...items[0], accounts, login_connections };
+}
