@@ -98,16 +98,16 @@ export class CredentialLookups {
       'credential-ws-token',
     );
     if (row === undefined) return unauthorized;
-    const found = await (row.parent_kind === 'session'
-      ? this.session(row.parent_id, claims, now)
-      : row.parent_kind === 'user_api_key'
-        ? this.userApiKey('id', row.parent_id, now)
-        : row.parent_kind === 'popout'
-          ? this.popout('id', row.parent_id, now)
-          : Promise.resolve(unauthorized));
+    const found = await this.minter(row.parent_kind, row.parent_id, claims, now);
     if (found.caller === null) return found;
     const expires_at = Math.min(claims.exp * 1000, found.caller.expires_at ?? Infinity);
     return { failure: null, caller: { ...found.caller, expires_at } };
+  }
+
+  private async minter(kind: string, id: string, claims: Claims, now: number): Promise<Recognised> {
+    if (kind === 'session') return this.session(id, claims, now);
+    if (kind === 'user_api_key') return this.userApiKey('id', id, now);
+    return kind === 'popout' ? this.popout('id', id, now) : unauthorized;
   }
 
   /**
