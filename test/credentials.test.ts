@@ -233,6 +233,26 @@ test('a shared overlay ends by itself on its open socket', async () => {
   expect(await open(null, token).catch((refusal: unknown) => refusal)).toEqual({ status: 401, error: 'TOKEN_EXPIRED' });
 });
 
+test('all that opens an account ends with it', async () => {
+  const { account_id, name, door } = await server.account();
+  const scope = { label: 'k', permissions: SCOPE };
+  const made = await Promise.all(
+    ['/v1/api-keys', '/v1/service-keys', '/v1/tokens'].map(async (path) => {
+      const { key, token } = (await door.rest('POST', path, { body: scope })).json.data;
+      return (key ?? token) as string;
+    }),
+  );
+  const of = { kind: 'overlay', account_id, resource_id: overlay_id, channel: `overlay:${overlay_id}` } as const;
+  made.push((await server.operator.createBoundToken({ ...of, expires_at: null })).token);
+  const ends = (await Promise.all(made.map((token) => open(token)))).map(closing);
+  const body = { confirm_name: name };
+  expect((await door.rest('DELETE', `/v1/accounts/${account_id}`, { body })).status).toBe(200);
+  const answers = await Promise.all(made.map((token) => server.door(token).rest('GET', '/v1/tokens/me')));
+  expect(answers.map(({ status }) => status)).toEqual(made.map(() => 401));
+  const closed = { code: 4401, reason: 'TOKEN_REVOKED', said: 'TOKEN_REVOKED' };
+  expect(await Promise.all(ends)).toEqual(made.map(() => closed));
+});
+
 /** A socket that has said welcome; rejects with what the upgrade was refused by. */
 function open(bearer: string | null, query?: string): Promise<WebSocket> {
   const url = query === undefined ? server.ws_url : `${server.ws_url}?token=${query}`;
