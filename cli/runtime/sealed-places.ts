@@ -3,7 +3,8 @@ import { IDENTITY_KEY } from '../../access/identities';
 import { loginGrantContext } from '../../access/login-grants';
 import { SIGNING_KEY } from '../../access/signing-keys';
 import type { SealedPlace } from '../../engines/secrets/rotation';
-import { contextOf, HASH_KEY } from '../../engines/subject-keys/postgres';
+import { HASH_KEY } from '../../engines/subject-keys/hashes';
+import { contextOf } from '../../engines/subject-keys/known-keys';
 import { DEMO_PLAN } from '../../demo/data';
 
 /** Everything that is sealed under the master keys: `lumio keys rotate` and `lumio keys status` go by it. */

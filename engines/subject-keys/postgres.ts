@@ -1,5 +1,4 @@
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { LOCKS } from '../locks/port';
 import { Collector } from '../../kernel/collector';
 import { retry } from '../../kernel/retry';
@@ -9,6 +8,8 @@ import { createSecretBox } from '../secrets/box';
 import type { MasterKeys } from '../secrets/master-keys';
 import type { SecretBox } from '../secrets/port';
 import type { Wakeups } from '../wakeups/port';
+import { shown, SubjectHashes } from './hashes';
+import { contextOf, KnownKeys } from './known-keys';
 import type { SubjectKey, SubjectKeys } from './port';
 
 /**
@@ -17,12 +18,6 @@ import type { SubjectKey, SubjectKeys } from './port';
  */
 export const SUBJECT_KEY_TABLES = ['subject_keys', 'subject_hash_key'] as const;
 
-/** What the key of the subjects' hashes is wrapped for. */
-export const HASH_KEY = 'subject-hash-key';
-
-const CACHED_KEYS = 100_000;
-/** Longest time for which this node may go on using a key that another node erased. */
-const STALE_MS = 5000;
 const MAKE_ATTEMPTS = 8;
 const MOST_IN_ONE_TRIP = 1000;
 const RETRY_FOR_MS = 10_000;
@@ -75,13 +70,8 @@ interface Wanted {
 
 class PostgresSubjectKeys implements SubjectKeys {
   private readonly box: SecretBox;
-  private readonly by_subject = new LRUCache<string, SubjectKey>({ max: CACHED_KEYS });
-  /** Key id to the key. */
-  private readonly by_id = new LRUCache<string, Buffer>({ max: CACHED_KEYS });
-  /** Erased a moment ago: an answer that was under way meanwhile must not bring the key back into the caches. */
-  private readonly erased = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
-  private readonly gone = new LRUCache<string, true>({ max: CACHED_KEYS, ttl: 60_000 });
-  private hash_key: Promise<Buffer> | undefined;
+  private readonly hashes: SubjectHashes;
+  private readonly known: KnownKeys;
   /** Round trips that many callers share. */
   private readonly making = new Collector<Wanted, SubjectKey>({
     take: (waiting) => {
@@ -93,39 +83,35 @@ class PostgresSubjectKeys implements SubjectKeys {
       return group.map(({ subject }) => made.get(subject)!);
     },
   });
-  private checked_at = 0;
-  private checking: Promise<void> | undefined;
-  private last_erasure = -1;
 
   constructor(private readonly options: SubjectKeysOptions) {
     this.box = createSecretBox(options.master_keys);
-    options.wakeups?.on('subject-keys', () => (this.checked_at = 0));
+    this.hashes = new SubjectHashes(options.db, this.box);
+    this.known = new KnownKeys(options.db, this.box);
+    options.wakeups?.on('subject-keys', () => this.known.doubt());
   }
 
   async forWriting(subjects: readonly string[], expires_at?: Date): Promise<Map<string, SubjectKey>> {
-    await this.forgetErased();
+    await this.known.forgetErased();
     const keys = new Map<string, SubjectKey>();
     const missing: Promise<void>[] = [];
     for (const subject of new Set(subjects)) {
-      const known = this.by_subject.get(subject);
+      const known = this.known.of(subject);
       if (known) keys.set(subject, known);
-      else
-        missing.push(
-          this.making.add({ subject: subject, expires_at: expires_at }).then((key) => void keys.set(subject, key)),
-        );
+      else missing.push(this.making.add({ subject, expires_at }).then((key) => void keys.set(subject, key)));
     }
     if (missing.length > 0) await Promise.all(missing);
     return keys;
   }
 
   async forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>> {
-    await this.forgetErased();
+    await this.known.forgetErased();
     const keys = new Map<string, Buffer>();
     const missing: string[] = [];
     for (const key_id of new Set(key_ids)) {
-      const known = this.by_id.get(key_id);
+      const known = this.known.byId(key_id);
       if (known) keys.set(key_id, known);
-      else if (!this.gone.has(key_id)) missing.push(key_id);
+      else if (!this.known.isGone(key_id)) missing.push(key_id);
     }
     if (missing.length === 0) return keys;
     const rows = await this.options.db.query<{ key_id: string; wrapped_key: string }>(
@@ -134,23 +120,23 @@ class PostgresSubjectKeys implements SubjectKeys {
       'subject-keys-read',
     );
     for (const row of rows) {
-      if (!this.erased.has(row.key_id)) keys.set(row.key_id, this.remember(row.key_id, row.wrapped_key));
+      if (!this.known.isErased(row.key_id)) keys.set(row.key_id, this.known.remember(row.key_id, row.wrapped_key));
     }
-    for (const key_id of missing) if (!keys.has(key_id)) this.gone.set(key_id, true);
+    for (const key_id of missing) if (!keys.has(key_id)) this.known.missed(key_id);
     return keys;
   }
 
   async keysOf(subject: string): Promise<string[]> {
     const rows = await this.options.db.query<{ key_id: string }>(
       'select key_id from subject_keys where subject_hash = $1',
-      [await this.hash(subject)],
+      [await this.hashes.of(subject)],
     );
     return rows.map(({ key_id }) => key_id);
   }
 
   async erase(subject: string): Promise<number> {
-    const erased = await this.destroy('subject_hash = $1', [await this.hash(subject)]);
-    this.by_subject.delete(subject);
+    const erased = await this.destroy('subject_hash = $1', [await this.hashes.of(subject)]);
+    this.known.forgetSubject(subject);
     return erased;
   }
 
@@ -160,7 +146,7 @@ class PostgresSubjectKeys implements SubjectKeys {
 
   async hashesOf(subjects: readonly string[]): Promise<Map<string, string>> {
     const hashes = new Map<string, string>();
-    for (const subject of subjects) hashes.set(subject, shown(await this.hash(subject)));
+    for (const subject of subjects) hashes.set(subject, shown(await this.hashes.of(subject)));
     return hashes;
   }
 
@@ -174,7 +160,7 @@ class PostgresSubjectKeys implements SubjectKeys {
         values,
       );
     });
-    for (const { key_id } of erased) this.forget(key_id);
+    for (const { key_id } of erased) this.known.forget(key_id);
     this.options.wakeups?.notify('subject-keys');
     return erased.length;
   }
@@ -182,7 +168,7 @@ class PostgresSubjectKeys implements SubjectKeys {
   private async findOrMake(subjects: ReadonlyMap<string, Date | undefined>): Promise<Map<string, SubjectKey>> {
     const made = new Map<string, SubjectKey>();
     let open = new Map<string, string>();
-    for (const subject of subjects.keys()) open.set((await this.hash(subject)).toString('hex'), subject);
+    for (const subject of subjects.keys()) open.set((await this.hashes.of(subject)).toString('hex'), subject);
     for (let answers = 0; open.size > 0; answers += 1) {
       if (answers === MAKE_ATTEMPTS) throw new Error(`${open.size} subject keys could neither be found nor made`);
       const ids = [...open.keys()].map(() => randomUUID());
@@ -194,89 +180,15 @@ class PostgresSubjectKeys implements SubjectKeys {
       const ask = () => this.options.db.query<KeyRow>(FIND_OR_MAKE, values, 'subject-keys-make');
       const rows = await retry(ask, { first_ms: 50, most_ms: 500, within_ms: RETRY_FOR_MS, passing: isPassing });
       for (const row of rows) {
-        if (this.erased.has(row.key_id)) continue;
+        if (this.known.isErased(row.key_id)) continue;
         const subject = open.get(row.subject_hash)!;
         const hash = shown(Buffer.from(row.subject_hash, 'hex'));
-        const key = { key_id: row.key_id, key: this.remember(row.key_id, row.wrapped_key), hash };
-        this.by_subject.set(subject, key);
+        const key = { key_id: row.key_id, key: this.known.remember(row.key_id, row.wrapped_key), hash };
+        this.known.rememberFor(subject, key);
         made.set(subject, key);
       }
       open = new Map([...open].filter(([, subject]) => !made.has(subject)));
     }
     return made;
   }
-
-  private remember(key_id: string, wrapped_key: string): Buffer {
-    const known = this.by_id.get(key_id);
-    if (known) return known;
-    const key = this.box.open(wrapped_key, contextOf(key_id));
-    this.by_id.set(key_id, key);
-    return key;
-  }
-
-  private forget(key_id: string): void {
-    this.by_id.delete(key_id);
-    this.erased.set(key_id, true);
-    this.gone.set(key_id, true);
-  }
-
-  /** Asks at most once in 5 s which keys other nodes erased. */
-  private forgetErased(): Promise<void> | undefined {
-    if (Date.now() - this.checked_at < STALE_MS && Date.now() >= this.checked_at) return undefined;
-    this.checking ??= this.check().finally(() => (this.checking = undefined));
-    return this.checking;
-  }
-
-  private async check(): Promise<void> {
-    const started_at = Date.now();
-    this.checked_at = started_at;
-    try {
-      if (this.last_erasure < 0) {
-        // Nothing is cached yet: earlier erasures are of no interest.
-        const [row] = await this.options.db.query<{ seq: number }>(
-          'select coalesce(max(seq), 0) as seq from subject_key_erasures',
-        );
-        this.last_erasure = row!.seq;
-        return;
-      }
-      const rows = await this.options.db.query<{ seq: number; key_id: string }>(
-        'select seq, key_id from subject_key_erasures where seq > $1 order by seq',
-        [this.last_erasure],
-      );
-      if (rows.length === 0) return;
-      this.last_erasure = rows[rows.length - 1]!.seq;
-      const erased = new Set(rows.map(({ key_id }) => key_id));
-      for (const key_id of erased) this.forget(key_id);
-      for (const [subject, { key_id }] of this.by_subject.entries())
-        if (erased.has(key_id)) this.by_subject.delete(subject);
-    } catch (error) {
-      this.checked_at = 0;
-      throw error;
-    }
-  }
-
-  private async hash(subject: string): Promise<Buffer> {
-    this.hash_key ??= this.loadHashKey().catch((error: Error) => {
-      this.hash_key = undefined;
-      throw error;
-    });
-    return createHmac('sha256', await this.hash_key)
-      .update(subject)
-      .digest();
-  }
-
-  /** Made once for the database; not a master key itself, so that hashes outlive a rotation. */
-  private async loadHashKey(): Promise<Buffer> {
-    const fresh = this.box.seal(randomBytes(32), HASH_KEY);
-    await this.options.db.query('insert into subject_hash_key (wrapped_key) values ($1) on conflict do nothing', [
-      fresh,
-    ]);
-    const [row] = await this.options.db.query<{ wrapped_key: string }>('select wrapped_key from subject_hash_key');
-    return this.box.open(row!.wrapped_key, HASH_KEY);
-  }
 }
-
-const shown = (hash: Buffer): string => hash.subarray(0, 16).toString('base64url');
-
-/** What a subject key is wrapped for. */
-export const contextOf = (key_id: string) => `subject-key:${key_id}`;

@@ -11,7 +11,8 @@ import {
   readLines,
   writeLine,
 } from './export-lines';
-import { contextOf, HASH_KEY } from './postgres';
+import { HASH_KEY } from './hashes';
+import { contextOf } from './known-keys';
 
 /**
  * Where erasures are noted beside the database: an older backup and an older key export together must not bring a key
