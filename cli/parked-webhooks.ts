@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { isVendor, type Vendor } from '../domain/vendors';
 import { createDeadLetters } from '../ingest/runtime/parked';
-import { retryDeadLetter } from '../ingest/runtime/webhooks';
+import { retryDeadLetter } from '../ingest/runtime/retry-letter';
 import { type Connect, type FullContext, runCommand } from './runtime/context';
 
 const vendor = (text: string): Vendor => {
@@ -55,7 +55,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .argument('<id>')
     .description('normalise and store it once more; storing twice has one effect')
     .action((id: string) =>
-      runCommand(connect, async ({ db, relay, secrets, records, settings, log, metrics }) => {
+      runCommand(connect, async ({ db, relay, secrets, records, settings, log }) => {
         const connections = createConnectionLookup({ db, relay, secrets });
         const parked = createDeadLetters({ db });
         const result = await retryDeadLetter(id, {
@@ -64,7 +64,6 @@ export function register(program: Command, connect: Connect<FullContext>): void 
           records,
           parked,
           log,
-          metrics,
         }).finally(() => connections.close());
         if (result.status === 'retried') process.stdout.write(`stored ${result.records} records\n`);
         else if (result.status === 'not_parked') throw new Error(`${id} is not parked`);

@@ -1,5 +1,6 @@
 import { createDeadLetters, type DeadLetters } from '../ingest/runtime/parked';
-import { retryDeadLetter, webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
+import { retryDeadLetter } from '../ingest/runtime/retry-letter';
+import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { testDatabase, type TestDatabase } from './support/database';
 import { keptLog } from './support/log';
 import * as support from './support/webhooks';

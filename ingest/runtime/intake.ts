@@ -1,0 +1,91 @@
+import { v7 as uuidv7 } from 'uuid';
+import type { ConnectionLookup } from '../../access/connections';
+import type { RecordEnvelope, Topic } from '../../domain/records';
+import type { Logger } from '../../engines/log/port';
+import type { RecordLog } from '../../engines/records/port';
+import { failureKind } from '../../kernel/failures';
+import { MAX_STORED_BYTES } from './text';
+import { park, type DraftRecord, type Outcome, type toDelivery, type WebhookVendor } from './webhook';
+
+export type Stored =
+  | { kind: 'stored'; records: number }
+  | { kind: 'skip'; reason: string; detail?: string }
+  | (Outcome & { kind: 'park' });
+
+export interface IntakeDeps {
+  connections: ConnectionLookup;
+  records: RecordLog;
+  log: Logger;
+}
+
+/**
+ * Kept beside a parked delivery's headers, since its signature is not: what {@link Verified} said. No sender's header
+ * of this name is kept.
+ */
+export const ID_SIGNED = 'lumio-id-signed';
+
+/** A verified delivery is read by its vendor's normaliser, and stored for each account that it is about. */
+export function createIntake({ connections, records, log }: IntakeDeps) {
+  return { normalise, store };
+
+  /** A normaliser that throws met a payload that nobody foresaw: that is a dead letter, not an outage. */
+  function normalise(vendor: WebhookVendor, delivery: ReturnType<typeof toDelivery>, log_facts: object = {}): Outcome {
+    try {
+      return vendor.normalise(delivery);
+    } catch (error) {
+      log.error({ vendor: vendor.vendor, err: error, ...log_facts }, 'webhook normaliser failed');
+      return park('normaliser_failed', error instanceof Error ? error.message : 'unknown error');
+    }
+  }
+
+  /**
+   * Appends one record for each account that the drafts belong to. @throws what the lookup or the log threw, unless the
+   * payload itself earned it
+   */
+  async function store(drafts: readonly DraftRecord[], received_at: number, trace: string | null): Promise<Stored> {
+    const large = drafts.find((draft) => Buffer.byteLength(draft.raw) > MAX_STORED_BYTES);
+    if (large) return { kind: 'park', reason: 'too_large', detail: `more than ${MAX_STORED_BYTES} bytes` };
+    const topics = new Map<Topic, RecordEnvelope[]>();
+    for (const { owner, topic, ...draft } of drafts) {
+      for (const account_id of await accountsOf(owner)) {
+        const envelope = {
+          id: uuidv7(),
+          account_id,
+          received_at: new Date(received_at).toISOString(),
+          trace,
+          ...draft,
+        };
+        topics.set(topic, [...(topics.get(topic) ?? []), envelope]);
+      }
+    }
+    if (topics.size === 0) {
+      const owner = drafts[0]!.owner;
+      return {
+        kind: 'skip',
+        reason: 'unknown_account',
+        detail: owner.kind === 'shop' ? owner.shop_domain : owner.channel_id,
+      };
+    }
+    let count = 0;
+    for (const [topic, envelopes] of topics) {
+      try {
+        await records.append(topic, envelopes);
+      } catch (error) {
+        // The same record would fail for ever; anything else may pass.
+        if (failureKind(error) !== 'data') throw error;
+        return { kind: 'park', reason: 'not_storable', detail: (error as Error).message };
+      }
+      count += envelopes.length;
+    }
+    return { kind: 'stored', records: count };
+  }
+
+  async function accountsOf(owner: DraftRecord['owner']): Promise<string[]> {
+    if (owner.kind === 'channel') {
+      const accounts = await connections.byChannel(owner.platform, owner.channel_id);
+      return accounts.map((account) => account.account_id);
+    }
+    const account = await connections.byShopDomain(owner.shop_domain);
+    return account === null ? [] : [account.account_id];
+  }
+}
