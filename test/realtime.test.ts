@@ -476,6 +476,30 @@ describe('the end of a session', () => {
     node.off.clear();
   });
 
+  test('a switch that cannot be judged by at once is judged by with the next beat', async () => {
+    let state: 'on' | 'away' | 'off' = 'on';
+    const own = await realtimeNode(t, {
+      features: {
+        async enabled() {
+          if (state === 'away') throw new Error('the database is away');
+          return state === 'on';
+        },
+      },
+    });
+    const clients = [await Client.open(own.url), await Client.open(own.url, null)];
+    for (const client of clients) await client.subscribe('ideas:list');
+    state = 'away';
+    own.revoke({});
+    await clients[0]!.ask({ type: 'ping' }, 'pong');
+    state = 'off';
+    for (const client of clients) {
+      const ended = await client.next(({ type }) => type === 'error', 'the error');
+      expect(ended).toMatchObject({ code: 'FEATURE_DISABLED', channel: 'ideas:list' });
+      client.end();
+    }
+    await own.stop();
+  });
+
   test('stopping closes with 1012 and lets nobody in', async () => {
     const own = await realtimeNode(t);
     const clients = await Promise.all(Array.from({ length: 20 }, () => Client.open(own.url)));

@@ -42,6 +42,9 @@ export class Heartbeat {
   private ticks = 0;
   private share = 0;
   private checking = false;
+  private judging = false;
+  /** Features changed that open channels were not judged by yet. */
+  private unjudged = false;
   private readonly cut_at = new Map<Session, number>();
   private readonly recent = new Map<string, number>();
 
@@ -75,6 +78,7 @@ export class Heartbeat {
     this.deps.hub.sweep(now);
     for (const [id, at] of this.recent) if (now - at > RECENT_MS) this.recent.delete(id);
     this.deps.metrics.publish(this.deps.hub.blocked);
+    if (this.unjudged) void this.judgeFeatures();
     this.share = (this.share + 1) % SHARES;
     void this.revalidate([...this.deps.sessions.values()].filter((session) => session.number % SHARES === this.share));
   }
@@ -133,23 +137,40 @@ export class Heartbeat {
 
   /**
    * Everybody's features may have changed: sockets lose the channels of those that are off, anonymous ones too.
-   * Credentials have not changed, so none is asked about.
+   * Credentials have not changed, so none is asked about. What changes meanwhile, or cannot be judged, is judged again.
    */
   private async judgeFeatures(): Promise<void> {
-    const listening = [...this.deps.sessions.values()].filter(
-      ({ closing, subscriptions }) => !closing && subscriptions.length > 0,
-    );
-    const work = listening.values();
+    this.unjudged = true;
+    if (this.judging) return;
+    this.judging = true;
+    let failure: Error | null = null;
+    while (this.unjudged && failure === null) {
+      this.unjudged = false;
+      failure = await this.judgeAll();
+    }
+    this.judging = false;
+    if (failure === null) return;
+    this.unjudged = true;
+    this.deps.log.warn({ err: failure }, 'channels of open sockets cannot be judged; the next beat tries again');
+  }
+
+  /** A few sockets at a time, up to the first failure, which it answers. */
+  private async judgeAll(): Promise<Error | null> {
+    const work = [...this.deps.sessions.values()].values();
+    let failure: Error | null = null;
     const worker = async (): Promise<void> => {
       for (const session of work) {
+        if (failure !== null) return;
+        if (session.closing) continue;
         try {
           await this.judge(session, (channel) => this.deps.gates.mayRead(session.caller, channel));
         } catch (error) {
-          this.deps.log.warn({ err: error }, 'channels of an open socket cannot be judged');
+          failure = error as Error;
         }
       }
     };
-    await Promise.all(Array.from({ length: Math.min(CONCURRENT_CHECKS, listening.length) }, worker));
+    await Promise.all(Array.from({ length: CONCURRENT_CHECKS }, worker));
+    return failure;
   }
 
   /** Ends the subscriptions that are not allowed any more. */
