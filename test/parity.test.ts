@@ -244,6 +244,45 @@ describe('each context at each operation', () => {
     expect(shown).toBeGreaterThan(20);
   });
 
+  test('is answered alike what was done, or why it was not', async () => {
+    const owner = askers['an owner who administers']!;
+    const faults: string[] = [];
+    let done = 0;
+    // Who logs out asks for nothing more, what is deleted is asked for once, and what administrators do all would see.
+    const commands = OPERATIONS.filter(
+      ({ kind, name, rest, graphql, guard }) =>
+        kind === 'command' &&
+        rest &&
+        graphql !== null &&
+        !/^logout|^leave/.test(name) &&
+        guard.every((one) => one.kind !== 'admin_permission'),
+    );
+    for (const operation of commands) {
+      const needed = membersOf(operation, 'needed');
+      const answers: [Refusal | null, unknown][] = [];
+      for (const protocol of ['REST', 'GraphQL'] as const) {
+        const ids = operation.rest!.method === 'DELETE' ? {} : await idsFor(operation, owner);
+        given = { ...taken(needed), ...ids, ...accountGiven(operation, owner) };
+        const answer = await (protocol === 'REST' ? ask.overRest : ask.overGraphql)(operation, needed, owner.headers);
+        const refusal = refused(answer, protocol);
+        answers.push([
+          refusal,
+          refusal !== null ? null : protocol === 'REST' ? restBody(answer) : graphqlBody(operation, answer),
+        ]);
+      }
+      const [[one, shown], [other, told]] = answers as [[Refusal | null, unknown], [Refusal | null, unknown]];
+      if (String(one) !== String(other))
+        faults.push(`${operation.name}: ${String(one)} on REST, ${String(other)} on GraphQL`);
+      if (one === null && other === null) {
+        done += 1;
+        if (!sameForm(shown, told) && !sameForm(shown, flattened(told)))
+          faults.push(`${operation.name}: ${JSON.stringify(shown)} on REST, ${JSON.stringify(told)} on GraphQL`);
+      }
+    }
+    expect(faults).toEqual([]);
+    expect(done).toBeGreaterThan(10);
+  });
+
   test('is told alike on both protocols what is wrong with an input', async () => {
     const faults: string[] = [];
     const owner = askers['an owner who administers']!;
@@ -309,14 +348,57 @@ function plain(value: unknown, renamed: Readonly<Record<string, string>> = {}): 
   return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/** GraphQL calls the type of an event so. Source: spec doc2 §4.3. */
+const RENAMED = { eventType: 'type', event_type: 'type' };
+
+/** GraphQL shows a new key beside its record, REST among the record's members. Source: spec doc2 §2.5. */
+function flattened(value: unknown): unknown {
+  const members = Object.entries(value as object);
+  const records = members.filter(([, one]) => typeof one === 'object' && one !== null);
+  if (records.length !== 1) return value;
+  const [[name, record]] = records as [[string, object]];
+  return plain({ ...record, ...Object.fromEntries(members.filter(([other]) => other !== name)) });
+}
+
 /** What is shown, without the envelope; null for a refusal. */
 function restBody({ status, text }: Answered): unknown {
   if (status >= 300) return null;
+  // What is gone is told by the status alone.
+  if (text === '') return { success: true };
   const body = JSON.parse(text);
-  return plain(body.data ?? body.items ?? body);
+  return plain(body.data ?? body.items ?? body, RENAMED);
 }
 function graphqlBody({ name, graphql, pages }: Operation, { text }: Answered): unknown {
   const shown = JSON.parse(text).data?.[name] ?? null;
   if (shown === null) return null;
-  return plain(pages !== undefined && !Array.isArray(shown) ? shown.items : shown, graphql?.renamed);
+  return plain(pages !== undefined && !Array.isArray(shown) ? shown.items : shown, { ...RENAMED, ...graphql?.renamed });
+}
+
+let made = 0;
+/** Values that commands take, and that nothing else has. */
+function taken(members: readonly string[]): Record<string, unknown> {
+  made += 1;
+  const values: Record<string, unknown> = {
+    permissions: ['events:read'],
+    name: `walk ${made}`,
+    label: `walk ${made}`,
+    slug: `walk-${made}`,
+    redirect_uris: ['https://example.org/back'],
+    scopes: ['events:read'],
+    event_type: 'kick:follower',
+    code_challenge: 'x'.repeat(43),
+  };
+  return Object.fromEntries(members.flatMap((name) => (name in values ? [[name, values[name]]] : [])));
+}
+
+/** The same members with values of the same kinds. */
+function sameForm(one: unknown, other: unknown): boolean {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === 0 || other.length === 0 || sameForm(one[0], other[0]);
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return typeof one === typeof other;
+  const [names, others] = [Object.keys(one), Object.keys(other)];
+  return (
+    names.join() === others.join() && names.every((name) => sameForm((one as never)[name], (other as never)[name]))
+  );
 }
