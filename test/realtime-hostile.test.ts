@@ -139,7 +139,7 @@ test('a caller whose bucket is empty waits for its next unit: nothing is refused
     'subscribed',
     'pong',
   ]);
-  expect(buckets).toEqual(['upgrade:user:u1', ...Array<string>(4).fill('messages:user:u1')]);
+  expect(buckets).toEqual(['upgrade:c1', ...Array<string>(4).fill('messages:user:u1')]);
   client.end();
   await own.stop();
 });
