@@ -101,9 +101,8 @@ export const seedOf = (
     description: null,
     price_monthly: 0,
     price_yearly: 0,
-    currency: 'EUR',
-    // What costs nothing yet is not offered to everybody.
-    is_public: slug === 'free',
+    currency: 'USD',
+    is_public: true,
     sort_order,
     limits: { ...SEEDED_LIMITS[slug] } as Record<string, number>,
     stripe_product_id: null,
