@@ -1,11 +1,9 @@
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { apiKey, type ApiKeyEvent } from '../domain/api-keys';
 import { apiKeys } from '../projections/api-keys';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
-import { startServer, type TestServer } from './support/server';
+import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
 
 const now = '2026-01-02T03:04:05.000Z';
 const [key_id, account_id, user_id] = [uuid(1), uuid(2), uuid(3)];
@@ -80,9 +78,13 @@ describe('the read model', () => {
 });
 
 describe('over HTTP', () => {
-  let server: TestServer;
-  beforeAll(async () => void (server = await startServer()));
-  afterAll(() => server?.dispose());
+  let server: SharedServer;
+  let me: MadeAccount;
+  let other: MadeAccount;
+  beforeAll(async () => {
+    server = await sharedServer();
+    [me, other] = [await server.account(), await server.account()];
+  });
 
   async function call(method: string, path: string, token: string | null, body?: unknown) {
     const response = await fetch(`${server.base_url}${path}`, {
@@ -96,7 +98,7 @@ describe('over HTTP', () => {
     const text = await response.text();
     return { status: response.status, body: text === '' ? null : JSON.parse(text), headers: response.headers };
   }
-  const owner = () => server.credentials.access_token;
+  const owner = () => me.access_token;
   const gql = async (query: string, token = owner()) => (await call('POST', '/v1/gql', token, { query })).body;
 
   test('is created, shown once, used, renamed, and gone at once when deleted', async () => {
@@ -111,8 +113,8 @@ describe('over HTTP', () => {
     expect(key).toMatch(/^lm_usr_[0-9a-f]{64}$/);
     expect(api_key).toEqual({
       id: expect.any(String),
-      user_id: server.credentials.user_id,
-      account_id: server.credentials.account_id,
+      user_id: me.user_id,
+      account_id: me.account_id,
       label: 'Bot',
       permissions: ['events:read'],
       key_prefix: key.slice(0, 9),
@@ -141,7 +143,7 @@ describe('over HTTP', () => {
       label: 'Bot 2',
       last_used_at: renamed.body.data.last_used_at,
     });
-    const foreign = await call('PATCH', `/v1/api-keys/${api_key.id}`, server.credentials.other.access_token, {
+    const foreign = await call('PATCH', `/v1/api-keys/${api_key.id}`, other.access_token, {
       label: 'x',
     });
     expect(foreign).toMatchObject({ status: 404, body: { error: 'NOT_FOUND' } });
@@ -204,8 +206,8 @@ describe('over HTTP', () => {
     );
     const { key, apiKey: made } = data.createUserApiKey;
     expect(made).toMatchObject({
-      userId: server.credentials.user_id,
-      accountId: server.credentials.account_id,
+      userId: me.user_id,
+      accountId: me.account_id,
       label: 'g',
     });
     expect((await gql('{ myPermissions }', key)).data.myPermissions).toEqual(['chat:read']);
@@ -216,21 +218,26 @@ describe('over HTTP', () => {
     expect(deleted.data.deleteUserApiKey).toEqual({ success: true });
   });
 
-  test('sessions refresh once per token, mint ws tokens, and end', async () => {
-    const first = await call('POST', '/v1/auth/refresh', null, { refresh_token: server.credentials.refresh_token });
+  test('sessions mint ws tokens, end, and refresh once per token', async () => {
+    const session = () => server.session(me.user_id, me.account_id);
+    const { refresh_token } = await session();
+    const first = await call('POST', '/v1/auth/refresh', null, { refresh_token });
     expect(first).toMatchObject({ status: 200, body: { is_new_user: false, has_account: true } });
-    const again = await call('POST', '/v1/auth/refresh', null, { refresh_token: server.credentials.refresh_token });
-    expect(again).toMatchObject({ status: 401, body: { error: 'UNAUTHORIZED' } });
     const ws = await call('POST', '/v1/auth/ws-token', first.body.token);
     expect(ws.body.data.ws_token).toMatch(/^lm_eyJ/);
     expect((await call('GET', '/v1/tokens/me', ws.body.data.ws_token)).status).toBe(401);
+    const again = await call('POST', '/v1/auth/refresh', null, { refresh_token });
+    expect(again).toMatchObject({ status: 401, body: { error: 'UNAUTHORIZED' } });
     expect(again.headers.get('www-authenticate')).toBe(
       'Bearer error="invalid_token", error_description="Invalid or expired refresh token"',
     );
-    expect((await call('POST', '/v1/auth/logout', null, { refresh_token: first.body.refresh_token })).body).toEqual({
-      success: true,
-    });
+    // Whoever reuses a token may have stolen it: its session is over.
     expect((await call('GET', '/v1/tokens/me', first.body.token)).status).toBe(401);
+
+    const second = await session();
+    const out = await call('POST', '/v1/auth/logout', null, { refresh_token: second.refresh_token });
+    expect(out.body).toEqual({ success: true });
+    expect((await call('GET', '/v1/tokens/me', second.access_token)).status).toBe(401);
   });
 
   test('the system key lists what it matches, never a wildcard', async () => {
@@ -246,24 +253,5 @@ describe('over HTTP', () => {
     expect(body.keys).toEqual([
       { kid: header.kid, kty: 'OKP', crv: 'Ed25519', x: expect.any(String), alg: 'EdDSA', use: 'sig' },
     ]);
-  });
-
-  test('credentials lie in a file for their owner alone', () => {
-    for (const name of ['dev-credentials.json', 'dev-secrets.json']) {
-      expect(statSync(join(server.data_dir, name)).mode & 0o777).toBe(0o600);
-    }
-  });
-
-  test('a second start shows the same demo data with new tokens', async () => {
-    const before = server.credentials;
-    await server.stop();
-    server = await server.restart();
-    const after = server.credentials;
-    expect([after.account_id, after.user_api_key, after.system_key, after.connections, after.other.account_id]).toEqual(
-      [before.account_id, before.user_api_key, before.system_key, before.connections, before.other.account_id],
-    );
-    expect((await call('GET', '/v1/tokens/me', after.access_token)).body.data.admin_permissions).toHaveLength(90);
-    expect((await call('GET', '/v1/tokens/me', after.user_api_key)).body.data.permissions).toHaveLength(123);
-    expect((await call('GET', '/v1/tokens/me', after.other.access_token)).body.data.admin_permissions).toEqual([]);
   });
 });

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import WebSocket from 'ws';
 import type { Row } from '../engines/postgres/port';
-import { startServer, type TestServer } from './support/server';
+import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
 
-let server: TestServer;
+let server: SharedServer;
+let me: MadeAccount;
+let other: MadeAccount;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
+  [me, other] = [await server.account(), await server.account()];
 });
-afterAll(() => server?.dispose());
 
 type Json = Row;
 interface Answer {
@@ -16,12 +18,7 @@ interface Answer {
   text: string;
 }
 
-async function rest(
-  method: string,
-  path: string,
-  body?: unknown,
-  token = server.credentials.access_token,
-): Promise<Answer> {
+async function rest(method: string, path: string, body?: unknown, token = me.access_token): Promise<Answer> {
   const response = await fetch(server.base_url + path, {
     method,
     headers: {
@@ -34,7 +31,7 @@ async function rest(
   return { status: response.status, text, body: (text === '' ? {} : JSON.parse(text)) as Json };
 }
 
-async function graphql(query: string, variables: Json = {}, token = server.credentials.access_token): Promise<Json> {
+async function graphql(query: string, variables: Json = {}, token = me.access_token): Promise<Json> {
   return (await rest('POST', '/v1/gql', { query, variables }, token)).body;
 }
 
@@ -44,9 +41,7 @@ async function listen(): Promise<{
   all: Json[];
   close(): void;
 }> {
-  const socket = new WebSocket(
-    `${server.credentials.ws_url}?token=${encodeURIComponent(server.credentials.access_token)}`,
-  );
+  const socket = new WebSocket(`${server.ws_url}?token=${encodeURIComponent(me.access_token)}`);
   const all: Json[] = [];
   const looking = new Set<() => void>();
   socket.on('message', (data: Buffer) => {
@@ -67,7 +62,7 @@ async function listen(): Promise<{
       look();
     });
   await new Promise((open, fail) => socket.once('open', open).once('error', fail));
-  socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${server.credentials.account_id}` }));
+  socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${me.account_id}` }));
   await next((message) => message.type === 'subscribed');
   return { next, all, close: () => socket.close() };
 }
@@ -84,7 +79,7 @@ describe('events over every protocol', () => {
     expect(emitted).toMatchObject({ status: 200, body: { success: true } });
     const record = emitted.body.event as Json;
     expect(record).toMatchObject({
-      account_id: server.credentials.account_id,
+      account_id: me.account_id,
       type: 'custom:greeted',
       platform: 'custom',
       external_id: sent.external_id,
@@ -164,7 +159,7 @@ describe('events over every protocol', () => {
     const { id } = tested.body.event as Json;
     expect(await socket.next((m) => m.data?.id === id)).toMatchObject({
       type: 'event',
-      channel: `events:${server.credentials.account_id}`,
+      channel: `events:${me.account_id}`,
       event_type: 'kick:follower',
       data: { type: 'kick:follower', platform: 'kick', raw: { n: 1 }, payload: { n: 1 } },
     });
@@ -186,7 +181,7 @@ describe('events over every protocol', () => {
           }
         }
       `,
-      { a: server.credentials.account_id },
+      { a: me.account_id },
       server.credentials.system_key,
     );
     expect(bot).not.toHaveProperty('errors');
@@ -194,7 +189,7 @@ describe('events over every protocol', () => {
       data: { payload: { username: 'ada', viewers: 5 } },
     });
     const refused = await rest('POST', '/v1/events/emit-bot', {
-      account_id: server.credentials.account_id,
+      account_id: me.account_id,
       event_type: 'twitch:raid',
       platform: 'twitch',
       username: 'ada',
@@ -267,8 +262,7 @@ describe('events over every protocol', () => {
 
   test('another account sees none of it', async () => {
     const emitted = await rest('POST', '/v1/events/emit', { event_type: 'mine:only' });
-    const other = server.credentials.other.access_token;
-    expect((await rest('GET', `/v1/events/${emitted.body.event.id}`, undefined, other)).status).toBe(404);
-    expect((await rest('GET', '/v1/events?types=mine:only', undefined, other)).body._meta.total).toBe(0);
+    expect((await rest('GET', `/v1/events/${emitted.body.event.id}`, undefined, other.access_token)).status).toBe(404);
+    expect((await rest('GET', '/v1/events?types=mine:only', undefined, other.access_token)).body._meta.total).toBe(0);
   });
 });
