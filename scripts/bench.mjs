@@ -39,7 +39,19 @@ for (const track of asked.length > 0 ? asked : all) {
   if (minutes) appendFileSync(minutes, `${JSON.stringify(line)}\n`);
 }
 // Every track, by name: one that is gone, or that ended without a figure, must not go unseen.
-const TRACKS = ['append', 'consume', 'end-to-end', 'graphql', 'growth', 'idle', 'project', 'rest', 'start', 'webhook'];
+const TRACKS = [
+  'access',
+  'append',
+  'consume',
+  'end-to-end',
+  'graphql',
+  'growth',
+  'idle',
+  'project',
+  'rest',
+  'start',
+  'webhook',
+];
 const done = existsSync(ran) ? readFileSync(ran, 'utf8').split('\n') : [];
 const missing = (asked.length > 0 ? asked : [...new Set([...TRACKS, ...all])]).filter((track) => !done.includes(track));
 if (missing.length > 0) {

@@ -86,9 +86,9 @@ describe('development', () => {
         ...declared.map(({ code }) => code),
       ]);
       const shown = Object.entries(operation.errors).filter(
-        ([name, { code, text }]) =>
+        ([name, { code, text, rest_body = { error: code, message: text } }]) =>
           JSON.stringify(responses[ERROR_STATUS[code]]?.content['application/json'].examples?.[name]) !==
-          JSON.stringify({ value: { error: code, message: text } }),
+          JSON.stringify({ value: rest_body }),
       );
       return [
         ...[...listed].filter((code) => !possible.has(code)).map((code) => `${operation.name} lists ${code}`),
@@ -210,7 +210,9 @@ describe('development', () => {
       const json = { headers: { 'content-type': 'application/json' }, body };
       const { status } = await fetch(url, { method, ...(unsafe ? json : {}) });
       const { responses } = document.paths[path][method.toLowerCase()];
-      if (status === 404 || status === 405 || status >= 500 || !(status in responses)) {
+      // Whoever has an invite's code may ask about it, so that nobody is told that this one is none.
+      const absent = status === 404 && path !== '/v1/invites/{code}';
+      if (absent || status === 405 || status >= 500 || !(status in responses)) {
         unknown.push([method, path, status]);
       }
     }
@@ -240,7 +242,7 @@ test('production shows the SDL, which every client needs, and neither explorers 
 });
 
 const namesOf = (kind: Operation['kind']): string[] =>
-  OPERATIONS.filter((operation) => operation.kind === kind)
+  OPERATIONS.filter((operation) => operation.kind === kind && operation.graphql !== null)
     .map(({ name }) => name)
     .sort();
 

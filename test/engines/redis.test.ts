@@ -1,3 +1,4 @@
+import Redis from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import { createRedisCache } from '../../engines/cache/redis';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
@@ -162,6 +163,20 @@ test('a server that is killed: nodes go on alone, and find each other again by t
   expect(await near.rate_limits.take('after', 1, 10)).toMatchObject({ remaining: 9 });
   expect(await far.rate_limits.take('after', 1, 10)).toMatchObject({ remaining: 8 });
   await pairing.close();
+});
+
+test('a unit of the limiter is one round trip', async () => {
+  const engines = await open(redis.url, randomUUID());
+  const client = new Redis(redis.url);
+  const calls = async (command: string) =>
+    Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await client.info('commandstats'))?.[1] ?? 0);
+  const sent = async () => ({ evalsha: await calls('evalsha'), eval: await calls('eval'), exec: await calls('exec') });
+  await engines.rate_limits.take('warm', 1, 100);
+  const before = await sent();
+  for (let n = 0; n < 20; n += 1) await engines.rate_limits.take(`bucket-${n}`, 1, 100);
+  expect(await sent()).toEqual({ ...before, evalsha: before.evalsha + 20 });
+  client.disconnect();
+  await engines.close();
 });
 
 test('a flush costs cached values and windows, and nothing else', async () => {
