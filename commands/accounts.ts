@@ -20,15 +20,16 @@ import {
   unauthorized,
 } from '../access/operation';
 import { accountAllowance, PLAN_LIMIT_REACHED } from '../access/plan-limits';
-
 import { planMoves } from '../access/plan-changes';
 import { readProfile } from '../access/profiles';
+import type { Services } from '../access/services';
 import { switchSessions } from '../access/sessions';
 import { load } from '../access/states';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { connections, connectionsStream } from '../domain/connections';
 import { ownership, ownershipStream } from '../domain/ownerships';
 import { DEFAULT_ROLES } from '../domain/permissions';
+import type { Queryable } from '../engines/postgres/port';
 
 const name = givenName('name must not be empty', 'name must be 100 characters or less');
 const description = z.string().trim().max(500, 'description must be 500 characters or less');
@@ -42,6 +43,7 @@ const Dissolved = z
 
 const DISABLED = 'Account creation is currently disabled';
 const MULTI_ACCOUNT = 'feature:multi_account';
+const FREE = 'free';
 
 /**
  * The four default roles are seeded, the creator is the Owner, and every session of theirs goes on in the new account.
@@ -86,65 +88,55 @@ export const createAccount = command({
     ...PLAN_LIMIT_REACHED,
   },
   async run({ input, caller, context, refuse, newId }, services) {
-    const { db, features } = services;
+    const { db } = services;
     const { user_id } = caller;
     if (!(await accountCreation(db, user_id)).enabled) throw refuse('CREATION_DISABLED');
-    const plan = input.plan ?? 'free';
-    const [offered] = await db.query('select 1 from plans where slug = $1', [plan], 'plan-of-slug');
-    if (plan !== 'free' && offered === undefined) throw refuse('PLAN_NOT_FOUND');
-    const { max_accounts, best_account_id } = await accountAllowance(db, user_id);
-    const several = await features.enabled(MULTI_ACCOUNT, best_account_id);
+    const said = { name: input.name ?? null, description: input.description || null, plan: input.plan ?? FREE };
+    if (said.plan !== FREE && !(await isPlan(db, said.plan))) throw refuse('PLAN_NOT_FOUND');
 
     const account_id = newId('account');
-    const named = { name: input.name ?? null, description: input.description || null, plan };
     // What follows is told of the new account, not of the one that the caller comes from.
     const founder = { caller: { ...caller, account_id }, context };
     const act = actFor(founder, services);
-    const create = {
-      type: 'account:create',
-      account_id,
-      ...named,
-      owner_id: user_id,
-      membership_id: newId('membership'),
-      role_ids: DEFAULT_ROLES.map(({ slug }) => newId(`role ${slug}`)),
-      now: new Date(context.now).toISOString(),
-    } as const;
+    const created_at = new Date(context.now).toISOString();
     const stream = accountStream(account_id);
+    const founded = account.decide(account.initial, {
+      type: 'account:create',
+      ...{ account_id, ...said, owner_id: user_id, membership_id: newId('membership') },
+      role_ids: DEFAULT_ROLES.map(({ slug }) => newId(`role ${slug}`)),
+      now: created_at,
+    });
     await act(
       ownership,
       ownershipStream(user_id),
-      {
-        type: 'ownership:open',
-        user_id,
-        account_id,
-        ...(await ownershipsOf(services, user_id)),
-        max_accounts,
-        several,
-      },
-      {
-        also: () => {
-          const events = newEvents(context, stream, account.decide(account.initial, create));
-          return [{ stream, expected: 'none', events }];
-        },
-      },
+      { type: 'ownership:open', user_id, account_id, ...(await roomFor(services, user_id)) },
+      { also: () => [{ stream, expected: 'none', events: newEvents(context, stream, founded) }] },
     );
     const token = await switchSessions({ ...founder, act }, services, { user_id }, account_id);
     await services.access.announce({ user_id });
+
+    const found = await accountOf(db, account_id);
+    if (found !== null) return { account: found, token };
+    // The read model is behind.
     const profile = await readProfile(db, user_id);
-    const made = {
-      ...named,
-      id: account_id,
-      name: nameOf(named.name, profile),
-      plan: 'free',
-      owner_id: user_id,
-      avatar_url: profile?.avatar_url ?? null,
-      primary_login_connection_id: null,
-      created_at: create.now,
-      updated_at: create.now,
-    };
-    return { account: (await accountOf(db, account_id)) ?? made, token };
+    const { avatar_url = null } = profile ?? {};
+    const times = { created_at, updated_at: created_at };
+    const shown = { id: account_id, ...said, name: nameOf(said.name, profile), plan: FREE, owner_id: user_id };
+    return { account: { ...shown, avatar_url, primary_login_connection_id: null, ...times }, token };
   },
 });
+
+async function isPlan(db: Queryable, slug: string): Promise<boolean> {
+  const rows = await db.query('select 1 from plans where slug = $1', [slug], 'plan-of-slug');
+  return rows.length > 0;
+}
+
+/** What the user owns, and how much more they may. */
+async function roomFor(services: Pick<Services, 'db' | 'events' | 'features'>, user_id: string) {
+  const { max_accounts, best_account_id } = await accountAllowance(services.db, user_id);
+  const several = await services.features.enabled(MULTI_ACCOUNT, best_account_id);
+  return { ...(await ownershipsOf(services, user_id)), max_accounts, several };
+}
 
 export const updateAccount = command({
   name: 'updateAccount',
