@@ -47,7 +47,12 @@ export const providerErrors = {
 
 /** Seconds, where the provider says nothing. */
 const RETRY_AFTER = 10;
-const shortened = (text: string | null | undefined, most: number) => (text ? [...text].slice(0, most).join('') : null);
+/** Nothing of ours holds a NUL, and no provider's text is as long as it likes. */
+const shortened = (text: string | null | undefined, most: number): string | null =>
+  [...(text ?? '').replaceAll('\0', '').trim()].slice(0, most).join('') || null;
+const MOST_SCOPES = 100;
+/** The end of the year 9999. */
+const LAST_MS = 253_402_300_799_999;
 
 /** Whether people may log in there, and link it: switched off, what is linked goes on. */
 export async function loginSwitchedOff(
@@ -95,6 +100,8 @@ export async function identify(
       display_name: shortened(said.display_name ?? profile?.display_name ?? said.username, 100),
       avatar_url: picture.success ? picture.data : null,
       email: shortened(said.email ?? profile?.email, 254),
+      scopes: said.scopes.slice(0, MOST_SCOPES).flatMap((scope) => shortened(scope, 200) ?? []),
+      expires_at: said.expires_at !== null && said.expires_at <= LAST_MS ? Math.max(0, said.expires_at) : null,
     },
   };
 }

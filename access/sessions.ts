@@ -32,6 +32,8 @@ type Opening = Signing & { db: Pick<Database, 'query'> };
 type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
 
 const PAGE = 500;
+/** Sessions of one user that are ended together. */
+const AT_A_TIME = 20;
 
 const instant = (ms: number): string => new Date(ms).toISOString();
 const refused = () => new DomainError('REFUSED_REFRESH_TOKEN');
@@ -162,8 +164,11 @@ export async function endSessions(
   );
   const ids = rows.map(({ id }) => id);
   await kill(services.db, ids);
-  for (const id of ids) await act(session, sessionStream(id), { type: 'session:end', reason });
-  for (const credential_id of ids) await services.access?.announce({ credential_id });
+  for (let n = 0; n < ids.length; n += AT_A_TIME) {
+    const some = ids.slice(n, n + AT_A_TIME);
+    await Promise.all(some.map((id) => act(session, sessionStream(id), { type: 'session:end', reason })));
+    await Promise.all(some.map(async (credential_id) => services.access?.announce({ credential_id })));
+  }
   return ids.length;
 }
 

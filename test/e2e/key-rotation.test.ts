@@ -27,7 +27,11 @@ describe('a master key is replaced by the command line', () => {
     rmSync(data_dir, { recursive: true, force: true });
   });
 
-  const settings = (keys: string) => ({ LUMIO_DATABASE__URL: database.url, LUMIO_SECRETS__KEYS: keys });
+  const settings = (keys: string) => ({
+    LUMIO_DATABASE__URL: database.url,
+    LUMIO_SECRETS__KEYS: keys,
+    LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
+  });
   async function serve(keys: string): Promise<ApiClient> {
     if (server) expect(await server.stop()).toBe(0);
     server = await startServer({ env: settings(keys), data_dir });
@@ -39,6 +43,8 @@ describe('a master key is replaced by the command line', () => {
     const first = await serve(OLD);
     const vendors = new VendorCloud(server!.base_url, server!.credentials);
     expect((await vendors.kickFollow(4711)).status).toBe(200);
+    const login = { provider: 'twitch', provider_id: '7', access_token: 'development:7' };
+    expect((await first.send('POST', '/v1/auth/token/exchange', login)).status).toBe(200);
     const raw = await eventually(async () => {
       const [event] = await first.allEvents('&user_id=4711');
       return event?.raw as object | undefined;

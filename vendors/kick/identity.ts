@@ -3,14 +3,14 @@ import type { HttpClients } from '../http/port';
 import { asking, scopesOf, secondsOf, textOf } from '../login/asking';
 import { TokenRefused, type IdentityProvider } from '../login/port';
 
-const Introspected = z.object({
-  data: z.object({
-    active: z.boolean(),
-    client_id: z.string().optional(),
-    scope: z.string().optional(),
-    exp: z.number().optional(),
-  }),
+const Introspection = z.object({
+  active: z.boolean(),
+  client_id: z.string().optional(),
+  scope: z.string().optional(),
+  exp: z.number().optional(),
 });
+/** RFC 7662 knows no envelope, Kick's interface has one everywhere. */
+const Introspected = z.union([z.object({ data: Introspection }).transform(({ data }) => data), Introspection]);
 const Users = z.object({
   data: z.array(
     z.object({
@@ -35,7 +35,7 @@ export function kickIdentity(http: HttpClients, { client_ids, id_url, api_url }:
     async identify(token) {
       const headers = { authorization: `Bearer ${token}` };
       const url = `${id_url}/oauth/token/introspect`;
-      const { data: said } = await ask({ method: 'POST', url, headers }, Introspected);
+      const said = await ask({ method: 'POST', url, headers }, Introspected);
       if (!said.active || said.client_id === undefined || !client_ids.includes(said.client_id)) {
         throw new TokenRefused();
       }
