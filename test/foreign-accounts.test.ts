@@ -138,6 +138,10 @@ describe('every operation, called from another account', () => {
     // A person for the operator to delete, who owns no account.
     const person = { ...login, provider_id: `${secret}-2`, access_token: `development:${secret}-2` };
     const entered = await owner.send('POST', '/v1/auth/token/exchange', person);
+    const dissolved = { ...login, provider_id: `${secret}-3`, access_token: `development:${secret}-3` };
+    const founder = (await owner.send('POST', '/v1/auth/token/exchange', dissolved)).body.token;
+    const founded = await new ApiClient(base_url, founder).send('POST', '/v1/accounts', {});
+    things['/v1/admin/accounts'] = founded.body.data.id;
     things['/v1/admin/users'] = (await new ApiClient(base_url, entered.body.token).get('/v1/users/me')).body.data.id;
     examples = {
       account_creation_override: 'DEFAULT',

@@ -1,0 +1,239 @@
+import { z } from 'zod';
+import { actFor } from '../access/act';
+import { ACCOUNT_NOT_FOUND } from '../access/accounts';
+import { AccountOverrides, adminAccountOf, AdminAccountDetail, overridesOf } from '../access/admin-accounts';
+import type { Caller, RequestContext } from '../access/caller';
+import { Member, membersOf } from '../access/members';
+import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../access/operation';
+import { patch, post, type Refuse } from '../access/operation';
+import { changePlan, planMoves } from '../access/plan-changes';
+import type { Services } from '../access/services';
+import { load } from '../access/states';
+import { account, accountStream } from '../domain/accounts';
+import { KNOWN_FLAGS } from '../domain/feature-flags';
+import { PLAN_LIMITS } from '../domain/plan-limits';
+import { user, userStream } from '../domain/users';
+
+const name = z.string().trim().min(1, 'name must not be empty').max(100, 'name must be 100 characters or less');
+const description = z.string().trim().max(500, 'description must be 500 characters or less');
+
+interface Request {
+  caller: Caller;
+  context: RequestContext;
+}
+
+/** The operator as one who acts on this account: its events say whose they are. */
+function onAccount({ caller, context }: Request, services: Services, account_id: string) {
+  const request = { caller: { ...caller, account_id }, context };
+  return { request, act: actFor(request, services) };
+}
+
+/** Source: spec extra-facts §27. */
+export const adminUpdateAccount = command({
+  name: 'adminUpdateAccount',
+  summary: "Changes an account's name, text or plan; what is left out stays as it is",
+  rest: patch('/v1/admin/accounts/{id}'),
+  graphql: { argument: 'input', flat_arguments: ['id'] },
+  guard: [adminPermission('accounts:edit')],
+  input: z
+    .object({
+      id: z.uuid(),
+      name: name.nullish().describe("Null: the owner's display name"),
+      description: description.nullish().describe('Null takes it away'),
+      plan: z.string().min(1).max(40).optional().describe("The plan's slug"),
+    })
+    .refine(
+      ({ id: _id, ...changes }) => Object.values(changes).some((value) => value !== undefined),
+      'At least one field must be given',
+    )
+    .meta({ id: 'AdminUpdateAccountInput' }),
+  output: AdminAccountDetail,
+  errors: { ...ACCOUNT_NOT_FOUND, PLAN_NOT_FOUND: notFound('Plan not found') },
+  async run({ input, caller, context, refuse }, services) {
+    const { id: account_id, name, description, plan } = input;
+    const { db, access } = services;
+    if ((await adminAccountOf(db, account_id)) === null) throw refuse('ACCOUNT_NOT_FOUND');
+    const [wanted] =
+      plan === undefined
+        ? []
+        : await db.query<{ id: string }>('select id from plans where slug = $1', [plan], 'plan-of-slug');
+    if (plan !== undefined && wanted === undefined) throw refuse('PLAN_NOT_FOUND');
+    const { request, act } = onAccount({ caller, context }, services, account_id);
+    await act(account, accountStream(account_id), {
+      type: 'account:change_details',
+      ...(name !== undefined && { name }),
+      ...(description !== undefined && { description: description || null }),
+    });
+    if (wanted !== undefined) await changePlan(request, services, account_id, wanted.id);
+    await access.announce({ account_id });
+    const found = await adminAccountOf(db, account_id);
+    if (found === null) throw refuse('ACCOUNT_NOT_FOUND');
+    return found;
+  },
+});
+
+export const adminDeleteAccount = command({
+  name: 'adminDeleteAccount',
+  summary: 'Dissolves an account, with its members, keys and connections',
+  rest: del('/v1/admin/accounts/{id}'),
+  guard: [adminPermission('accounts:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: z.boolean(),
+  errors: {
+    ...ACCOUNT_NOT_FOUND,
+    NOT_THE_OWNER: conflict('The account was given another owner in the meantime; try again'),
+  },
+  async run({ input: { id: account_id }, caller, context, refuse }, services) {
+    const found = await load(services.events, account, accountStream(account_id));
+    const owner_id = found?.state.owner_id;
+    if (!owner_id) throw refuse('ACCOUNT_NOT_FOUND');
+    const { act } = onAccount({ caller, context }, services, account_id);
+    await act(
+      account,
+      accountStream(account_id),
+      { type: 'account:dissolve', user_id: owner_id },
+      { also: (decided) => planMoves(context, services.events, decided) },
+    );
+    await services.access.announce({ account_id });
+    return true;
+  },
+});
+
+const MEMBER_NOT_FOUND = { MEMBER_NOT_FOUND: notFound('Member not found') };
+const ASSIGNING = {
+  ...ACCOUNT_NOT_FOUND,
+  ROLE_NOT_FOUND: notFound('Role not found'),
+  ONE_OWNER: forbidden('The Owner role cannot be assigned'),
+};
+const OfMember = z.object({ account_id: z.uuid(), user_id: z.uuid(), role_id: z.uuid() });
+
+/** A member whose rights were just changed, on this node at once. */
+async function shownMember(
+  { db, access }: Services,
+  { account_id, user_id }: { account_id: string; user_id: string },
+  refuse: Refuse<typeof MEMBER_NOT_FOUND>,
+): Promise<Member> {
+  await access.announce({ account_id, user_id });
+  const { items } = await membersOf(db, account_id, { limit: 1, offset: 0 }, user_id);
+  if (items[0] === undefined) throw refuse('MEMBER_NOT_FOUND');
+  return items[0];
+}
+
+export const adminAddAccountMember = command({
+  name: 'adminAddAccountMember',
+  summary: 'Makes a user a member of an account',
+  rest: post('/v1/admin/accounts/{account_id}/members', { status: 201 }),
+  graphql: { argument: 'input', flat_arguments: ['account_id'] },
+  guard: [adminPermission('accounts:edit')],
+  input: OfMember.meta({ id: 'AdminAddAccountMemberInput' }),
+  output: Member,
+  errors: {
+    ...ASSIGNING,
+    USER_NOT_FOUND: notFound('User not found'),
+    ALREADY_A_MEMBER: conflict('The user is a member already'),
+    ...MEMBER_NOT_FOUND,
+  },
+  async run({ input: { account_id, user_id, role_id }, caller, context, newId, refuse }, services) {
+    const person = await load(services.events, user, userStream(user_id));
+    if (person === null || person.state.deleted) throw refuse('USER_NOT_FOUND');
+    const { act } = onAccount({ caller, context }, services, account_id);
+    const add = { type: 'account:add_member', membership_id: newId('membership'), user_id, role_id } as const;
+    await act(account, accountStream(account_id), add);
+    return shownMember(services, { account_id, user_id }, refuse);
+  },
+});
+
+export const adminUpdateAccountMember = command({
+  name: 'adminUpdateAccountMember',
+  summary: 'Gives a member of an account another role',
+  rest: patch('/v1/admin/accounts/{account_id}/members/{user_id}'),
+  graphql: { argument: 'input', flat_arguments: ['account_id', 'user_id'] },
+  guard: [adminPermission('accounts:edit')],
+  input: OfMember.meta({ id: 'AdminUpdateAccountMemberInput' }),
+  output: Member,
+  errors: { ...ASSIGNING, ...MEMBER_NOT_FOUND, OWNER_KEEPS_ROLE: conflict("The owner's role cannot be changed") },
+  async run({ input: { account_id, user_id, role_id }, caller, context, refuse }, services) {
+    const { act } = onAccount({ caller, context }, services, account_id);
+    await act(account, accountStream(account_id), { type: 'account:change_member_role', user_id, role_id });
+    return shownMember(services, { account_id, user_id }, refuse);
+  },
+});
+
+export const adminRemoveAccountMember = command({
+  name: 'adminRemoveAccountMember',
+  summary: "Ends a member's membership of an account",
+  rest: del('/v1/admin/accounts/{account_id}/members/{user_id}'),
+  guard: [adminPermission('accounts:edit')],
+  input: OfMember.omit({ role_id: true }),
+  output: z.boolean(),
+  errors: { ...ACCOUNT_NOT_FOUND, ...MEMBER_NOT_FOUND, OWNER_STAYS: conflict('The owner cannot be removed') },
+  async run({ input: { account_id, user_id }, caller, context }, services) {
+    const { act } = onAccount({ caller, context }, services, account_id);
+    await act(account, accountStream(account_id), { type: 'account:remove_member', user_id });
+    await services.access.announce({ account_id, user_id });
+    return true;
+  },
+});
+
+const FeatureOverride = z
+  .object({
+    key: z
+      .string()
+      .max(100)
+      .meta({ enum: KNOWN_FLAGS.map(({ key }) => key) }),
+    enabled: z.boolean().nullish().describe('Null: as the plan says'),
+  })
+  .meta({ id: 'AccountFeatureOverrideInput' });
+const LimitOverride = z
+  .object({
+    name: z
+      .string()
+      .max(100)
+      .meta({ enum: Object.keys(PLAN_LIMITS) }),
+    value: z
+      .int()
+      .min(0, 'Limit cannot be negative')
+      .max(Number.MAX_SAFE_INTEGER)
+      .nullish()
+      .describe('Null: as the plan says'),
+  })
+  .meta({ id: 'AccountLimitOverrideInput' });
+
+/** Source: spec doc1 §5.11, extra-facts §18 and §27. */
+export const adminUpdateAccountOverrides = command({
+  name: 'adminUpdateAccountOverrides',
+  summary: 'Gives an account features and limits whatever its plan says; what is not named stays as it is',
+  rest: patch('/v1/admin/accounts/{id}/overrides'),
+  graphql: { argument: 'input', flat_arguments: ['id'] },
+  guard: [adminPermission('accounts:overrides-edit')],
+  input: z
+    .object({
+      id: z.uuid(),
+      features: z.array(FeatureOverride).max(200).nullish(),
+      limits: z.array(LimitOverride).max(100).nullish(),
+    })
+    .meta({ id: 'AdminUpdateAccountOverridesInput' }),
+  output: AccountOverrides,
+  errors: {
+    ...ACCOUNT_NOT_FOUND,
+    UNKNOWN_FLAG: invalid('Unknown feature: {flag}'),
+    UNKNOWN_LIMIT: invalid('Unknown limit: {name}'),
+  },
+  async run({ input: { id: account_id, features, limits }, caller, context }, services) {
+    const { act } = onAccount({ caller, context }, services, account_id);
+    const stream = accountStream(account_id);
+    // Both are judged before either is said.
+    const of_limits = Object.fromEntries((limits ?? []).map(({ name, value }) => [name, value ?? null]));
+    const of_features = Object.fromEntries((features ?? []).map(({ key, enabled }) => [key, enabled ?? null]));
+    const given = (state: typeof account.initial) => {
+      const now = new Date(context.now).toISOString();
+      account.decide(state, { type: 'account:set_limit_overrides', overrides: of_limits, now });
+    };
+    const set_features = { type: 'account:set_feature_overrides', overrides: of_features } as const;
+    await act(account, stream, set_features, { step: 'features', given });
+    const set_limits = { type: 'account:set_limit_overrides', overrides: of_limits } as const;
+    await act(account, stream, set_limits, { step: 'limits' });
+    await services.access.announce({ account_id });
+    return overridesOf(services.db, account_id);
+  },
+});
