@@ -1,74 +1,25 @@
 import type { Operation } from '../../access/operation';
 import { OPERATIONS } from '../../bin/areas';
-import { startServer, type DevCredentials, type TestServer } from '../support/server';
+import { CALLS, prepareCalls, type Callers, type Made } from '../support/repeated-calls';
+import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
 /**
  * Every command, killed when all that it does is done and stored, before its answer is: whoever sends it again under
  * its Idempotency-Key is answered, and nothing is done twice. A new command fails here until it says how it is called.
  */
-interface Made {
-  renamed: string;
-  removed: string;
-  refresh_token: string;
-  /** Of somebody whom no start of the server gives a session. */
-  login: string;
-  needless: string;
-  token: string;
-  session: string;
-}
-interface Call {
-  /** Path parameters and body. */
-  input?: (made: Made) => Record<string, unknown>;
-  as?: 'owner' | 'other' | 'system' | 'nobody' | 'ada';
-  /** What the repetition answers, where that is not what the command answers. */
-  repeated?: number;
-  /** Commands that end what others are called with come last. */
-  last?: boolean;
-}
-
-const provider = (named: string, id: string) => ({
-  provider: named,
-  provider_id: id,
-  access_token: `development:${id}`,
-});
-const EMITTED = { event_type: 'kick:follower', raw: { user_id: 'p' } };
-const CALLS: Readonly<Record<string, Call>> = {
-  // Its key was shown to nobody, and only its hash was kept.
-  createUserApiKey: { input: () => ({ label: 'Bot', permissions: ['events:read'] }), repeated: 409 },
-  updateUserApiKey: { input: ({ renamed }) => ({ id: renamed, label: 'Renamed' }) },
-  deleteUserApiKey: { input: ({ removed }) => ({ id: removed }) },
-  emitEvent: { input: () => EMITTED },
-  testEvent: { input: () => EMITTED },
-  emitBotEvent: {
-    as: 'system',
-    input: () => ({ ...EMITTED, platform: 'kick', username: 'ada', account_id: '' }),
-  },
-  issueWsToken: {},
-  exchangeToken: { as: 'nobody', input: () => provider('twitch', '7') },
-  linkLoginConnection: { as: 'ada', input: () => provider('kick', '8') },
-  disconnectLoginConnection: { as: 'ada', input: ({ needless }) => ({ login_connection_id: needless }) },
-  clearLoginConnectionReconnectFlag: { as: 'ada', input: ({ login }) => ({ id: login }) },
-  deleteSession: { as: 'ada', input: ({ session }) => ({ id: session }) },
-  deleteAllOtherSessions: { as: 'ada', last: true },
-  refreshToken: { as: 'nobody', input: ({ refresh_token }) => ({ refresh_token }) },
-  logout: { as: 'nobody', input: ({ refresh_token }) => ({ refresh_token }), last: true },
-  // The session that called is the one that has ended.
-  logoutSession: { as: 'other', repeated: 401, last: true },
-};
-
 const commands = OPERATIONS.filter(({ kind, rest }) => kind === 'command' && rest !== null);
 /** Held by the test: whoever stores an answer waits for it. */
 const GATE = 471_100;
-const AT_A_TIME = 4;
+const AT_A_TIME = 8;
 
 let server: TestServer;
-let made: Made;
 /** Of the first start: later ones open sessions of their own. */
-let credentials: DevCredentials;
+let made: Made;
+let callers: Callers;
 beforeAll(async () => {
   server = await startServer({ env: { LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' } });
-  ({ credentials } = server);
+  ({ made, callers } = await prepareCalls(server.base_url, server.credentials));
   await server.database!.asAdmin(`
     create function hold_answers() returns trigger language plpgsql as
       'begin
@@ -85,36 +36,15 @@ beforeAll(async () => {
 afterAll(() => server?.dispose());
 
 function send({ name, rest }: Operation, input: Record<string, unknown>) {
-  const { access_token, system_key, other, account_id } = credentials;
-  const tokens = { owner: access_token, system: system_key, other: other.access_token, nobody: '', ada: made.token };
-  const body: Record<string, unknown> = 'account_id' in input ? { ...input, account_id } : { ...input };
+  const body: Record<string, unknown> = { ...input };
   const path = rest!.path.replace(/\{(\w+)\}/g, (_all, member: string) => {
     const value = String(body[member]);
     delete body[member];
     return value;
   });
-  const sent = rest!.method === 'DELETE' ? undefined : body;
+  const sent = Object.keys(body).length === 0 && rest!.method === 'DELETE' ? undefined : body;
   const key = { 'idempotency-key': `repeat-${name}` };
-  return new ApiClient(server.base_url, tokens[CALLS[name]!.as ?? 'owner']).send(rest!.method, path, sent, key);
-}
-
-/** Somebody with two logins, and a session for each time that they logged in. */
-async function makeAda(): Promise<Pick<Made, 'login' | 'needless' | 'token' | 'session'>> {
-  const logIn = () =>
-    new ApiClient(server.base_url, '').send('POST', '/v1/auth/token/exchange', provider('twitch', '6'));
-  await logIn();
-  const { body } = await logIn();
-  const api = new ApiClient(server.base_url, body.token);
-  const link = async (id: string) => (await api.send('POST', '/v1/auth/link', provider('kick', id))).body.data.id;
-  const [login, needless] = [await link('5'), await link('4')];
-  const sessions = (await api.get('/v1/users/me/sessions')).body.data as { id: string; current: boolean }[];
-  return { login, needless, token: body.token, session: sessions.find(({ current }) => !current)!.id };
-}
-
-async function makeKey(): Promise<string> {
-  const client = new ApiClient(server.base_url, credentials.access_token);
-  const { body } = await client.send('POST', '/v1/api-keys', { label: 'Bot', permissions: ['events:read'] });
-  return body.data.id;
+  return new ApiClient(server.base_url, callers[CALLS[name]!.as ?? 'owner']!).send(rest!.method, path, sent, key);
 }
 
 /** All that commands leave behind, in numbers. */
@@ -130,12 +60,6 @@ test('each command says here how it is called', () => {
 });
 
 test('each is answered when it comes again after a kill, and does nothing twice', async () => {
-  made = {
-    ...(await makeAda()),
-    renamed: await makeKey(),
-    removed: await makeKey(),
-    refresh_token: credentials.refresh_token,
-  };
   const first = commands.filter(({ name }) => !CALLS[name]!.last);
   const batches = [...Array(Math.ceil(first.length / AT_A_TIME)).keys()].map((n) =>
     first.slice(n * AT_A_TIME, (n + 1) * AT_A_TIME),

@@ -1,0 +1,220 @@
+import type { DevCredentials } from './server';
+import { ApiClient } from './vendor-cloud';
+
+/** Ids, codes and tokens of what there is for commands to change, by what it is for. */
+export type Made = Record<string, string>;
+
+/** Tokens of those who call, by name; `nobody` has none. */
+export type Callers = Record<string, string>;
+
+export interface Call {
+  /** Path parameters and body. */
+  input?: (made: Made) => Record<string, unknown>;
+  /** Who calls; default the owner of the account, who is an operator too. */
+  as?: string;
+  /** What the repetition answers, where that is not what the command answers. */
+  repeated?: number;
+  /** Commands that end what others are called with come last. */
+  last?: boolean;
+}
+
+const provider = (named: string, id: string) => ({
+  provider: named,
+  provider_id: id,
+  access_token: `development:${id}`,
+});
+const EMITTED = { event_type: 'kick:follower', raw: { user_id: 'p' } };
+const READS = { label: 'Bot', permissions: ['events:read'] };
+const PLAN = {
+  ...{ name: 'Walked', is_public: false, sort_order: 1, price_monthly: 1, price_yearly: 1, currency: 'EUR' },
+  ...{ max_overlays: 1, max_storage_bytes: 1, max_upload_size_bytes: 1, max_integrations: 1 },
+  chat_retention_days: 1,
+};
+const CLIENT = {
+  ...{ name: 'Bot', client_type: 'confidential', redirect_uris: ['https://bot.example/back'] },
+  ...{ scopes: ['events:read'], grant_types: ['authorization_code', 'client_credentials'] },
+};
+/** Shown to nobody, and only its hash was kept. */
+const NOT_SHOWN = { repeated: 409 };
+const id =
+  (name: string, more: Record<string, unknown> = {}) =>
+  (made: Made) => ({ id: made[name], ...more });
+
+/** How each command is called. */
+export const CALLS: Readonly<Record<string, Call>> = {
+  createUserApiKey: { input: () => READS, ...NOT_SHOWN },
+  updateUserApiKey: { input: id('key', { label: 'Renamed' }) },
+  deleteUserApiKey: { input: id('needless_key') },
+  createAccountServiceKey: { input: () => READS, ...NOT_SHOWN },
+  updateAccountServiceKey: { input: id('service_key', { label: 'Renamed' }) },
+  deleteAccountServiceKey: { input: id('needless_service_key') },
+  createSystemKey: { input: () => READS, ...NOT_SHOWN },
+  deleteSystemKey: { input: id('system_key') },
+  createPopoutToken: { input: () => READS, ...NOT_SHOWN },
+  updatePopoutToken: { input: id('popout', { label: 'Renamed' }) },
+  deletePopoutToken: { input: id('needless_popout') },
+  exchangePopoutToken: { as: 'nobody', input: ({ popout_token }) => ({ token: popout_token }) },
+  issuePopoutWsToken: { as: 'page' },
+
+  emitEvent: { input: () => EMITTED },
+  testEvent: { input: () => EMITTED },
+  emitBotEvent: {
+    as: 'system',
+    input: ({ account }) => ({ ...EMITTED, platform: 'kick', username: 'ada', account_id: account }),
+  },
+
+  issueWsToken: {},
+  exchangeToken: { as: 'nobody', input: () => provider('twitch', '7') },
+  linkLoginConnection: { as: 'ada', input: () => provider('kick', '8') },
+  disconnectLoginConnection: { as: 'ada', input: ({ needless_login }) => ({ login_connection_id: needless_login }) },
+  clearLoginConnectionReconnectFlag: { as: 'ada', input: id('login') },
+  deleteSession: { as: 'ada', input: id('session') },
+  deleteAllOtherSessions: { as: 'ada', last: true },
+  refreshToken: { as: 'nobody', input: ({ refresh_token }) => ({ refresh_token }) },
+  logout: { as: 'nobody', input: ({ refresh_token }) => ({ refresh_token }), last: true },
+  // The session that called is the one that has ended.
+  logoutSession: { as: 'other', repeated: 401, last: true },
+  updateMe: { as: 'ada', input: () => ({ display_name: 'Ada Renamed', streamer_mode: true }) },
+
+  createAccount: { as: 'founder', input: () => ({ name: 'Founded' }) },
+  updateAccount: { input: id('account', { name: 'Renamed' }) },
+  // Whose account is gone is no member of it.
+  dissolveAccount: { as: 'owner_of_one', input: id('other_account', { confirm_name: 'Needless' }), repeated: 403 },
+  leaveAccount: { as: 'leaver', input: id('account'), repeated: 403 },
+  updateMemberRole: { input: ({ account, member, role }) => ({ id: account, user_id: member, role_id: role }) },
+  removeMember: { input: ({ account, needless_member }) => ({ id: account, user_id: needless_member }) },
+  createInvite: { input: ({ account, role }) => ({ id: account, role_id: role }), ...NOT_SHOWN },
+  deleteInvite: { input: ({ account, needless_invite }) => ({ id: account, invite_id: needless_invite }) },
+  acceptInvite: { as: 'invited', input: ({ code }) => ({ code }) },
+  createRole: { input: () => ({ name: 'Made', permissions: ['events:read'] }) },
+  updateRole: { input: id('role', { name: 'Renamed' }) },
+  deleteRole: { input: id('needless_role') },
+  assignLoginConnection: { input: ({ own_login }) => ({ login_connection_id: own_login, provider: 'twitch' }) },
+  removeLoginAssignment: { input: () => ({ provider: 'kick' }) },
+  setPrimaryLoginConnection: { input: ({ own_login }) => ({ login_connection_id: own_login }) },
+
+  adminCreateRole: { input: () => ({ name: 'Made', permissions: ['users:read'] }) },
+  adminUpdateRole: { input: id('admin_role', { name: 'Renamed' }) },
+  adminDeleteRole: { input: id('needless_admin_role') },
+  adminAssignUserRole: { input: ({ admin_role, member }) => ({ role_id: admin_role, user_id: member }) },
+  adminUnassignUserRole: { input: ({ held_admin_role, member }) => ({ role_id: held_admin_role, user_id: member }) },
+  createUserRole: { input: () => ({ name: 'Made', permissions: ['ideas:read'] }) },
+  updateUserRole: { input: id('user_role', { name: 'Renamed' }) },
+  deleteUserRole: { input: id('needless_user_role') },
+  assignUserRole: { input: ({ user_role, member }) => ({ role_id: user_role, user_id: member }) },
+  unassignUserRole: { input: ({ held_user_role, needless_member: it }) => ({ role_id: held_user_role, user_id: it }) },
+  adminUpdateUser: { input: id('member', { display_name: 'Renamed', max_accounts_override: 2 }) },
+  adminDeleteUser: { input: id('needless_user') },
+  adminClearLoginConnectionReconnectFlag: {
+    input: ({ member, member_login }) => ({ user_id: member, login_connection_id: member_login }),
+  },
+  adminDisconnectLoginConnection: {
+    input: ({ member, needless_member_login: it }) => ({ user_id: member, login_connection_id: it }),
+  },
+
+  adminCreatePlan: { input: () => ({ ...PLAN, slug: 'made' }) },
+  adminUpdatePlan: { input: id('plan', PLAN) },
+  adminSetPlanFeatures: { input: id('plan', { features: [] }) },
+  adminDeletePlan: { input: id('needless_plan') },
+  adminUpdateFeatureFlag: { input: id('flag', { enabled: true }) },
+  adminUpdatePlatform: { input: () => ({ platform: 'trovo', enabled: false }) },
+  adminUpdateProvider: { input: () => ({ platform: 'trovo', bot: false }) },
+
+  createOauthClient: { input: ({ account }) => ({ ...CLIENT, account_id: account }), ...NOT_SHOWN },
+  updateOauthClient: { input: ({ client }) => ({ client_id: client, name: 'Renamed' }) },
+  rotateOauthClientSecret: { input: ({ turned_client }) => ({ client_id: turned_client }), ...NOT_SHOWN },
+  deleteOauthClient: { input: ({ needless_client }) => ({ client_id: needless_client }) },
+  authorizeOauthClient: {
+    input: ({ client }) => ({
+      ...{ client_id: client, redirect_uri: CLIENT.redirect_uris[0], response_type: 'code', scope: 'events:read' },
+      ...{ code_challenge: 'a'.repeat(43), code_challenge_method: 'S256' },
+    }),
+  },
+  issueOauthToken: {
+    as: 'nobody',
+    input: ({ client, client_secret }) => ({ grant_type: 'client_credentials', client_id: client, client_secret }),
+  },
+};
+
+/** Makes what commands change, and logs in who calls them. */
+export async function prepareCalls(
+  base_url: string,
+  credentials: DevCredentials,
+): Promise<{ made: Made; callers: Callers }> {
+  const { account_id, access_token, other, system_key, refresh_token } = credentials;
+  const owner = new ApiClient(base_url, access_token);
+  const post = async (path: string, body: unknown, as: ApiClient = owner) => {
+    const { status, body: answer } = await as.send('POST', path, body);
+    if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(answer)}`);
+    return answer.data ?? answer;
+  };
+  const nobody = new ApiClient(base_url, '');
+  const logIn = async (person: string): Promise<{ token: string; api: ApiClient; user_id: string }> => {
+    const { token } = await post('/v1/auth/token/exchange', provider('twitch', person), nobody);
+    const api = new ApiClient(base_url, token);
+    return { token, api, user_id: (await api.get('/v1/users/me')).body.data.id };
+  };
+  const link = async (api: ApiClient, named: string, person: string) =>
+    (await post('/v1/auth/link', provider(named, person), api)).id as string;
+
+  const made: Made = { account: account_id, refresh_token };
+  const callers: Callers = { owner: access_token, other: other.access_token, system: system_key, nobody: '' };
+  const keep = async (path: string, input: (name: string) => unknown, names: readonly string[]) => {
+    for (const name of names) {
+      const it = await post(path, input(name));
+      made[name] = it.id ?? it.client_id;
+      if (it.token) made[`${name}_token`] = it.token;
+      if (it.client_secret) made[`${name}_secret`] = it.client_secret;
+    }
+  };
+  await keep('/v1/api-keys', () => READS, ['key', 'needless_key']);
+  await keep('/v1/service-keys', () => READS, ['service_key', 'needless_service_key']);
+  await keep('/v1/admin/system-keys', () => READS, ['system_key']);
+  await keep('/v1/tokens', () => READS, ['popout', 'needless_popout']);
+  const named = (name: string) => ({ name, permissions: [] });
+  await keep('/v1/roles', named, ['role', 'needless_role']);
+  await keep('/v1/admin/admin-roles', named, ['admin_role', 'needless_admin_role', 'held_admin_role']);
+  await keep('/v1/user-roles', named, ['user_role', 'needless_user_role', 'held_user_role']);
+  await keep('/v1/admin/plans', (slug) => ({ ...PLAN, slug: slug.replace('_', '-') }), ['plan', 'needless_plan']);
+  const owned = { ...CLIENT, account_id };
+  await keep('/v1/admin/oauth-clients', () => owned, ['client', 'turned_client', 'needless_client']);
+  made.flag = (await owner.get('/v1/admin/feature-flags')).body.data[0].id;
+
+  const invite = async () => post(`/v1/accounts/${account_id}/invites`, { role_id: made.role });
+  const join = async (api: ApiClient) => post(`/v1/invites/${(await invite()).code}/accept`, {}, api);
+  const [member, needless, leaver] = [await logIn('member'), await logIn('needless'), await logIn('leaver')];
+  for (const { api } of [member, needless, leaver]) await join(api);
+  made.member = member.user_id;
+  made.member_login = await link(member.api, 'kick', 'member');
+  made.needless_member_login = await link(member.api, 'trovo', 'member');
+  made.needless_member = needless.user_id;
+  made.needless_user = (await logIn('nobody')).user_id;
+  const holds = async (path: string) => owner.send('PUT', path, {});
+  await holds(`/v1/admin/admin-roles/${made.held_admin_role}/members/${made.member}`);
+  await holds(`/v1/user-roles/${made.held_user_role}/members/${made.needless_member}`);
+  made.needless_invite = (await invite()).id;
+  made.code = (await invite()).code;
+  const of_one = await logIn('owner-of-one');
+  made.other_account = (await post('/v1/accounts', { name: 'Needless' }, of_one.api)).id;
+
+  made.own_login = await link(owner, 'twitch', 'owner');
+  await post('/v1/accounts/login-assignments', {
+    login_connection_id: await link(owner, 'kick', 'owner'),
+    provider: 'kick',
+  });
+  // Somebody with two logins, and a session for each time that they logged in.
+  await logIn('ada');
+  const ada = await logIn('ada');
+  made.login = await link(ada.api, 'kick', 'ada');
+  made.needless_login = await link(ada.api, 'trovo', 'ada');
+  const sessions = (await ada.api.get('/v1/users/me/sessions')).body.data as { id: string; current: boolean }[];
+  made.session = sessions.find(({ current }) => !current)!.id;
+
+  callers.ada = ada.token;
+  callers.leaver = leaver.token;
+  callers.owner_of_one = (await logIn('owner-of-one')).token;
+  callers.founder = (await logIn('founder')).token;
+  callers.invited = (await logIn('invited')).token;
+  callers.page = (await post('/v1/auth/popout/exchange', { token: made.popout_token }, nobody)).token;
+  return { made, callers };
+}
