@@ -23,7 +23,7 @@ export const AuditLogEntry = z
     target: z.object({ kind: z.string(), id: z.string() }).meta({ id: 'AuditLogTarget' }),
     before: said.describe('The same members as they were; null where nothing was known'),
     after: said.describe('Personal values are null once the person was erased'),
-    ip: z.string().nullable(),
+    ip: z.string().nullable().describe('Null too where somebody else than the account or the user acted'),
     created_at: z.iso.datetime(),
     hash: z.string().describe('Hex SHA-256 over the hash before it and this entry'),
   })
@@ -77,11 +77,19 @@ export function entryOfRow(row: AuditRow): AuditEntry {
 /** The digests that stand for a row's personal values in its hash. */
 export const digestsOfRow = (row: AuditRow): Record<string, string> => digestsOf({ personal: personalOf(row) });
 
+/** Whose log is looked at: where an operator sat is the operators' alone to know. */
+export type Viewer = { account_id: string } | { user_id: string } | 'operator';
+
 /** Rows as entries, with what is personal in clear where its key is there, all of a page in a few questions. */
-export async function shownEntries(reading: AuditReading, rows: readonly AuditRow[]): Promise<AuditLogEntry[]> {
+export async function shownEntries(
+  reading: AuditReading,
+  rows: readonly AuditRow[],
+  viewer: Viewer,
+): Promise<AuditLogEntry[]> {
   const sealed = rows.map((row) => Object.entries(personalOf(row)));
-  const [labels, texts] = await Promise.all([
+  const [labels, own, texts] = await Promise.all([
     labelsOf(reading.db, rows),
+    ownActors(reading.db, rows, viewer),
     reading.texts.openAll(
       sealed.flat().map(([, { sealed: text, key, bound }]) => ({ sealed: text, key_id: key, context: bound })),
     ),
@@ -101,7 +109,7 @@ export async function shownEntries(reading: AuditReading, rows: readonly AuditRo
       const text = texts[next]!;
       next += 1;
       if (text === null) continue;
-      if (place === 'ip') shown.ip = text;
+      if (place === 'ip') shown.ip = own(row) ? text : null;
       else setMember(shown, place, JSON.parse(text));
     }
     return shown;
@@ -118,13 +126,38 @@ function setMember(entry: AuditLogEntry, place: string, value: unknown): void {
   if (into !== null) into[place.slice(dot + 1)] = value;
 }
 
+/** Whether who acted is the viewer's own: the user, or who is or was a member of the account, or a key of it. */
+async function ownActors(
+  db: Queryable,
+  rows: readonly AuditRow[],
+  viewer: Viewer,
+): Promise<(row: AuditRow) => boolean> {
+  if (viewer === 'operator') return () => true;
+  if ('user_id' in viewer) return ({ actor_id }) => actor_id === viewer.user_id;
+  const ids = userIds(rows);
+  const members = await db.query<{ id: string }>(
+    `select user_id::text as id from account_members where account_id = $1 and user_id = any($2::uuid[])
+     union select target_id from audit_log
+     where chain = 'account:' || $1::text and target_kind = 'member' and target_id = any($2::text[])`,
+    [viewer.account_id, ids],
+    'audit-log-members',
+  );
+  const people = new Set(members.map(({ id }) => id));
+  const ours = ['service_key', 'popout'];
+  return ({ actor_kind, actor_id }) => ours.includes(actor_kind ?? '') || people.has(actor_id ?? '');
+}
+
+const userIds = (rows: readonly AuditRow[]): string[] => [
+  ...new Set(rows.flatMap(({ actor_id }) => (actor_id !== null && UUID.test(actor_id) ? [actor_id] : []))),
+];
+
 const actorKey = ({ actor_kind, actor_id }: AuditRow): string => `${actor_kind} ${actor_id}`;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** Users are called as their profiles say, keys as they were last labelled, services as they are. */
 async function labelsOf(db: Queryable, rows: readonly AuditRow[]): Promise<Map<string, string>> {
   const actors = [...new Map(rows.map((row) => [actorKey(row), row])).values()];
-  const ids = actors.flatMap(({ actor_id }) => (actor_id !== null && UUID.test(actor_id) ? [actor_id] : []));
+  const ids = userIds(rows);
   const labels = new Map<string, string>();
   for (const row of actors) if (row.actor_kind === 'service' && row.actor_id) labels.set(actorKey(row), row.actor_id);
   if (ids.length === 0) return labels;

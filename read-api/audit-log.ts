@@ -6,6 +6,7 @@ import {
   type AuditRow,
   digestsOfRow,
   shownEntries,
+  type Viewer,
 } from '../access/audit-log';
 import { NO_HASH } from '../access/audit-hashes';
 import { adminPermission, cursor, cut, firstParty, get, invalid, ndjson } from '../access/operation';
@@ -31,7 +32,7 @@ const chainOf = (kind: 'account' | 'user', id: string): string => `${kind}:${id}
 /** One page, newest first; `chain` null looks through all. */
 async function page(
   reading: AuditReading,
-  where: { chain: string | null; account_id?: string | null },
+  { chain, viewer }: { chain: string | null; viewer: Viewer },
   asked: { input: Filters; page: { limit: number; after: Place | null }; refuse: Refuse<typeof errors> },
 ): Promise<{ items: AuditLogEntry[]; next: Place | null }> {
   const { limit, after } = asked.page;
@@ -44,7 +45,7 @@ async function page(
     values.push(value);
     conditions.push(condition(`$${values.length}`));
   };
-  only((p) => `chain = ${p}`, where.chain ?? (where.account_id ? chainOf('account', where.account_id) : null));
+  only((p) => `chain = ${p}`, chain);
   only((p) => `action = ${p}`, asked.input.action);
   only((p) => `actor_id = ${p}`, asked.input.actor_id);
   only((p) => `target_id = ${p}`, asked.input.target_id);
@@ -60,7 +61,7 @@ async function page(
     values,
   );
   const { items, next } = cut(rows, limit, ({ created_at, number, id }): Place => [created_at, number, id]);
-  return { items: await shownEntries(reading, items), next };
+  return { items: await shownEntries(reading, items, viewer), next };
 }
 
 export const accountAuditLog = query({
@@ -73,7 +74,10 @@ export const accountAuditLog = query({
   input: Filters,
   output: AuditLogEntry,
   errors,
-  run: (asked, services) => page(services, { chain: chainOf('account', asked.caller.account_id) }, asked),
+  run(asked, services) {
+    const { account_id } = asked.caller;
+    return page(services, { chain: chainOf('account', account_id), viewer: { account_id } }, asked);
+  },
 });
 
 export const meAuditLog = query({
@@ -85,11 +89,9 @@ export const meAuditLog = query({
   input: Filters,
   output: AuditLogEntry,
   errors,
-  async run(asked, services) {
+  run(asked, services) {
     const { user_id } = asked.caller;
-    const { items, next } = await page(services, { chain: chainOf('user', user_id) }, asked);
-    // Where an operator sat is the operator's.
-    return { items: items.map((one) => (one.actor.id === user_id ? one : { ...one, ip: null })), next };
+    return page(services, { chain: chainOf('user', user_id), viewer: { user_id } }, asked);
   },
 });
 
@@ -102,7 +104,10 @@ export const adminAuditLog = query({
   input: z.object({ ...filters, account_id: z.uuid().nullish().describe('Only of this account') }),
   output: AuditLogEntry,
   errors,
-  run: (asked, services) => page(services, { chain: null, account_id: asked.input.account_id ?? null }, asked),
+  run(asked, services) {
+    const { account_id } = asked.input;
+    return page(services, { chain: account_id ? chainOf('account', account_id) : null, viewer: 'operator' }, asked);
+  },
 });
 
 const AuditLogHead = z
@@ -159,31 +164,33 @@ export const streamAccountAuditLog = query({
   output: AuditLogLine,
   errors: { ENTRY_NOT_FOUND: notFound('Audit log entry not found') },
   async run({ input: { after }, caller, refuse }, services) {
-    const chain = chainOf('account', caller.account_id);
+    const { account_id } = caller;
+    const chain = chainOf('account', account_id);
     const begin = { number: 0, hash: NO_HASH };
-    if (!after) return linesAfter(services, chain, begin);
+    if (!after) return linesAfter(services, account_id, begin);
     const [last] = await services.db.query<typeof begin>(
       'select number, hash from audit_log where id = $1 and chain = $2',
       [after, chain],
       'audit-log-after',
     );
     if (!last) throw refuse('ENTRY_NOT_FOUND');
-    return linesAfter(services, chain, last);
+    return linesAfter(services, account_id, last);
   },
 });
 
 async function* linesAfter(
   reading: AuditReading,
-  chain: string,
+  account_id: string,
   last: { number: number; hash: string },
 ): AsyncGenerator<z.output<typeof AuditLogLine>> {
+  const chain = chainOf('account', account_id);
   for (let { number: at, hash: previous_hash } = last; ;) {
     const rows = await reading.db.query<AuditRow & Record<string, unknown>>(
       `select ${AUDIT_COLUMNS} from audit_log where chain = $1 and number > $2 order by number limit ${STREAMED_ROWS}`,
       [chain, at],
       'audit-log-stream',
     );
-    const shown = await shownEntries(reading, rows);
+    const shown = await shownEntries(reading, rows, { account_id });
     for (const [index, row] of rows.entries()) {
       const { number, type, position, hash } = row;
       yield { ...shown[index]!, chain, number, type, position, previous_hash, digests: digestsOfRow(row) };
