@@ -261,13 +261,17 @@ async function livingOf(
   return (row as (Living & { came_before: boolean }) | undefined) ?? null;
 }
 
-/** The account that a session acts on, as long as its user belongs to it. */
+/**
+ * The account that a session acts on, as long as its user belongs to it.
+ * @throws DomainError `REFUSED_REFRESH_TOKEN` for one that an event has ended, whose row is still there
+ */
 async function accountOf(
   act: Act,
   { events, db }: Pick<Services, 'events'> & { db: Pick<Queryable, 'query'> },
   { session_id, claimed, living }: { session_id: string; claimed: string | null; living: Living },
 ): Promise<string | null> {
   const known = await load(events, session, sessionStream(session_id));
+  if (known?.state?.status === 'ended') throw refused();
   const account_id = known?.state ? known.state.active_account_id : claimed;
   if (known === null) await adopt(act, session_id, living, claimed);
   if (account_id === null) return null;

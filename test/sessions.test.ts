@@ -175,6 +175,13 @@ describe('in the database', () => {
     expect(await sessionOf(services(), current.token, late)).toBe(own);
   });
 
+  test('one that an event has ended is not refreshed, though its row and its line are not written yet', async () => {
+    const { session_id: own, refresh: current } = await house.open(ada, null);
+    await house.act(session, sessionStream(own), { type: 'session:end', reason: 'user_deleted' });
+    await t.db.query('delete from revocations where credential_id = $1', [own]);
+    await expect(refresh(current.token, Date.now())).rejects.toMatchObject(refused);
+  });
+
   test('all sessions of a user end but the one to keep, and two who end them at once end each once', async () => {
     const bob = uuid(21);
     await t.db.query('insert into users (id, created_at) values ($1, now())', [bob]);
