@@ -75,7 +75,8 @@ export function createServices(parts: ServiceParts): Services {
 /** Who did it, why, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
 export function metadata(caller: Caller, context: RequestContext): Metadata {
   const facts = {
-    actor_kind: caller.kind,
+    // What a client did for a user is told from what they did themselves.
+    actor_kind: caller.client ? 'oauth_client' : caller.kind,
     actor_id: caller.user_id,
     credential_id: caller.credential_id,
     account_id: caller.account_id,

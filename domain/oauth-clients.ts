@@ -14,6 +14,8 @@ export const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_crede
 export type GrantType = (typeof GRANT_TYPES)[number];
 
 const client_id = z.uuid();
+/** Administrators' records, also where they name the account that a client acts on. */
+const audit = { log: 'installation' } as const;
 const edited = {
   name: z.string(),
   redirect_uris: z.array(z.string()),
@@ -36,11 +38,11 @@ export const OAUTH_CLIENT_EVENTS = events({
       secret_hash: z.string().nullable().describe('Hex SHA-256 of the secret; a public client has none'),
       registered_at: instant(),
     },
-    { audit: { log: 'installation' } },
+    { audit },
   ),
-  'oauth_client:changed': event({ client_id, ...edited, changed_at: instant() }),
-  'oauth_client:secret_rotated': event({ client_id, secret_hash: z.string(), rotated_at: instant() }),
-  'oauth_client:deleted': event({ client_id, deleted_at: instant() }),
+  'oauth_client:changed': event({ client_id, ...edited, changed_at: instant() }, { audit }),
+  'oauth_client:secret_rotated': event({ client_id, secret_hash: z.string(), rotated_at: instant() }, { audit }),
+  'oauth_client:deleted': event({ client_id, deleted_at: instant() }, { audit }),
 });
 export type OauthClientEvent = EventOf<typeof OAUTH_CLIENT_EVENTS>;
 

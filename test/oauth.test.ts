@@ -106,6 +106,17 @@ describe('OAuth for clients of others', () => {
       { id: made.client_id },
     );
     expect(renamed.data.updateOauthClient).toEqual({ name: 'Renamed', scopes: record.scopes });
+    const told = await owner.get('/v1/admin/audit-log?action=oauth_client:changed&limit=1');
+    expect(told.body.data).toMatchObject([
+      {
+        actor: { kind: 'jwt', id: server.credentials.user_id },
+        target: { kind: 'oauth_client', id: made.client_id },
+        before: { name: 'Listed', enabled: true },
+        after: { name: 'Renamed', enabled: true },
+      },
+    ]);
+    expect(told.text).not.toContain('_hash');
+
     const rotated = await owner.send('POST', `${admin}/${made.client_id}/rotate-secret`, {});
     const credentials = { grant_type: 'client_credentials', client_id: made.client_id };
     expect((await token({ ...credentials, client_secret })).status).toBe(401);
@@ -282,6 +293,21 @@ describe('OAuth for clients of others', () => {
     expect((await api.send('POST', '/v1/auth/refresh', refresh)).status).toBe(401);
     expect((await api.send('POST', '/v1/auth/logout', refresh)).status).toBe(401);
     expect(await alive({ access_token: given.refresh_token })).toBe(401);
+  });
+
+  test('what it does is told from what the user does, in the account’s audit log', async () => {
+    const scopes = ['roles:edit', 'audit-log:read'];
+    const client = await register({ scopes });
+    const api = as(await tokens(client, { scope: scopes.join(' ') }));
+    const role = await api.send('POST', '/v1/roles', { name: 'By a client', permissions: [] });
+    expect([role.status, role.body.message]).toEqual([201, undefined]);
+    const { user_id } = server.credentials;
+    expect((await api.get('/v1/account/audit-log?limit=2')).body.data).toMatchObject([
+      { actor: { kind: 'oauth_client', id: user_id }, target: { kind: 'role', id: role.body.data.id } },
+      { action: 'oauth_grant:begun', after: { client_id: client.client_id, user_id, scopes } },
+    ]);
+    const beyond = await api.send('POST', '/v1/roles', { name: 'Beyond', permissions: ['events:read'] });
+    expect(beyond.body).toEqual({ error: 'FORBIDDEN', message: 'Missing permission: events:read' });
   });
 
   test.each<[string, (sent: Record<string, string>, other: Client) => object]>([
