@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
 import { runDemo } from '../demo/stream';
-import type { DemoCredentials } from '../demo/deliveries';
+import type { DemoCredentials } from '../demo/vendor-requests';
 
 const number = (text: string): number => {
   const value = Number(text);

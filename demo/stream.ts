@@ -1,6 +1,7 @@
 import { retry } from '../kernel/retry';
 import { pause } from '../kernel/signal';
-import { createDeliveries, type DemoCredentials, type DemoRequest } from './deliveries';
+import { createDeliveries } from './deliveries';
+import type { DemoCredentials, DemoRequest } from './vendor-requests';
 import { createStory } from './story';
 
 export interface DemoOptions {

@@ -4,6 +4,7 @@ import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { DemoCredentials } from '../../demo/vendor-requests';
 import { type TestDatabase, testDatabase } from './database';
 import { Printed } from './printed';
 
@@ -18,18 +19,8 @@ export interface DevCredentials {
   refresh_token: string;
   user_api_key: string;
   system_key: string;
-  connections: Record<'twitch' | 'youtube' | 'kick' | 'trovo', { platform_channel_id: string }> & {
-    shopify: { shop_domain: string };
-  };
-  webhook_signing: {
-    youtube_secret: string;
-    kick_private_key: string;
-    kick_secret: string;
-    trovo_secret: string;
-    shopify_secret: string;
-    stripe_secret: string;
-    stripe_connect_secret: string;
-  };
+  connections: DemoCredentials['connections'] & { twitch: { platform_channel_id: string } };
+  webhook_signing: DemoCredentials['webhook_signing'] & { stripe_secret: string; stripe_connect_secret: string };
   other: { account_id: string; user_id: string; access_token: string };
 }
 
