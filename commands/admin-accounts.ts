@@ -59,11 +59,13 @@ export const adminUpdateAccount = command({
         : await db.query<{ id: string }>('select id from plans where slug = $1', [plan], 'plan-of-slug');
     if (plan !== undefined && wanted === undefined) throw refuse('PLAN_NOT_FOUND');
     const { request, act } = onAccount({ caller, context }, services, account_id);
-    await act(account, accountStream(account_id), {
+    const details = {
       type: 'account:change_details',
       ...(name !== undefined && { name }),
       ...(description !== undefined && { description: description || null }),
-    });
+    } as const;
+    // The change of plan goes into the same stream.
+    await act(account, accountStream(account_id), details, { step: 'details' });
     if (wanted !== undefined) await changePlan(request, services, account_id, wanted.id);
     await access.announce({ account_id });
     const found = await adminAccountOf(db, account_id);

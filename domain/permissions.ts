@@ -92,13 +92,27 @@ export const USER_PERMISSIONS: readonly string[] = registry({
   ideas: 'read create edit delete vote comment_read comment_create comment_edit comment_delete comment_vote',
 });
 
+/** What a member of a team of developers may do there; twenty strings. Source: spec doc1 §5.13. */
+export const TEAM_PERMISSIONS: readonly string[] = registry({
+  'team-extensions': 'create edit delete publish analytics',
+  'team-versions': 'create edit',
+  'team-secrets': 'read edit',
+  'team-testers': 'read invite remove',
+  'team-members': 'read invite edit remove',
+  'team-settings': 'read edit',
+  'team-payouts': 'read edit',
+});
+
 const accountPermissions: ReadonlySet<string> = new Set(ACCOUNT_PERMISSIONS);
 const adminPermissions: ReadonlySet<string> = new Set(ADMIN_PERMISSIONS);
 
+const teamPermissions: ReadonlySet<string> = new Set(TEAM_PERMISSIONS);
 /** True for a string of the account registry; wildcards are none. */
 export const isAccountPermission = (name: string): boolean => accountPermissions.has(name);
 /** True for a string of the admin registry; wildcards are none. */
 export const isAdminPermission = (name: string): boolean => adminPermissions.has(name);
+/** True for a string of the team registry; wildcards are none. */
+export const isTeamPermission = (name: string): boolean => teamPermissions.has(name);
 
 /**
  * True for what a system key may hold: a string of either registry, or `resource:*` of a resource that one of them
@@ -208,6 +222,33 @@ export const USER_ROLE_PERMISSIONS: readonly string[] = [
 ];
 const userRolePermissions: ReadonlySet<string> = new Set(USER_ROLE_PERMISSIONS);
 export const isUserRolePermission = (name: string): boolean => userRolePermissions.has(name);
+
+const NOT_FOR_TEAM_ADMINS: ReadonlySet<string> = new Set([
+  'team-settings:edit',
+  'team-payouts:edit',
+  'team-members:remove',
+]);
+
+/** The roles of every new team, in the order they are seeded. Source: spec doc1 §5.13. */
+export const DEFAULT_TEAM_ROLES: readonly { slug: string; is_system: boolean; permissions: readonly string[] }[] = [
+  { slug: 'team-owner', is_system: true, permissions: TEAM_PERMISSIONS },
+  {
+    slug: 'team-admin',
+    is_system: false,
+    permissions: TEAM_PERMISSIONS.filter((name) => !NOT_FOR_TEAM_ADMINS.has(name)),
+  },
+  {
+    slug: 'team-member',
+    is_system: false,
+    permissions: registry({
+      'team-extensions': 'create edit analytics',
+      'team-versions': 'create',
+      'team-members': 'read',
+      'team-secrets': 'read',
+      'team-settings': 'read',
+    }),
+  },
+];
 
 /**
  * The permissions of a registry that a list of grants gives. Only a system key's grants may hold `resource:*`, which is

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AdminRole, adminRoles as rolesOf, keyOf } from '../access/admin-roles';
 import { adminPermission, get, notFound, query, whole } from '../access/operation';
+import { lackedByAdmin } from '../access/roles';
 import { ADMIN_PERMISSIONS } from '../domain/permissions';
 
 const ADMIN_ROLE_NOT_FOUND = { ADMIN_ROLE_NOT_FOUND: notFound('Admin role not found') };
@@ -80,6 +81,20 @@ export const allAdminPermissions = query({
   guard: read,
   input: z.object({}),
   output: AdminPermissionInfo,
-  run: async () =>
-    ADMIN_PERMISSIONS.map((permission) => ({ permission, category: permission.slice(0, permission.indexOf(':')) })),
+  run: async () => ADMIN_PERMISSIONS.map(infoOf),
 });
+
+export const adminAssignablePermissions = query({
+  name: 'adminAssignablePermissions',
+  // Source: spec doc2 §4.3.
+  summary: 'The permissions that the caller may put into a role of operators: those that they hold',
+  rest: get('/v1/admin/admin-permissions/assignable'),
+  pages: whole(),
+  guard: read,
+  input: z.object({}),
+  output: AdminPermissionInfo,
+  run: async ({ caller }) =>
+    ADMIN_PERMISSIONS.filter((name) => lackedByAdmin(caller, [name]) === undefined).map(infoOf),
+});
+
+const infoOf = (permission: string) => ({ permission, category: permission.slice(0, permission.indexOf(':')) });

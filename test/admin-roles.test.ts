@@ -246,8 +246,15 @@ describe('over HTTP', () => {
 
   test('nobody hands on, or takes away, what they lack, nor raises the role they hold', async () => {
     const keeper = (await make('Keeper', ['admin-roles:read', 'admin-roles:create', 'admin-roles:edit'])).body.data.id;
+    const mayGive = async () => (await helper.gql('{ adminAssignablePermissions { permission } }')).data;
     const wide = (await make('Wide', ['users:delete'])).body.data.id;
     await assign(keeper);
+    expect((await mayGive()).adminAssignablePermissions.map((one: { permission: string }) => one.permission)).toEqual([
+      'admin:access',
+      'admin-roles:read',
+      'admin-roles:create',
+      'admin-roles:edit',
+    ]);
     const lacking = { status: 403, body: { error: 'FORBIDDEN', message: 'Missing permission: users:delete' } };
     expect(await make('Mine', ['users:delete'], helper)).toMatchObject(lacking);
     expect(await assign(wide, helper_id, helper)).toMatchObject(lacking);

@@ -3,7 +3,10 @@ import {
   ACCOUNT_PERMISSIONS,
   ADMIN_PERMISSIONS,
   DEFAULT_ROLES,
+  DEFAULT_TEAM_ROLES,
   expandGrants,
+  isTeamPermission,
+  TEAM_PERMISSIONS,
   USER_PERMISSIONS,
 } from '../domain/permissions';
 import { SYSTEM_USER_ROLES } from '../domain/user-roles';
@@ -13,6 +16,7 @@ describe('registries', () => {
     ['account', ACCOUNT_PERMISSIONS, 123],
     ['admin', ADMIN_PERMISSIONS, 90],
     ['user', USER_PERMISSIONS, 10],
+    ['team', TEAM_PERMISSIONS, 20],
   ])('%s: as many as documented, none twice, none malformed', (_name, registry, count) => {
     expect(registry).toHaveLength(count);
     expect(new Set(registry).size).toBe(count);
@@ -45,6 +49,17 @@ describe('seeded roles', () => {
     const administrator = DEFAULT_ROLES[1]!.permissions;
     const missing = ACCOUNT_PERMISSIONS.filter((name) => !administrator.includes(name));
     expect(missing.sort()).toEqual(['account:delete', 'extension-dev:payouts', 'plan:edit', 'plan:read']);
+  });
+
+  test('team roles', () => {
+    const counts = DEFAULT_TEAM_ROLES.map(({ slug, permissions }) => [slug, permissions.length]);
+    expect(counts).toEqual([
+      ['team-owner', 20],
+      ['team-admin', 17],
+      ['team-member', 7],
+    ]);
+    expect(DEFAULT_TEAM_ROLES.flatMap(({ permissions }) => permissions).every(isTeamPermission)).toBe(true);
+    expect(isTeamPermission('team-members:*')).toBe(false);
   });
 
   test('user roles', () => {
