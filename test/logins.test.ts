@@ -191,7 +191,8 @@ describe('logins on the server', () => {
   /** Somebody new at a vendor, with a token for our app. */
   function person(vendor = twitch, of: Partial<{ client_id: string; name: string }> = {}) {
     people += 1;
-    const id = String(1000 + people);
+    // So long that no hash or id has it by chance.
+    const id = String(4_711_000_000_000_000 + people);
     const access_token = `token-${id}`;
     vendor.people.set(access_token, {
       id,
