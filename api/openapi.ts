@@ -49,6 +49,11 @@ export function openApiDocument(operations: readonly Operation[], options: OpenA
           scheme: 'bearer',
           description: 'A JWT, a personal API key, a service key, a popout token or a system key.',
         },
+        oauth_client: {
+          type: 'http',
+          scheme: 'basic',
+          description: 'Id and secret of an OAuth client; the body may carry them instead.',
+        },
         popout_session: {
           type: 'apiKey',
           in: 'cookie',
@@ -125,7 +130,8 @@ function describe(operation: Operation, rest: RestRoute, components: Record<stri
 }
 
 /** A popout page reaches what neither asks for the person themselves, nor for an operator or a service. */
-function securityOf({ guard: guards }: Operation, open: boolean) {
+function securityOf({ guard: guards, rest }: Operation, open: boolean) {
+  if (rest?.oauth) return [{}, { oauth_client: [] }];
   const CLOSED = ['first_party', 'system_key', 'admin_permission', 'user_permission'];
   const popout = guards.every(({ kind }) => !CLOSED.includes(kind));
   return [...(open ? [{}] : []), { bearer: [] }, ...(popout && !open ? [{ popout_session: [] }] : [])];

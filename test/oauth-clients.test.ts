@@ -39,6 +39,7 @@ describe('an OAuth client', () => {
     ['a code without a redirect', { redirect_uris: [] }, 'REDIRECT_URI_MISSING'],
     ['a scope that is none', { scopes: ['events:fly'] }, 'UNKNOWN_PERMISSION'],
     ['a wildcard', { scopes: ['events:*'] }, 'UNKNOWN_PERMISSION'],
+    ['a scope of users, not of an account', { scopes: ['ideas:read'] }, 'UNKNOWN_PERMISSION'],
     ['a scope of administrators', { scopes: ['users:read'] }, 'UNKNOWN_PERMISSION'],
     ['a scope that makes lasting keys', { scopes: ['apikeys:create'] }, 'SCOPE_NOT_FOR_CLIENTS'],
     ['its own credentials without an account', { grant_types: ['client_credentials' as const] }, 'NOT_ITS_OWN_MASTER'],

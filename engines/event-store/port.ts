@@ -23,9 +23,9 @@ export interface StreamWrite {
 
 /**
  * Who, why and on whose behalf; flat strings on every engine: actor_kind, actor_id, credential_id, account_id,
- * correlation_id, causation_id, traceparent, ip. `account_id` and `causation_id` are always there (attributed.ts); `ip`
- * is stored sealed (caller-ip.ts), and `subjects` are the hashes, by commas, of all persons whose personal parts the
- * append holds (sealing.ts).
+ * client_id, correlation_id, causation_id, traceparent, ip. `account_id` and `causation_id` are always there
+ * (attributed.ts); `ip` is stored sealed (caller-ip.ts), and `subjects` are the hashes, by commas, of all persons
+ * whose personal parts the append holds (sealing.ts).
  */
 export type Metadata = Readonly<Record<string, string>>;
 

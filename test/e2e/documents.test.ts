@@ -109,7 +109,8 @@ describe('development', () => {
   });
 
   test('it offers the popout cookie where a popout page may come, and nowhere else', () => {
-    expect(Object.keys(document.components.securitySchemes)).toEqual(['bearer', 'popout_session']);
+    expect(Object.keys(document.components.securitySchemes)).toEqual(['bearer', 'oauth_client', 'popout_session']);
+    expect(document.paths['/v1/auth/token'].post.security).toEqual([{}, { oauth_client: [] }]);
     const { get: permissions } = document.paths['/v1/tokens/me'];
     const { get: keys } = document.paths['/v1/api-keys'];
     expect([permissions.security, keys.security]).toEqual([[{ bearer: [] }, { popout_session: [] }], [{ bearer: [] }]]);
