@@ -1,26 +1,37 @@
 import { Command, CommanderError } from 'commander';
-import { register as registerAdmin } from '../cli/admin';
-import { register as registerArchive } from '../cli/archive';
-import { register as registerAudit } from '../cli/audit';
-import { register as registerBackup } from '../cli/backup';
-import { register as registerDeadLetters } from '../cli/dead-letters';
-import { register as registerDemo } from '../cli/demo';
-import { register as registerErase } from '../cli/erase';
-import { register as registerHealth } from '../cli/health';
-import { register as registerJobs } from '../cli/jobs';
-import { register as registerKeys } from '../cli/keys';
-import { register as registerMigrate } from '../cli/migrate';
-import { register as registerParkedWebhooks } from '../cli/parked-webhooks';
-import { register as registerProjections } from '../cli/projections';
-import { register as registerRebuild } from '../cli/rebuild';
-import { register as registerReplay } from '../cli/replay';
-import { register as registerRestore } from '../cli/restore';
-import { register as registerStart } from '../cli/start';
+import type { Connect, FullContext } from '../cli/runtime/context';
 import { VERSION } from './version';
 
 // Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what
 // development shows.
 process.env.NODE_ENV ??= 'production';
+
+interface CommandFile {
+  register(program: Command, connect: Connect<FullContext>): void;
+}
+/**
+ * In the order in which help lists them. Only the one that is asked for is loaded: the others' parts take longer than
+ * most commands.
+ */
+const COMMANDS: readonly [string, () => Promise<CommandFile>][] = [
+  ['start', () => import('../cli/start.js')],
+  ['demo', () => import('../cli/demo.js')],
+  ['migrate', () => import('../cli/migrate.js')],
+  ['projections', () => import('../cli/projections.js')],
+  ['rebuild', () => import('../cli/rebuild.js')],
+  ['dead-letters', () => import('../cli/dead-letters.js')],
+  ['parked-webhooks', () => import('../cli/parked-webhooks.js')],
+  ['jobs', () => import('../cli/jobs.js')],
+  ['replay', () => import('../cli/replay.js')],
+  ['erase', () => import('../cli/erase.js')],
+  ['archive', () => import('../cli/archive.js')],
+  ['audit', () => import('../cli/audit.js')],
+  ['backup', () => import('../cli/backup.js')],
+  ['restore', () => import('../cli/restore.js')],
+  ['keys', () => import('../cli/keys.js')],
+  ['admin', () => import('../cli/admin.js')],
+  ['health', () => import('../cli/health.js')],
+];
 
 /** The engines are loaded by the first command that needs them: help and usage errors come at once. */
 const connect = async () => (await import('./connect.js')).connect();
@@ -32,23 +43,8 @@ async function main(argv: readonly string[]): Promise<void> {
     .version(VERSION)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'lumio: ')) });
-  registerStart(program);
-  registerDemo(program);
-  registerMigrate(program, connect);
-  registerProjections(program, connect);
-  registerRebuild(program, connect);
-  registerDeadLetters(program, connect);
-  registerParkedWebhooks(program, connect);
-  registerJobs(program, connect);
-  registerReplay(program, connect);
-  registerErase(program, connect);
-  registerArchive(program, connect);
-  registerAudit(program, connect);
-  registerBackup(program, connect);
-  registerRestore(program);
-  registerKeys(program, connect);
-  registerAdmin(program, connect);
-  registerHealth(program);
+  const asked = COMMANDS.filter(([name]) => name === argv[0]);
+  for (const [, load] of asked.length > 0 ? asked : COMMANDS) (await load()).register(program, connect);
   program.commands.forEach((command) => command.exitOverride());
   try {
     await program.parseAsync([...argv], { from: 'user' });
