@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { CallerKind } from '../../access/caller';
 import type { Operation } from '../../access/operation';
+import type { Refusal } from './alike';
+import type { Asker } from './askers';
 
 /** What the specification asks of a caller; members that it does not name are not there. */
 export interface StatedGuard {
@@ -106,3 +109,44 @@ export const declaredWords = ({ guard }: Pick<Operation, 'guard'>): string[] =>
       }
     })
     .sort();
+
+/** Where rulings say more or something else than the rows of the specification, and why. */
+export const DECIDED: Readonly<Record<string, { words: readonly string[]; why: string }>> = {
+  createAccount: {
+    words: ['first_party'],
+    why: 'the switch is judged with what an operator set for the user (doc2 2.2)',
+  },
+  dissolveAccount: {
+    words: ['account account:delete', 'first_party'],
+    why: 'doc1 5.10 gives account:delete to owners alone',
+  },
+  authorizeOauthClient: { words: ['first_party'], why: "ruling OAuth clients: called with the user's session" },
+  oauthAuthorizationRequest: {
+    words: ['first_party', 'jwt'],
+    why: "ruling OAuth clients: called with the user's session",
+  },
+};
+
+const FIRST_PARTY: ReadonlySet<CallerKind> = new Set(['jwt', 'user_api_key']);
+const WITHOUT_RIGHTS: ReadonlySet<CallerKind> = new Set(['overlay', 'shared_overlay', 'extension', 'widget']);
+
+/** What the specification answers; null where it lets pass. Source: spec rulings, "order of checks". */
+export function refusalOf(words: readonly string[], asker: Asker): Refusal | null {
+  const { kind } = asker;
+  const has = (word: string) => words.includes(word);
+  const permissions = words.filter((word) => word.includes(' '));
+  if (has('public')) return null;
+  if (kind === 'anonymous') return ['UNAUTHORIZED', 'Authentication required'];
+  if (has('first_party') && !FIRST_PARTY.has(kind)) return ['FORBIDDEN', 'This action requires a logged-in user'];
+  if (has('jwt') && kind !== 'jwt') return ['FORBIDDEN', 'This action requires a logged-in user'];
+  if (has('system_key') && kind !== 'system_key') return ['FORBIDDEN', 'This action requires a system key'];
+  if (has('popout') && kind !== 'popout') return ['FORBIDDEN', 'This action requires a popout session'];
+  if (permissions.length === 0 && WITHOUT_RIGHTS.has(kind))
+    return ['FORBIDDEN', 'This action requires a logged-in user'];
+  const flag = words.find((word) => /^feature:\w+$/.test(word));
+  if (flag !== undefined && !asker.features) return ['FEATURE_DISABLED', `Feature not enabled: ${flag}`];
+  for (const [scope, name] of permissions.map((word) => word.split(' ') as ['account' | 'admin' | 'user', string])) {
+    if (!asker[scope].has(name)) return ['FORBIDDEN', `Missing permission: ${name}`];
+  }
+  return null;
+}
