@@ -9,10 +9,12 @@ import {
   expiry,
   KEY_NOT_SHOWN,
   label,
+  requireRoom,
   scope,
   SCOPE_ERRORS,
   scopeOf,
   shownKey,
+  TOO_MANY_KEYS,
 } from './keys';
 
 const CreateUserApiKeyInput = z
@@ -50,11 +52,13 @@ export const createUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:create')],
   input: CreateUserApiKeyInput,
   output: CreateUserApiKeyResult,
-  errors: { ...SCOPE_ERRORS, KEY_NOT_SHOWN },
-  async run({ input, caller, context, act, refuse, newId }) {
+  errors: { ...SCOPE_ERRORS, ...TOO_MANY_KEYS, KEY_NOT_SHOWN },
+  async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id, user_id } = caller;
     const { permissions, expires_at } = scopeOf(input, caller, context.now, refuse);
     const key_id = newId('api-key');
+    const keys = 'api_keys where account_id = $1 and user_id = $2 and id <> $3';
+    await requireRoom(services, { keys, values: [account_id, user_id, key_id] }, refuse);
     const made = generateKey('user_api_key');
     const { events } = await act(apiKey, apiKeyStream(key_id), {
       type: 'api_key:create',

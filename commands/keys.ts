@@ -40,6 +40,25 @@ export const KEY_NOT_SHOWN = conflict('The key was created but can no longer be 
   shows: ['id'],
 });
 
+const MOST_KEYS = 500;
+export const TOO_MANY_KEYS = {
+  TOO_MANY_KEYS: conflict(`There are ${MOST_KEYS} already; delete some first`),
+};
+
+/**
+ * Refuses a further key where there are too many: they are listed on one page, or end together with a membership.
+ * Calls made at one moment may go past it by as many as they are.
+ * @param keys a table of keys and whose they are, by `values`
+ */
+export async function requireRoom(
+  { db }: Pick<Services, 'db'>,
+  { keys, values }: { keys: string; values: readonly string[] },
+  refuse: Refuse<typeof TOO_MANY_KEYS>,
+): Promise<void> {
+  const present = await db.query(`select 1 from ${keys} limit ${MOST_KEYS}`, values);
+  if (present.length >= MOST_KEYS) throw refuse('TOO_MANY_KEYS');
+}
+
 /**
  * The scope and the end of a new key, as they are stored: registered permissions that the caller holds now. A system
  * key's `resource:*` lets it give any action of that resource. Source: spec doc1 §5.4.

@@ -10,10 +10,12 @@ import {
   expiry,
   KEY_NOT_SHOWN,
   label,
+  requireRoom,
   scope,
   SCOPE_ERRORS,
   scopeOf,
   shownKey,
+  TOO_MANY_KEYS,
 } from './keys';
 
 const CreateAccountServiceKeyInput = z
@@ -46,11 +48,13 @@ export const createAccountServiceKey = command({
   guard: [feature('feature:apikeys'), permission('apikeys:create')],
   input: CreateAccountServiceKeyInput,
   output: CreateAccountServiceKeyResult,
-  errors: { ...SCOPE_ERRORS, KEY_NOT_SHOWN },
-  async run({ input, caller, context, act, refuse, newId }) {
+  errors: { ...SCOPE_ERRORS, ...TOO_MANY_KEYS, KEY_NOT_SHOWN },
+  async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id, user_id: created_by } = caller;
     const { permissions, expires_at } = scopeOf(input, caller, context.now, refuse);
     const key_id = newId('service-key');
+    const keys = 'service_keys where account_id = $1 and id <> $2';
+    await requireRoom(services, { keys, values: [account_id, key_id] }, refuse);
     const made = generateKey('service_key');
     const { events } = await act(serviceKey, serviceKeyStream(key_id), {
       type: 'service_key:create',

@@ -23,9 +23,11 @@ import {
   expiry,
   instantOf,
   KEY_NOT_SHOWN,
+  requireRoom,
   scope,
   SCOPE_ERRORS,
   scopeOf,
+  TOO_MANY_KEYS,
 } from './keys';
 
 const label = z.string().trim().max(100, 'label must be 100 characters or less').nullish();
@@ -69,7 +71,12 @@ export const createPopoutToken = command({
   guard: [firstParty, permission('tokens:create')],
   input: CreatePopoutTokenInput,
   output: CreatePopoutTokenResult,
-  errors: { ...SCOPE_ERRORS, NO_MEMBER: invalid('user_id must be a member of the account'), KEY_NOT_SHOWN },
+  errors: {
+    ...SCOPE_ERRORS,
+    ...TOO_MANY_KEYS,
+    NO_MEMBER: invalid('user_id must be a member of the account'),
+    KEY_NOT_SHOWN,
+  },
   async run({ input, caller, context, act, refuse, newId }, { db }) {
     const { account_id, user_id: created_by } = caller;
     const { permissions, expires_at } = scopeOf(input, caller, context.now, refuse);
@@ -79,6 +86,9 @@ export const createPopoutToken = command({
       if ((await db.query(member, [account_id, user_id], 'is-member')).length === 0) throw refuse('NO_MEMBER');
     }
     const token_id = newId('popout-token');
+    // Those that live: a reactor keeps them, to end them with the membership.
+    const keys = 'member_tokens where account_id = $1 and user_id = $2 and token_id <> $3';
+    await requireRoom({ db }, { keys, values: [account_id, created_by, token_id] }, refuse);
     const made = generateKey('popout');
     const { events } = await act(popoutToken, popoutTokenStream(token_id), {
       type: 'popout_token:create',
