@@ -106,7 +106,11 @@ describe('OAuth for clients of others', () => {
       { id: made.client_id },
     );
     expect(renamed.data.updateOauthClient).toEqual({ name: 'Renamed', scopes: record.scopes });
-    const told = await owner.get('/v1/admin/audit-log?action=oauth_client:changed&limit=1');
+    // Nobody waits for the audit log.
+    const told = await eventually(async () => {
+      const log = await owner.get('/v1/admin/audit-log?action=oauth_client:changed&limit=1');
+      return log.body.data.length > 0 ? log : undefined;
+    }, 'the change in the audit log');
     expect(told.body.data).toMatchObject([
       {
         actor: { kind: 'jwt', id: server.credentials.user_id },
@@ -302,7 +306,11 @@ describe('OAuth for clients of others', () => {
     const role = await api.send('POST', '/v1/roles', { name: 'By a client', permissions: [] });
     expect([role.status, role.body.message]).toEqual([201, undefined]);
     const { user_id } = server.credentials;
-    expect((await api.get('/v1/account/audit-log?limit=2')).body.data).toMatchObject([
+    const entries = await eventually(async () => {
+      const { data } = (await api.get('/v1/account/audit-log?limit=2')).body;
+      return data[0]?.target.id === role.body.data.id ? data : undefined;
+    }, 'the role in the audit log');
+    expect(entries).toMatchObject([
       { actor: { kind: 'oauth_client', id: user_id }, target: { kind: 'role', id: role.body.data.id } },
       { action: 'oauth_grant:begun', after: { client_id: client.client_id, user_id, scopes } },
     ]);
