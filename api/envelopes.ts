@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 export interface Enveloped {
   /** JSON Schema of the whole body. */
   schema(one: Json): Json;
-  /** `self` is the request's own link. */
+  /** `self` is the link of what is answered: the request's own, or where what was made is. */
   body(result: unknown, self: string): unknown;
 }
 

@@ -70,6 +70,7 @@ function refusedMember(path: string, message: string): ApiError {
  */
 const ZODS_OWN = '\0';
 const generic: z.core.$ZodErrorMap = (issue) => {
+  if (issue.input === undefined && issue.code !== 'custom') return `${ZODS_OWN}is required`;
   const text = z.config().localeError?.(issue) ?? 'Invalid input';
   return ZODS_OWN + (typeof text === 'string' ? text : text.message);
 };

@@ -173,7 +173,8 @@ function answerWriter(operation: Operation, rest: RestRoute, origin: RestOptions
   if (envelope === null) return () => null;
   const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, envelope);
   const shown = (output: unknown) => (rest.answer ? rest.answer.of(output) : output);
-  return (request, output) => serialise(envelope.body(shown(output), origin(request) + ownPath(request.url)));
+  const pathOf = (request: FastifyRequest, output: unknown) => rest.location?.(output as never) ?? ownPath(request.url);
+  return (request, output) => serialise(envelope.body(shown(output), origin(request) + pathOf(request, output)));
 }
 
 /** Escapes that are no UTF-8 would otherwise be searched for as they stand. */

@@ -32,6 +32,8 @@ export const createInvite = command({
   summary: 'Makes an invite into an account, with a role of permissions that the caller holds',
   rest: post('/v1/accounts/{id}/invites', {
     status: 201,
+    location: ({ invite }: z.output<typeof CreateInviteResult>) =>
+      `/v1/accounts/${invite.account_id}/invites/${invite.id}`,
     answer: {
       schema: z.object({ code: CreateInviteResult.shape.code, ...Invite.shape }).meta({ id: 'InviteCreated' }),
       of: ({ code, invite }: z.output<typeof CreateInviteResult>) => ({ code, ...invite }),

@@ -48,7 +48,11 @@ const mayFor = (caller: Caller, user_id: string, permission: string): boolean =>
 export const assignLoginConnection = command({
   name: 'assignLoginConnection',
   summary: 'Lets the caller, or another member, act with one of their logins on the active account',
-  rest: post('/v1/accounts/login-assignments', { status: 201 }),
+  rest: post('/v1/accounts/login-assignments', {
+    status: 201,
+    location: ({ provider: of, user_id }: z.output<typeof LoginAssignment>) =>
+      `/v1/accounts/login-assignments/${of}?user_id=${user_id}`,
+  }),
   graphql: ASSIGNMENT_FIELDS,
   guard: [firstParty],
   input: z.object({

@@ -13,7 +13,10 @@ export const linkLoginConnection = command({
   name: 'linkLoginConnection',
   // Source: spec doc2 §4.2 Auth.
   summary: "Lets a further provider account log in as the caller, by that provider's access token",
-  rest: post('/v1/auth/link', { status: 201 }),
+  rest: post('/v1/auth/link', {
+    status: 201,
+    location: ({ id }: z.output<typeof LoginConnection>) => `/v1/login-connections/${id}`,
+  }),
   graphql: { argument: 'input' },
   guard: [firstParty],
   input: ExchangeTokenInput,

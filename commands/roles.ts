@@ -26,7 +26,7 @@ const ROLE_NAME_TAKEN = { ROLE_NAME_TAKEN: conflict('Role name already in use') 
 export const createRole = command({
   name: 'createRole',
   summary: 'Makes a role for members of the active account, with permissions that the caller holds',
-  rest: post('/v1/roles', { status: 201 }),
+  rest: post('/v1/roles', { status: 201, location: ({ id }: z.output<typeof Role>) => `/v1/roles/${id}` }),
   graphql: { argument: 'input' },
   guard: [permission('roles:edit')],
   input: z

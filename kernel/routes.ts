@@ -25,7 +25,7 @@ export interface RestRoute {
    * Other names that members of the REST input go by (`type` for `event_type`). Both with different values are refused.
    */
   aliases?: Readonly<Record<string, string>>;
-  /** Path of what was made, from the output: sent as `Location`. */
+  /** Path of what was made, from the output: sent as `Location` and as its own link. */
   location?: (output: never) => string;
   /** How REST shows one output, where the spec gives the protocols different shapes. Not for pages. */
   answer?: { schema: z.ZodType; of(output: unknown): unknown };
