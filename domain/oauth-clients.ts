@@ -81,8 +81,8 @@ export function isRedirectUri(text: string): boolean {
   return username === '' && password === '' && hostname !== '' && plain;
 }
 
-/** What would make credentials that outlive the client. */
-const NOT_FOR_CLIENTS: ReadonlySet<string> = new Set(['apikeys:create', 'tokens:create']);
+/** What would make credentials, or let people in, that outlive the client. */
+const NOT_FOR_CLIENTS: ReadonlySet<string> = new Set(['apikeys:create', 'tokens:create', 'members:create']);
 
 /** @throws DomainError */
 function held<Edit extends ClientEdit>(client: Edit & { client_type: ClientType; account_id: string | null }): Edit {

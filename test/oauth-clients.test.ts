@@ -42,6 +42,7 @@ describe('an OAuth client', () => {
     ['a scope of users, not of an account', { scopes: ['ideas:read'] }, 'UNKNOWN_PERMISSION'],
     ['a scope of administrators', { scopes: ['users:read'] }, 'UNKNOWN_PERMISSION'],
     ['a scope that makes lasting keys', { scopes: ['apikeys:create'] }, 'SCOPE_NOT_FOR_CLIENTS'],
+    ['a scope that makes lasting invites', { scopes: ['members:create'] }, 'SCOPE_NOT_FOR_CLIENTS'],
     ['its own credentials without an account', { grant_types: ['client_credentials' as const] }, 'NOT_ITS_OWN_MASTER'],
   ])('has no %s', (_what, wrong, reason) => {
     given([])
