@@ -5,6 +5,7 @@ import {
   activeAccount,
   adminPermission,
   authenticated,
+  badRequest,
   get,
   notFound,
   publicAccess,
@@ -46,7 +47,10 @@ export const accountFeatures = query({
   guard: [authenticated],
   input: z.object({}),
   output: AccountFeatures,
-  async run({ caller: { account_id } }, { db }) {
+  errors: { NO_ACCOUNT: badRequest('An account is required: send its id in the X-Lumio-Account header') },
+  async run({ caller: { kind, account_id }, refuse }, { db }) {
+    // A system key has no active account that it could be without.
+    if (kind === 'system_key' && account_id === null) throw refuse('NO_ACCOUNT');
     const feature_statuses = account_id === null ? [] : await featureStatuses(db, account_id);
     return { enabled_features: enabledOf(feature_statuses), feature_statuses };
   },

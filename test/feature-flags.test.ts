@@ -270,6 +270,15 @@ describe('features on two servers', () => {
     expect((await open.get('/v1/features/enabled')).body.data).toContain('feature:events');
   });
 
+  test('a system key says on which account it asks for features', async () => {
+    const key = new ApiClient(one.base_url, one.credentials.system_key);
+    const { errors } = await key.gql('{ accountFeatures { enabledFeatures } }');
+    expect(errors[0]).toMatchObject({
+      message: 'An account is required: send its id in the X-Lumio-Account header',
+      extensions: { code: 'BAD_REQUEST' },
+    });
+  });
+
   test('the account must be the active one, whatever the caller; a popout token needs no permission', async () => {
     const { other } = one.credentials;
     const stranger = new ApiClient(one.base_url, other.access_token);
