@@ -1,14 +1,17 @@
 import type { FastifyInstance } from 'fastify';
 import type { Settings } from '../kernel/settings';
 
+const YEAR_MS = 365 * 86_400_000;
+
 /**
- * Where to tell of a weakness (RFC 9116), at the path that people look in and beside the API; 404 while nobody set a
- * contact. Source: spec doc1 §9.4, ruling c60.
+ * Where to tell of a weakness (RFC 9116), at the path that people look in and beside the API. In development nobody
+ * need set anything; in production it is 404 while nobody set a contact. Source: spec doc1 §9.4, ruling c60.
  */
-export function registerSecurityTxt(
-  app: FastifyInstance,
-  { security: { contact, expires }, public_url }: Settings,
-): void {
+export function registerSecurityTxt(app: FastifyInstance, { env, security, public_url }: Settings): void {
+  const { contact, expires } =
+    security.contact.length === 0 && env === 'development'
+      ? { contact: ['mailto:security@localhost'], expires: new Date(Date.now() + YEAR_MS).toISOString() }
+      : security;
   if (contact.length === 0 || expires === undefined) return;
   const lines = [
     ...contact.map((address) => `Contact: ${address}`),

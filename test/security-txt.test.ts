@@ -25,8 +25,18 @@ test('where to tell of a weakness is said at both paths, to everybody, and in no
   await api.close();
 });
 
-test('it is not there while nobody set a contact', async () => {
-  const api = await serveDeclared([], {}, {});
-  for (const path of PATHS) expect((await api.rest('GET', path)).status).toBe(404);
-  await api.close();
+test('in development it names this machine, and in production nothing while nobody set a contact', async () => {
+  const development = await serveDeclared([], {}, {});
+  for (const path of PATHS) {
+    const { status, text } = await development.rest('GET', path);
+    expect([status, text]).toEqual([
+      200,
+      expect.stringMatching(/^Contact: mailto:security@localhost\nExpires: 20\S+Z\n/),
+    ]);
+    expect(Date.parse(/^Expires: (.+)$/m.exec(text)![1]!)).toBeGreaterThan(Date.now());
+  }
+  await development.close();
+  const production = await serveDeclared([], {}, {}, { env: 'production' });
+  for (const path of PATHS) expect((await production.rest('GET', path)).status).toBe(404);
+  await production.close();
 });
