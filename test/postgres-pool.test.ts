@@ -209,3 +209,17 @@ describe('what a connection asks of the server as it begins', () => {
     for (const setting of wanted) expect(packet).toContain(setting);
   });
 });
+
+test('a kept session that is closed leaves no timer that keeps the process', async () => {
+  const database = await testDatabase(1);
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  try {
+    const before = timers();
+    const session = new ProcessSession({ connectionString: database.url }, undefined);
+    await session.ready();
+    await session.close();
+    expect(timers()).toBe(before);
+  } finally {
+    await database.drop();
+  }
+});

@@ -59,8 +59,9 @@ export async function keptSession<T>(
     return await work(client, ending.signal);
   } finally {
     clearInterval(asking);
-    const ended = client.end().catch(() => undefined);
-    // The goodbye of a link that is silent would never be answered.
-    if (!ending.signal.aborted) await Promise.race([ended, pause(END_MS, undefined)]);
+    const ended = () => ending.abort();
+    client.end().then(ended, ended);
+    // The goodbye of a link that is silent would never be answered; after an answer no timer may keep the process.
+    await pause(END_MS, ending.signal);
   }
 }

@@ -62,12 +62,13 @@ describe('a start that is refused says why in one line and ends with 1', () => {
     ];
     try {
       for (const [url, line] of cases) {
-        for (const command of [['start'], ['migrate']]) {
-          const { code, stderr } = await runLumio(command, {
+        const ended = (command: string) =>
+          runLumio([command], {
             ...settingsOf(folder()),
             LUMIO_DATABASE__URL: url,
             LUMIO_SECRETS__KEYS: `a:${Buffer.alloc(32, 1).toString('base64')}`,
           });
+        for (const { code, stderr } of await Promise.all([ended('start'), ended('migrate')])) {
           const said = oneLine(stderr);
           expect(said).toMatch(/^lumio: LUMIO_DATABASE__URL \(database\.url\): /);
           expect(said).toMatch(line);
@@ -297,7 +298,7 @@ describe('the command', () => {
       const help = await helpOf([command]);
       const inner = help.includes('Commands:') ? namesIn(help) : [];
       expect([command, inner.length > 0]).toEqual([command, groups.includes(command)]);
-      for (const name of inner) await helpOf([command, name]);
+      await Promise.all(inner.map((name) => helpOf([command, name])));
     }
     expect(await runLumio(['--version'])).toMatchObject({
       code: 0,
