@@ -88,7 +88,9 @@ export const adminUpdateRole = command({
         const before = new Set(permissionsOf(role));
         const after = permissionsAfter([...before], changes.permissions, isAdminPermission);
         const added = after.filter((name) => !before.has(name));
-        requireHeld(caller, added, refuse);
+        // Emptied first, a role that its editor lacks could be deleted.
+        const taken = role.is_system ? [] : known(role).filter((name) => !after.includes(name));
+        requireHeld(caller, [...added, ...taken], refuse);
         return added.length > 0 && held.has(role.key) && refuse('RAISES_OWN_ROLE');
       },
       reservations: adminRoleReservations,

@@ -258,6 +258,8 @@ describe('over HTTP', () => {
     const lacking = { status: 403, body: { error: 'FORBIDDEN', message: 'Missing permission: users:delete' } };
     expect(await make('Mine', ['users:delete'], helper)).toMatchObject(lacking);
     expect(await assign(wide, helper_id, helper)).toMatchObject(lacking);
+    const emptied = { permissions: [] };
+    expect(await helper.send('PATCH', `/v1/admin/admin-roles/${wide}`, emptied)).toMatchObject(lacking);
     expect(await take(wide, helper_id, helper)).toMatchObject(lacking);
     expect((await assign(SUPER_ADMIN.role_id, helper_id, helper)).status).toBe(403);
     expect((await take(SUPER_ADMIN.role_id, server.credentials.user_id, helper)).status).toBe(403);
