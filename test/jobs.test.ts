@@ -3,6 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { heldJob, type JobRow } from '../engines/jobs/held';
+import { JobLost } from '../engines/jobs/port';
 import { JOB_SCHEMA_STEP } from '../engines/jobs/schema';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { subject } from '../kernel/event';
@@ -409,4 +411,30 @@ test('the library installs the step that this build was tested with', async () =
     { newest: number },
   ];
   expect(newest).toBe(JOB_SCHEMA_STEP);
+});
+
+test('the end of a try that was released is not the end of the next one, though the same process runs it', async () => {
+  const idle = job({
+    name: 'idle',
+    payload: {},
+    after_unknown: 'park',
+    run: () => Promise.resolve(),
+  }) as JobDeclaration;
+  const on = await node(t.url, [idle], undefined, { start: false });
+  await on.db.transaction((tx) => on.jobs.enqueue(tx, idle, { key: 'x', payload: {} }));
+  const taken = async (attempts: number) => {
+    const [row] = await on.db.query<JobRow>(
+      `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'pool', attempts = $1
+       where key = 'idle/x' returning id, key, 'idle' as task_identifier, payload, attempts, max_attempts`,
+      [attempts],
+    );
+    return heldJob(row!, { db: on.db, pool: 'pool', signal: new AbortController().signal });
+  };
+  const before = await taken(1);
+  const now = await taken(2);
+  await expect(before.giveBack()).rejects.toThrow(JobLost);
+  await expect(before.again('late', 0)).rejects.toThrow(JobLost);
+  await expect(before.finish()).rejects.toThrow(JobLost);
+  expect((await on.queue.list({ limit: 1 })).map(({ state, attempts }) => [state, attempts])).toEqual([['running', 2]]);
+  expect(await now.finish()).toBe(true);
 });

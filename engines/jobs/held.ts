@@ -31,11 +31,12 @@ export interface HeldBy {
 }
 
 /**
- * A job that this process runs. Each end is fenced by `locked_by`: one that was released meanwhile is not ours to end.
+ * A job that this process runs. Each end is fenced by `locked_by` and by the number of the try: one that was released
+ * meanwhile is not ours to end, also when this process has taken it up again.
  * Ends are written here and not by the library, which would end a job in a transaction after its effect's.
  */
 export function heldJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
-  const { id, key } = row;
+  const { id, key, attempts: attempt } = row;
   const patiently = <T>(work: () => Promise<T>, within_ms?: number): Promise<T> =>
     retry(work, { passing: isPassing, first_ms: 100, most_ms: 5_000, within_ms });
   const isFinished = async (from: Queryable) =>
@@ -46,20 +47,20 @@ export function heldJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
     patiently(async () => {
       const [job] = await db.query<{ attempts: number; max_attempts: number }>(
         `update ${JOBS} set locked_at = null, locked_by = null, updated_at = now(), ${set}
-         where id = $1 and locked_by = $2 returning attempts, max_attempts`,
-        [id, pool, ...values],
+         where id = $1 and locked_by = $2 and attempts = $3 returning attempts, max_attempts`,
+        [id, pool, attempt, ...values],
       );
       if (job === undefined) throw new JobLost(key);
       return job;
     });
   const lastly = (error: string) =>
-    letGo('attempts = max_attempts, last_error = $3', [written(error)]).then(() => undefined);
+    letGo('attempts = max_attempts, last_error = $4', [written(error)]).then(() => undefined);
 
   return {
     name: row.task_identifier,
     key,
     payload: (typeof row.payload === 'string' ? JSON.parse(row.payload) : row.payload) as JsonObject,
-    attempt: row.attempts,
+    attempt,
     tries: row.max_attempts,
     signal,
     finishedBefore: () => patiently(() => isFinished(db)),
@@ -67,10 +68,10 @@ export function heldJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
       patiently(
         () =>
           db.transaction(async (tx) => {
-            const ours = await tx.query(`delete from ${JOBS} where id = $1 and locked_by = $2 returning 1 as one`, [
-              id,
-              pool,
-            ]);
+            const ours = await tx.query(
+              `delete from ${JOBS} where id = $1 and locked_by = $2 and attempts = $3 returning 1 as one`,
+              [id, pool, attempt],
+            );
             if (ours.length === 0) {
               // The commit of a try before this one was made, and only its answer got lost.
               if (await isFinished(tx)) return false;
@@ -89,7 +90,7 @@ export function heldJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
       ),
     async again(error, pause_ms) {
       const { attempts, max_attempts } = await letGo(
-        `last_error = $3, run_at = now() + $4 * interval '1 millisecond'`,
+        `last_error = $4, run_at = now() + $5 * interval '1 millisecond'`,
         [written(error), pause_ms],
       );
       return attempts >= max_attempts ? 'failed' : 'again';
