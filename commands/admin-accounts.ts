@@ -9,7 +9,7 @@ import { patch, post, type Refuse } from '../access/operation';
 import { changePlan, planMoves } from '../access/plan-changes';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
-import { account, accountStream } from '../domain/accounts';
+import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { KNOWN_FLAGS } from '../domain/feature-flags';
 import { PLAN_LIMITS } from '../domain/plan-limits';
 import { user, userStream } from '../domain/users';
@@ -81,21 +81,12 @@ export const adminDeleteAccount = command({
   guard: [adminPermission('accounts:delete')],
   input: z.object({ id: z.uuid() }),
   output: z.boolean(),
-  errors: {
-    ...ACCOUNT_NOT_FOUND,
-    NOT_THE_OWNER: conflict('The account was given another owner in the meantime; try again'),
-  },
-  async run({ input: { id: account_id }, caller, context, refuse }, services) {
-    const found = await load(services.events, account, accountStream(account_id));
-    const owner_id = found?.state.owner_id;
-    if (!owner_id) throw refuse('ACCOUNT_NOT_FOUND');
+  errors: ACCOUNT_NOT_FOUND,
+  async run({ input: { id: account_id }, caller, context }, services) {
     const { act } = onAccount({ caller, context }, services, account_id);
-    await act(
-      account,
-      accountStream(account_id),
-      { type: 'account:dissolve', user_id: owner_id },
-      { also: (decided) => planMoves(context, services.events, decided) },
-    );
+    const dissolve = { type: 'account:dissolve', user_id: null } as const;
+    const also = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
+    await act(account, accountStream(account_id), dissolve, { also });
     await services.access.announce({ account_id });
     return true;
   },

@@ -130,7 +130,7 @@ export type AccountCommand =
   | { type: 'account:add_member'; membership_id: string; user_id: string; role_id: string; now: string }
   | { type: 'account:change_details'; name?: string | null; description?: string | null; now: string }
   /** Its owner's alone. Appended with its plan's count, as a change of plan is. */
-  | { type: 'account:dissolve'; user_id: string; now: string }
+  | { type: 'account:dissolve'; user_id: string | null; now: string }
   | { type: 'account:change_member_role'; user_id: string; role_id: string; by?: Giver; now: string }
   | { type: 'account:remove_member'; user_id: string; now: string }
   | {
@@ -210,9 +210,10 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
     }
     case 'account:dissolve': {
       const { user_id, now } = command;
-      if (user_id !== state.owner_id) throw new DomainError('NOT_THE_OWNER', { user_id });
-      const { plan_id: from_plan_id } = state;
-      const dissolved = { type: 'account:dissolved', account_id, owner_id: user_id, dissolved_at: now } as const;
+      const { owner_id, plan_id: from_plan_id } = state;
+      // An operator names nobody: it ends whoever owns it.
+      if (user_id !== null && user_id !== owner_id) throw new DomainError('NOT_THE_OWNER', { user_id });
+      const dissolved = { type: 'account:dissolved', account_id, owner_id: owner_id!, dissolved_at: now } as const;
       if (from_plan_id === FREE_PLAN_ID) return [dissolved];
       // Its plan counts it no more.
       const left = { account_id, plan_id: FREE_PLAN_ID, from_plan_id, changed_at: now };

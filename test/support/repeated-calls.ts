@@ -112,6 +112,22 @@ export const CALLS: Readonly<Record<string, Call>> = {
     input: ({ member, needless_member_login: it }) => ({ user_id: member, login_connection_id: it }),
   },
 
+  adminUpdateAccount: { input: id('kept_account', { description: 'Told', plan: 'pro' }) },
+  adminUpdateAccountOverrides: {
+    input: id('kept_account', {
+      features: [{ key: 'feature:apikeys', enabled: true }],
+      limits: [{ name: 'max_sounds', value: 1 }],
+    }),
+  },
+  adminDeleteAccount: { input: id('needless_account') },
+  adminAddAccountMember: {
+    input: ({ account, added, role }) => ({ account_id: account, user_id: added, role_id: role }),
+  },
+  adminUpdateAccountMember: {
+    input: ({ account, demoted, role }) => ({ account_id: account, user_id: demoted, role_id: role }),
+  },
+  adminRemoveAccountMember: { input: ({ account, ousted }) => ({ account_id: account, user_id: ousted }) },
+
   adminCreatePlan: { input: () => ({ ...PLAN, slug: 'made' }) },
   adminUpdatePlan: { input: id('plan', PLAN) },
   adminSetPlanFeatures: { input: id('plan', { features: [] }) },
@@ -183,7 +199,10 @@ export async function prepareCalls(
   const invite = async () => post(`/v1/accounts/${account_id}/invites`, { role_id: made.role });
   const join = async (api: ApiClient) => post(`/v1/invites/${(await invite()).code}/accept`, {}, api);
   const [member, needless, leaver] = [await logIn('member'), await logIn('needless'), await logIn('leaver')];
-  for (const { api } of [member, needless, leaver]) await join(api);
+  const [demoted, ousted] = [await logIn('demoted'), await logIn('ousted')];
+  for (const { api } of [member, needless, leaver, demoted, ousted]) await join(api);
+  [made.demoted, made.ousted] = [demoted.user_id, ousted.user_id];
+  made.added = (await logIn('added')).user_id;
   made.member = member.user_id;
   made.member_login = await link(member.api, 'kick', 'member');
   made.needless_member_login = await link(member.api, 'trovo', 'member');
@@ -196,6 +215,10 @@ export async function prepareCalls(
   made.code = (await invite()).code;
   const of_one = await logIn('owner-of-one');
   made.other_account = (await post('/v1/accounts', { name: 'Needless' }, of_one.api)).id;
+
+  const closed = await logIn('owner-of-a-needless-one');
+  made.kept_account = (await post('/v1/accounts', { name: 'Kept' }, (await logIn('owner-of-a-kept-one')).api)).id;
+  made.needless_account = (await post('/v1/accounts', { name: 'Needless too' }, closed.api)).id;
 
   made.own_login = await link(owner, 'twitch', 'owner');
   await post('/v1/accounts/login-assignments', {
