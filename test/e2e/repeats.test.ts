@@ -1,7 +1,7 @@
 import type { Operation } from '../../access/operation';
-import { OPERATIONS } from '../../bin/areas';
+import { OPERATIONS, PROJECTIONS } from '../../bin/areas';
 import { CALLS, prepareCalls, type Callers, type Made } from '../support/repeated-calls';
-import { startServer, type TestServer } from '../support/server';
+import { runLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
 /**
@@ -102,4 +102,41 @@ test('each is answered when it comes again after a kill, and does nothing twice'
   }
   const wanted = commands.map(({ name, rest }) => [name, CALLS[name]!.repeated ?? rest!.status]);
   expect(answers).toEqual(Object.fromEntries(wanted));
+});
+
+test('what came of it all is the same when every read model of events is built from zero', async () => {
+  const db = server.database!.db;
+  const built = PROJECTIONS.filter(({ from }) => from.kind === 'domain_events');
+  const lastPosition = async () =>
+    (await db.query<{ at: string }>('select max(position)::text as at from domain_events'))[0]!.at;
+  const rowsOf = async (tables: readonly string[]) =>
+    Object.fromEntries(
+      await Promise.all(
+        tables.map(async (table) => [
+          table,
+          (await db.query(`select to_jsonb(t) as row from "${table}" t order by to_jsonb(t)::text`)).map(
+            ({ row }) => row,
+          ),
+        ]),
+      ),
+    ) as Record<string, unknown[]>;
+  /** Everything that follows has followed: no reaction appends any more. */
+  const settled = () =>
+    eventually(async () => {
+      const at = await lastPosition();
+      const behind = await db.query(
+        `select projection from checkpoints where source = 'domain-events' and position::bigint < $1::bigint`,
+        [at],
+      );
+      return behind.length === 0 && (await lastPosition()) === at ? true : undefined;
+    }, 'all read models and reactions');
+  await settled();
+  const filled: string[] = [];
+  for (const { name, tables } of built) {
+    const live = await rowsOf(tables);
+    expect(await runLumio(['rebuild', name, '--quiet'], server.env)).toMatchObject({ code: 0 });
+    expect({ [name]: await rowsOf(tables) }).toEqual({ [name]: live });
+    filled.push(...tables.filter((table) => live[table]!.length > 0));
+  }
+  expect(filled.length).toBeGreaterThan(20);
 });
