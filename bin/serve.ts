@@ -5,7 +5,7 @@ import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from '../demo/data';
 import { keepDevCredentials, keepDevelopmentSecrets } from '../demo/credentials';
 import { removeDemoData } from '../demo/removal';
-import { NotBuilt } from '../projections/runtime/unbuilt';
+import { NotBuilt } from '../kernel/errors';
 import { retry } from '../kernel/retry';
 import type { Engines } from './engines';
 import { recordEnvironment } from '../engines/postgres/environment';

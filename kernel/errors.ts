@@ -68,3 +68,16 @@ export class DomainError extends Error {
     this.name = 'DomainError';
   }
 }
+
+const RETRY_AFTER_SECONDS = 5;
+
+/** A read model is being built: what it would answer is not the whole. 503 with `Retry-After`. */
+export class NotBuilt extends ApiError {
+  constructor(projection: string) {
+    super('INTERNAL_SERVER_ERROR', `the read model ${projection} is being built`, {
+      status: 503,
+      retry_after_seconds: RETRY_AFTER_SECONDS,
+    });
+    this.name = 'NotBuilt';
+  }
+}

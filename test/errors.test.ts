@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EngineAway } from '../kernel/failures';
 import { restBody, toFailure } from '../api/errors';
-import { NotBuilt } from '../projections/runtime/unbuilt';
+import { NotBuilt } from '../kernel/errors';
 import { ApiError, ERROR_STATUS } from '../kernel/errors';
 
 const root = join(__dirname, '..');

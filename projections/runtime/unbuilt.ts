@@ -3,7 +3,7 @@ import type { EventStore } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
 import type { Wakeups } from '../../engines/wakeups/port';
-import { ApiError } from '../../kernel/errors';
+import { NotBuilt } from '../../kernel/errors';
 import type { Projection } from '../../kernel/projection';
 import { sourceOf } from './checkpoints';
 import { describe } from './failures';
@@ -29,19 +29,6 @@ export interface Unbuilt {
   /** The database as requests may use it: a statement that names a table of an unbuilt read model is refused. */
   guard<D extends Database>(db: D): Database;
   close(): void;
-}
-
-const RETRY_AFTER_SECONDS = 5;
-
-/** A read model is being built: what it would answer is not the whole. 503 with `Retry-After`. */
-export class NotBuilt extends ApiError {
-  constructor(projection: string) {
-    super('INTERNAL_SERVER_ERROR', `the read model ${projection} is being built`, {
-      status: 503,
-      retry_after_seconds: RETRY_AFTER_SECONDS,
-    });
-    this.name = 'NotBuilt';
-  }
 }
 
 /**
