@@ -20,6 +20,8 @@ export interface Caller {
   kind: CallerKind;
   /** The acting user; null for credentials without one. */
   user_id: string | null;
+  /** Who made a popout token, in whose place it gives: not always whom it acts for. */
+  made_by?: string;
   /**
    * The account that account-scoped operations act on; null when there is none (anonymous, a JWT without an active
    * account, a system key without `X-Lumio-Account`).

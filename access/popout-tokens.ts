@@ -14,7 +14,7 @@ export async function findPopoutToken(
   now: number,
 ): Promise<Recognised> {
   const [row] = await db.query(
-    `select t.id, t.token_hash, t.account_id, t.user_id, t.permissions as scope,
+    `select t.id, t.token_hash, t.account_id, t.user_id, t.created_by, t.permissions as scope,
        ${EXPIRES_AT}, r.permissions, r.holds_all
      from popout_tokens t
        join account_members c on c.account_id = t.account_id and c.user_id = t.created_by
@@ -30,6 +30,7 @@ export async function findPopoutToken(
   return foundKey('popout', row, now, {
     permissions: new Set((row?.scope as string[] | undefined)?.filter((name) => held.has(name))),
     rate_bucket: `token:${row?.token_hash}`,
+    made_by: row?.created_by as string | undefined,
   });
 }
 
