@@ -41,6 +41,11 @@ export interface RecordEnvelope {
   /** The person the record is about (`kick:987654321`), whose key encrypts `raw`; null when about nobody. */
   subject: string | null;
   /**
+   * Everybody else whom `raw` names (giftees, moderators, who is quoted): once one of them is erased it is as
+   * unreadable as after the erasure of `subject`. Absent where there is nobody else.
+   */
+  subjects?: readonly string[];
+  /**
    * JSON text as received (NUL and lone surrogates replaced by U+FFFD). `[erased]` as a JSON string when the subject's
    * key is gone.
    */

@@ -63,7 +63,7 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
       return {
         kind: 'skip',
         reason: 'unknown_account',
-        detail: owner.kind === 'shop' ? owner.shop_domain : owner.channel_id,
+        detail: nameOf(owner),
       };
     }
     let count = 0;
@@ -85,7 +85,19 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
       const accounts = await connections.byChannel(owner.platform, owner.channel_id);
       return accounts.map((account) => account.account_id);
     }
+    if (owner.kind === 'account') return [owner.account_id];
     const account = await connections.byShopDomain(owner.shop_domain);
     return account === null ? [] : [account.account_id];
+  }
+}
+
+function nameOf(owner: DraftRecord['owner']): string {
+  switch (owner.kind) {
+    case 'shop':
+      return owner.shop_domain;
+    case 'channel':
+      return owner.channel_id;
+    case 'account':
+      return owner.account_id;
   }
 }

@@ -63,12 +63,16 @@ export interface Delivery {
 }
 
 /** Whose record it is, still in the vendor's words. */
-export type Owner = { kind: 'channel'; platform: Platform; channel_id: string } | { kind: 'shop'; shop_domain: string };
+export type Owner =
+  | { kind: 'channel'; platform: Platform; channel_id: string }
+  | { kind: 'shop'; shop_domain: string }
+  /** Who it came from is known: a connection is one account's. */
+  | { kind: 'account'; account_id: string };
 
 /** A record before its account is known. */
 export interface DraftRecord extends Pick<
   RecordEnvelope,
-  'type' | 'platform' | 'external_id' | 'same_raw' | 'former_id' | 'occurred_at' | 'subject' | 'raw'
+  'type' | 'platform' | 'external_id' | 'same_raw' | 'former_id' | 'occurred_at' | 'subject' | 'subjects' | 'raw'
 > {
   owner: Owner;
   topic: Topic;
