@@ -916,6 +916,36 @@ create table ws_tokens (
 );
 CREATE INDEX ws_tokens_expiry_idx ON public.ws_tokens USING btree (expires_at);
 
+-- function append_domain_event, version 1
+CREATE OR REPLACE FUNCTION public.append_domain_event(p_stream text, p_expected bigint, p_id uuid, p_type text, p_data json, p_metadata json, OUT status integer, OUT revision bigint, OUT at_position bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_stream text;
+  v_head bigint;
+begin
+  perform pg_advisory_xact_lock(7070002);
+  select coalesce((select e.revision from domain_events e where e.stream = p_stream order by e.revision desc limit 1), -1)
+    into v_head;
+  insert into domain_events (position, stream, revision, id, type, data, metadata, recorded_at)
+    select coalesce((select max(e.position) from domain_events e), 0) + 1, p_stream, v_head + 1, p_id, p_type, p_data,
+           p_metadata, clock_timestamp()
+    where p_expected in (-2, v_head) and not exists (select from domain_events e where e.id = p_id)
+    returning 0, domain_events.revision, position into status, revision, at_position;
+  if found then return; end if;
+  select e.stream, e.revision, e.position from domain_events e where e.id = p_id into v_stream, revision, at_position;
+  if found then
+    status := case when v_stream = p_stream then 2 else 3 end;
+  else
+    status := 1;
+    revision := v_head;
+  end if;
+end
+$function$;
+
 -- function append_domain_events, version 1
 CREATE OR REPLACE FUNCTION public.append_domain_events(p_metadata text, p_wave_writes integer[], p_wave_events integer[], p_write_append integer[], p_write_stream text, p_write_expected bigint[], p_write_size integer[], p_write_last_id text, p_event_write integer[], p_event_index integer[], p_event_id text, p_event_type text, p_event_data text)
  RETURNS TABLE(write_no integer, status integer, revision bigint, at_position bigint)

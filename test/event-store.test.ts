@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import pg from 'pg';
 import { fedEventStore } from '../engines/event-store/feed';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
@@ -8,6 +9,7 @@ import type { Wakeups } from '../engines/wakeups/port';
 import { eventStoreContract, happened, until, type StoreEngine } from './contracts/event-store';
 import { testDatabase, type TestDatabase } from './support/database';
 import { silenceableLink } from './support/link';
+import { uuid } from './support/identity';
 import { keptLog } from './support/log';
 
 interface PostgresEngine extends StoreEngine {
@@ -100,6 +102,35 @@ describe('event store on PostgreSQL', () => {
     await until(() => seen.length === 2, 'both');
     expect(seen.map(({ stream }) => stream)).toEqual(['slow', 'fast']);
     await tail.stop();
+  });
+
+  test('an event that comes alone is judged as it is in a group', async () => {
+    const ids = [uuid(1), uuid(2), uuid(3), uuid(4)];
+    const grouped =
+      "select status, revision::int, at_position::int from append_domain_events('{}', '{1}', '{1}', '{1}', $1, array[$2::bigint], '{1}', $3, '{1}', '{1}', $3, 'x:y', '{}')";
+    const alone =
+      "select status, revision::int, at_position::int from append_domain_event($1, $2, $3::uuid, 'x:y', '{}', '{}')";
+    const stored = 'select position, stream, revision, id from domain_events order by position';
+    const step = fc.tuple(fc.constantFrom('a', 'b'), fc.integer({ min: -2, max: 2 }), fc.constantFrom(...ids));
+    const statuses = new Set<number>();
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        await engine.t.db.transaction(async (tx) => {
+          await tx.query('delete from domain_events');
+          for (const values of steps) {
+            await tx.query('savepoint before_one');
+            const [expected] = await tx.query<{ status: number }>(grouped, values);
+            const rows = await tx.query(stored);
+            await tx.query('rollback to before_one');
+            expect(await tx.query(alone, values)).toEqual([expected]);
+            expect(await tx.query(stored)).toEqual(rows);
+            statuses.add(expected!.status);
+          }
+        });
+      }),
+      { numRuns: 60 },
+    );
+    expect([...statuses].sort()).toEqual([0, 1, 2, 3]);
   });
 
   test('twelve writers on three nodes: a tail sees every event, each in the order of the log', async () => {
