@@ -937,11 +937,12 @@ begin
     returning 0, domain_events.revision, position into status, revision, at_position;
   if found then return; end if;
   select e.stream, e.revision, e.position from domain_events e where e.id = p_id into v_stream, revision, at_position;
-  if found then
-    status := case when v_stream = p_stream then 2 else 3 end;
+  if v_stream = p_stream then
+    status := 2;
   else
-    status := 1;
+    status := case when v_stream is null then 1 else 3 end;
     revision := v_head;
+    at_position := null;
   end if;
 end
 $function$;
