@@ -34,6 +34,9 @@ export function eventRecord(row: EventRow): z.input<typeof EventRecord> {
   return { id, account_id, type, platform, external_id, raw: new RawJson(raw), created_at };
 }
 
+/** An event as it goes over `events:<account_id>`, where a client's own broadcast may carry anything else. */
+export const EventPush = EventRecord.extend({ payload: z.unknown().describe('`raw` again') }).meta({ id: 'EventPush' });
+
 /**
  * JSON text of `data` of an event message on `events:<account_id>`: the record, and `payload`, which is its raw again
  * (spec doc3 §6.3). Put together around the raw text, so that it arrives byte for byte.

@@ -1,3 +1,4 @@
+import type { ZodType } from 'zod';
 import { UUID } from './uuid';
 
 /** Whose a channel is, and what the caller's token has to do with it. */
@@ -41,6 +42,14 @@ export const boundToken = <Kind extends string>(...callers: readonly Kind[]): Ga
   callers,
 });
 
+/** What goes over a channel under one `event_type`. */
+export interface ChannelMessage {
+  /** One sentence, for those who subscribe. */
+  readonly summary: string;
+  /** The shape of `data`. Documents and the client's types are made of it; nothing is checked against it. */
+  readonly data: ZodType;
+}
+
 /** One family of channels as its area declares it. Source: spec doc3 §4.1. */
 export interface ChannelFamily<Caller, Kind extends string, Services> {
   /**
@@ -48,6 +57,10 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
    * and names the account whose the channel is.
    */
   readonly pattern: string;
+  /** What goes over it, one sentence for those who subscribe. */
+  readonly summary: string;
+  /** The messages, by `event_type`; `*` stands for every other. */
+  readonly carries: Readonly<Record<string, ChannelMessage>>;
   /** Forms of the other parts that vary. Default: up to 128 letters, digits, dots, underscores, tildes and hyphens. */
   readonly ids?: Readonly<Record<string, RegExp>>;
   /**

@@ -1,11 +1,16 @@
+import { z } from 'zod';
 import { publicWhen } from '../kernel/channel';
 import { UUID } from '../kernel/uuid';
 import { channel } from './runtime/family';
 
-const open = { gate: publicWhen('system:ideas_hub_public'), flag: 'system:ideas_hub' };
+const carries = { '*': { summary: 'What has changed.', data: z.looseObject({}) } };
+const open = { carries, gate: publicWhen('system:ideas_hub_public'), flag: 'system:ideas_hub' };
 
-/** Changes of the board as a whole. */
-export const board = channel({ pattern: 'ideas:list', ...open });
+export const board = channel({ pattern: 'ideas:list', summary: 'Changes of the board of ideas as a whole.', ...open });
 
-/** Changes of one idea. */
-export const idea = channel({ pattern: 'ideas:<idea_id>', ids: { idea_id: UUID }, ...open });
+export const idea = channel({
+  pattern: 'ideas:<idea_id>',
+  summary: 'Changes of one idea.',
+  ids: { idea_id: UUID },
+  ...open,
+});

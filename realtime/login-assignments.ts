@@ -1,9 +1,11 @@
+import { z } from 'zod';
 import { publicAlways } from '../kernel/channel';
 import { channel } from './runtime/family';
 
-/** Which provider an account's login was assigned to; carries nothing else. */
 export const loginAssignments = channel({
   pattern: 'login-assignments:<id>',
+  summary: "Which provider an account's login was assigned to; nothing else.",
+  carries: { '*': { summary: 'The assignment has changed.', data: z.object({ provider: z.string() }) } },
   gate: publicAlways,
   flag: null,
 });

@@ -1,7 +1,18 @@
+import { z } from 'zod';
 import { accountScoped } from '../kernel/channel';
 import { channel } from './runtime/family';
 
 const PREFIX = 'presence:';
+
+const Connection = z
+  .looseObject({
+    connection_id: z.string(),
+    display_name: z.string().nullable(),
+    avatar: z.string().nullable(),
+    user_id: z.string().nullable(),
+    account_id: z.uuid().nullable(),
+  })
+  .meta({ id: 'PresentConnection' });
 
 /**
  * Who is on another channel: whoever subscribes is present, is sent `presence:bootstrap` with everybody on all nodes,
@@ -9,6 +20,15 @@ const PREFIX = 'presence:';
  */
 export const presence = channel({
   pattern: `${PREFIX}<resource_channel>`,
+  summary: 'Who is on another channel that belongs to an account; whoever subscribes is present.',
+  carries: {
+    'presence:bootstrap': {
+      summary: 'Everybody who is there, sent to a new subscriber alone.',
+      data: z.object({ connections: z.array(Connection) }),
+    },
+    'presence:join': { summary: 'Somebody has come.', data: Connection },
+    'presence:leave': { summary: 'Somebody has gone.', data: Connection },
+  },
   ids: { resource_channel: /[a-z-]{1,40}:[A-Za-z0-9:._~-]{1,140}/ },
   owner: async (wrapped, _caller, { ownerOf }) => (wrapped.startsWith(PREFIX) ? null : ownerOf(wrapped)),
   gate: accountScoped,

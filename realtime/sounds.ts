@@ -1,9 +1,14 @@
+import { z } from 'zod';
 import { accountScoped } from '../kernel/channel';
 import { channel } from './runtime/family';
 
-/** Sounds to play now; any credential of the account, widgets and overlays included, stays in its own account. */
 export const sounds = channel({
   pattern: 'sounds:<account_id>',
+  summary: 'Sounds to play now; any credential of the account listens, those of widgets and overlays included.',
+  carries: {
+    'sound:play': { summary: 'Play it.', data: z.looseObject({}) },
+    'sound:stop': { summary: 'Stop it.', data: z.looseObject({}) },
+  },
   gate: accountScoped,
   flag: 'feature:sounds',
 });

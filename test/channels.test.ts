@@ -88,6 +88,6 @@ test.each([
 test('a pattern is refused that has no prefix, or not the part that it gives a form to', () => {
   expect(() => channelForm({ pattern: '<id>' })).toThrow('<id> has no prefix');
   expect(() => channelForm({ pattern: 'notes:<id>', ids: { note_id: /x/ } })).toThrow('notes:<id> has no <note_id>');
-  const twice = { pattern: 'notes:<id>', gate: publicAlways, flag: null };
+  const twice = { pattern: 'notes:<id>', summary: 'Notes.', carries: {}, gate: publicAlways, flag: null };
   expect(() => new Families([twice, twice])).toThrow('declared twice');
 });
