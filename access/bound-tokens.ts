@@ -2,7 +2,9 @@ import { v7 } from 'uuid';
 import type { Queryable } from '../engines/postgres/port';
 import { NO_PERMISSIONS, type CallerKind, type Recognised } from './caller';
 import { EXPIRES_AT, foundKey } from './found-keys';
+import { setOf } from './interned';
 import { generateKey } from './keys';
+import type { Question } from './questions';
 import type { Services } from './services';
 
 /** The kinds of tokens that open one overlay, widget or install. Source: spec doc1 §5.6. */
@@ -74,24 +76,25 @@ export async function revokeBoundTokens(
   return ended.length;
 }
 
-/** Who a token of this kind is; nobody once it was revoked or its account is gone. `now` in Unix milliseconds. */
-export async function findBoundToken(
-  db: Queryable,
-  kind: BoundKind,
-  by: 'token_hash' | 'id',
-  value: string,
-  now: number,
-): Promise<Recognised> {
-  const [row] = await db.query(
+/** Who a token of a kind is; nobody once it was revoked or its account is gone. `now` in Unix milliseconds. */
+const tokenBy = (by: 'token_hash' | 'id', type: 'text' | 'uuid'): Question<AskedToken, Recognised> => ({
+  name: `credential-bound-token-${by}`,
+  takes: { value: type, kind: 'text' },
+  sql: ({ value, kind }) =>
     `select t.id, t.token_hash, t.account_id, t.channel, t.install_grants, ${EXPIRES_AT}
-     from bound_tokens t join accounts a on a.id = t.account_id where t.${by} = $1 and t.kind = $2`,
-    [value, kind],
-    `credential-bound-token-${by}`,
-  );
-  return foundKey(kind, row, now, {
-    permissions: NO_PERMISSIONS,
-    bound_channel: row?.channel,
-    install_grants: new Set<string>(row?.install_grants),
-    rate_bucket: `token:${row?.token_hash}`,
-  });
+     from bound_tokens t join accounts a on a.id = t.account_id where t.${by} = ${value} and t.kind = ${kind}`,
+  found: (row, { kind, now }) =>
+    foundKey(kind, row, now, {
+      permissions: NO_PERMISSIONS,
+      bound_channel: row?.channel,
+      install_grants: setOf(row?.install_grants ?? []),
+      rate_bucket: `token:${row?.token_hash}`,
+    }),
+});
+export const BOUND_TOKEN = { token_hash: tokenBy('token_hash', 'text'), id: tokenBy('id', 'uuid') };
+
+interface AskedToken {
+  value: string;
+  kind: BoundKind;
+  now: number;
 }

@@ -12,6 +12,7 @@ import {
 import { FREE_PLAN_ID } from '../domain/plan-limits';
 import type { AccountCreationOverride } from '../domain/user-overrides';
 import type { Database, Queryable } from '../engines/postgres/port';
+import { askAlone, askTogether, type Question } from './questions';
 import { concernsAll, type Revocation } from './revocations';
 import type { FeatureFlags } from './services';
 
@@ -24,22 +25,25 @@ const NOBODY = '';
 type Layer = 'global' | 'plan' | 'override';
 type Switches = Readonly<Record<Layer, ReadonlyMap<string, boolean>>>;
 
-/** All that was said of an account's flags, in one read; without an account the global switches alone. */
-async function switchesOf(db: Queryable, account_id: string | null): Promise<Switches> {
-  const rows = await db.query<{ key: string; enabled: boolean; layer: Layer }>(
-    `select key, enabled, 'global' as layer from feature_flags
-     union all
-     select flag, enabled, 'override' from account_feature_overrides where account_id = $1
-     union all
-     select flag, enabled, 'plan' from plan_features
-     where $1 is not null and plan_id = coalesce((select plan_id from account_plans where account_id = $1), $2::uuid)`,
-    [account_id, FREE_PLAN_ID],
-    'feature-switches',
-  );
-  const of = (layer: Layer) =>
-    new Map(rows.filter((row) => row.layer === layer).map((row): [string, boolean] => [row.key, row.enabled]));
-  return { global: of('global'), plan: of('plan'), override: of('override') };
-}
+/** All that was said of an account's flags; without an account the global switches alone. */
+const SWITCHES: Question<{ account_id: string | null }, Switches> = {
+  name: 'feature-switches',
+  takes: { account_id: 'uuid' },
+  sql: ({ account_id }) =>
+    `select (select jsonb_object_agg(key, enabled) from feature_flags) as global,
+       (select jsonb_object_agg(flag, enabled) from account_feature_overrides where account_id = ${account_id})
+         as override,
+       (select jsonb_object_agg(flag, enabled) from plan_features
+        where ${account_id}::uuid is not null
+          and plan_id = coalesce((select plan_id from account_plans where account_id = ${account_id}),
+                                 '${FREE_PLAN_ID}')) as plan`,
+  found: (row) => ({ global: layerOf(row?.global), plan: layerOf(row?.plan), override: layerOf(row?.override) }),
+};
+
+const layerOf = (said: Record<string, boolean> | null): ReadonlyMap<string, boolean> =>
+  new Map(Object.entries(said ?? {}));
+
+const switchesOf = (db: Queryable, account_id: string | null) => askAlone(db)(SWITCHES, { account_id });
 
 const layersOf = (key: string, { global, plan, override }: Switches, for_account: boolean): FlagLayers => ({
   global: global.get(key),
@@ -89,13 +93,14 @@ export function createFeatureFlags(deps: {
   db: Database;
 }): FeatureFlags & { forget(revocation: Partial<Revocation>): void } {
   const remembered = new LRUCache<string, { switches: Promise<Switches>; at: number }>({ max: REMEMBERED });
+  const ask = askTogether(deps.db);
 
   function recall(account_id: string | null): Promise<Switches> {
     const key = account_id ?? NOBODY;
     const at = performance.now();
     const known = remembered.get(key);
     if (known && at - known.at < REMEMBER_MS) return known.switches;
-    const switches = switchesOf(deps.db, account_id);
+    const switches = ask(SWITCHES, { account_id });
     const entry = { switches, at };
     remembered.set(key, entry);
     // A failed read is not remembered; whoever waits for it is told.

@@ -1,6 +1,7 @@
 import type { Row } from '../engines/postgres/port';
 import { expired, NO_PERMISSIONS, unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
 import { contextOf } from './contexts';
+import { setOf } from './interned';
 
 /** The column `expires_at` of a key or token in Unix milliseconds. */
 export const EXPIRES_AT = '(extract(epoch from expires_at) * 1000)::float8 as expires_at';
@@ -19,7 +20,7 @@ export function foundKey(
     user_id: row.user_id ?? null,
     account_id: row.account_id,
     credential_id: row.id,
-    permissions: new Set<string>(row.permissions),
+    permissions: setOf(row.permissions ?? []),
     admin_permissions: NO_PERMISSIONS,
     user_permissions: NO_PERMISSIONS,
     rate_limit: contextOf(kind).rate,

@@ -1,11 +1,12 @@
 import { SUPER_ADMIN } from '../domain/admin-roles';
-import type { Database, Row } from '../engines/postgres/port';
-import { findBoundToken, type BoundKind } from './bound-tokens';
+import type { Row } from '../engines/postgres/port';
+import { BOUND_TOKEN, type BoundKind } from './bound-tokens';
 import { NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
 import { EXPIRES_AT, foundKey } from './found-keys';
 import { oauthClientCaller, type ClientToken } from './oauth-lookups';
-import { findPopoutSession, findPopoutToken } from './popout-tokens';
+import { findPopoutSession, POPOUT_TOKEN } from './popout-tokens';
+import type { Ask, Question } from './questions';
 import { grantedBy, grantedToAdmin, type AdminRow, type RoleRow } from './roles';
 import { hashJti, type Claims } from './tokens';
 import { grantedToUser, userPermissionsOf } from './user-roles';
@@ -34,71 +35,136 @@ export function parseSystemKeys(entries: readonly string[]): Map<string, StaticS
   );
 }
 
+/** What a session is asked for by: the account that its token names, at `now`; times in Unix milliseconds. */
+interface AskedSession {
+  session_id: string;
+  user_id: string;
+  account_id: string | null;
+  expires_at: number;
+  now: number;
+}
+
+/** A session must still exist; an account that the user no longer belongs to reads as none (doc1 §5.9 rule 5). */
+const SESSION: Question<AskedSession, Recognised> = {
+  name: 'credential-session',
+  takes: { session_id: 'uuid', user_id: 'uuid', account_id: 'uuid', now: 'float8' },
+  sql: ({ session_id, user_id, account_id, now }) =>
+    `select m.account_id, r.permissions, r.holds_all,
+       exists (select 1 from user_admin_roles a where a.user_id = s.user_id and a.role = '${SUPER_ADMIN.key}')
+         as super_admin,
+       array(select unnest(o.permissions) from user_admin_roles a join admin_roles o on o.key = a.role
+             where a.user_id = s.user_id) as admin_permissions,
+       ${userPermissionsOf('s.user_id')} as user_permissions
+     from sessions s join users u on u.id = s.user_id
+     left join account_members m on m.user_id = s.user_id and m.account_id = ${account_id}
+     left join account_roles r on r.id = m.role_id
+     where s.id = ${session_id} and s.user_id = ${user_id} and s.expires_at > to_timestamp(${now} / 1000.0)
+       and not exists (select 1 from revocations v where v.credential_id = s.id::text)`,
+  found(row, { session_id, user_id, expires_at }) {
+    if (row === undefined) return unauthorized;
+    return {
+      failure: null,
+      caller: {
+        kind: 'jwt',
+        user_id,
+        account_id: row.account_id,
+        credential_id: session_id,
+        permissions: grantedBy(row as RoleRow),
+        admin_permissions: grantedToAdmin(row as AdminRow),
+        user_permissions: grantedToUser(row.user_permissions),
+        rate_bucket: `user:${user_id}`,
+        rate_limit: CONTEXTS.jwt.rate,
+        expires_at,
+      },
+    };
+  },
+};
+
+const WS_TOKEN: Question<{ jti_hash: string }, { kind: string; id: string } | null> = {
+  name: 'credential-ws-token',
+  takes: { jti_hash: 'text' },
+  sql: ({ jti_hash }) => `select parent_kind, parent_id from ws_tokens where jti_hash = ${jti_hash}`,
+  found: (row) => (row === undefined ? null : { kind: row.parent_kind, id: row.parent_id }),
+};
+
+/** A key asked for by its hash or id, at `now` (Unix milliseconds). */
+interface AskedKey {
+  value: string;
+  now: number;
+}
+type KeyQuestion = Question<AskedKey, Recognised>;
+const UNREVOKED = 'not exists (select 1 from revocations r where r.credential_id = k.id::text)';
+
 /**
- * The queries behind credentials; nothing is remembered here. `now` is in Unix milliseconds. Source: spec doc1 §5.3,
+ * Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught up.
+ */
+const userApiKeyBy = (by: 'key_hash' | 'id', type: 'text' | 'uuid'): KeyQuestion => ({
+  name: `credential-api-key-${by}`,
+  takes: { value: type },
+  sql: ({ value }) =>
+    `select k.id, k.account_id, k.user_id, k.permissions, ${EXPIRES_AT}
+     from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id
+     where k.${by} = ${value} and ${UNREVOKED}`,
+  found: (row, { now }) => foundKey('user_api_key', row, now, { rate_bucket: `key:${row?.id}` }),
+});
+const USER_API_KEY = { key_hash: userApiKeyBy('key_hash', 'text'), id: userApiKeyBy('id', 'uuid') };
+
+/** Belongs to the account and to no member: it works on whoever leaves. Source: spec doc1 §5.4. */
+const serviceKeyBy = (by: 'key_hash' | 'id', type: 'text' | 'uuid'): KeyQuestion => ({
+  name: `credential-service-key-${by}`,
+  takes: { value: type },
+  sql: ({ value }) =>
+    `select k.id, k.account_id, k.permissions, ${EXPIRES_AT}
+     from service_keys k join accounts a on a.id = k.account_id where k.${by} = ${value} and ${UNREVOKED}`,
+  found: (row, { now }) => foundKey('service_key', row, now, { rate_bucket: `key:${row?.id}` }),
+});
+const SERVICE_KEY = { key_hash: serviceKeyBy('key_hash', 'text'), id: serviceKeyBy('id', 'uuid') };
+
+const systemKeyBy = (by: 'key_hash' | 'id'): Question<{ value: string }, Row | undefined> => ({
+  name: `credential-system-key-${by}`,
+  takes: { value: 'text' },
+  sql: ({ value }) => `select id, permissions from system_keys k where k.${by}::text = ${value} and ${UNREVOKED}`,
+  found: (row) => row,
+});
+const SYSTEM_KEY = { key_hash: systemKeyBy('key_hash'), id: systemKeyBy('id') };
+
+const ACCOUNT: Question<{ id: string }, string | null> = {
+  name: 'credential-account',
+  takes: { id: 'uuid' },
+  sql: ({ id }) => `select id from accounts where id = ${id}`,
+  found: (row) => row?.id ?? null,
+};
+
+/**
+ * The questions behind credentials; nothing is remembered here. `now` is in Unix milliseconds. Source: spec doc1 §5.3,
  * 5.4, 5.9.
  */
 export class CredentialLookups {
   constructor(
-    private readonly db: Database,
+    private readonly ask: Ask,
     private readonly static_keys: ReadonlyMap<string, StaticSystemKey>,
   ) {}
 
   /** Whether configuration has a key of this hash. */
   isStatic = (key_hash: string): boolean => this.static_keys.has(key_hash);
 
-  /** A session must still exist; an account that the user no longer belongs to reads as none (doc1 §5.9 rule 5). */
-  async session(
+  session(
     session_id: string,
-    claims: Pick<Claims, 'sub' | 'account_id' | 'exp'>,
+    { sub, account_id, exp }: Pick<Claims, 'sub' | 'account_id' | 'exp'>,
     now: number,
   ): Promise<Recognised> {
-    const [row] = await this.db.query(
-      `select m.account_id, r.permissions, r.holds_all,
-         exists (select 1 from user_admin_roles a where a.user_id = s.user_id and a.role = '${SUPER_ADMIN.key}')
-           as super_admin,
-         array(select unnest(o.permissions) from user_admin_roles a join admin_roles o on o.key = a.role
-               where a.user_id = s.user_id) as admin_permissions,
-         ${userPermissionsOf('s.user_id')} as user_permissions
-       from sessions s join users u on u.id = s.user_id
-       left join account_members m on m.user_id = s.user_id and m.account_id = $3
-       left join account_roles r on r.id = m.role_id
-       where s.id = $1 and s.user_id = $2 and s.expires_at > to_timestamp($4 / 1000.0)
-         and not exists (select 1 from revocations v where v.credential_id = s.id::text)`,
-      [session_id, claims.sub, claims.account_id, now],
-      'credential-session',
-    );
-    if (row === undefined) return unauthorized;
-    return {
-      failure: null,
-      caller: {
-        kind: 'jwt',
-        user_id: claims.sub,
-        account_id: row.account_id,
-        credential_id: session_id,
-        permissions: grantedBy(row as RoleRow),
-        admin_permissions: grantedToAdmin(row as AdminRow),
-        user_permissions: grantedToUser(row.user_permissions),
-        rate_bucket: `user:${claims.sub}`,
-        rate_limit: CONTEXTS.jwt.rate,
-        expires_at: claims.exp * 1000,
-      },
-    };
+    return this.ask(SESSION, { session_id, user_id: sub, account_id, expires_at: exp * 1000, now });
   }
 
-  oauthClient = (token: ClientToken): Promise<Recognised> => oauthClientCaller(this.db, token);
+  oauthClient = (token: ClientToken): Promise<Recognised> => oauthClientCaller(this.ask, token);
 
   /**
    * A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions.
    */
   async wsToken(claims: Claims, now: number): Promise<Recognised> {
-    const [row] = await this.db.query(
-      'select parent_kind, parent_id from ws_tokens where jti_hash = $1',
-      [hashJti(claims.jti)],
-      'credential-ws-token',
-    );
-    if (row === undefined) return unauthorized;
-    const found = await this.minter(row.parent_kind, row.parent_id, claims, now);
+    const parent = await this.ask(WS_TOKEN, { jti_hash: hashJti(claims.jti) });
+    if (parent === null) return unauthorized;
+    const found = await this.minter(parent.kind, parent.id, claims, now);
     if (found.caller === null) return found;
     const expires_at = Math.min(claims.exp * 1000, found.caller.expires_at ?? Infinity);
     return { failure: null, caller: { ...found.caller, expires_at } };
@@ -110,39 +176,16 @@ export class CredentialLookups {
     return kind === 'popout' ? this.popout('id', id, now) : unauthorized;
   }
 
-  /**
-   * Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught
-   * up.
-   */
-  async userApiKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
-    const [row] = await this.db.query(
-      `select k.id, k.account_id, k.user_id, k.permissions, ${EXPIRES_AT}
-       from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id where k.${by} = $1
-         and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
-      [value],
-      `credential-api-key-${by}`,
-    );
-    return foundKey('user_api_key', row, now, { rate_bucket: `key:${row?.id}` });
-  }
+  userApiKey = (by: 'key_hash' | 'id', value: string, now: number) => this.ask(USER_API_KEY[by], { value, now });
 
-  /** Belongs to the account and to no member: it works on whoever leaves. Source: spec doc1 §5.4. */
-  async serviceKey(by: 'key_hash' | 'id', value: string, now: number): Promise<Recognised> {
-    const [row] = await this.db.query(
-      `select k.id, k.account_id, k.permissions, ${EXPIRES_AT}
-       from service_keys k join accounts a on a.id = k.account_id where k.${by} = $1
-         and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
-      [value],
-      `credential-service-key-${by}`,
-    );
-    return foundKey('service_key', row, now, { rate_bucket: `key:${row?.id}` });
-  }
+  serviceKey = (by: 'key_hash' | 'id', value: string, now: number) => this.ask(SERVICE_KEY[by], { value, now });
 
-  popout = (by: 'token_hash' | 'id', value: string, now: number) => findPopoutToken(this.db, by, value, now);
+  popout = (by: 'token_hash' | 'id', value: string, now: number) => this.ask(POPOUT_TOKEN[by], { value, now });
 
-  popoutSession = (id: string, ends_at: number, now: number) => findPopoutSession(this.db, id, ends_at, now);
+  popoutSession = (id: string, ends_at: number, now: number) => findPopoutSession(this.ask, id, ends_at, now);
 
   boundToken = (kind: BoundKind, by: 'token_hash' | 'id', value: string, now: number) =>
-    findBoundToken(this.db, kind, by, value, now);
+    this.ask(BOUND_TOKEN[by], { kind, value, now });
 
   /**
    * Configuration first, then the admin panel's keys. `account_id` is the account that the request names; an unknown
@@ -150,26 +193,16 @@ export class CredentialLookups {
    */
   async systemKey(key_hash: string, account_id: string | null): Promise<Recognised> {
     const fixed = this.static_keys.get(key_hash);
-    const row: Row | undefined = fixed
+    const row = fixed
       ? { id: fixed.credential_id, permissions: fixed.grants }
-      : (
-          await this.db.query(
-            `select id, permissions from system_keys k where key_hash = $1
-               and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
-            [key_hash],
-            'credential-system-key',
-          )
-        )[0];
+      : await this.ask(SYSTEM_KEY.key_hash, { value: key_hash });
     if (row === undefined) return unauthorized;
-    const [account] = account_id
-      ? await this.db.query('select id from accounts where id = $1', [account_id], 'credential-account')
-      : [];
     return {
       failure: null,
       caller: {
         kind: 'system_key',
         user_id: null,
-        account_id: account?.id ?? null,
+        account_id: account_id && (await this.ask(ACCOUNT, { id: account_id })),
         credential_id: row.id,
         permissions: new Set<string>(row.permissions),
         admin_permissions: NO_PERMISSIONS,
@@ -184,12 +217,7 @@ export class CredentialLookups {
   /** The grants of a system key by its id, as configuration or the admin panel has them now; null when it is gone. */
   async systemKeyGrants(id: string): Promise<ReadonlySet<string> | null> {
     for (const { credential_id, grants } of this.static_keys.values()) if (credential_id === id) return grants;
-    const [row] = await this.db.query(
-      `select permissions from system_keys k where id::text = $1
-         and not exists (select 1 from revocations r where r.credential_id = k.id::text)`,
-      [id],
-      'credential-system-key-id',
-    );
+    const row = await this.ask(SYSTEM_KEY.id, { value: id });
     return row ? new Set<string>(row.permissions) : null;
   }
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../engines/postgres/port';
 import type { Caller } from './caller';
+import { askTogether, type Question } from './questions';
 import type { Revocation } from './revocations';
 import { grantedBy, type RoleRow } from './roles';
 
@@ -19,6 +20,22 @@ export interface MemberPermissions {
   forget(revocation: Partial<Revocation>): void;
 }
 
+const ACCOUNTS: Question<{ user_id: string }, ReadonlySet<string>> = {
+  name: 'member-accounts',
+  takes: { user_id: 'uuid' },
+  sql: ({ user_id }) => `select array_agg(account_id) as accounts from account_members where user_id = ${user_id}`,
+  found: (row) => new Set<string>(row?.accounts),
+};
+
+const PERMISSIONS: Question<{ user_id: string; account_id: string }, ReadonlySet<string> | null> = {
+  name: 'member-permissions',
+  takes: { user_id: 'uuid', account_id: 'uuid' },
+  sql: ({ user_id, account_id }) =>
+    `select r.permissions, r.holds_all from account_members m join account_roles r on r.id = m.role_id
+     where m.user_id = ${user_id} and m.account_id = ${account_id}`,
+  found: (row) => (row ? grantedBy(row as RoleRow) : null),
+};
+
 export function createMemberPermissions({ db }: { db: Database }): MemberPermissions {
   const remembered = new LRUCache<string, { accounts: ReadonlySet<string>; at: number }>({
     maxSize: REMEMBERED_BYTES,
@@ -26,14 +43,11 @@ export function createMemberPermissions({ db }: { db: Database }): MemberPermiss
   });
   const loading = new Map<string, Promise<ReadonlySet<string>>>();
 
+  const ask = askTogether(db);
+
   async function load(user_id: string): Promise<ReadonlySet<string>> {
     const at = performance.now();
-    const rows = await db.query(
-      'select account_id from account_members where user_id = $1',
-      [user_id],
-      'member-accounts',
-    );
-    const accounts = new Set<string>(rows.map((row) => row.account_id));
+    const accounts = await ask(ACCOUNTS, { user_id });
     remembered.set(user_id, { accounts, at });
     return accounts;
   }
@@ -53,13 +67,7 @@ export function createMemberPermissions({ db }: { db: Database }): MemberPermiss
     async permissionsOn(caller, account_id) {
       const { kind, user_id, client } = caller;
       if (kind !== 'jwt' || client || user_id === null || !(await accountsOf(user_id)).has(account_id)) return null;
-      const [row] = await db.query(
-        `select r.permissions, r.holds_all from account_members m join account_roles r on r.id = m.role_id
-         where m.user_id = $1 and m.account_id = $2`,
-        [user_id, account_id],
-        'member-permissions',
-      );
-      return row ? grantedBy(row as RoleRow) : null;
+      return ask(PERMISSIONS, { user_id, account_id });
     },
     forget({ user_id }) {
       if (user_id) remembered.delete(user_id);

@@ -10,6 +10,7 @@ import { KeySieve } from './key-sieve';
 import { hashToken } from './keys';
 import { LastUses } from './last-uses';
 import { CredentialLookups, parseSystemKeys } from './lookups';
+import { askAlone, askTogether } from './questions';
 import { failureBucket, networkOf } from './rate-buckets';
 import type { Revocation } from './revocations';
 import type { Claims, Tokens } from './tokens';
@@ -48,7 +49,10 @@ export interface CallerResolver {
    * cannot say
    */
   resolve(credentials: Credentials): Promise<Resolution>;
-  /** What the credential of an open socket grants now, as the database has it; rejects when it cannot say. */
+  /**
+   * What the credential of an open socket grants now, as the database has it; rejects when it cannot say. Those asked
+   * about in one turn of the event loop cost one statement for each 500.
+   */
   again(caller: Caller, now: number): Promise<Recognised>;
   /** Forgets at once what is remembered about these; the next request asks the database. */
   forget(revocation: Partial<Revocation>): void;
@@ -81,7 +85,10 @@ export function createCallerResolver(deps: {
   system_keys: readonly string[];
 }): CallerResolver {
   const { tokens, counts } = deps;
-  const lookups = new CredentialLookups(deps.db, parseSystemKeys(deps.system_keys));
+  const fixed = parseSystemKeys(deps.system_keys);
+  const lookups = new CredentialLookups(askAlone(deps.db), fixed);
+  /** Of sockets, which come and are looked at again in crowds. */
+  const together = new CredentialLookups(askTogether(deps.db), fixed);
   const memory = new CredentialMemory();
   const sieve = new KeySieve(deps.db);
   const uses = new LastUses(deps.db, deps.log);
@@ -99,13 +106,14 @@ export function createCallerResolver(deps: {
     return claims;
   }
   const finders: Finders = { lookups, claims, worthLooking: () => Promise.resolve(true) };
-  /** Past the limit of a network's failures, where only what is sure to exist is looked up. */
-  const wary: Finders = { ...finders, worthLooking: (hash) => sieve.exists(hash) };
+  /** Past the limit of a network's failures only what is sure to exist is looked up. */
+  const sure = (hash: string) => sieve.exists(hash);
 
-  async function look({ kind, token }: Presented, hash: string, using: Finders, asked: Credentials) {
+  async function look({ kind, token }: Presented, hash: string, asked: Credentials, wary = false) {
     const { find } = contextOf(kind);
     if (find === undefined || !wellFormed(kind, token)) return unauthorized;
-    const found = await find({ ...asked, token, hash }, using);
+    const using = asked.on_upgrade ? { ...finders, lookups: together } : finders;
+    const found = await find({ ...asked, token, hash }, wary ? { ...using, worthLooking: sure } : using);
     return 'load' in found ? memory.recall(found) : found;
   }
 
@@ -116,8 +124,7 @@ export function createCallerResolver(deps: {
   async function lookFirst(presented: Presented, hash: string, credentials: Credentials): Promise<Recognised> {
     const bucket = failureBucket(credentials.ip);
     const wait = await counts.wait(bucket);
-    const using = wait === null ? finders : wary;
-    const found = await look(presented, hash, using, credentials).catch((error: unknown) => {
+    const found = await look(presented, hash, credentials, wait !== null).catch((error: unknown) => {
       counts.giveBack(bucket);
       throw error;
     });
@@ -135,7 +142,7 @@ export function createCallerResolver(deps: {
       if (presented === null) return { caller: failure === null ? anonymous(ip) : failed(ip), failure };
       const hash = hashToken(presented.token);
       const found = proven.has(hash)
-        ? await look(presented, hash, finders, credentials)
+        ? await look(presented, hash, credentials)
         : await lookFirst(presented, hash, credentials);
       if (found.caller !== null && presented.cookie && found.caller.kind !== 'popout') {
         return { caller: failed(ip), failure: 'UNAUTHORIZED' };
@@ -158,7 +165,7 @@ export function createCallerResolver(deps: {
     async again(caller, now) {
       // Nothing was presented, so nothing can have ended.
       if (caller.credential_id === null) return { caller, failure: null };
-      return (await contextOf(caller.kind).again?.(caller, now, lookups)) ?? unauthorized;
+      return (await contextOf(caller.kind).again?.(caller, now, together)) ?? unauthorized;
     },
 
     forget: (revocation) => memory.forget(revocation),

@@ -1,5 +1,6 @@
 import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants, isAdminPermission } from '../domain/permissions';
 import type { Caller } from './caller';
+import { setOf } from './interned';
 
 const ALL: ReadonlySet<string> = new Set(ACCOUNT_PERMISSIONS);
 const NONE: ReadonlySet<string> = new Set();
@@ -12,7 +13,7 @@ export interface RoleRow {
 
 /** What a role grants. Source: spec doc1 §5.10. */
 export const grantedBy = ({ permissions, holds_all }: RoleRow): ReadonlySet<string> =>
-  holds_all ? ALL : permissions === null ? NONE : new Set(permissions);
+  holds_all ? ALL : permissions === null ? NONE : setOf(permissions);
 
 const ALL_OF_ADMIN: ReadonlySet<string> = new Set(ADMIN_PERMISSIONS);
 
@@ -24,7 +25,7 @@ export interface AdminRow {
 
 /** What a user's admin roles grant; a string of no registry grants nothing. Source: spec doc1 §5.11. */
 export const grantedToAdmin = ({ super_admin, admin_permissions }: AdminRow): ReadonlySet<string> =>
-  super_admin ? ALL_OF_ADMIN : new Set(admin_permissions.filter(isAdminPermission));
+  super_admin ? ALL_OF_ADMIN : setOf(admin_permissions.filter(isAdminPermission));
 
 /**
  * The first of these admin permissions that the caller does not hold, and so may not hand on; undefined when there is

@@ -3,6 +3,7 @@ import { shownInstant } from '../domain/instants';
 import { isUserRolePermission, USER_PERMISSIONS } from '../domain/permissions';
 import type { UserRole as RoleState } from '../domain/user-roles';
 import type { Queryable } from '../engines/postgres/port';
+import { setOf } from './interned';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
@@ -60,4 +61,4 @@ const MEMBER: ReadonlySet<string> = new Set(USER_PERMISSIONS);
 
 /** What a user may do regardless of account. Source: spec doc1 §5.12. */
 export const grantedToUser = (permissions: string[] | null): ReadonlySet<string> =>
-  permissions === null ? MEMBER : new Set(permissions.filter(isUserRolePermission));
+  permissions === null ? MEMBER : setOf(permissions.filter(isUserRolePermission));

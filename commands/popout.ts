@@ -29,7 +29,7 @@ export const exchangePopoutToken = command({
   errors: { REFUSED_POPOUT_TOKEN: unauthorized('Invalid or expired popout token') },
   async run({ input: { token }, context, refuse }, { db, settings, tokens }) {
     if (!token.startsWith(CONTEXTS.popout.prefix) || !wellFormed('popout', token)) throw refuse('REFUSED_POPOUT_TOKEN');
-    const { caller } = await findPopoutToken(db, 'token_hash', hashToken(token), context.now);
+    const { caller } = await findPopoutToken(db, hashToken(token), context.now);
     if (caller === null) throw refuse('REFUSED_POPOUT_TOKEN');
     const { credential_id, account_id } = caller;
     const lifetime = Math.min(SESSION_MS, (caller.expires_at ?? Infinity) - context.now);

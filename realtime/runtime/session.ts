@@ -36,6 +36,8 @@ export class Session {
   inbox: (string | null)[] | null = null;
   /** The last Ping that came too fast to be answered at once. */
   ping: Buffer | null = null;
+  /** The beat at which its credential was last looked at. */
+  checked_at_beat = 0;
   window_start = 0;
   window_count = 0;
   waits_for_window = false;
@@ -46,7 +48,6 @@ export class Session {
 
   constructor(
     readonly id: string,
-    readonly number: number,
     readonly ws: WebSocket,
     readonly socket: Socket,
     public caller: Caller,

@@ -53,7 +53,6 @@ class SessionSocket extends WebSocket {
 export class Sockets {
   readonly sessions = new Map<string, Session>();
   private readonly server: WebSocketServer;
-  private count = 0;
 
   constructor(private readonly deps: SocketsDeps) {
     const options: HardenedOptions = {
@@ -85,8 +84,7 @@ export class Sockets {
   }
 
   private opened(ws: SessionSocket, socket: Socket, caller: Caller): void {
-    this.count += 1;
-    const session = new Session(uuidv7(), this.count, ws, socket, caller, Date.now(), this.onBlocked);
+    const session = new Session(uuidv7(), ws, socket, caller, Date.now(), this.onBlocked);
     ws.session = session;
     this.sessions.set(session.id, session);
     ws.on('message', this.onMessage);
