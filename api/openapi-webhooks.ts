@@ -6,9 +6,12 @@ type Json = Record<string, unknown>;
  * The OpenAPI paths of vendors' webhooks. A body is described as the bytes that are signed: its shape is the vendor's.
  * Source: spec doc1 §9.4, doc3 §4.2.
  */
-export function webhookPaths(routes: readonly Pick<WebhookRoute, 'method' | 'path'>[]): Record<string, Json> {
+export function webhookPaths(
+  routes: readonly Pick<WebhookRoute, 'method' | 'path' | 'described'>[],
+): Record<string, Json> {
   const paths: Record<string, Json> = {};
-  for (const { method, path } of routes) {
+  for (const { method, path, described } of routes) {
+    if (!described) continue;
     const vendor = path.split('/')[3]!;
     (paths[path] ??= {})[method.toLowerCase()] = method === 'GET' ? challenge(vendor) : delivery(vendor);
   }

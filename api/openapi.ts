@@ -17,7 +17,7 @@ type Json = Record<string, unknown>;
 
 export interface OpenApiOptions {
   version: string;
-  webhooks: readonly Pick<WebhookRoute, 'method' | 'path'>[];
+  webhooks: readonly Pick<WebhookRoute, 'method' | 'path' | 'described'>[];
   public_url: string | undefined;
 }
 

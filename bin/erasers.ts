@@ -5,9 +5,10 @@ import { noteErasures } from '../engines/subject-keys/transfer';
 import type { Eraser, ErasureServices, RecordEraser } from '../kernel/eraser';
 import { auditLogEraser } from '../maintenance/audit-log-erasure';
 import { eventLogEraser } from '../maintenance/event-log-erasure';
+import { paymentsEraser } from '../maintenance/payments-erasure';
 
 /** What every read model over a topic of records does when a person is erased. */
-export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser];
+export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser, paymentsEraser];
 
 /** What every other area does; test/erasers.test.ts finds a table that none of them cleans. */
 export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser, auditLogEraser];

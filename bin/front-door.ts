@@ -6,6 +6,7 @@ import { createApi } from '../api/server';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { OPERATIONS } from './areas';
+import { openPaypal } from './paypal';
 import type { Callers, CallersDeps } from './callers';
 import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
 import type { openLive } from './live';
@@ -46,7 +47,8 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
     rate_limits: engines.rate_limits,
     webhooks: settings.roles.includes('ingest')
       ? webhookRoutes({
-          settings: settings.webhooks,
+          settings,
+          paypal: openPaypal(deps),
           connections: lookup,
           records,
           parked: createDeadLetters({ db }),

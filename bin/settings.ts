@@ -110,6 +110,11 @@ function contradictions(settings: Settings): void {
   if (settings.env === 'production' && settings.auth.development_logins) {
     throw new SettingsError('LUMIO_AUTH__DEVELOPMENT_LOGINS (auth.development_logins): lets anybody be anybody');
   }
+  if (settings.env === 'production' && settings.payments.allow_unsigned_webhooks) {
+    throw new SettingsError(
+      'LUMIO_PAYMENTS__ALLOW_UNSIGNED_WEBHOOKS (payments.allow_unsigned_webhooks): lets anybody tell of payments',
+    );
+  }
   for (const [path, url] of vendorAddresses(settings)) {
     if (settings.env === 'production' && !leadsOutside(url)) {
       throw new SettingsError(`${environmentName(path)} (${path.join('.')}): must be https, and no private address`);
@@ -139,10 +144,12 @@ function contradictions(settings: Settings): void {
 }
 
 /** Where vendors are called, by the setting that says so. */
-function vendorAddresses({ twitch, google, kick, trovo, discord }: Settings): [string[], string][] {
-  const vendors = Object.entries({ twitch, google, kick, trovo, discord });
-  return vendors.flatMap(([vendor, { client_id: _client_id, ...urls }]) =>
-    Object.entries(urls).map(([name, url]): [string[], string] => [[vendor, name], url]),
+function vendorAddresses({ twitch, google, kick, trovo, discord, paypal }: Settings): [string[], string][] {
+  const vendors = Object.entries({ twitch, google, kick, trovo, discord, paypal });
+  return vendors.flatMap(([vendor, section]) =>
+    Object.entries(section).flatMap(([name, value]): [string[], string][] =>
+      name.endsWith('_url') && typeof value === 'string' ? [[[vendor, name], value]] : [],
+    ),
   );
 }
 

@@ -59,7 +59,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         const connections = createConnectionLookup({ db, relay, secrets });
         const parked = createDeadLetters({ db });
         const result = await retryDeadLetter(id, {
-          settings: settings.webhooks,
+          settings,
           connections,
           records,
           parked,

@@ -69,5 +69,11 @@ export type SameRaw = (typeof SAME_RAW)[number];
 /** How long it is remembered which bytes have counted. */
 export const SAME_RAW_DAYS = 7;
 
+/**
+ * Whose records those are that a payment vendor sends to the installation: which account one means is decided by who
+ * reads it, from its content.
+ */
+export const INSTALLATION = '00000000-0000-0000-0000-000000000000';
+
 /** What `raw` reads as after its subject was erased. */
 export const ERASED_RAW = '"[erased]"';

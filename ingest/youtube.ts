@@ -22,7 +22,12 @@ export async function answerYoutubeChallenge(request: WebhookRequest): Promise<W
   };
 }
 
-export const YOUTUBE_CHALLENGE = { method: 'GET', path: PATH, handle: answerYoutubeChallenge } as const;
+export const YOUTUBE_CHALLENGE = {
+  method: 'GET',
+  path: PATH,
+  described: true,
+  handle: answerYoutubeChallenge,
+} as const;
 
 /**
  * YouTube's push notifications (spec doc3 §4.2). `X-Hub-Signature-256` goes before `X-Hub-Signature`, whose prefix

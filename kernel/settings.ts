@@ -184,6 +184,10 @@ export const SettingsSchema = z.strictObject({
       paypal_webhook_id: secret,
     })
     .prefault({}),
+  /** The app that asks PayPal whether a delivery of payouts is its own; `payments.paypal_webhook_id` belongs to it. */
+  paypal: z
+    .strictObject({ client_id: secret, client_secret: secret, api_url: baseUrl('https://api-m.paypal.com') })
+    .prefault({}),
   /** Apps that people log in with; several ids of one by commas (web, phone). Without one nobody logs in there. */
   twitch: z
     .strictObject({

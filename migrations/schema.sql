@@ -601,6 +601,26 @@ create table outbox (
 ) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_insert_scale_factor=0.2);
 CREATE UNIQUE INDEX outbox_channel_seq ON public.outbox USING btree (channel, seq);
 
+create table payment_objects (
+  vendor text not null,
+  source text not null,
+  object_id text not null,
+  kind text not null,
+  connected_account text,
+  customer text,
+  livemode boolean not null,
+  status text,
+  ended boolean not null,
+  happened_at timestamp with time zone not null,
+  rank bigint not null,
+  facts jsonb not null,
+  event_type text not null,
+  record_id uuid not null,
+  constraint payment_objects_pkey PRIMARY KEY (vendor, source, object_id)
+);
+CREATE INDEX payment_objects_customer ON public.payment_objects USING btree (customer);
+CREATE INDEX payment_objects_record ON public.payment_objects USING btree (record_id);
+
 create table plan_features (
   plan_id uuid not null,
   flag text not null,

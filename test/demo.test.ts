@@ -43,7 +43,8 @@ test('the webhooks take every delivery of it, once each', async () => {
   const shop_domain = 'lumio-demo.myshopify.com';
   const accounts = { 'kick:4242': ['a'], 'youtube:UCdemo': ['a'], 'trovo:100000021': ['a'], [shop_domain]: ['a'] };
   const routes = webhookRoutes({
-    settings: support.signing.settings,
+    settings: support.webhookSettings(),
+    paypal: null,
     connections: support.connectionsOf(accounts, support.signing.shop_secret),
     records,
     parked: { park },

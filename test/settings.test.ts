@@ -46,7 +46,9 @@ describe('settings', () => {
     ['LUMIO_KICK__ID_URL', 'https://2130706433', 'must be https, and no private address'],
     ['LUMIO_DISCORD__API_URL', 'https://vault.internal', 'must be https, and no private address'],
     ['LUMIO_TROVO__API_URL', 'https://localhost', 'must be https, and no private address'],
+    ['LUMIO_PAYPAL__API_URL', 'https://192.168.0.9', 'must be https, and no private address'],
     ['LUMIO_AUTH__DEVELOPMENT_LOGINS', 'true', 'lets anybody be anybody'],
+    ['LUMIO_PAYMENTS__ALLOW_UNSIGNED_WEBHOOKS', 'true', 'lets anybody tell of payments'],
   ])('production refuses what is for a machine of development: %s', (name, value, why) => {
     const dotted = name.slice('LUMIO_'.length).toLowerCase().replace('__', '.');
     expect(refusal({ LUMIO_ENV: 'production', [name]: value })).toBe(`${name} (${dotted}): ${why}`);

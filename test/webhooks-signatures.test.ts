@@ -12,7 +12,7 @@ const NOW = Date.parse('2026-11-21T10:00:00Z');
 const AT = '2026-11-21T09:59:58.123456789Z';
 const OK = { status: 200, body: '{"success":true}' };
 
-function setUp(settings: Partial<WebhookDeps['settings']> = {}) {
+function setUp(settings: Partial<WebhookDeps['settings']['webhooks']> = {}) {
   const records = support.keptRecords();
   const accounts = {
     'kick:123456789': [ACCOUNT],
@@ -21,7 +21,8 @@ function setUp(settings: Partial<WebhookDeps['settings']> = {}) {
     [SHOP]: [ACCOUNT],
   };
   const routes = webhookRoutes({
-    settings: { ...support.signing.settings, ...settings },
+    settings: support.webhookSettings(settings),
+    paypal: null,
     connections: support.connectionsOf(accounts, support.signing.shop_secret),
     records,
     parked: { park: () => Promise.reject(new Error('nothing here is parked')) },

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-function setUp(settings: Partial<WebhookDeps['settings']> = {}) {
+function setUp(settings: Partial<WebhookDeps['settings']['webhooks']> = {}) {
   const records = support.keptRecords();
   const log = keptLog();
   const metrics = support.keptMetrics();
@@ -33,7 +33,8 @@ function setUp(settings: Partial<WebhookDeps['settings']> = {}) {
   };
   const connections = support.connectionsOf(accounts, support.signing.shop_secret);
   const deps = {
-    settings: { ...support.signing.settings, ...settings },
+    settings: support.webhookSettings(settings),
+    paypal: null,
     connections,
     records,
     parked,
@@ -322,5 +323,8 @@ test('the routes are the specification’s', () => {
     'POST /v1/webhooks/kick',
     'POST /v1/webhooks/trovo',
     'POST /v1/webhooks/shopify',
+    'POST /v1/webhooks/stripe',
+    'POST /v1/webhooks/stripe-connect',
+    'POST /v1/webhooks/paypal-payouts',
   ]);
 });

@@ -23,6 +23,8 @@ export interface IntakeDeps {
  * of this name is kept.
  */
 export const ID_SIGNED = 'lumio-id-signed';
+/** Which webhook took a parked delivery, where its vendor has another one whose path is the vendor's slug. */
+export const TAKEN_AT = 'lumio-webhook';
 
 /** A verified delivery is read by its vendor's normaliser, and stored for each account that it is about. */
 export function createIntake({ connections, records, log }: IntakeDeps) {
@@ -59,12 +61,7 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
       }
     }
     if (topics.size === 0) {
-      const owner = drafts[0]!.owner;
-      return {
-        kind: 'skip',
-        reason: 'unknown_account',
-        detail: nameOf(owner),
-      };
+      return { kind: 'skip', reason: 'unknown_account', detail: nameOf(drafts[0]!.owner) };
     }
     let count = 0;
     for (const [topic, envelopes] of topics) {

@@ -1,8 +1,7 @@
-import { createIntake, ID_SIGNED, type IntakeDeps } from './intake';
+import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
 import type { DeadLetters } from './parked';
-import { vendors } from './vendors';
+import { usualPath, vendors, type WebhookSettings } from './vendors';
 import { toDelivery } from './webhook';
-import type { Settings } from '../../kernel/settings';
 
 export type RetryResult =
   | { status: 'retried'; records: number }
@@ -15,11 +14,12 @@ export type RetryResult =
  */
 export async function retryDeadLetter(
   id: string,
-  deps: IntakeDeps & { settings: Settings['webhooks']; parked: DeadLetters },
+  deps: IntakeDeps & { settings: WebhookSettings; parked: DeadLetters },
 ): Promise<RetryResult> {
   const letter = await deps.parked.get(id);
   if (letter === null || letter.status !== 'parked') return { status: 'not_parked' };
-  const vendor = vendors(deps.settings).find((candidate) => candidate.vendor === letter.vendor);
+  const path = letter.headers[TAKEN_AT] ?? usualPath(letter);
+  const vendor = vendors(deps.settings, null).find((candidate) => candidate.path === path);
   if (!vendor) return { status: 'failed', reason: letter.reason, detail: `no webhook of ${letter.vendor}` };
   const received_at = Date.parse(letter.first_received_at);
   const id_signed = letter.headers[ID_SIGNED] !== undefined;

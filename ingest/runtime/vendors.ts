@@ -1,14 +1,28 @@
 import type { Settings } from '../../kernel/settings';
+import type { DeliveryVerification } from '../../vendors/paypal/port';
 import { createKickWebhook } from '../kick';
+import { createPaypalWebhook } from '../paypal';
 import { createShopifyWebhook } from '../shopify';
+import { createStripeWebhooks } from '../stripe';
 import { createTrovoWebhook } from '../trovo';
 import { createYoutubeWebhook } from '../youtube';
 import type { WebhookVendor } from './webhook';
 
-/** @throws Error that names the setting when a key is unreadable */
-export const vendors = (settings: Settings['webhooks']): WebhookVendor[] => [
-  createYoutubeWebhook(settings),
-  createKickWebhook(settings),
-  createTrovoWebhook(settings),
-  createShopifyWebhook(settings),
+/** What the webhooks' settings are. */
+export type WebhookSettings = Pick<Settings, 'webhooks' | 'stripe' | 'payments'>;
+
+/**
+ * @param paypal null where nothing is set up to ask it
+ * @throws Error that names the setting when a key is unreadable
+ */
+export const vendors = (settings: WebhookSettings, paypal: DeliveryVerification | null): WebhookVendor[] => [
+  createYoutubeWebhook(settings.webhooks),
+  createKickWebhook(settings.webhooks),
+  createTrovoWebhook(settings.webhooks),
+  createShopifyWebhook(settings.webhooks),
+  ...createStripeWebhooks(settings),
+  createPaypalWebhook(settings.payments, paypal),
 ];
+
+/** The path of a vendor's webhook whose name is its slug. */
+export const usualPath = ({ vendor }: Pick<WebhookVendor, 'vendor'>): string => `/v1/webhooks/${vendor}`;

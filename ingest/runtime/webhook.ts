@@ -42,6 +42,8 @@ export interface WebhookRoute {
   method: 'GET' | 'POST';
   /** `/v1/webhooks/kick`, with `{name}` for path parameters. */
   path: string;
+  /** Whether the OpenAPI document has it: the two endpoints of payouts and Connect stay out (spec doc1 §9.4). */
+  described: boolean;
   handle(request: WebhookRequest): Promise<WebhookAnswer>;
 }
 
@@ -104,6 +106,8 @@ export const BODY_ALONE: Verified = { id_signed: false };
 export interface WebhookVendor {
   vendor: Vendor;
   path: string;
+  /** Left out of the OpenAPI document. Default false. */
+  undescribed?: true;
   /** Headers, lower case, that {@link normalise} reads: kept beside a parked body. Signatures are not among them. */
   headers: readonly string[];
   /** Says what the signature covers. @throws ApiError 401 or 403. */

@@ -1,17 +1,19 @@
 import { ApiError } from '../../kernel/errors';
 import { EngineAway } from '../../kernel/failures';
-import type { Settings } from '../../kernel/settings';
 import type { Metrics } from '../../engines/metrics/port';
+import type { DeliveryVerification } from '../../vendors/paypal/port';
 import { YOUTUBE_CHALLENGE } from '../youtube';
-import { createIntake, ID_SIGNED, type IntakeDeps } from './intake';
+import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
 import type { DeadLetterSink } from './parked';
 import { createRemarks } from './remarks';
-import { vendors } from './vendors';
+import { usualPath, vendors, type WebhookSettings } from './vendors';
 import { headerOf, toDelivery } from './webhook';
 import type { Verified, WebhookAnswer, WebhookRequest, WebhookRoute, WebhookVendor } from './webhook';
 
 export interface WebhookDeps extends IntakeDeps {
-  settings: Settings['webhooks'];
+  settings: WebhookSettings;
+  /** Null where nothing is set up to ask PayPal. */
+  paypal: DeliveryVerification | null;
   parked: DeadLetterSink;
   metrics: Metrics;
   /** Unix milliseconds; for signature tolerances. Default: the clock. */
@@ -24,18 +26,19 @@ const ACCEPTED: WebhookAnswer = { status: 200, body: '{"success":true}' };
 const RETRY_AFTER_SECONDS = 5;
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 /**
- * The inbound webhooks of YouTube, Kick, Trovo and Shopify (spec doc3 §4.2). Each delivery is verified over its raw
- * bytes, normalised, and answered 200 only after the record log (or the dead letters) has it durably. Duplicates are
- * accepted: the projector makes each effect once.
+ * The inbound webhooks of YouTube, Kick, Trovo, Shopify, Stripe and PayPal (spec doc3 §4.2). Each delivery is verified
+ * over its raw bytes, normalised, and answered 200 only after the record log (or the dead letters) has it durably.
+ * Duplicates are accepted: the projector makes each effect once.
  * @throws Error that names the setting when a key is unreadable.
  */
 export function webhookRoutes(deps: WebhookDeps): WebhookRoute[] {
   const receive = createReceiver(deps);
   return [
     YOUTUBE_CHALLENGE,
-    ...vendors(deps.settings).map((vendor): WebhookRoute => ({
+    ...vendors(deps.settings, deps.paypal).map((vendor): WebhookRoute => ({
       method: 'POST',
       path: vendor.path,
+      described: vendor.undescribed !== true,
       handle: (request) => receive(vendor, request),
     })),
   ];
@@ -137,5 +140,6 @@ function keptHeaders(vendor: WebhookVendor, request: WebhookRequest): Record<str
     const value = headerOf(request.headers, name);
     if (value !== null) kept[name] = value;
   }
+  if (vendor.path !== usualPath(vendor)) kept[TAKEN_AT] = vendor.path;
   return kept;
 }

@@ -248,6 +248,7 @@ export async function sampleApi(
       {
         method: 'POST',
         path: '/v1/webhooks/sample',
+        described: true,
         async handle({ raw_body, headers }) {
           if (headers['x-signature'] !== 'good') return { status: 401, body: '{"error":"UNAUTHORIZED"}' };
           if (raw_body.toString() === 'database away')

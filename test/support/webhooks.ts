@@ -5,7 +5,9 @@ import type { ConnectionLookup } from '../../access/connections';
 import type { RecordEnvelope } from '../../domain/records';
 import type { Metrics } from '../../engines/metrics/port';
 import type { RecordLog } from '../../engines/records/port';
+import type { WebhookSettings } from '../../ingest/runtime/vendors';
 import type { WebhookAnswer, WebhookRequest, WebhookRoute } from '../../ingest/runtime/webhook';
+import type { Settings } from '../../kernel/settings';
 
 const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
@@ -20,7 +22,25 @@ export const signing = {
     trovo_secret: 'trovo-secret',
   },
   shop_secret: 'shpss_of-one-shop',
+  stripe_secret: 'whsec_platform',
+  stripe_connect_secret: 'whsec_connect',
+  paypal_webhook_id: '1JE4291016473214C',
 };
+
+/** All of the webhooks' settings, with some of them changed. */
+export const webhookSettings = (
+  webhooks: Partial<Settings['webhooks']> = {},
+  payments: Partial<Settings['payments']> = {},
+): WebhookSettings => ({
+  webhooks: { ...signing.settings, ...webhooks },
+  stripe: { webhook_secret: signing.stripe_secret },
+  payments: {
+    stripe_connect_webhook_secret: signing.stripe_connect_secret,
+    allow_unsigned_webhooks: false,
+    paypal_webhook_id: signing.paypal_webhook_id,
+    ...payments,
+  },
+});
 
 export const hmac = (algorithm: string, secret: string, body: Buffer, encoding: 'hex' | 'base64') =>
   createHmac(algorithm, secret).update(body).digest(encoding);
@@ -49,6 +69,13 @@ export const shopifyHeaders = (body: Buffer, topic: string, event_id: string, sh
   'x-shopify-event-id': event_id,
   'x-shopify-hmac-sha256': hmac('sha256', signing.shop_secret, body, 'base64'),
 });
+
+/** Signed at that time, in Unix seconds, under each of the secrets. */
+export function stripeHeaders(body: Buffer, at: number, ...secrets: readonly string[]) {
+  const signed = Buffer.concat([Buffer.from(`${at}.`), body]);
+  const signatures = secrets.map((secret) => `v1=${hmac('sha256', secret, signed, 'hex')}`);
+  return { 'stripe-signature': [`t=${at}`, ...signatures].join(',') };
+}
 
 /** Hands a request to the route of that method and path, as the front door does. */
 export async function deliver(

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/port';
+import { bodyAs } from '../http/body';
+import { hostOf } from '../http/hosts';
 import { ProviderAway, TokenRefused } from './port';
 
 /** Somebody waits for their login. */
@@ -15,7 +17,7 @@ export interface Asking {
 
 /** How one provider is asked; every failure is one of the two that logins know. */
 export function asking(http: HttpClients, provider: string, bases: readonly string[]): Asking {
-  const hosts = [...new Set(bases.map((base) => hostOf(base)))];
+  const hosts = [...new Set(bases.map(hostOf))];
   const client: HttpClient = http.client(provider, hosts);
 
   async function answer(request: Parameters<Asking['ask']>[0]): Promise<HttpAnswer> {
@@ -30,15 +32,9 @@ export function asking(http: HttpClients, provider: string, bases: readonly stri
     }
   }
 
-  function read<T>({ body }: HttpAnswer, shape: z.ZodType<T>): T {
-    let value: unknown;
-    try {
-      value = JSON.parse(body.toString());
-    } catch {
-      throw new ProviderAway(provider);
-    }
-    const { success, data } = shape.safeParse(value);
-    if (!success) throw new ProviderAway(provider);
+  function read<T>(said: HttpAnswer, shape: z.ZodType<T>): T {
+    const data = bodyAs(said, shape);
+    if (data === undefined) throw new ProviderAway(provider);
     return data;
   }
 
@@ -56,11 +52,6 @@ export function asking(http: HttpClients, provider: string, bases: readonly stri
       throw new ProviderAway(provider, said.retry_after_ms);
     },
   };
-}
-
-function hostOf(base: string): string {
-  const { hostname, port, protocol } = new URL(base);
-  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
 }
 
 /** Of a text that is empty nothing is known. */
