@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Platform } from '../domain/vendors';
+import type { ChannelPlatform } from '../domain/vendors';
 import type { Database } from '../engines/postgres/port';
 import type { Relay } from '../engines/relay/port';
 import type { ConnectedAccount, ConnectionLookup } from './connections';
@@ -16,7 +16,7 @@ const shopKey = (shop_domain: string) => `shopify:${shop_domain}`;
  * Tells every node that a channel's connections are others now. At most once: the lookup's short memory is the net
  * behind it.
  */
-export const announceChannel = (relay: Relay, platform: Platform, platform_channel_id: string): Promise<void> =>
+export const announceChannel = (relay: Relay, platform: ChannelPlatform, platform_channel_id: string): Promise<void> =>
   relay.publish(CHANGED, channelKey(platform, platform_channel_id));
 /** The same for a shop, by its normalised domain. */
 export const announceShop = (relay: Relay, shop_domain: string): Promise<void> =>

@@ -12,6 +12,7 @@ import type { Caller, RequestContext, Written } from './caller';
 import type { AccessChanges } from './changes';
 import type { Settings } from '../kernel/settings';
 import type { Tokens } from './tokens';
+import type { OAuthVendor } from '../vendors/oauth/port';
 import type { IdentityProvider } from '../vendors/login/port';
 
 /** Waits until read models have caught up; bounded, and tells whether they had. */
@@ -54,6 +55,8 @@ export interface Services {
   tokens: Tokens;
   /** Who somebody is at a login provider; only those that are set up. */
   logins: ReadonlyMap<string, IdentityProvider>;
+  /** How channels and bots are connected at a vendor, by its slug. */
+  oauth: ReadonlyMap<string, OAuthVendor>;
   /** Where a command says that a credential, membership or feature changed. */
   access: AccessChanges;
   /** Metadata for events appended on behalf of this caller. */

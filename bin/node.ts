@@ -15,6 +15,7 @@ import { createReadModels } from '../projections/runtime/read-models';
 import { createUnbuilt } from '../projections/runtime/unbuilt';
 import { PROJECTIONS, VERSIONS } from './areas';
 import { openCallers } from './callers';
+import { openConnections } from './connections';
 import { type Engines, openEngines } from './engines';
 import { openFrontDoor } from './front-door';
 import { openJobs } from './jobs';
@@ -68,11 +69,12 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const deps = { settings, engines, db, log, metrics, stops };
     const callers = await openCallers(deps);
 
+    const connections = openConnections(deps);
     const jobs = openJobs(settings, engines, log, metrics);
     stops.add(() => jobs.close());
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
     const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });
-    const services = createServices({ settings, engines, db, read_models, ...callers });
+    const services = createServices({ settings, engines, db, read_models, oauth: connections.vendors, ...callers });
     // No read model is waited for: this is done before any of them runs.
     const unattended = {
       db: engines.db,

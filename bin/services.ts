@@ -21,6 +21,7 @@ export interface ServiceParts {
   features: FeatureFlags;
   tokens: Tokens;
   logins: Services['logins'];
+  oauth: Services['oauth'];
   access: AccessChanges;
 }
 
@@ -36,7 +37,7 @@ export const shown = (read_models: ReadModels, written: Written): Promise<boolea
 
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
-  const { settings, engines, db, read_models, features, tokens, logins, access } = parts;
+  const { settings, engines, db, read_models, features, tokens, logins, oauth, access } = parts;
   const settle: Services['settle'] = async (context, written) => {
     if (await shown(read_models, written)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
@@ -57,6 +58,7 @@ export function createServices(parts: ServiceParts): Services {
     accounts: createAccountRights(engines),
     tokens,
     logins,
+    oauth,
     access,
     live: {
       broadcast: (channel, message) =>

@@ -144,8 +144,8 @@ function contradictions(settings: Settings): void {
 }
 
 /** Where vendors are called, by the setting that says so. */
-function vendorAddresses({ twitch, google, kick, trovo, discord, paypal }: Settings): [string[], string][] {
-  const vendors = Object.entries({ twitch, google, kick, trovo, discord, paypal });
+function vendorAddresses({ twitch, google, kick, trovo, discord, spotify, paypal }: Settings): [string[], string][] {
+  const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal });
   return vendors.flatMap(([vendor, section]) =>
     Object.entries(section).flatMap(([name, value]): [string[], string][] =>
       name.endsWith('_url') && typeof value === 'string' ? [[[vendor, name], value]] : [],

@@ -8,7 +8,7 @@ import { actFor } from '../access/act';
 import { eraseProfile } from '../access/profiles';
 import { endSessions } from '../access/sessions';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
-import { connections, connectionsStream, shopReservations } from '../domain/connections';
+import { connections, connectionsStream, connectionReservations } from '../domain/connections';
 import { serviceKey, serviceKeyStream } from '../domain/service-keys';
 import { systemKey, systemKeyStream } from '../domain/system-keys';
 import { popoutToken, popoutTokenStream } from '../domain/tokens';
@@ -101,7 +101,7 @@ async function disconnect(services: Needs, { owner: { account_id }, channels, sh
       decider: connections,
       stream,
       command: { type: 'connection:disconnect_shop', account_id, shop_domain, now: nowText() },
-      reservations: shopReservations,
+      reservations: connectionReservations,
     });
   }
   await services.db.query('delete from connection_secrets where connection_id = $1', [connection_id]);

@@ -8,6 +8,14 @@ export const SERVICE = 'lumio';
 export const PLATFORMS = ['twitch', 'youtube', 'kick', 'trovo'] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+/** What an account connects a channel of: the streaming platforms and its music. Source: spec extra-facts §13. */
+export const CHANNEL_PLATFORMS = [...PLATFORMS, 'spotify'] as const;
+export type ChannelPlatform = (typeof CHANNEL_PLATFORMS)[number];
+
+/** Where an account connects a bot: of Discord it is the server that the bot was let into. */
+export const BOT_PLATFORMS = [...PLATFORMS, 'discord'] as const;
+export type BotPlatform = (typeof BOT_PLATFORMS)[number];
+
 /** Every vendor whose events, payments or state reach Lumio. */
 export const VENDORS = [...PLATFORMS, 'spotify', 'shopify', 'stripe', 'paypal', 'streamelements', 'discord'] as const;
 export type Vendor = (typeof VENDORS)[number];

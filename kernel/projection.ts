@@ -43,6 +43,8 @@ interface ProjectionBase {
   tables: readonly string[];
   /** False for what no answer shows: commands do not wait until it has their events. Default true. */
   awaited?: boolean;
+  /** The wake-up that tells of each commit which applied something; losing one costs a delay alone. */
+  wakes?: string;
   /** Names of the jobs that `apply` asks for; one that nobody has declared stops the start. */
   jobs?: readonly string[];
   /**

@@ -50,6 +50,17 @@ const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https U
 /** Where a vendor is called, without a slash at its end; another one than the vendor's own is for tests. */
 const baseUrl = (vendors_own: string) => httpUrl.transform((url) => url.replace(/\/+$/, '')).default(vendors_own);
 
+/** An app at a vendor. */
+const app = { client_id: strings.default([]), client_secret: secret };
+
+/** A site's own address: scheme and host, a port where it is not the usual one. */
+const origin = httpUrl
+  .refine(
+    (url) => new URL(url).origin === url.replace(/\/$/, ''),
+    'must be an address without a path, like https://app.example',
+  )
+  .transform((url) => new URL(url).origin);
+
 /** An address of a blob store that is none of S3's is a folder. */
 function isBlobAddress(text: string): boolean {
   if (!text.startsWith('s3:')) return text !== '';
@@ -188,28 +199,49 @@ export const SettingsSchema = z.strictObject({
   paypal: z
     .strictObject({ client_id: secret, client_secret: secret, api_url: baseUrl('https://api-m.paypal.com') })
     .prefault({}),
-  /** Apps that people log in with; several ids of one by commas (web, phone). Without one nobody logs in there. */
+  /**
+   * Apps that people log in with; several ids of one by commas (web, phone). Without one nobody logs in there. The
+   * first one with its secret is the app that channels and bots are connected with, where no operator has set another.
+   */
   twitch: z
     .strictObject({
-      client_id: strings.default([]),
+      ...app,
       id_url: baseUrl('https://id.twitch.tv'),
       api_url: baseUrl('https://api.twitch.tv'),
     })
     .prefault({}),
   google: z
-    .strictObject({ client_id: strings.default([]), api_url: baseUrl('https://www.googleapis.com') })
+    .strictObject({
+      ...app,
+      id_url: baseUrl('https://accounts.google.com'),
+      token_url: baseUrl('https://oauth2.googleapis.com'),
+      api_url: baseUrl('https://www.googleapis.com'),
+    })
     .prefault({}),
   kick: z
     .strictObject({
-      client_id: strings.default([]),
+      ...app,
       id_url: baseUrl('https://id.kick.com'),
       api_url: baseUrl('https://api.kick.com'),
     })
     .prefault({}),
   trovo: z
-    .strictObject({ client_id: strings.default([]), api_url: baseUrl('https://open-api.trovo.live') })
+    .strictObject({
+      ...app,
+      id_url: baseUrl('https://open.trovo.live'),
+      api_url: baseUrl('https://open-api.trovo.live'),
+    })
     .prefault({}),
-  discord: z.strictObject({ client_id: strings.default([]), api_url: baseUrl('https://discord.com') }).prefault({}),
+  discord: z.strictObject({ ...app, api_url: baseUrl('https://discord.com') }).prefault({}),
+  spotify: z
+    .strictObject({
+      ...app,
+      id_url: baseUrl('https://accounts.spotify.com'),
+      api_url: baseUrl('https://api.spotify.com'),
+    })
+    .prefault({}),
+  /** Where people may be sent back to after a vendor's login; without one nobody can connect anything from there. */
+  hosts: z.strictObject({ web: origin.optional(), admin: origin.optional() }).prefault({}),
   outgoing: z
     .strictObject({
       /** For tests alone, refused in production: calls to the outside may lead to this machine, over plain http too. */

@@ -1,7 +1,7 @@
 import { reactor } from '../access/reactor';
 import { moveSessions } from '../access/sessions';
 import { ACCOUNT_EVENTS } from '../domain/accounts';
-import { connections, connectionsStream, shopReservations } from '../domain/connections';
+import { connections, connectionsStream, connectionReservations } from '../domain/connections';
 
 /**
  * What is left of a dissolved account: its shops may be connected by others, and no session points at it. Source: spec
@@ -17,7 +17,7 @@ export const dissolvedAccounts = reactor({
         connections,
         connectionsStream(account_id),
         { type: 'connection:disconnect_all', account_id, now },
-        { reservations: shopReservations },
+        { reservations: connectionReservations },
       );
       await moveSessions(act, db, { account_id }, null);
     },

@@ -27,7 +27,8 @@ async function main(): Promise<void> {
   const tail = createRevocationTail({ db, log });
   const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
   const read_models = createReadModels({ db, events, wakeups });
-  const services = createServices({ settings, engines, db, read_models, features, tokens, logins: new Map(), access });
+  const outside = { logins: new Map(), oauth: new Map() };
+  const services = createServices({ settings, engines, db, read_models, features, tokens, ...outside, access });
   const api = await createApi({
     settings,
     operations: SAMPLE_OPERATIONS,

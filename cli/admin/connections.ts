@@ -3,7 +3,7 @@ import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connect
 import { newId } from '../../access/event-ids';
 import { handle } from '../../access/handle';
 import { load } from '../../access/states';
-import { connections, connectionsStream, readShopDomain, shopReservations } from '../../domain/connections';
+import { connections, connectionsStream, readShopDomain, connectionReservations } from '../../domain/connections';
 import { DomainError } from '../../kernel/errors';
 import { Taken } from '../../domain/reservations';
 import type { Platform } from '../../domain/vendors';
@@ -85,7 +85,7 @@ export async function connectShop(
       decider: connections,
       stream: connectionsStream(account_id),
       command: { type: 'connection:connect_shop', account_id, connection_id, shop_domain, now: nowText() },
-      reservations: shopReservations,
+      reservations: connectionReservations,
     });
     await announceShop(services.relay, shop_domain);
     return { connection_id, created: events.length > 0 };

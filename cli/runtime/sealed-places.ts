@@ -1,6 +1,8 @@
 import { SHOP_SECRET } from '../../access/connection-lookup';
 import { IDENTITY_KEY } from '../../access/identities';
 import { loginGrantContext } from '../../access/login-grants';
+import { appSecretContext } from '../../access/oauth-apps';
+import { seTokenContext } from '../../access/se-tokens';
 import { SIGNING_KEY } from '../../access/signing-keys';
 import type { SealedPlace } from '../../engines/secrets/rotation';
 import { HASH_KEY } from '../../engines/subject-keys/hashes';
@@ -40,6 +42,22 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     key: 'connection_id',
     key_type: 'uuid',
     context: () => SHOP_SECRET,
+  },
+  {
+    what: 'app secrets',
+    table: 'app_secrets',
+    column: 'sealed',
+    key: 'id',
+    key_type: 'text',
+    context: appSecretContext,
+  },
+  {
+    what: 'tip tokens',
+    table: 'se_token_secrets',
+    column: 'sealed',
+    key: 'token_id',
+    key_type: 'uuid',
+    context: seTokenContext,
   },
   {
     what: 'login tokens',

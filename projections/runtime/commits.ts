@@ -87,6 +87,7 @@ export class Commits {
     this.applied += batch.items.length;
     if (messages.length > 0) wakeups.notify(OUTBOX_WAKEUP);
     if (isEventProjection(p)) wakeups.notify(CHECKPOINT_WAKEUP);
+    if (p.wakes !== undefined && batch.items.length > 0) wakeups.notify(p.wakes);
     if (parked.length > 0) {
       metrics.parked.inc(parked.length, label);
       // Why is in the dead letters alone: a data error quotes the data.

@@ -44,6 +44,8 @@ export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
   name: string;
   version: number;
   tables: readonly string[];
+  /** See {@link Projection}. */
+  wakes?: string;
   /** What it reads: whole areas, or {@link pick}ed types of one. */
   events: Sets;
   /**
@@ -93,7 +95,7 @@ interface Compiled {
  * the order between types is kept; a handler says how it takes several events of one row. Design §7.
  */
 export function handled<const Sets extends readonly AnyEventSet[]>(spec: HandledProjection<Sets>): DeclaredProjection {
-  const { name, version, tables } = spec;
+  const { name, version, tables, wakes } = spec;
   const declared = catalogue(spec.events);
   const handlers = new Map<string, Compiled>();
   for (const [type, declaration] of declared) {
@@ -111,6 +113,7 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     name,
     version,
     tables,
+    ...(wakes !== undefined && { wakes }),
     declared,
     jobs: [...new Set(Object.values(jobs).flatMap((by_name) => Object.keys(by_name)))],
     program: JSON.stringify([...handlers].map(([type, { take, key, statements }]) => [type, take, key, statements])),

@@ -1,21 +1,8 @@
 import { actFor, type Act } from '../../access/act';
-import type { Caller, RequestContext } from '../../access/caller';
+import type { RequestContext } from '../../access/caller';
+import { SERVICE_CALLER } from '../../access/service-acts';
 import type { Services } from '../../access/services';
 import type { EventStore, Metadata, StoredEvent } from '../../engines/event-store/port';
-
-/** A service of our own: it holds no credential, and no guard is asked about it. */
-const SERVICE: Caller = {
-  kind: 'anonymous',
-  user_id: null,
-  account_id: null,
-  credential_id: null,
-  permissions: new Set(),
-  admin_permissions: new Set(),
-  user_permissions: new Set(),
-  rate_bucket: 'service',
-  rate_limit: null,
-  expires_at: null,
-};
 
 /**
  * Commands that follow from an event, in a reactor's name: events carry the service as their actor and the event as
@@ -37,7 +24,7 @@ export function actingFor(reactor: string, event: StoredEvent, events: EventStor
     now,
     idempotency_seed: `reactor:${reactor}\n${event.id}`,
   };
-  const act = actFor({ caller: SERVICE, context }, services);
+  const act = actFor({ caller: SERVICE_CALLER, context }, services);
   const asked = new Set<string>();
   return (decider, stream, command, options) => {
     const label = JSON.stringify([stream, options?.step]);

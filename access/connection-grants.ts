@@ -1,0 +1,195 @@
+import { z } from 'zod';
+import type { Queryable } from '../engines/postgres/port';
+import type { PersonalTexts } from '../engines/subject-keys/port';
+import type { GrantKind, GrantOwner, OAuthGrant } from '../vendors/oauth/port';
+
+/** What is sealed of a grant: its tokens, and what the vendor calls whom it is of. */
+const Sealed = z.object({
+  access_token: z.string(),
+  refresh_token: z.string().nullable(),
+  username: z.string().nullable(),
+  display_name: z.string().nullable(),
+  avatar_url: z.string().nullable(),
+});
+type Sealed = z.output<typeof Sealed>;
+
+/** Whose a grant is, and by which app it was given. */
+export interface GrantPlace {
+  connection_id: string;
+  /** Null for the installation's own. */
+  account_id: string | null;
+  kind: GrantKind;
+  platform: string;
+  /** Whose app: the installation's or the account's. */
+  app: 'system' | 'account';
+  client_id: string;
+}
+
+/** A grant as it is kept. */
+export interface KeptGrant extends GrantPlace, Sealed {
+  platform_user_id: string;
+  scopes: readonly string[];
+  /** Unix milliseconds; null: it does not end by itself. */
+  expires_at: number | null;
+  /** Raised with each answer of the vendor that was stored. */
+  generation: number;
+  /** Unix milliseconds. */
+  stored_at: number;
+  /** The vendor had refused the token before this one. */
+  after_refusal: boolean;
+  /** The vendor refuses it for good. */
+  dead: boolean;
+}
+
+interface Grants {
+  db: Queryable;
+  texts: PersonalTexts;
+}
+
+interface Row extends Omit<KeptGrant, keyof Sealed>, Record<string, unknown> {
+  key_id: string;
+  sealed: string;
+}
+
+/**
+ * The person whose key seals a grant: the vendor's user whose it is, so that with them their tokens become unreadable
+ * everywhere.
+ */
+const subjectOf = ({ platform, platform_user_id }: Pick<KeptGrant, 'platform' | 'platform_user_id'>): string =>
+  `${platform}:${platform_user_id}`;
+const contextOf = (connection_id: string): string => `connection-grant ${connection_id}`;
+
+const COLUMNS = `connection_id, account_id, kind, platform, platform_user_id, app, client_id, scopes, key_id, sealed,
+  generation, after_refusal, dead, (extract(epoch from expires_at) * 1000)::float8 as expires_at,
+  (extract(epoch from stored_at) * 1000)::float8 as stored_at`;
+
+const sealedOf = (grant: OAuthGrant, kept: Omit<Sealed, 'access_token'>): string =>
+  JSON.stringify({
+    ...kept,
+    access_token: grant.access_token,
+    refresh_token: grant.refresh_token ?? kept.refresh_token,
+  });
+
+async function opened({ texts }: Grants, row: Row | undefined): Promise<KeptGrant | null> {
+  if (row === undefined) return null;
+  const { key_id, sealed, ...grant } = row;
+  const text = await texts.open({ key_id, sealed }, contextOf(row.connection_id));
+  return text === null ? null : { ...grant, ...Sealed.parse(JSON.parse(text)) };
+}
+
+/** Null where there is none, or the person whose it is was erased. */
+export async function readGrant(grants: Grants, connection_id: string): Promise<KeptGrant | null> {
+  const [row] = await grants.db.query<Row>(
+    `select ${COLUMNS} from connection_grants where connection_id = $1`,
+    [connection_id],
+    'connection-grant',
+  );
+  return opened(grants, row);
+}
+
+/** Keeps what a login at the vendor gave, over what was kept before. */
+export async function writeGrant(
+  { db, texts }: Grants,
+  { place, owner, grant, asked }: { place: GrantPlace; owner: GrantOwner; grant: OAuthGrant; asked: readonly string[] },
+): Promise<void> {
+  const { platform_user_id, ...names } = owner;
+  const text = sealedOf(grant, { ...names, refresh_token: null });
+  const { key_id, sealed } = await texts.seal(
+    subjectOf({ ...place, platform_user_id }),
+    text,
+    contextOf(place.connection_id),
+  );
+  await db.query(
+    `insert into connection_grants as g (connection_id, account_id, kind, platform, platform_user_id, app, client_id,
+                                         scopes, expires_at, key_id, sealed)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9 / 1000.0), $10, $11)
+     on conflict (connection_id) do update set
+       platform_user_id = excluded.platform_user_id, app = excluded.app, client_id = excluded.client_id,
+       scopes = excluded.scopes, expires_at = excluded.expires_at, key_id = excluded.key_id, sealed = excluded.sealed,
+       generation = g.generation + 1, stored_at = clock_timestamp(), after_refusal = false, dead = false,
+       refreshing = null, refreshing_until = null`,
+    [
+      ...[place.connection_id, place.account_id, place.kind, place.platform, platform_user_id, place.app],
+      ...[place.client_id, grant.scopes ?? asked, grant.expires_at, key_id, sealed],
+    ],
+    'connection-grant-write',
+  );
+}
+
+/**
+ * Takes the right to ask the vendor for new tokens, when nobody has it. It ends by itself, since who has it may die.
+ * False when somebody else has it, or the tokens are other ones by now.
+ */
+export async function claimRefresh(
+  db: Queryable,
+  { connection_id, generation }: Pick<KeptGrant, 'connection_id' | 'generation'>,
+  claim: { holder: string; for_ms: number },
+): Promise<boolean> {
+  const rows = await db.query(
+    `update connection_grants
+     set refreshing = $3, refreshing_until = clock_timestamp() + make_interval(secs => $4 / 1000.0)
+     where connection_id = $1 and generation = $2 and not dead
+       and (refreshing_until is null or refreshing_until <= clock_timestamp())
+     returning 1 as one`,
+    [connection_id, generation, claim.holder, claim.for_ms],
+    'connection-grant-claim',
+  );
+  return rows.length > 0;
+}
+
+/** Gives the right back: the vendor was not reached, or has refused. */
+export async function releaseRefresh(db: Queryable, connection_id: string, holder: string): Promise<void> {
+  await db.query(
+    `update connection_grants set refreshing = null, refreshing_until = null
+     where connection_id = $1 and refreshing = $2`,
+    [connection_id, holder],
+    'connection-grant-release',
+  );
+}
+
+/**
+ * Keeps the vendor's answer to a refresh. It counts as long as the tokens it came of are the ones that are kept, also
+ * when the right to ask has ended meanwhile: the vendor may have made the old ones useless. False when they are others.
+ */
+export async function writeRefreshed(
+  { db, texts }: Grants,
+  kept: KeptGrant,
+  { grant, after_refusal }: { grant: OAuthGrant; after_refusal: boolean },
+): Promise<boolean> {
+  const { username, display_name, avatar_url, refresh_token } = kept;
+  const text = sealedOf(grant, { username, display_name, avatar_url, refresh_token });
+  const { key_id, sealed } = await texts.seal(subjectOf(kept), text, contextOf(kept.connection_id));
+  const rows = await db.query(
+    `update connection_grants
+     set key_id = $3, sealed = $4, expires_at = to_timestamp($5 / 1000.0), after_refusal = $6,
+       scopes = coalesce($7, scopes), generation = generation + 1, stored_at = clock_timestamp(), dead = false,
+       refreshing = null, refreshing_until = null
+     where connection_id = $1 and generation = $2 returning 1 as one`,
+    [kept.connection_id, kept.generation, key_id, sealed, grant.expires_at, after_refusal, grant.scopes],
+    'connection-grant-refreshed',
+  );
+  return rows.length > 0;
+}
+
+/** The vendor refuses these tokens for good: they are not asked with again. False when others are kept by now. */
+export async function markDead(
+  db: Queryable,
+  { connection_id, generation }: Pick<KeptGrant, 'connection_id' | 'generation'>,
+): Promise<boolean> {
+  const rows = await db.query(
+    `update connection_grants set dead = true, refreshing = null, refreshing_until = null
+     where connection_id = $1 and generation = $2 returning 1 as one`,
+    [connection_id, generation],
+    'connection-grant-dead',
+  );
+  return rows.length > 0;
+}
+
+/** Lets tokens be tried again that the vendor had refused. */
+export async function revive(db: Queryable, connection_id: string): Promise<void> {
+  await db.query(
+    'update connection_grants set dead = false, after_refusal = false where connection_id = $1 and dead',
+    [connection_id],
+    'connection-grant-revive',
+  );
+}

@@ -1,0 +1,47 @@
+import { createConnectionTokens } from '../access/connection-tokens';
+import { createLivingConnections } from '../access/living-connections';
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
+import type { Settings } from '../kernel/settings';
+import { discordOAuth } from '../vendors/discord/oauth';
+import { createHttpClients } from '../vendors/http/client';
+import { kickOAuth } from '../vendors/kick/oauth';
+import type { OAuthVendor } from '../vendors/oauth/port';
+import { spotifyOAuth } from '../vendors/spotify/oauth';
+import { trovoOAuth } from '../vendors/trovo/oauth';
+import { twitchOAuth } from '../vendors/twitch/oauth';
+import { youtubeOAuth } from '../vendors/youtube/oauth';
+import type { Engines } from './engines';
+import type { Stops } from './stops';
+
+/** What is connected, its tokens, and how it is connected at each vendor. */
+export function openConnections(deps: {
+  settings: Settings;
+  engines: Engines;
+  log: Logger;
+  metrics: Metrics;
+  stops: Stops;
+}) {
+  const { settings, engines, log, metrics, stops } = deps;
+  const { db, secrets, events, wakeups, subject_keys, tracing } = engines;
+  const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
+  stops.add(() => http.close());
+  const { twitch, google, kick, trovo, discord, spotify } = settings;
+  const vendors: ReadonlyMap<string, OAuthVendor> = new Map([
+    ['twitch', twitchOAuth(http, twitch)],
+    ['youtube', youtubeOAuth(http, google)],
+    ['kick', kickOAuth(http, kick)],
+    ['trovo', trovoOAuth(http, trovo)],
+    ['discord', discordOAuth(http, discord)],
+    ['spotify', spotifyOAuth(http, spotify)],
+  ]);
+  const texts = createPersonalTexts(subject_keys);
+  return {
+    vendors,
+    tokens: createConnectionTokens({ db, texts, secrets, settings, events, wakeups, log, vendors }),
+    living: createLivingConnections({ db, wakeups }),
+  };
+}
+
+export type OpenConnections = ReturnType<typeof openConnections>;

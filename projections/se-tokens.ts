@@ -1,0 +1,26 @@
+import { CONNECTIONS_WAKEUP } from '../access/living-connections';
+import { ACCOUNT_EVENTS } from '../domain/accounts';
+import { SE_TOKEN_EVENTS } from '../domain/se-tokens';
+import { sql } from '../kernel/sql';
+import { all, handled, last, pick } from './runtime/handlers';
+
+/** Tip tokens that are there; what they are is sealed beside them. */
+export const seTokens = handled({
+  name: 'se-tokens',
+  version: 1,
+  tables: ['se_tokens'],
+  wakes: CONNECTIONS_WAKEUP,
+  events: [SE_TOKEN_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
+  on: {
+    'se_token:saved': last(
+      ['account_id', 'platform'],
+      sql`
+      insert into se_tokens (id, account_id, platform, label, created_at, saved_at)
+      select token_id, account_id, platform, label, saved_at, saved_at from e
+      on conflict (account_id, platform) do update set
+        id = excluded.id, label = excluded.label, saved_at = excluded.saved_at`,
+    ),
+    'se_token:deleted': all(sql`delete from se_tokens t using e where t.id = e.token_id`),
+    'account:dissolved': all(sql`delete from se_tokens t using e where t.account_id = e.account_id`),
+  },
+});

@@ -1,0 +1,76 @@
+/** What somebody is connected for; a system bot is the installation's own. */
+export type GrantKind = 'channel' | 'bot' | 'system_bot';
+
+/** An app at a vendor, registered by an operator or by an account's own people. */
+export interface OAuthApp {
+  client_id: string;
+  client_secret: string;
+}
+
+/** What a vendor gives for a code or a refresh token. */
+export interface OAuthGrant {
+  access_token: string;
+  /** Null where the vendor gave none with this answer: an earlier one stays good. */
+  refresh_token: string | null;
+  /** Unix milliseconds; null where the vendor does not say. */
+  expires_at: number | null;
+  /** Null where the vendor does not say: those that were asked for. */
+  scopes: readonly string[] | null;
+}
+
+/** Who or what a grant is about, as the vendor says. */
+export interface GrantOwner {
+  /** The channel's, the user's or the guild's id there. */
+  platform_user_id: string;
+  username: string | null;
+  display_name: string | null;
+  avatar_url: string | null;
+}
+
+/** The vendor refuses the code or the refresh token for good: somebody must log in there again. */
+export class GrantRefused extends Error {
+  override readonly name = 'GrantRefused';
+}
+
+/** The vendor does not know our app, or its secret is wrong. */
+export class AppRefused extends Error {
+  override readonly name = 'AppRefused';
+}
+
+/** The vendor did not say; nothing is known. */
+export class VendorAway extends Error {
+  override readonly name = 'VendorAway';
+  constructor(
+    vendor: string,
+    readonly retry_after_ms?: number,
+    options?: ErrorOptions,
+  ) {
+    super(`${vendor} does not answer`, options);
+  }
+}
+
+/** OAuth at one vendor. Each call throws {@link GrantRefused}, {@link AppRefused} or {@link VendorAway}. */
+export interface OAuthVendor {
+  /** Kinds of connections that begin with a login there. */
+  readonly kinds: readonly GrantKind[];
+  scopes(kind: GrantKind): readonly string[];
+  /** Where a person's browser is sent. `challenge` is the PKCE challenge, S256. */
+  authorizeUrl(asked: {
+    app: OAuthApp;
+    kind: GrantKind;
+    redirect_uri: string;
+    state: string;
+    challenge: string;
+  }): string;
+  /** Redeems a code, and says whose the grant is. */
+  exchange(asked: {
+    app: OAuthApp;
+    kind: GrantKind;
+    redirect_uri: string;
+    code: string;
+    verifier: string;
+  }): Promise<{ grant: OAuthGrant; owner: GrantOwner }>;
+  refresh(app: OAuthApp, refresh_token: string): Promise<OAuthGrant>;
+  /** Makes the tokens useless; asked again it succeeds. Absent where the vendor has no such call. */
+  revoke?(app: OAuthApp, tokens: { access_token: string; refresh_token: string | null }): Promise<void>;
+}
