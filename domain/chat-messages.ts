@@ -226,11 +226,11 @@ function personsIn(draft: ChatDraft): (string | null | undefined)[] {
 /** The WebSocket channel of an account's chats. */
 export const chatChannel = (account_id: string): string => `chat:${account_id}`;
 
-/** An amount in millionths, as Google writes money, in whole minor units of its currency, rounded to the nearest. */
+/** An amount in millionths, as Google writes money, in whole minor units, rounded to the nearest; 0 where none. */
 export function minorOfMicros(micros: string | number, currency: string): number {
   const digits = minorDigits(currency);
-  const amount = Number(micros);
-  return Number.isFinite(amount) ? Math.round(amount / 10 ** (6 - digits)) : 0;
+  const amount = Math.round(Number(micros) / 10 ** (6 - digits));
+  return Number.isSafeInteger(amount) ? amount : 0;
 }
 
 /** How many digits the minor unit of a currency has: 2 for USD, 0 for JPY; 2 for what is no currency. */

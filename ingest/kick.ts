@@ -1,10 +1,13 @@
 import { ApiError } from '../kernel/errors';
+import type { ChatDraft } from '../domain/chat-messages';
 import { TOPICS } from '../domain/records';
 import type { Settings } from '../kernel/settings';
 import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './runtime/signatures';
-import { eventTime } from './runtime/times';
+import { kickBan, kickMessage } from './kick-chat';
+import { chatRecord, people } from './runtime/chat-record';
+import { eventTime, parseTime } from './runtime/times';
 import * as webhook from './runtime/webhook';
-import type { Delivery, DraftRecord, Identity, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
+import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
 
 /**
  * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts
@@ -50,12 +53,17 @@ export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor
   }
 }
 
-type Reading = Pick<DraftRecord, 'topic' | 'type'> & {
-  /** The person it is about. */
-  person: unknown;
+interface Reading {
+  /** Behind `kick:`; null for what goes to the chat's own pipeline. */
+  name: string | null;
+  chat?: (channel_id: string, payload: unknown) => ChatDraft;
+  /** Whom it is about, then everybody else whom it names. */
+  people: readonly unknown[];
   /** When it happened, best first. */
   times: readonly unknown[];
-};
+  /** Tells the same turn of a stream however it was learnt: when the stream began. */
+  started_at?: unknown;
+}
 
 /**
  * Kick payload to a record. Types beyond the spec's mapping are skipped; `channel.subscription.renewal` has the shape
@@ -73,17 +81,36 @@ export function normaliseKick(delivery: Delivery): Outcome {
   const channel_id = channelOf(body.value);
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
   const sent_at = delivery.header('kick-event-message-timestamp');
-  return webhook.ok({
+  const rest = {
     owner: { kind: 'channel', platform: 'kick', channel_id },
-    topic: reading.topic,
-    type: reading.type,
-    platform: 'kick',
-    ...kickIdentity(delivery, type, body.value),
+    ...kickIdentity(delivery, type, body.value, streamId(channel_id, reading)),
     occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
-    subject: webhook.subjectOf('kick', reading.person),
+  } as const;
+  if (reading.chat) return webhook.ok(chatRecord(reading.chat(channel_id, body.value), body.raw, rest));
+  return webhook.ok({
+    ...rest,
+    topic: TOPICS.platform_events,
+    type: `kick:${reading.name}`,
+    platform: 'kick',
+    ...people('kick', reading.people),
     raw: body.raw,
   });
 }
+
+/**
+ * The id of a channel's going live or offline: whoever finds it, this webhook or a look at the channel, it counts once.
+ * Null where it is not known when the stream began.
+ */
+export function kickStreamId(name: string, channel_id: string, started_at: unknown): string | null {
+  const begun = typeof started_at === 'string' ? parseTime(started_at) : null;
+  return begun === null || begun < EARLIEST_STREAM_MS ? null : `${name}:${channel_id}:${new Date(begun).toISOString()}`;
+}
+
+/** Kick writes the year 1 for a stream that is not there. */
+const EARLIEST_STREAM_MS = Date.UTC(2020, 0, 1);
+
+const streamId = (channel_id: string, { name, started_at }: Reading): string | null =>
+  name === null ? null : kickStreamId(name, channel_id, started_at);
 
 /**
  * Kick's events name the broadcaster; the shape of legacy deliveries is documented nowhere, so the plain names count
@@ -99,8 +126,9 @@ function channelOf(payload: unknown): string | null {
  * alone: there the chat message's own id goes first, and without one the same bytes count once. Spec rulings, "event
  * identity of webhooks".
  */
-function kickIdentity(delivery: Delivery, type: string, payload: unknown): Identity {
+function kickIdentity(delivery: Delivery, type: string, payload: unknown, stream_id: string | null): Identity {
   const message_id = delivery.header('kick-event-message-id')?.trim() ?? null;
+  if (stream_id !== null) return webhook.signedIdentity('kick', stream_id, message_id);
   if (delivery.id_signed && message_id !== null) return { external_id: webhook.externalId('kick', message_id) };
   const chat_id = type === 'chat.message.sent' ? webhook.idText(webhook.member(payload, 'message_id')) : null;
   if (chat_id !== null) return webhook.signedIdentity('kick', chat_id, message_id);
@@ -114,43 +142,39 @@ function kickIdentity(delivery: Delivery, type: string, payload: unknown): Ident
 /** Null: a type that is not ours. A text: what is wrong with the payload. */
 function readKick(type: string, payload: unknown): Reading | string | null {
   const at = (...path: string[]) => webhook.member(payload, ...path);
-  const event = (name: string, person: unknown, ...times: unknown[]): Reading => ({
-    topic: TOPICS.platform_events,
-    type: `kick:${name}`,
-    person,
+  const event = (name: string, about: readonly unknown[], ...times: unknown[]): Reading => ({
+    name,
+    people: about,
     times,
+  });
+  const turn = (name: string, ...times: unknown[]): Reading => ({
+    ...event(name, [], ...times),
+    started_at: at('started_at'),
   });
   switch (type) {
     case 'channel.followed':
-      return event('follower', at('follower', 'user_id'), at('created_at'));
+      return event('follower', [at('follower', 'user_id')], at('created_at'));
     case 'channel.subscription.new':
     case 'channel.subscription.renewal':
-      return event('subscribe', at('subscriber', 'user_id'), at('created_at'));
-    case 'channel.subscription.gifts':
-      return event('gift', at('gifter', 'user_id'), at('created_at'));
+      return event('subscribe', [at('subscriber', 'user_id')], at('created_at'));
+    case 'channel.subscription.gifts': {
+      const giftees = at('giftees');
+      const ids = (Array.isArray(giftees) ? giftees : []).map((giftee) => webhook.member(giftee, 'user_id'));
+      return event('gift', [at('gifter', 'user_id'), ...ids], at('created_at'));
+    }
     case 'livestream.started':
-      return event('stream_online', null, at('started_at'), at('created_at'));
+      return turn('stream_online', at('started_at'), at('created_at'));
     case 'livestream.ended':
-      return event('stream_offline', null, at('ended_at'), at('created_at'));
+      return turn('stream_offline', at('ended_at'), at('created_at'));
     case 'livestream.status.updated': {
       const is_live = at('is_live');
       if (typeof is_live !== 'boolean') return 'is_live is missing';
-      return is_live ? event('stream_online', null, at('started_at')) : event('stream_offline', null, at('ended_at'));
+      return is_live ? turn('stream_online', at('started_at')) : turn('stream_offline', at('ended_at'));
     }
     case 'chat.message.sent':
-      return {
-        topic: TOPICS.chat_events,
-        type: 'kick:chat',
-        person: at('sender', 'user_id'),
-        times: [at('created_at')],
-      };
+      return { name: null, chat: kickMessage, people: [], times: [at('created_at')] };
     case 'moderation.banned':
-      return {
-        topic: TOPICS.chat_events,
-        type: 'kick:moderation_banned',
-        person: at('banned_user', 'user_id'),
-        times: [at('metadata', 'created_at'), at('created_at')],
-      };
+      return { name: null, chat: kickBan, people: [], times: [at('metadata', 'created_at'), at('created_at')] };
     default:
       return null;
   }

@@ -84,7 +84,7 @@ test('the webhooks take every delivery of it, once each', async () => {
     'kick:chat',
     'kick:follower',
     'kick:gift',
-    'kick:moderation_banned',
+    'kick:moderation',
     'kick:stream_offline',
     'kick:stream_online',
     'kick:subscribe',

@@ -108,15 +108,29 @@ describe('kick', () => {
       'moderation.banned.json',
       'moderation.banned',
       'chat-events',
-      'kick:moderation_banned',
+      'kick:moderation',
       'kick:135790135',
       '2025-01-14T16:08:05.000Z',
     ],
   ])('%s as %s', (name, incoming, topic, type, subject, occurred_at) => {
     const record = one(kick(name, incoming));
     expect(record).toMatchObject({ topic, type, subject, occurred_at, platform: 'kick' });
-    expect(identityOf(record)).toEqual({ external_id: 'kick:01JX0000000000000000000001' });
-    expect(record.raw).toBe(fixture('kick', name).toString());
+    const turn = `${type.slice(5)}:123456789:2025-01-01T00:00:00.000Z`;
+    const message_id = 'kick:01JX0000000000000000000001';
+    const is_turn = incoming.startsWith('livestream.');
+    const identity = is_turn ? { external_id: `kick:${turn}`, former_id: message_id } : { external_id: message_id };
+    expect(identityOf(record)).toEqual(identity);
+    const payload = fixture('kick', name).toString();
+    const kept = topic === 'chat-events' ? record.raw.slice(record.raw.indexOf(',"raw":') + 7, -1) : record.raw;
+    expect(kept).toBe(payload);
+  });
+
+  test('everybody whom a payload names is named in the record', () => {
+    expect(one(kick('channel.subscription.gifts.json', 'channel.subscription.gifts')).subjects).toEqual([
+      'kick:561654654',
+    ]);
+    expect(one(kick('moderation.banned.json', 'moderation.banned')).subjects).toEqual(['kick:987654321']);
+    expect(one(kick('chat.message.sent.json', 'chat.message.sent')).subjects).toEqual(['kick:12345']);
   });
 
   test.each([
