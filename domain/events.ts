@@ -28,10 +28,15 @@ export interface EventRow {
 /** Columns of {@link EventRow}, in the order in which answers show them. */
 export const EVENT_COLUMNS = 'id, account_id, type, platform, external_id, raw, created_at';
 
+/** The event of a row that has other columns too. */
+export function eventRow(row: EventRow): EventRow {
+  const { id, account_id, type, platform, external_id, raw, created_at } = row;
+  return { id, account_id, type, platform, external_id, raw, created_at };
+}
+
 /** The record for an answer: `raw` keeps its text. */
 export function eventRecord(row: EventRow): z.input<typeof EventRecord> {
-  const { id, account_id, type, platform, external_id, raw, created_at } = row;
-  return { id, account_id, type, platform, external_id, raw: new RawJson(raw), created_at };
+  return { ...eventRow(row), raw: new RawJson(row.raw) };
 }
 
 /** An event as it goes over `events:<account_id>`, where a client's own broadcast may carry anything else. */

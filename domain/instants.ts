@@ -33,11 +33,15 @@ export const readInstant = (name: string) =>
     .refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`)
     .meta({ pattern: INSTANT_PATTERN });
 
+const WITH_MILLISECONDS = '2026-01-01T00:00:00.000Z'.length;
+
 /**
  * An RFC 3339 UTC instant as answers show it: with milliseconds, or with microseconds where it has them. Fractions of
  * any length would sort as text in another order than as times (`.59Z` after `.595Z`).
  */
 export function shownInstant(instant: string): string {
+  // Most have their milliseconds already.
+  if (instant.length === WITH_MILLISECONDS) return instant;
   const [seconds, fraction = ''] = instant.slice(0, -1).split('.');
   const digits = fraction.replace(/0+$/, '');
   return `${seconds}.${digits.padEnd(digits.length > 3 ? 6 : 3, '0')}Z`;

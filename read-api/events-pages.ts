@@ -1,4 +1,4 @@
-import { EVENT_COLUMNS, type EventRow } from '../domain/events';
+import { EVENT_COLUMNS, eventRow, type EventRow } from '../domain/events';
 import type { Queryable } from '../engines/postgres/port';
 
 /** What to look for. Instants are RFC 3339 UTC: `from` is included, `to` is not. */
@@ -28,8 +28,8 @@ export async function eventsPage(db: Queryable, filter: EventQuery): Promise<Fou
   const built = filter.user_id === null ? byCounters(filter) : byUser(filter, filter.user_id);
   const found = await db.query(built.text, built.values, built.name);
   const total: number = found[0]?.total ?? 0;
-  const rows = found.filter((row) => row.id !== null).map(({ total: _total, ...row }) => row as EventRow);
-  return { rows, total };
+  // An empty page is one row, which has the total alone.
+  return { rows: (found[0]?.id ?? null) === null ? [] : found.map((row) => eventRow(row as EventRow)), total };
 }
 
 interface Built {
