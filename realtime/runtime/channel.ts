@@ -1,6 +1,6 @@
 import type { Span } from '../../engines/tracing/port';
 import type { StoredMessage } from './envelopes';
-import { History } from './history';
+import type { History } from './history';
 import { channelEpoch } from './ids';
 import type { Session } from './session';
 
@@ -13,8 +13,12 @@ export interface Subscription {
    * nothing.
    */
   state: 'replaying' | 'live' | 'ended';
-  /** Last seq sent by a replay. Live subscriptions stand where their channel stands. */
+  /** Last seq sent by a replay, and the channel's when it went live: from then on it stands where its channel does. */
   seq: number;
+  /** Number of the channel's frame that is the first for it since it went live; frames before it are not for it. */
+  from: number;
+  /** Place among the channel's live ones. */
+  at: number;
   /** It replays because its queue was full, not because it resumed: it must keep making progress. */
   fell_back: boolean;
 }
@@ -23,30 +27,55 @@ export interface Subscription {
 export interface Gathering {
   frames: Buffer[];
   bytes: number;
+  /** Number of the first of them among the channel's frames. */
+  first: number;
   /** Seq of the channel before the first of them. */
   before: number;
-  /** Holds messages that are not stored. */
-  transient: boolean;
+  /** Index of the last one whose message is not stored; -1 while all are. */
+  transient: number;
   /** Spans of its messages; null while none is traced. */
   spans: Span[] | null;
 }
 
-/** A channel with subscribers on this node. */
+/** Sessions of one channel that have something to be written. */
+export interface Outgoing {
+  channel: Channel;
+  sessions: (Session | null)[];
+  /** How many of `sessions` are meant; the rest is room kept for the next time. */
+  count: number;
+  /** How many of them are done. */
+  done: number;
+  /** Messages and bytes of their chunks. */
+  messages: number;
+  bytes: number;
+  /** When the first chunk was handed out, by the monotonic clock. */
+  since: number;
+  spans: Span[] | null;
+}
+
+/** A channel with subscribers on this node. What only a busy one needs is made when it is needed. */
 export class Channel {
   readonly epoch: string;
   /** Last seq seen on this node; -1 until the head is known. */
   seq = -1;
   /** Stored messages that came while the head was being read. */
-  early: StoredMessage[] = [];
-  readonly subscriptions = new Set<Subscription>();
-  readonly history = new History();
+  early: StoredMessage[] | null = null;
+  /** Those who are live, in no order. */
+  readonly live: Subscription[] = [];
+  replaying: Set<Subscription> | null = null;
+  history: History | null = null;
+  /** Frames given to the fan-out so far, also of messages that are not stored: tells who joined before which. */
+  frames = 0;
   /** Frames that wait for company; null while none does. */
   gathering: Gathering | null = null;
+  /** Sessions that are to be written; null before the first time. */
+  outgoing: Outgoing | null = null;
+  /** Its frames gather until then, by the monotonic clock. */
+  due = 0;
   empty_since = 0;
   gone = false;
   /** Settles when the head is known. */
   opening: Promise<void> | null = null;
-  private members: readonly Subscription[] | null = null;
 
   constructor(
     readonly name: string,
@@ -57,12 +86,39 @@ export class Channel {
     this.epoch = channelEpoch(installation_epoch, name);
   }
 
-  /** Live subscriptions; the same array until one joins or leaves. */
-  live(): readonly Subscription[] {
-    return (this.members ??= [...this.subscriptions].filter((subscription) => subscription.state === 'live'));
+  /** Subscriptions, live or not. */
+  get size(): number {
+    return this.live.length + (this.replaying?.size ?? 0);
   }
 
-  changed(): void {
-    this.members = null;
+  /** One more, or one of those who are live, reads the history. */
+  replay(subscription: Subscription): void {
+    this.remove(subscription);
+    subscription.state = 'replaying';
+    (this.replaying ??= new Set()).add(subscription);
+  }
+
+  /** One more, or one of those who replay, is live from here on. */
+  join(subscription: Subscription): void {
+    this.remove(subscription);
+    subscription.state = 'live';
+    subscription.seq = this.seq;
+    subscription.from = this.frames;
+    subscription.at = this.live.push(subscription) - 1;
+  }
+
+  end(subscription: Subscription): void {
+    this.remove(subscription);
+    subscription.state = 'ended';
+  }
+
+  private remove(subscription: Subscription): void {
+    if (this.replaying?.delete(subscription)) {
+      if (this.replaying.size === 0) this.replaying = null;
+    } else if (this.live[subscription.at] === subscription) {
+      const last = this.live.pop()!;
+      if (last !== subscription) this.live[(last.at = subscription.at)] = last;
+    }
+    subscription.at = -1;
   }
 }

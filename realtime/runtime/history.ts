@@ -1,8 +1,19 @@
-export interface HistoryEntry {
-  seq: number;
-  bytes: Buffer;
+import type { StoredMessage } from './envelopes';
+import type { Chunk } from './send-queue';
+
+/** One stored message as every client that resumes is sent it: `before` is the seq of the one before. */
+export interface HistoryEntry extends Chunk {
   created_at: number;
 }
+
+export const historyEntry = ({ channel, seq, created_at }: StoredMessage, bytes: Buffer): HistoryEntry => ({
+  bytes,
+  count: 1,
+  channel,
+  before: seq - 1,
+  transient: false,
+  created_at: Date.parse(created_at),
+});
 
 /**
  * The newest frames of one channel, kept so that many clients that reconnect at once are served without a query each.
@@ -17,10 +28,10 @@ export class History {
   private entries: HistoryEntry[] = [];
 
   /** Returns by how many bytes the history grew (negative when it shrank). */
-  add(seq: number, bytes: Buffer, created_at: number): number {
+  add(entry: HistoryEntry): number {
     const before = this.bytes;
-    this.entries.push({ seq, bytes, created_at });
-    this.bytes += bytes.length;
+    this.entries.push(entry);
+    this.bytes += entry.bytes.length;
     if (this.entries.length > 2 * History.MESSAGES || this.bytes > History.BYTES) {
       // Cut by half in one go: shifting one entry per message would move the array each time.
       let out = 0;
@@ -38,8 +49,8 @@ export class History {
   /** Frames after `seq`, at most `limit` and about `max_bytes`; null when the first of them is not here. */
   after(seq: number, limit: number, max_bytes: number): HistoryEntry[] | null {
     const first = this.entries[0];
-    if (!first || first.seq > seq + 1) return null;
-    const start = seq + 1 - first.seq;
+    if (!first || first.before > seq) return null;
+    const start = seq - first.before;
     const page: HistoryEntry[] = [];
     let bytes = 0;
     for (let i = start; i < this.entries.length && page.length < limit; i += 1) {

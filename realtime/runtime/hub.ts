@@ -3,7 +3,7 @@ import { Channel, type Subscription } from './channel';
 import { storedMessageText, type StoredMessage } from './envelopes';
 import { FanOut } from './fan-out';
 import { textFrame } from './frames';
-import { History } from './history';
+import { History, historyEntry } from './history';
 import type { RealtimeMetrics } from './metrics';
 import { QueueRoom } from './queue-room';
 import type { Chunk } from './send-queue';
@@ -54,9 +54,9 @@ export class Hub {
   opened(channel: Channel, head: number): void {
     channel.seq = head;
     channel.empty_since = Date.now();
-    const early = channel.early;
-    channel.early = [];
-    for (const message of early) this.stored(message);
+    const { early } = channel;
+    channel.early = null;
+    for (const message of early ?? []) this.stored(message);
   }
 
   /** One row of the tail, in the order of the tail. Never sends past a hole. */
@@ -64,7 +64,7 @@ export class Hub {
     const channel = this.channels.get(message.channel);
     if (!channel) return;
     if (channel.seq < 0) {
-      channel.early.push(message);
+      (channel.early ??= []).push(message);
       return;
     }
     if (message.seq <= channel.seq) return;
@@ -77,13 +77,13 @@ export class Hub {
     this.fan_out.add(channel, bytes, false);
     if (this.tracing.on && message.trace) this.trace(channel, message.trace);
     channel.seq = message.seq;
-    this.history_bytes += channel.history.add(message.seq, bytes, Date.parse(message.created_at));
+    this.history_bytes += (channel.history ??= new History()).add(historyEntry(message, bytes));
     if (this.history_bytes > History.BUDGET) this.trimHistories();
   }
 
   /** From the tail to the sockets; nobody there, no span. */
   private trace(channel: Channel, parent: string): void {
-    const subscribers = channel.live().length;
+    const subscribers = channel.live.length;
     if (subscribers === 0) return;
     const family = channel.name.slice(0, channel.name.indexOf(':'));
     const attributes = { 'lumio.subscribers': subscribers };
@@ -93,16 +93,15 @@ export class Hub {
   /** A message that is not stored: to everybody who is there, also those who still read their history. */
   transient(name: string, text: string): void {
     const channel = this.channels.get(name);
-    if (!channel || channel.subscriptions.size === 0) return;
+    if (!channel || channel.size === 0) return;
     const bytes = textFrame(text);
     this.fan_out.add(channel, bytes, true);
-    if (channel.live().length === channel.subscriptions.size) return;
+    if (channel.replaying === null) return;
     const chunk: Chunk = { bytes, count: 1, channel: name, before: channel.seq, transient: true };
-    for (const subscription of channel.subscriptions) {
-      if (subscription.state === 'replaying' && this.room.hasRoom(subscription, chunk)) {
-        subscription.session.enqueue(chunk);
-        subscription.session.pump();
-      }
+    for (const subscription of [...channel.replaying]) {
+      if (subscription.state !== 'replaying' || !this.room.hasRoom(subscription, chunk)) continue;
+      subscription.session.enqueue(chunk);
+      subscription.session.pump();
     }
   }
 
@@ -111,11 +110,7 @@ export class Hub {
    * this.
    */
   join(subscription: Subscription): void {
-    if (subscription.state === 'ended') return;
-    const { channel } = subscription;
-    this.fan_out.seal(channel);
-    subscription.state = 'live';
-    channel.changed();
+    if (subscription.state !== 'ended') subscription.channel.join(subscription);
   }
 
   /**
@@ -124,14 +119,12 @@ export class Hub {
    */
   leave(subscription: Subscription): number {
     if (subscription.state === 'ended') return 0;
-    subscription.state = 'ended';
     const { session, channel } = subscription;
-    channel.subscriptions.delete(subscription);
-    channel.changed();
+    channel.end(subscription);
     const at = session.subscriptions.indexOf(subscription);
     if (at >= 0) session.subscriptions.splice(at, 1);
     const taken_back = session.queue.discard(channel.name).count;
-    if (channel.subscriptions.size === 0) channel.empty_since = Date.now();
+    if (channel.size === 0) channel.empty_since = Date.now();
     this.onLeave(subscription);
     return taken_back;
   }
@@ -151,8 +144,8 @@ export class Hub {
   forget(channel: Channel, code: 'CHANNEL_DROPPED' | 'SUBSCRIBE_FAILED'): void {
     channel.gone = true;
     this.channels.delete(channel.name);
-    this.history_bytes -= channel.history.bytes;
-    for (const subscription of [...channel.subscriptions]) {
+    this.history_bytes -= channel.history?.bytes ?? 0;
+    for (const subscription of [...channel.live, ...(channel.replaying ?? [])]) {
       if (code === 'CHANNEL_DROPPED') this.drop(subscription);
       else this.leave(subscription);
     }
@@ -161,17 +154,17 @@ export class Hub {
   /** Channels with subscribers. */
   count(): number {
     let count = 0;
-    for (const channel of this.channels.values()) if (channel.subscriptions.size > 0) count += 1;
+    for (const channel of this.channels.values()) if (channel.size > 0) count += 1;
     return count;
   }
 
   /** Lets go of channels that nobody came back to. */
   sweep(now: number): void {
     for (const channel of this.channels.values()) {
-      if (channel.subscriptions.size === 0 && channel.opening === null && now - channel.empty_since > LINGER_MS) {
+      if (channel.size === 0 && channel.opening === null && now - channel.empty_since > LINGER_MS) {
         channel.gone = true;
         this.channels.delete(channel.name);
-        this.history_bytes -= channel.history.bytes;
+        this.history_bytes -= channel.history?.bytes ?? 0;
       }
     }
   }
@@ -181,7 +174,7 @@ export class Hub {
    * again.
    */
   forgetHistories(): void {
-    for (const channel of this.channels.values()) this.history_bytes -= channel.history.clear();
+    for (const channel of this.channels.values()) this.history_bytes -= channel.history?.clear() ?? 0;
   }
 
   /**
@@ -190,7 +183,7 @@ export class Hub {
   private trimHistories(): void {
     for (const channel of this.channels.values()) {
       if (this.history_bytes <= History.BUDGET / 2) return;
-      this.history_bytes -= channel.history.clear();
+      this.history_bytes -= channel.history?.clear() ?? 0;
     }
   }
 }

@@ -26,7 +26,7 @@ export class QueueRoom {
   readonly offer = (subscription: Subscription, chunk: Chunk): boolean => {
     const { session } = subscription;
     if (!session.open) return false;
-    if (!this.hasRoom(subscription, chunk)) {
+    if (session.blocked && !this.hasRoom(subscription, chunk)) {
       this.giveWay(subscription, chunk.before, chunk.transient, chunk.count);
       return false;
     }
@@ -59,14 +59,15 @@ export class QueueRoom {
    */
   private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
     const { session, channel } = subscription;
-    if (transient || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.deps.drop(subscription, count);
+    // What gathers and is not stored would be lost to it without a word.
+    const lost = transient || (channel.gathering?.transient ?? -1) >= 0;
+    if (lost || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.deps.drop(subscription, count);
     const live = subscription.state === 'live';
     subscription.seq = before;
     subscription.fell_back = true;
     // Who replays already finds its new place there.
     if (!live) return;
-    subscription.state = 'replaying';
-    channel.changed();
+    channel.replay(subscription);
     this.deps.fallBack(subscription);
   }
 

@@ -18,17 +18,19 @@ export interface Chunk {
  * list.
  */
 export class SendQueue {
-  private chunks: Chunk[] | null = null;
+  /** The one that waits longest; most sockets never have a second one, and need no list. */
+  private first: Chunk | null = null;
+  private rest: Chunk[] | null = null;
   messages = 0;
   bytes = 0;
 
   get empty(): boolean {
-    return this.chunks === null;
+    return this.first === null;
   }
 
   /** Chunks that wait. */
   get length(): number {
-    return this.chunks?.length ?? 0;
+    return this.first === null ? 0 : 1 + (this.rest?.length ?? 0);
   }
 
   /** Whether so much more stays within the bounds. */
@@ -44,7 +46,7 @@ export class SendQueue {
     const shares = new Map<string, number>();
     const add = (name: string, messages: number, size: number) =>
       shares.set(name, (shares.get(name) ?? 0) + messages / LIMITS.queue_messages + size / LIMITS.queue_bytes);
-    for (const chunk of this.chunks ?? []) if (chunk.channel) add(chunk.channel, chunk.count, chunk.bytes.length);
+    for (const chunk of this.all()) if (chunk.channel) add(chunk.channel, chunk.count, chunk.bytes.length);
     add(channel, count, bytes.length);
     let heaviest = channel;
     for (const [name, share] of shares) if (share > shares.get(heaviest)!) heaviest = name;
@@ -52,15 +54,23 @@ export class SendQueue {
   }
 
   push(chunk: Chunk): void {
-    (this.chunks ??= []).push(chunk);
+    if (this.first === null) this.first = chunk;
+    else (this.rest ??= []).push(chunk);
     this.messages += chunk.count;
     this.bytes += chunk.bytes.length;
   }
 
+  /** The chunk that waits alone, taken; null when none waits, or several. */
+  single(): Chunk | null {
+    const { first } = this;
+    if (first === null || this.rest !== null) return null;
+    this.clear();
+    return first;
+  }
+
   /** The next chunks that are together no larger than this, at least one where one waits; they wait no more. */
   next(max_bytes: number): readonly Chunk[] {
-    const { chunks } = this;
-    if (chunks === null) return [];
+    const chunks = this.all();
     let bytes = 0;
     let taken = 0;
     while (taken < chunks.length && (taken === 0 || bytes + chunks[taken]!.bytes.length <= max_bytes)) {
@@ -69,8 +79,8 @@ export class SendQueue {
       taken += 1;
     }
     this.bytes -= bytes;
-    this.chunks = taken === chunks.length ? null : chunks.slice(taken);
-    return this.chunks === null ? chunks : chunks.slice(0, taken);
+    this.keep(chunks.slice(taken));
+    return chunks.slice(0, taken);
   }
 
   /**
@@ -79,9 +89,9 @@ export class SendQueue {
    */
   discard(channel: string): { count: number; before: number; transient: boolean } {
     const taken = { count: 0, before: -1, transient: false };
-    if (this.chunks === null) return taken;
+    if (this.first === null) return taken;
     const kept: Chunk[] = [];
-    for (const chunk of this.chunks) {
+    for (const chunk of this.all()) {
       if (chunk.channel !== channel) {
         kept.push(chunk);
         continue;
@@ -92,12 +102,21 @@ export class SendQueue {
       this.messages -= chunk.count;
       this.bytes -= chunk.bytes.length;
     }
-    this.chunks = kept.length === 0 ? null : kept;
+    this.keep(kept);
     return taken;
   }
 
   clear(): void {
-    this.chunks = null;
+    this.first = this.rest = null;
     this.messages = this.bytes = 0;
+  }
+
+  private all(): readonly Chunk[] {
+    return this.first === null ? [] : this.rest === null ? [this.first] : [this.first, ...this.rest];
+  }
+
+  private keep([first, ...rest]: readonly Chunk[]): void {
+    this.first = first ?? null;
+    this.rest = rest.length === 0 ? null : rest;
   }
 }

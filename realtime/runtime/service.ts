@@ -180,7 +180,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       heartbeat.stop();
       end_erasures();
       await tail.stop();
-      hub.fan_out.drain(hub.channels.values());
+      hub.fan_out.drain();
       for (const session of sessions.values()) session.close(CLOSE.restart, 'RESTART');
       const deadline = Date.now() + drain_ms;
       while (sessions.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -6,16 +6,11 @@ import { CLOSE, LIMITS } from './limits';
 import { errorText, type SocketErrorCode } from './protocol';
 import type { Subscription } from './channel';
 import { SendQueue, type Chunk } from './send-queue';
+import { kernelBacklog, write, writeAll } from './socket-write';
 
 const EMPTY = Buffer.alloc(0);
 /** Bytes handed to the socket at once; more waits until they went. */
 const WRITE_BYTES = 256 * 1024;
-
-/** Bytes of the write under way that the kernel has not taken; falls while a large frame leaves slowly. */
-function kernelBacklog(socket: Socket): number {
-  const handle = (socket as Socket & { _handle?: { writeQueueSize?: number } | null })._handle;
-  return handle?.writeQueueSize ?? 0;
-}
 
 /**
  * One connected client and its writer. All outgoing frames pass through here: a healthy socket is written at once, one
@@ -65,7 +60,7 @@ export class Session {
 
   /** What waits for the socket; for metrics. */
   get backlogged(): { messages: number; bytes: number } {
-    return { messages: this.queue.messages + this.in_flight, bytes: this.queue.bytes + this.socket.writableLength };
+    return { messages: this.queue.messages + this.in_flight, bytes: this.queue.bytes + kernelBacklog(this.socket) };
   }
 
   /** Whether so much more fits the bounded queue. A socket that takes everything has no queue. */
@@ -82,21 +77,26 @@ export class Session {
   pump(): void {
     while (!this.queue.empty && !this.blocked) {
       if (!this.socket.writable) return;
-      this.write(this.queue.next(WRITE_BYTES));
-      if (this.socket.writableLength > 0) this.block();
-      else this.in_flight = 0;
+      const chunk = this.queue.single();
+      const taken = chunk === null ? this.write(this.queue.next(WRITE_BYTES)) : this.writeOne(chunk);
+      if (taken) this.in_flight = 0;
+      else this.block();
     }
-    if (this.queue.empty && !this.blocked && this.waiting) this.wake();
+    if (this.waiting !== null && this.queue.empty && !this.blocked) this.wake();
   }
 
-  /** Several chunks in one system call. */
-  private write(chunks: readonly Chunk[]): void {
-    if (chunks.length > 1) this.socket.cork();
-    for (const { bytes, count } of chunks) {
-      this.in_flight += count;
-      this.socket.write(bytes);
-    }
-    if (chunks.length > 1) this.socket.uncork();
+  private writeOne({ bytes, count }: Chunk): boolean {
+    this.in_flight = count;
+    return write(this.socket, bytes);
+  }
+
+  /** Several chunks in one system call. True when the socket took them all. */
+  private write(chunks: readonly Chunk[]): boolean {
+    for (const { count } of chunks) this.in_flight += count;
+    return writeAll(
+      this.socket,
+      chunks.map(({ bytes }) => bytes),
+    );
   }
 
   private block(): void {

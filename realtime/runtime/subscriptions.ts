@@ -6,6 +6,7 @@ import type { ChannelServices, Families } from './family';
 import type { Gates } from './gates';
 import type { Channel, Subscription } from './channel';
 import type { Hub } from './hub';
+import { type HistoryEntry, historyEntry } from './history';
 import { messageId, parseMessageId } from './ids';
 import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
@@ -28,11 +29,6 @@ export interface SubscriptionDeps {
   services: ChannelServices;
   log: Logger;
   metrics: RealtimeMetrics;
-}
-
-interface Frame {
-  seq: number;
-  bytes: Buffer;
 }
 
 /**
@@ -101,7 +97,7 @@ export class Subscriptions {
     const channel = await this.open(name);
     let from = channel.seq;
     let recovered: boolean | null = null;
-    let first: readonly Frame[] | null = null;
+    let first: readonly HistoryEntry[] | null = null;
     if (since !== null) {
       const asked = parseMessageId(channel.epoch, since);
       first = asked === null ? null : await this.recoverable(channel, asked);
@@ -112,14 +108,17 @@ export class Subscriptions {
     if (!session.open) return;
     if (channel.gone) return this.attach(session, name, since);
     if (!recovered) from = channel.seq;
-    const subscription: Subscription = { session, channel, state: 'replaying', seq: from, fell_back: false };
-    channel.subscriptions.add(subscription);
-    channel.changed();
+    const place = { seq: from, from: 0, at: -1, fell_back: false };
+    const subscription: Subscription = { session, channel, state: 'replaying', ...place };
     session.subscriptions.push(subscription);
     // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
     session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
-    if (from === channel.seq) hub.join(subscription);
-    else void this.replay(subscription, first ?? []);
+    if (from === channel.seq) {
+      hub.join(subscription);
+    } else {
+      channel.replay(subscription);
+      void this.replay(subscription, first ?? []);
+    }
     this.bootstrap(subscription);
   }
 
@@ -142,14 +141,14 @@ export class Subscriptions {
   }
 
   /** The first page after `seq`, empty when nothing was missed; null when not everything after it can still be sent. */
-  private async recoverable(channel: Channel, seq: number): Promise<readonly Frame[] | null> {
+  private async recoverable(channel: Channel, seq: number): Promise<readonly HistoryEntry[] | null> {
     if (seq === channel.seq) return [];
     if (seq > channel.seq) {
       // Made up, or seen on a node that is ahead of this one: the database knows, and then this node will get there.
       return seq <= (await this.deps.outbox.head(channel.name)) && (await this.reached(channel, seq)) ? [] : null;
     }
     const next = await this.page(channel, seq);
-    return next[0]?.seq === seq + 1 ? next : null;
+    return next[0]?.before === seq ? next : null;
   }
 
   private async reached(channel: Channel, seq: number): Promise<boolean> {
@@ -163,7 +162,7 @@ export class Subscriptions {
    * Sends the history after `subscription.seq`, a page whenever the socket has taken the one before, and joins at the
    * end.
    */
-  private async replay(subscription: Subscription, first: readonly Frame[] = []): Promise<void> {
+  private async replay(subscription: Subscription, first: readonly HistoryEntry[] = []): Promise<void> {
     const { session, channel } = subscription;
     const { hub, log } = this.deps;
     try {
@@ -174,7 +173,7 @@ export class Subscriptions {
         if (subscription.seq >= channel.seq) return hub.join(subscription);
         const page = await this.page(channel, subscription.seq);
         if (subscription.state !== 'replaying' || !session.open) return;
-        if (page[0]?.seq !== subscription.seq + 1) return hub.drop(subscription); // trimmed away meanwhile
+        if (page[0]?.before !== subscription.seq) return hub.drop(subscription); // trimmed away meanwhile
         this.sendPage(subscription, page);
       }
     } catch (error) {
@@ -183,25 +182,22 @@ export class Subscriptions {
     }
   }
 
-  private sendPage(subscription: Subscription, page: readonly Frame[]): void {
+  private sendPage(subscription: Subscription, page: readonly HistoryEntry[]): void {
     const { session, channel } = subscription;
-    const frames: Buffer[] = [];
-    const before = subscription.seq;
-    for (const frame of page) {
+    for (const entry of page) {
       // Not past the tail of this node: from there on the live stream brings it. And never past a hole.
-      if (frame.seq > channel.seq || frame.seq !== subscription.seq + 1) break;
-      frames.push(frame.bytes);
-      subscription.seq = frame.seq;
+      if (entry.before >= channel.seq || entry.before !== subscription.seq) break;
+      // The frame itself, shared by all that are sent it: a crowd that resumes at once is no crowd of copies.
+      session.enqueue(entry);
+      subscription.seq += 1;
+      this.deps.metrics.sent += 1;
     }
-    const bytes = frames.length === 1 ? frames[0]! : Buffer.concat(frames);
-    session.enqueue({ bytes, count: frames.length, channel: channel.name, before, transient: false });
-    this.deps.metrics.sent += frames.length;
     session.pump();
   }
 
   /** The next messages after `seq`: from memory where they are, else from the outbox. */
-  private async page(channel: Channel, seq: number): Promise<readonly Frame[]> {
-    const kept = channel.history.after(seq, PAGE.messages, PAGE.bytes);
+  private async page(channel: Channel, seq: number): Promise<readonly HistoryEntry[]> {
+    const kept = channel.history?.after(seq, PAGE.messages, PAGE.bytes);
     const oldest = Date.now() - this.deps.resume_window_ms;
     if (kept && kept.length > 0 && kept[0]!.created_at > oldest) return kept;
     const rows = await this.deps.outbox.page(channel.name, seq, PAGE);
@@ -210,14 +206,13 @@ export class Subscriptions {
 }
 
 /** Rows of a page that several clients asked for at once are framed once. */
-const frames = new WeakMap<StoredMessage, Frame>();
+const framed_rows = new WeakMap<StoredMessage, HistoryEntry>();
 
-function framed(channel: Channel, row: StoredMessage): Frame {
-  let frame = frames.get(row);
-  if (!frame)
-    frames.set(
-      row,
-      (frame = { seq: row.seq, bytes: textFrame(storedMessageText(channel.message_type, channel.epoch, row)) }),
-    );
-  return frame;
+function framed({ message_type, epoch }: Channel, row: StoredMessage): HistoryEntry {
+  let entry = framed_rows.get(row);
+  if (!entry) {
+    entry = historyEntry(row, textFrame(storedMessageText(message_type, epoch, row)));
+    framed_rows.set(row, entry);
+  }
+  return entry;
 }
