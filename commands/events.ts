@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { RequestContext } from '../access/caller';
 import { account, command, feature, invalid, permission, post, type Refuse, systemKeyOnly } from '../access/operation';
 import type { Services } from '../access/services';
+import { exampleText } from '../domain/event-catalogue';
 import { eventUserId } from '../domain/event-users';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
@@ -32,7 +33,7 @@ const EmitEventInput = z
       .max(255)
       .nullish()
       .describe('An event with an id that was there before is not inserted again'),
-    raw: raw.nullish().describe('Default: {}'),
+    raw: raw.nullish().describe('Default: {}; of a test event a lifelike payload, where the catalogue has the type'),
     created_at: z
       .string()
       .refine((text) => parseInstant(text) !== null, 'created_at must be an ISO 8601 date or date-time')
@@ -93,7 +94,10 @@ export const emitEvent = command({
   },
 });
 
-/** Broadcasts an event as `emitEvent` would, and stores nothing (spec doc2 §4.4, doc3 §6.1). */
+/**
+ * Broadcasts an event as `emitEvent` would, and stores nothing (spec doc2 §4.4, doc3 §6.1). Without a payload it has
+ * the one that the catalogue shows.
+ */
 export const testEvent = command({
   name: 'testEvent',
   // Source: spec doc2 §4.4.
@@ -106,6 +110,7 @@ export const testEvent = command({
   errors,
   async run({ input, caller, context, refuse }, { live }) {
     const row = newEvent(input, caller.account_id, context, refuse);
+    if (!input.raw) row.raw = exampleText(row.type, context.now) ?? row.raw;
     await broadcast(live, row);
     return { success: true, event: eventRecord(row) };
   },

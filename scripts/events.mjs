@@ -1,4 +1,5 @@
-// npm run events: keeps the schema and a sample of each new version of an event; what is kept is never changed.
+// npm run events: keeps the schema and a sample of each new version of a domain event, of which what is kept is never
+// changed, and writes the page of all vendors' events.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -9,6 +10,9 @@ await build();
 const require = createRequire(join(root, 'dist/bin/main.js'));
 const { EVENTS } = require('./areas.js');
 const { broken, withNewest } = require('../test/support/event-schemas.js');
+const { eventsPage } = require('../test/support/events-page.js');
+
+writeFileSync(join(root, 'docs/events.md'), eventsPage());
 
 const files = { schemas: 'docs/operating/schemas/events.json', samples: 'test/fixtures/events.json' };
 const read = (file) => (existsSync(join(root, file)) ? JSON.parse(readFileSync(join(root, file), 'utf8')) : {});

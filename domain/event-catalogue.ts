@@ -1,0 +1,76 @@
+import type { Json } from '../kernel/json';
+import { KICK } from './event-types/kick';
+import { CHATS, TRANSIENT } from './event-types/live';
+import { DISCORD, SHOPIFY, STREAMELEMENTS, TROVO } from './event-types/others';
+import { SPOTIFY } from './event-types/spotify';
+import { TWITCH } from './event-types/twitch';
+import { AT, type EventType } from './event-types/type';
+import { YOUTUBE } from './event-types/youtube';
+
+/**
+ * Every type of events that this build knows, with what its `raw` looks like. The log takes other types too, up to 100
+ * characters: whoever emits them says what they mean. Source: spec doc3 §6.2.
+ */
+export const EVENT_TYPES: readonly EventType[] = [
+  ...TWITCH,
+  ...YOUTUBE,
+  ...KICK,
+  ...TROVO,
+  ...SPOTIFY,
+  ...STREAMELEMENTS,
+  ...DISCORD,
+  ...SHOPIFY,
+  ...CHATS,
+  ...TRANSIENT,
+];
+
+const BY_TYPE: ReadonlyMap<string, EventType> = new Map(EVENT_TYPES.map((one) => [one.type, one]));
+
+/**
+ * A lifelike payload of a type, as JSON text, as if it happened now; null for a type that is not in the catalogue.
+ * @param now Unix milliseconds
+ */
+export function exampleText(type: string, now: number): string | null {
+  const known = BY_TYPE.get(type);
+  if (known === undefined) return null;
+  const moved = now - Date.parse(AT);
+  return JSON.stringify(known.example, (_name, value: unknown) =>
+    typeof value === 'string' && INSTANT.test(value) ? new Date(Date.parse(value) + moved).toISOString() : value,
+  );
+}
+
+/** Times of examples, as {@link AT} and `after` write them. */
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** JSON Schema of the `raw` of a type. Vendors add members: others than these may be there. */
+export function shapeOf({ example, optional, nullable }: EventType): Json {
+  return shape(example, '', new Set(optional), new Set(nullable));
+}
+
+function shape(value: Json, path: string, optional: ReadonlySet<string>, nullable: ReadonlySet<string>): Json {
+  const of = typeOf(value);
+  const type = nullable.has(path) && of !== 'null' ? [of, 'null'] : of;
+  if (Array.isArray(value)) {
+    const [first] = value;
+    return first === undefined ? { type } : { type, items: shape(first, `${path}[]`, optional, nullable) };
+  }
+  if (value === null || typeof value !== 'object') {
+    // Null in the example: what else it may be is not told by it.
+    return value === null ? {} : { type };
+  }
+  const below = (name: string) => (path === '' ? name : `${path}.${name}`);
+  const names = Object.keys(value);
+  const required = names.filter((name) => !optional.has(below(name)));
+  return {
+    type,
+    properties: Object.fromEntries(names.map((name) => [name, shape(value[name]!, below(name), optional, nullable)])),
+    ...(required.length > 0 && { required }),
+  };
+}
+
+function typeOf(value: Json): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return 'number';
+  return typeof value;
+}

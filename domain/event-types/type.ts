@@ -1,0 +1,52 @@
+import type { Json } from '../../kernel/json';
+
+/** Where events of a type are found. */
+export type Delivery =
+  /** In the event log, and on `events:<account_id>`. */
+  | 'event_log'
+  /** On `chat:<account_id>` and in the chat's own history. */
+  | 'chat'
+  /** Pushed to who listens, and kept nowhere. */
+  | 'live';
+
+/** One type of events: what it means, and what its `raw` looks like. */
+export interface EventType {
+  /** `platform:action`. */
+  type: string;
+  summary: string;
+  delivered: Delivery;
+  /** Whether extensions may subscribe to it. */
+  subscribable: boolean;
+  /** A lifelike payload; its times are {@link AT} and later. */
+  example: Example;
+  /** Paths of members that may be absent; a list's members stand below `[]`. */
+  optional: readonly string[];
+  /** Paths of members that may be null. */
+  nullable: readonly string[];
+}
+
+export type Example = { readonly [name: string]: Json };
+
+/** The moment of every example; a test event tells of now instead. */
+export const AT = '2026-01-15T18:30:00.000Z';
+/** Minutes after {@link AT}. */
+export const after = (minutes: number): string => new Date(Date.parse(AT) + minutes * 60_000).toISOString();
+
+type Options = Partial<Pick<EventType, 'optional' | 'nullable' | 'subscribable' | 'delivered'>>;
+
+/** Builders of one platform's types. By default a type is in the event log, and extensions may subscribe to it. */
+export const typesOf =
+  (prefix: string) =>
+  (action: string, summary: string, example: Example, options: Options = {}): EventType => ({
+    type: `${prefix}:${action}`,
+    summary,
+    delivered: 'event_log',
+    subscribable: true,
+    optional: [],
+    nullable: [],
+    ...options,
+    example,
+  });
+
+/** Types that only workers write: extensions cannot subscribe to them. */
+export const WRITTEN = { subscribable: false } as const;
