@@ -46,6 +46,8 @@ export interface CredentialContext {
   readonly transports: readonly Transport[];
   /** Units a minute, whatever the plan; null is unlimited. */
   readonly rate: number | null;
+  /** WebSockets that one caller may have open at a time; null is unlimited. Source: rulings, "sockets per caller". */
+  readonly sockets: number | null;
   /** Whether it can hold permissions; one that cannot reaches nothing but what is public and its own channel. */
   readonly rbac: boolean;
   /** Whether it is the person themselves. Source: spec doc1 §5.8. */
@@ -71,6 +73,8 @@ const key = (prefix: string, rest: Omit<KeyContext, 'prefix' | 'length'>): KeyCo
   ...rest,
 });
 
+/** Of whoever brings a credential. */
+const SOCKETS = 100;
 const HEADER = ['header'] as const;
 const ANYWHERE = ['header', 'query'] as const;
 /** A token of one overlay, widget or install: what it opens is its own channel or storage. Source: spec doc1 §5.6. */
@@ -78,6 +82,7 @@ const browserSource = (kind: BoundKind, prefix: string): KeyContext =>
   key(prefix, {
     transports: ANYWHERE,
     rate: 600,
+    sockets: SOCKETS,
     rbac: false,
     first_party: false,
     async find({ hash, now }, { lookups, worthLooking }) {
@@ -92,6 +97,7 @@ export const CONTEXTS = {
   system_key: key('lm_sys_', {
     transports: HEADER,
     rate: null,
+    sockets: null,
     rbac: true,
     first_party: false,
     shows_use: true,
@@ -108,6 +114,7 @@ export const CONTEXTS = {
   user_api_key: key('lm_usr_', {
     transports: HEADER,
     rate: 1200,
+    sockets: SOCKETS,
     rbac: true,
     first_party: true,
     shows_use: true,
@@ -120,6 +127,7 @@ export const CONTEXTS = {
   service_key: key('lm_svc_', {
     transports: HEADER,
     rate: 1200,
+    sockets: SOCKETS,
     rbac: true,
     first_party: false,
     shows_use: true,
@@ -134,6 +142,7 @@ export const CONTEXTS = {
     length: null,
     transports: ['header', 'upgrade_query'],
     rate: 600,
+    sockets: SOCKETS,
     rbac: true,
     first_party: true,
     async find(presented, { lookups, claims: claimsOf }) {
@@ -160,6 +169,7 @@ export const CONTEXTS = {
   popout: key('lm_pop_', {
     transports: ANYWHERE,
     rate: 600,
+    sockets: SOCKETS,
     rbac: true,
     first_party: false,
     // Never from memory: whether it was revoked is asked on each request. Source: spec doc1 §5.5 rule 4.
@@ -172,7 +182,7 @@ export const CONTEXTS = {
   shared_overlay: browserSource('shared_overlay', 'lm_share_'),
   extension: browserSource('extension', 'lm_ext_'),
   widget: browserSource('widget', 'lm_widget_'),
-  anonymous: { prefix: null, length: null, transports: [], rate: 120, rbac: false, first_party: false },
+  anonymous: { prefix: null, length: null, transports: [], rate: 120, sockets: 20, rbac: false, first_party: false },
 } as const satisfies Record<CallerKind, CredentialContext>;
 
 /** The contexts whose tokens are keys. */

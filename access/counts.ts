@@ -12,6 +12,8 @@ export interface Counts {
   take(bucket: Bucket, cost?: number, log_facts?: object): Promise<RateLimitState | null>;
   /** Null when the bucket had a unit left, else the seconds until it has. */
   wait(bucket: Bucket): Promise<number | null>;
+  /** How many milliseconds to wait for the unit that this takes, of a bucket that is refilled continuously. */
+  pace(bucket: Bucket): Promise<number>;
   /** Gives back a unit that was held until it was clear whether it counts. */
   giveBack(bucket: Bucket): void;
 }
@@ -40,6 +42,13 @@ export function createCounts(deps: { limits: RateLimits; log: Logger; metrics: M
     async wait(bucket) {
       const state = await take(bucket);
       return state === null || state.allowed ? null : Math.max(1, Math.ceil(state.reset_seconds));
+    },
+    async pace({ rate_bucket, rate_limit }) {
+      if (rate_limit === null) return 0;
+      return limits.pace(rate_bucket, rate_limit).catch((error: unknown) => {
+        failed(error, {});
+        return 0;
+      });
     },
     giveBack({ rate_bucket, rate_limit }) {
       if (rate_limit !== null) limits.giveBack(rate_bucket).catch((error: unknown) => failed(error, {}));

@@ -29,6 +29,7 @@ import type { RecordLog } from '../engines/records/port';
 import type { SchemaIds } from '../engines/records/schema-ids';
 import { tracedRecordLog } from '../engines/records/traced';
 import type { Relay } from '../engines/relay/port';
+import type { Slots } from '../engines/slots/port';
 import { createSecretBox } from '../engines/secrets/box';
 import type { SecretBox } from '../engines/secrets/port';
 import { type MasterKeys, parseMasterKeys } from '../engines/secrets/master-keys';
@@ -73,6 +74,7 @@ export interface Engines {
   cache: Cache;
   rate_limits: RateLimits;
   presence: Presence;
+  slots: Slots;
   leases: Leases;
   jobs: JobQueue;
   /** Divides pieces of work among the processes. */
@@ -169,7 +171,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
   const schema_ids = await openSchemaIds(settings, log, options.serving ?? false);
   const record_log = createRecordLog({ broker, subject_keys, schema_ids, trace_headers: tracing.on });
   const records = tracing.on ? tracedRecordLog(record_log, tracing) : record_log;
-  const { relay, cache, rate_limits, presence } = opened(
+  const { relay, cache, rate_limits, presence, slots } = opened(
     await openShared({ settings, installation: installation.id, log, metrics }),
   );
   const blobs = opened(await openConfiguredBlobs(settings));
@@ -193,6 +195,7 @@ async function open(options: OpenOptions, closers: (() => Promise<void>)[]): Pro
     cache,
     rate_limits,
     presence,
+    slots,
     leases,
     jobs: createPostgresJobs({ db: jobs_db, wakeups, process: session, log }),
     shares,

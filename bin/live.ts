@@ -9,7 +9,7 @@ import { VERSION } from './version';
 /** The role `realtime`, where the process has it, and how many it serves. */
 export function openLive(deps: CallersDeps, { resolver, members, features, tail, counts }: Callers) {
   const { settings, engines, db, log, metrics, stops } = deps;
-  const { wakeups, relay, tracing } = engines;
+  const { wakeups, relay, slots, tracing } = engines;
   const realtime = settings.roles.includes('realtime')
     ? createRealtime({
         settings,
@@ -25,6 +25,7 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         again: resolver.again,
         on_revoked: (listener) => tail.on(listener),
         counts,
+        slots,
         epoch: engines.installation.epoch,
         version: VERSION,
         log,

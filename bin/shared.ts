@@ -6,6 +6,7 @@ import { createLocalPresence } from '../engines/presence/local';
 import { createLocalRateLimits } from '../engines/rate-limits/local';
 import { createRedisEngines, type SharedEngines } from '../engines/redis/shared';
 import { createLocalRelay } from '../engines/relay/local';
+import { createLocalSlots } from '../engines/slots/local';
 
 /** What nodes share beside the database: over Redis where the settings name one, else within this process. */
 export async function openShared(options: {
@@ -23,6 +24,7 @@ export async function openShared(options: {
     cache: createLocalCache(),
     rate_limits: createLocalRateLimits(),
     presence: createLocalPresence(),
+    slots: createLocalSlots(),
   };
   return {
     ...parts,

@@ -45,7 +45,12 @@ const [account_id, ada, bob] = [uuid(1), uuid(2), uuid(3)];
 const role_ids = [uuid(11), uuid(12), uuid(13), uuid(14)];
 const fixed = generateKey('system_key');
 
-const unlimited: Counts = { take: async () => null, wait: async () => null, giveBack: () => undefined };
+const unlimited: Counts = {
+  take: async () => null,
+  wait: async () => null,
+  pace: async () => 0,
+  giveBack: () => undefined,
+};
 
 let t: TestDatabase;
 let on: Engines;

@@ -13,6 +13,7 @@ interface Expected {
   length: number | null;
   came: readonly Transport[];
   rate: number | null;
+  sockets: number | null;
   rbac: boolean;
   first_party: boolean;
 }
@@ -24,22 +25,55 @@ const source = (prefix: string, length: number): Expected => ({
   length,
   came: BOTH,
   rate: 600,
+  sockets: 100,
   rbac: false,
   first_party: false,
 });
 
-/** Spec doc1 §5.1, 5.2, 5.6, 5.8; ruling c25. */
+/** Spec doc1 §5.1, 5.2, 5.6, 5.8; rulings c25 and "sockets per caller". */
 const SPEC: Record<CallerKind, Expected> = {
-  system_key: { prefix: 'lm_sys_', length: 71, came: HEADER, rate: null, rbac: true, first_party: false },
-  user_api_key: { prefix: 'lm_usr_', length: 71, came: HEADER, rate: 1200, rbac: true, first_party: true },
-  service_key: { prefix: 'lm_svc_', length: 71, came: HEADER, rate: 1200, rbac: true, first_party: false },
-  jwt: { prefix: 'lm_eyJ', length: null, came: ['header', 'upgrade_query'], rate: 600, rbac: true, first_party: true },
-  popout: { prefix: 'lm_pop_', length: 71, came: BOTH, rate: 600, rbac: true, first_party: false },
+  system_key: {
+    prefix: 'lm_sys_',
+    length: 71,
+    came: HEADER,
+    rate: null,
+    sockets: null,
+    rbac: true,
+    first_party: false,
+  },
+  user_api_key: {
+    prefix: 'lm_usr_',
+    length: 71,
+    came: HEADER,
+    rate: 1200,
+    sockets: 100,
+    rbac: true,
+    first_party: true,
+  },
+  service_key: {
+    prefix: 'lm_svc_',
+    length: 71,
+    came: HEADER,
+    rate: 1200,
+    sockets: 100,
+    rbac: true,
+    first_party: false,
+  },
+  jwt: {
+    prefix: 'lm_eyJ',
+    length: null,
+    came: ['header', 'upgrade_query'],
+    rate: 600,
+    sockets: 100,
+    rbac: true,
+    first_party: true,
+  },
+  popout: { prefix: 'lm_pop_', length: 71, came: BOTH, rate: 600, sockets: 100, rbac: true, first_party: false },
   overlay: source('lm_overlay_', 75),
   shared_overlay: source('lm_share_', 73),
   extension: source('lm_ext_', 71),
   widget: source('lm_widget_', 74),
-  anonymous: { prefix: null, length: null, came: [], rate: 120, rbac: false, first_party: false },
+  anonymous: { prefix: null, length: null, came: [], rate: 120, sockets: 20, rbac: false, first_party: false },
 };
 const KINDS = Object.keys(SPEC) as CallerKind[];
 
@@ -48,12 +82,12 @@ test('the table has the ten contexts of the specification', () => {
 });
 
 describe.each(KINDS)('%s', (kind) => {
-  const { prefix, length, came, rate, rbac, first_party } = SPEC[kind];
+  const { prefix, length, came, rate, sockets, rbac, first_party } = SPEC[kind];
   const token = `${prefix}${'0'.repeat((length ?? 0) - (prefix ?? '').length > 0 ? length! - prefix!.length : 9)}`;
 
   test('is what the specification says', () => {
     const { transports, ...facts } = contextOf(kind);
-    expect(facts).toMatchObject({ prefix, length, rate, rbac, first_party });
+    expect(facts).toMatchObject({ prefix, length, rate, sockets, rbac, first_party });
     expect([...transports].sort()).toEqual([...came].sort());
   });
 
@@ -90,7 +124,7 @@ describe('keys are looked up by their SHA-256, and nothing of them is seen befor
   test.each(keys)('%s', async (kind) => {
     const asked: unknown[] = [];
     const nothing = { db: { query: async (_text: string, values: readonly unknown[]) => (asked.push(...values), []) } };
-    const counts = { take: async () => null, wait: async () => null, giveBack: () => undefined };
+    const counts = { take: async () => null, wait: async () => null, pace: async () => 0, giveBack: () => undefined };
     const resolver = createCallerResolver({
       ...({ ...nothing, tokens: {}, log: silentLog, counts } as never as Parameters<typeof createCallerResolver>[0]),
       system_keys: [],

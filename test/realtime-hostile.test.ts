@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { Queryable, Row } from '../engines/postgres/port';
 import { testDatabase, type TestDatabase } from './support/database';
-import { ACCOUNT, Client, publish, realtimeNode, type RealtimeNode } from './support/realtime';
+import { ACCOUNT, Client, publish, realtimeNode, type RealtimeNode, UNCOUNTED } from './support/realtime';
 
 const EVENTS = `events:${ACCOUNT}`;
 let t: TestDatabase;
@@ -118,28 +118,32 @@ test('of Ping control frames that come too fast the last is answered', async () 
   client.end();
 });
 
-test('a caller whose bucket is empty waits for its next unit: nothing is refused, and order stays', async () => {
-  const buckets: string[] = [];
+test('a caller whose bucket is empty waits for its next unit: nothing is refused, order stays, nobody is silent', async () => {
+  const taken: string[] = [];
   const own = await realtimeNode(t, {
     counts: {
-      async wait({ rate_bucket }) {
-        buckets.push(rate_bucket);
-        return rate_bucket.startsWith('messages:') && buckets.length < 4 ? 1 : null;
+      ...UNCOUNTED,
+      async pace({ rate_bucket }) {
+        taken.push(rate_bucket);
+        return taken.length === 1 ? 2_500 : 0;
       },
     },
     windows: { silence_ms: 1_000, stall_ms: 30_000 },
   });
   const client = await Client.open(own.url);
-  for (const type of ['subscribe', 'unsubscribe', 'subscribe', 'ping']) client.send({ type, channel: EVENTS });
+  const sent_at = performance.now();
+  for (const type of ['subscribe', 'unsubscribe', 'broadcast', 'subscribe', 'ping'])
+    client.send({ type, channel: EVENTS, payload: '{"type":"x"}' });
   await client.next((message) => message.type === 'pong', 'the pong');
-  expect(client.messages.map(({ type }) => type)).toEqual([
+  expect(performance.now() - sent_at).toBeGreaterThan(2_400);
+  expect(client.messages.filter(({ type }) => type !== 'event').map(({ type }) => type)).toEqual([
     'welcome',
     'subscribed',
     'unsubscribed',
     'subscribed',
     'pong',
   ]);
-  expect(buckets).toEqual(['upgrade:c1', ...Array<string>(4).fill('messages:user:u1')]);
+  expect(taken).toEqual(Array<string>(3).fill('messages:user:u1'));
   client.end();
   await own.stop();
 });

@@ -9,6 +9,7 @@ import {
   publish,
   realtimeNode,
   refused,
+  UNCOUNTED,
   type RealtimeNode,
 } from './support/realtime';
 
@@ -74,7 +75,7 @@ describe('the upgrade', () => {
   });
 
   test('a bucket that is empty answers 429 with the time to wait', async () => {
-    const limited = await realtimeNode(t, { counts: { wait: async () => 7 } });
+    const limited = await realtimeNode(t, { counts: { ...UNCOUNTED, wait: async () => 7 } });
     const answer = await refused(`${limited.url}?token=good`);
     expect([answer.status, answer.body.error, answer.headers['retry-after']]).toEqual([
       429,
@@ -89,6 +90,7 @@ describe('the upgrade', () => {
     let wait: number | null = null;
     const own = await realtimeNode(t, {
       counts: {
+        ...UNCOUNTED,
         async wait({ rate_bucket }) {
           buckets.push(rate_bucket);
           return wait;

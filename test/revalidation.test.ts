@@ -103,7 +103,7 @@ describe('what open sockets still may', () => {
       db: counted,
       tokens: await createTokens({ db: t.db, secrets }),
       log: silentLog,
-      counts: { take: async () => null, wait: async () => null, giveBack: () => undefined },
+      counts: { take: async () => null, wait: async () => null, pace: async () => 0, giveBack: () => undefined },
       system_keys: [],
     });
     const present = async (token: string) => {

@@ -1,4 +1,5 @@
 import { RateLimiterMemory, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import { createPaces } from './pace';
 import type { RateLimits } from './port';
 
 /**
@@ -8,10 +9,14 @@ import type { RateLimits } from './port';
 export const WINDOW = { points: Number.MAX_SAFE_INTEGER, duration: 60 };
 
 /** Windows in this process's memory: right for one process, each node counts for itself otherwise. */
-export const createLocalRateLimits = (): RateLimits => limitsOver(new RateLimiterMemory(WINDOW));
+export function createLocalRateLimits(): RateLimits {
+  const paceOf = createPaces();
+  return limitsOver(new RateLimiterMemory(WINDOW), async (bucket, limit) => paceOf(bucket, limit));
+}
 
-export function limitsOver(limiter: RateLimiterAbstract): RateLimits {
+export function limitsOver(limiter: RateLimiterAbstract, pace: RateLimits['pace']): RateLimits {
   return {
+    pace,
     async take(bucket, cost, limit_per_minute) {
       const { consumedPoints, msBeforeNext } = await limiter.consume(bucket, cost);
       return {

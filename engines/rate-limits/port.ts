@@ -6,10 +6,15 @@ export interface RateLimitState {
   reset_seconds: number;
 }
 
-/** Fixed one-minute windows per bucket, shared between nodes where the engine allows. */
+/** Units per bucket, shared between nodes where the engine allows: in fixed windows of a minute, or at a pace. */
 export interface RateLimits {
   take(bucket: string, cost: number, limit_per_minute: number): Promise<RateLimitState>;
   /** One unit less counts in the bucket's window. */
   giveBack(bucket: string): Promise<void>;
+  /**
+   * Takes a unit of a bucket that holds a minute's units and is refilled continuously. Answers for how many
+   * milliseconds whoever took it must wait: 0 while the bucket is not empty, 20 s at most. `take` knows nothing of it.
+   */
+  pace(bucket: string, limit_per_minute: number): Promise<number>;
   close(): Promise<void>;
 }

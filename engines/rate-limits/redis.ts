@@ -1,21 +1,42 @@
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 import type { RedisLink } from '../redis/connection';
 import { limitsOver, WINDOW } from './local';
+import { createPaces, FULL_MS, LONGEST_WAIT_MS } from './pace';
 import type { RateLimits } from './port';
+
+/**
+ * The bucket is the moment at which it is full again; a unit moves that by ARGV[1] ms, it holds ARGV[2] ms of them, and
+ * nobody waits longer than ARGV[3] ms. By the clock of Redis, so that those of the nodes need not agree.
+ */
+const PACE = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local full = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + tonumber(ARGV[1])
+full = math.min(full, now + ARGV[2] + ARGV[3])
+redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', math.ceil(full - now))
+return math.floor(math.max(0, full - now - ARGV[2]) + 0.5)`;
 
 /**
  * Windows that all nodes share. While Redis is away each node counts for itself, so a caller may use its limit once per
  * node; a caller waits at most the link's command timeout (100 ms) for the first request that finds Redis silent, and
  * not at all after it.
  */
-export function createRedisRateLimits(options: { link: RedisLink; prefix: string }): RateLimits {
+export function createRedisRateLimits({ link, prefix }: { link: RedisLink; prefix: string }): RateLimits {
+  const paceOf = createPaces();
+  const pace: RateLimits['pace'] = async (bucket, limit) => {
+    if (!link.usable()) return paceOf(bucket, limit);
+    const given = [FULL_MS / limit, FULL_MS, LONGEST_WAIT_MS];
+    const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...given) as Promise<number>;
+    return wait_ms.catch(() => paceOf(bucket, limit));
+  };
   return limitsOver(
     new RateLimiterRedis({
       ...WINDOW,
-      storeClient: options.link.client,
-      keyPrefix: `${options.prefix}limit`,
+      storeClient: link.client,
+      keyPrefix: `${prefix}limit`,
       rejectIfRedisNotReady: true,
       insuranceLimiter: new RateLimiterMemory(WINDOW),
     }),
+    pace,
   );
 }

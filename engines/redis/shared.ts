@@ -8,6 +8,8 @@ import type { RateLimits } from '../rate-limits/port';
 import { createRedisRateLimits } from '../rate-limits/redis';
 import type { Relay } from '../relay/port';
 import { createRedisRelay } from '../relay/redis';
+import type { Slots } from '../slots/port';
+import { createRedisSlots } from '../slots/redis';
 import { connectRedis, type RedisLinkOptions } from './connection';
 
 /** What nodes share beside the database. */
@@ -16,6 +18,7 @@ export interface SharedEngines {
   cache: Cache;
   rate_limits: RateLimits;
   presence: Presence;
+  slots: Slots;
   close(): Promise<void>;
 }
 
@@ -34,7 +37,7 @@ const SUBSCRIBE_MS = 2_000;
 /** A start waits this long for Redis, then goes on without it. */
 const OPEN_MS = 2_000;
 
-/** Relay, cache, rate limits and presence over Redis or Valkey: three links, each of which recovers by itself. */
+/** Relay, cache, limits and presence over Redis or Valkey: three links, each of which recovers by itself. */
 export async function createRedisEngines(options: RedisEnginesOptions): Promise<SharedEngines> {
   const { url, log, metrics } = options;
   const prefix = `lumio:${options.installation}:`;
@@ -50,15 +53,18 @@ export async function createRedisEngines(options: RedisEnginesOptions): Promise<
   const cache = createRedisCache({ link: commands, prefix, log });
   const rate_limits = createRedisRateLimits({ link: commands, prefix });
   const presence = createRedisPresence({ link: commands, prefix, log });
+  const slots = createRedisSlots({ link: commands, prefix, log });
   await Promise.all(links.map((link) => link.opened(OPEN_MS)));
   return {
     relay,
     cache,
     rate_limits,
     presence,
+    slots,
     async close() {
       await relay.close();
       await presence.close();
+      await slots.close();
       await rate_limits.close();
       await cache.close();
       for (const link of links) await link.close();

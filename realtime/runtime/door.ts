@@ -1,10 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../access/caller';
+import { contextOf } from '../../access/contexts';
 import type { Counts } from '../../access/counts';
 import { failureBucket, upgradeBucket } from '../../access/rate-buckets';
 import type { CallerResolver } from '../../access/resolve';
 import type { Logger } from '../../engines/log/port';
+import type { Slots } from '../../engines/slots/port';
 import { ApiError } from '../../kernel/errors';
+import { LIMITS } from './limits';
 import { inTime } from './outbox';
 import { refuseEarly, requestUrl, type Refusal } from './upgrade';
 
@@ -17,6 +20,8 @@ export interface DoorDeps {
   client_ip?: ((req: IncomingMessage) => string) | undefined;
   /** Counts upgrades, those that are refused too. */
   counts: Pick<Counts, 'wait'>;
+  /** Counts the sockets of each caller. */
+  slots: Pick<Slots, 'take' | 'giveBack'>;
   log: Logger;
 }
 
@@ -41,7 +46,7 @@ export class Door {
 
   constructor(private readonly deps: DoorDeps) {}
 
-  /** The caller when it may come in. Never rejects: what fails here is a 503. */
+  /** The caller when it may come in, until it has {@link left}. Never rejects: what fails here is a 503. */
   async admit(req: IncomingMessage): Promise<Refusal | Caller> {
     if (this.closed) return { ...RESOLVE_FAILED, message: 'The node is stopping' };
     try {
@@ -76,8 +81,17 @@ export class Door {
     if (resolved.failure !== null) {
       return this.counted({ status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] }, ip);
     }
-    const wait = await this.deps.counts.wait(upgradeBucket(resolved.caller));
-    return wait === null ? resolved.caller : tooMany(wait);
+    const { caller } = resolved;
+    const wait = await this.deps.counts.wait(upgradeBucket(caller));
+    if (wait !== null) return tooMany(wait);
+    const { sockets } = contextOf(caller.kind);
+    const free = sockets === null || (await this.deps.slots.take(caller.rate_bucket, sockets));
+    return free ? caller : tooMany(LIMITS.retry_after_seconds);
+  }
+
+  /** Whoever was admitted has gone again, with or without a session. */
+  left({ kind, rate_bucket }: Caller): void {
+    if (contextOf(kind).sockets !== null) this.deps.slots.giveBack(rate_bucket);
   }
 
   private async counted(refusal: Refusal, ip: string): Promise<Refusal> {

@@ -29,6 +29,8 @@ export const LIMITS = {
   /** Client messages that one session gets answered per second; the rest waits in its socket. */
   client_messages_per_second: 200,
   headers: 100,
+  /** What a caller with too many sockets is told to wait: a beat, after which dead ones may have been found. */
+  retry_after_seconds: 5,
 } as const;
 
 export const CLOSE = {

@@ -20,7 +20,7 @@ export interface MessagesDeps {
   subscriptions: Subscriptions;
   gates: Gates;
   relay: Relay;
-  counts: Pick<Counts, 'wait'>;
+  counts: Pick<Counts, 'pace'>;
   log: Logger;
 }
 
@@ -111,8 +111,8 @@ export class Messages {
   }
 
   /**
-   * Keeps later messages of the session waiting until `work` is done. It costs the caller a unit, and waits until there
-   * is one.
+   * Keeps later messages of the session waiting until `work` is done. It costs the caller a unit, and waits until that
+   * is there.
    */
   private alone(session: Session, work: () => Promise<void>): void {
     session.working = true;
@@ -130,13 +130,12 @@ export class Messages {
       );
   }
 
+  /** Never as long as a session may be silent: each socket of the caller waits for one unit at a time. */
   private async paid(session: Session): Promise<void> {
-    for (;;) {
-      const wait = await this.deps.counts.wait(messageBucket(session.caller));
-      if (wait === null || !session.open) return;
-      session.ws.pause();
-      await new Promise((resolve) => setTimeout(resolve, wait * 1_000).unref());
-    }
+    const wait_ms = await this.deps.counts.pace(messageBucket(session.caller));
+    if (wait_ms === 0 || !session.open) return;
+    session.ws.pause();
+    await new Promise((resolve) => setTimeout(resolve, wait_ms).unref());
   }
 
   private async broadcast(session: Session, channel: string, payload: string): Promise<void> {

@@ -9,6 +9,7 @@ import type { Metrics } from '../../engines/metrics/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Presence } from '../../engines/presence/port';
 import type { Relay } from '../../engines/relay/port';
+import type { Slots } from '../../engines/slots/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { Families, type ChannelServices, type Family } from './family';
@@ -46,7 +47,9 @@ export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_o
   /** The durable tail of revocations; returns a function that ends it. */
   on_revoked?: (listener: (revocation: Revocation) => void) => () => void;
   /** Counts upgrades, those that are refused too, and what sockets ask for. */
-  counts: Pick<Counts, 'wait'>;
+  counts: Pick<Counts, 'wait' | 'pace'>;
+  /** Counts the sockets of each caller, on all nodes. */
+  slots: Pick<Slots, 'take' | 'giveBack'>;
   /** The installation's epoch: another one after a restore. */
   epoch: string;
   version: string;
@@ -119,6 +122,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       heartbeat.admitted(session);
       if (door.closed) session.close(CLOSE.restart, 'RESTART');
     },
+    onGone: (caller) => door.left(caller),
   });
   const { sessions } = sockets;
   const heartbeat: Heartbeat = new Heartbeat({
@@ -134,8 +138,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const end_relay = deps.relay.subscribe(LIVE_TOPIC, (text) => relayed(text));
   const origins = [...deps.settings.allowed_origins];
   if (deps.settings.public_url) origins.push(new URL(deps.settings.public_url).origin);
-  const { resolve, client_ip, counts } = deps;
-  const door = new Door({ origins, resolve, client_ip, counts, log });
+  const { resolve, client_ip, counts, slots } = deps;
+  const door = new Door({ origins, resolve, client_ip, counts, slots, log });
 
   function relayed(text: string): void {
     metrics.relayed.inc();
@@ -160,7 +164,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
           refuse(socket, result);
           return;
         }
-        if (socket.destroyed) return;
+        if (socket.destroyed) return door.left(result);
         socket.off('error', onSocketError);
         sockets.open(req, socket, head, result);
       })

@@ -16,6 +16,8 @@ export interface SocketsDeps {
   log: Logger;
   /** Told of each new session, before anything else is done with it. */
   onOpened(session: Session): void;
+  /** Told of each that has gone, with its session or before it had one. */
+  onGone(caller: Caller): void;
 }
 
 const CLOSE_HANDSHAKE_MS = 5_000;
@@ -71,7 +73,13 @@ export class Sockets {
 
   /** Answers the upgrade of somebody who may come in. */
   open(req: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void {
-    this.server.handleUpgrade(req, socket, head, (ws) => this.opened(ws as SessionSocket, socket as Socket, caller));
+    let opened = false;
+    // Calls back at once, or has answered a handshake that is wrong.
+    this.server.handleUpgrade(req, socket, head, (ws) => {
+      opened = true;
+      this.opened(ws as SessionSocket, socket as Socket, caller);
+    });
+    if (!opened) this.deps.onGone(caller);
   }
 
   /** Ends what is still open at once, and takes no more. */
@@ -116,6 +124,7 @@ export class Sockets {
     this.deps.hub.blocked.delete(session);
     this.forget(session);
     session.ended();
+    this.deps.onGone(session.caller);
   });
 }
 

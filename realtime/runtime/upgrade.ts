@@ -12,12 +12,16 @@ export interface Refusal {
   retry_after_seconds?: number;
 }
 
+/** The one version that there is (RFC 6455). */
+const VERSION = '13';
+
 const REASONS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  426: 'Upgrade Required',
   429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
   503: 'Service Unavailable',
@@ -35,6 +39,7 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
     ...(refusal.status === 401
       ? [`WWW-Authenticate: Bearer error="invalid_token", error_description="${refusal.message}"`]
       : []),
+    ...(refusal.status === 426 ? [`Sec-WebSocket-Version: ${VERSION}`] : []),
     ...(refusal.retry_after_seconds === undefined ? [] : [`Retry-After: ${refusal.retry_after_seconds}`]),
   ];
   if (!socket.writable) {
@@ -66,6 +71,10 @@ export function refuseEarly(req: IncomingMessage, url: URL | null, origins: read
     return { status: 431, error: 'BAD_REQUEST', message: 'Too many headers' };
   if (url.searchParams.getAll('token').length > 1)
     return { status: 400, error: 'BAD_REQUEST', message: 'More than one token' };
+  if (req.headers['sec-websocket-version'] !== VERSION)
+    return { status: 426, error: 'BAD_REQUEST', message: 'Only WebSocket version 13 is spoken' };
+  if (!/^[+/0-9A-Za-z]{22}==$/.test(req.headers['sec-websocket-key'] ?? ''))
+    return { status: 400, error: 'BAD_REQUEST', message: 'Missing or invalid Sec-WebSocket-Key' };
   if (!originAllowed(req, origins)) return { status: 403, error: 'FORBIDDEN', message: 'Origin not allowed' };
   return null;
 }

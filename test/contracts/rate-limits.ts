@@ -52,5 +52,26 @@ export function rateLimitsContract(name: string, open: () => Promise<RateLimitsF
       expect(await b.take('plan', 1, 5)).toMatchObject({ allowed: false });
       expect(await b.take('plan', 1, 100)).toMatchObject({ allowed: true, limit: 100, remaining: 93 });
     });
+
+    test('a pace lets a minute through at once and then a unit when it is due, over all nodes', async () => {
+      const { a, b } = fixture;
+      const waits: number[] = [];
+      for (let i = 0; i < 125; i += 1) waits.push(await (i % 2 ? a : b).pace('paced', 120));
+      expect(waits.slice(0, 120)).toEqual(Array<number>(120).fill(0));
+      // One every half a second, less the little that was refilled meanwhile.
+      waits.slice(120).forEach((ms, i) => {
+        expect(ms).toBeLessThanOrEqual(500 * (i + 1));
+        expect(ms).toBeGreaterThan(500 * (i + 1) - 400);
+      });
+      expect(await a.pace('another pace', 120)).toBe(0);
+      expect(await a.take('paced', 1, 120)).toMatchObject({ remaining: 119 });
+    });
+
+    test('nobody waits longer than 20 s for a pace, whoever else does', async () => {
+      const { a } = fixture;
+      const waits = await Promise.all(Array.from({ length: 40 }, () => a.pace('crowded pace', 10)));
+      expect(Math.max(...waits)).toBe(20_000);
+      expect(await a.pace('crowded pace', 10)).toBe(20_000);
+    });
   });
 }

@@ -10,6 +10,8 @@ import { cacheContract } from '../contracts/cache';
 import { presenceContract } from '../contracts/presence';
 import { rateLimitsContract } from '../contracts/rate-limits';
 import { relayContract } from '../contracts/relay';
+import { slotsContract } from '../contracts/slots';
+import { createRedisSlots } from '../../engines/slots/redis';
 import { silentLog as log } from '../support/log';
 import { freePort } from './support/process';
 import { type Faults, faultsOf, type RedisServer, startRedis } from './support/redis';
@@ -39,7 +41,7 @@ afterEach(async () => {
 const metrics = () => createPrometheusMetrics({});
 const open = (url: string, installation: string, m = metrics()) =>
   createRedisEngines({ url, installation, log, metrics: m });
-async function pair<P extends 'relay' | 'cache' | 'rate_limits' | 'presence'>(part: P) {
+async function pair<P extends 'relay' | 'cache' | 'rate_limits' | 'presence' | 'slots'>(part: P) {
   const installation = randomUUID();
   const [one, two] = await Promise.all([open(redis.url, installation), open(redis.url, installation)]);
   return {
@@ -55,6 +57,7 @@ relayContract('redis', () => pair('relay'));
 cacheContract('redis', () => pair('cache'));
 rateLimitsContract('redis', () => pair('rate_limits'));
 presenceContract('redis', () => pair('presence'));
+slotsContract('redis', () => pair('slots'));
 
 async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 30_000): Promise<void> {
   const deadline = Date.now() + ms;
@@ -296,6 +299,41 @@ test('a node that dies takes its presence with it', async () => {
   expect(await living.list('p')).toEqual([{ id: 's2', info: '2' }]);
   await until(async () => (await two.client.hlen(`${prefix}presence:p`)) === 1, 'its fields to be removed');
   await living.close();
+  await two.close();
+});
+
+test('slots: of a node that dies they are free, a server that forgot is told, and without one each node counts', async () => {
+  const prefix = `test:${randomUUID()}:`;
+  const linkOf = (name: string, port = redis.port) =>
+    connectRedis({ url: `redis://127.0.0.1:${port}`, name, log, metrics: metrics() });
+  const [one, two] = [linkOf('one', proxied.port), linkOf('two')];
+  await Promise.all([one.opened(5_000), two.opened(5_000)]);
+  const [near, far] = [one, two].map((on) => createRedisSlots({ link: on, prefix, log, node_ttl_ms: 800 }));
+  const free = async (slots: typeof near, limit: number) => {
+    if (!(await slots!.take('b', limit))) return false;
+    slots!.giveBack('b');
+    return true;
+  };
+  for (let n = 0; n < 3; n += 1) await near!.take('b', 10);
+  await far!.take('b', 10);
+  expect([await free(far, 4), await free(far, 5)]).toEqual([false, true]);
+  await redis.flush();
+  await until(async () => !(await free(far, 4)), 'the counts to be told again');
+
+  await link.blackhole();
+  // Alone it counts its own; what it counted meanwhile is told when the link is mended.
+  await until(() => !one.usable(), 'the silence to be noticed');
+  expect([await near!.take('b', 4), await near!.take('b', 4)]).toEqual([true, false]);
+  near!.giveBack('b');
+  near!.giveBack('b');
+  await until(async () => (await two.client.keys(`${prefix}node:*`)).length === 1, 'its key to expire');
+  expect(await free(far, 2)).toBe(true);
+  await link.heal();
+  await until(async () => !(await free(far, 3)) && (await free(far, 4)), 'two and one to be held');
+
+  await one.close(); // nothing of it is heard any more
+  await until(() => free(far, 2), 'the slots of the dead node to be free');
+  await far!.close();
   await two.close();
 });
 

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { WebSocket, type ClientOptions } from 'ws';
 import type { Caller } from '../../access/caller';
 import { unauthorized } from '../../access/caller';
+import { anonymous } from '../../access/resolve';
 import type { Revocation } from '../../access/revocations';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import type { Relay } from '../../engines/relay/port';
@@ -58,6 +59,14 @@ export interface RealtimeNode {
   stop(): Promise<void>;
 }
 
+/** Nothing is limited, where limits are not what is tested. */
+export const UNCOUNTED = {
+  wait: async () => null,
+  pace: async () => 0,
+  take: async () => true,
+  giveBack: () => undefined,
+};
+
 const running = new Set<RealtimeNode>();
 // A test that failed has not stopped its node, which would keep the run from ending.
 afterAll(async () => {
@@ -85,7 +94,8 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     epoch: 'epoch-1',
     version: '1.2.3',
     features: { enabled: async (flag) => !off.has(flag) },
-    counts: { wait: async () => null },
+    counts: UNCOUNTED,
+    slots: UNCOUNTED,
     again: async (held) => {
       if (held.credential_id !== null && ended.has(held.credential_id)) return unauthorized;
       return { caller: current.get(held.credential_id ?? '') ?? held, failure: null };
@@ -94,13 +104,9 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    resolve: async ({ authorization, query_token }) => {
+    resolve: async ({ authorization, query_token, ip }) => {
       const token = authorization?.replace('Bearer ', '') ?? query_token;
-      if (token === undefined)
-        return {
-          caller: caller({ kind: 'anonymous', account_id: null, credential_id: null, permissions: new Set() }),
-          failure: null,
-        };
+      if (token === undefined) return { caller: anonymous(ip), failure: null };
       const found = callers.get(token);
       return found
         ? { caller: found, failure: null }

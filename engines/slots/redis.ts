@@ -1,0 +1,100 @@
+import { LivingNode, type NodeOptions, PAGE, TOLD_TTL_MS } from '../redis/living-node';
+import { SlotCounts } from './local';
+import type { Slots } from './port';
+
+/**
+ * Of a bucket's hash (KEYS[1], a field per node): sums what living nodes hold, this one (ARGV[1]) with its own count
+ * (ARGV[2]), and keeps that count when the sum is within the limit (ARGV[3]). What dead nodes left is removed.
+ */
+const TAKE = `
+local held = tonumber(ARGV[2])
+local fields = redis.call('HGETALL', KEYS[1])
+for i = 1, #fields, 2 do
+  if fields[i] ~= ARGV[1] then
+    if redis.call('EXISTS', ARGV[4] .. fields[i]) == 1 then held = held + tonumber(fields[i + 1])
+    else redis.call('HDEL', KEYS[1], fields[i]) end
+  end
+end
+if held > tonumber(ARGV[3]) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+return 1`;
+
+/**
+ * Slots that all nodes share: one hash per bucket, in it what each node holds. A node's own count is exact and needs no
+ * answer to be refused by; it is sent whole each time, so that what was lost on the way is made up for by what follows.
+ */
+export function createRedisSlots(options: NodeOptions): Slots {
+  const { link, log, prefix } = options;
+  const counts = new SlotCounts();
+  /** Buckets whose count here differs from what Redis was told. */
+  const untold = new Set<string>();
+  let telling = false;
+  const keyOf = (bucket: string) => `${prefix}slots:${bucket}`;
+
+  const node: LivingNode = new LivingNode(options, {
+    async tellAll() {
+      for (const bucket of counts.buckets()) untold.add(bucket);
+    },
+    onBeat: () => tell(),
+  });
+
+  async function tell(): Promise<void> {
+    if (telling || !link.usable()) return;
+    telling = true;
+    try {
+      while (untold.size > 0) {
+        const page = [...untold].slice(0, PAGE);
+        for (const bucket of page) untold.delete(bucket);
+        const commands = link.client.pipeline();
+        for (const bucket of page) {
+          const count = counts.of(bucket);
+          if (count === 0) commands.hdel(keyOf(bucket), node.name);
+          else commands.hset(keyOf(bucket), node.name, count).pexpire(keyOf(bucket), TOLD_TTL_MS);
+        }
+        const outcomes = (await commands.exec()) ?? [[new Error('nothing was sent'), null] as const];
+        const failed = outcomes.find(([error]) => error !== null);
+        if (failed === undefined) continue;
+        for (const bucket of page) untold.add(bucket);
+        throw failed[0]!;
+      }
+    } catch (error) {
+      log.debug({ err: error }, 'counts of slots could not be told; the next beat tells them');
+    } finally {
+      telling = false;
+    }
+  }
+
+  function changed(bucket: string): void {
+    untold.add(bucket);
+    if (untold.size === 1) setImmediate(() => void tell());
+  }
+
+  function giveBack(bucket: string): void {
+    counts.remove(bucket);
+    changed(bucket);
+  }
+
+  return {
+    async take(bucket, limit) {
+      if (counts.of(bucket) >= limit) return false;
+      const count = counts.add(bucket);
+      if (!link.usable()) {
+        untold.add(bucket);
+        return true;
+      }
+      try {
+        const given = [node.name, count, limit, node.keyOf(''), TOLD_TTL_MS];
+        if ((await link.client.eval(TAKE, 1, keyOf(bucket), ...given)) === 1) return true;
+        giveBack(bucket);
+        return false;
+      } catch (error) {
+        log.debug({ err: error }, 'slots are counted by this node alone while Redis is away');
+        untold.add(bucket);
+        return true;
+      }
+    },
+    giveBack,
+    close: () => node.close(),
+  };
+}
