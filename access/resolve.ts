@@ -12,7 +12,7 @@ import { LastUses } from './last-uses';
 import { CredentialLookups, parseSystemKeys } from './lookups';
 import { askAlone, askTogether } from './questions';
 import { failureBucket, networkOf } from './rate-buckets';
-import type { Revocation } from './revocations';
+import { concernsAll, type Revocation } from './revocations';
 import type { Claims, Tokens } from './tokens';
 
 /** What a request brings to say who it is from; strings as received. */
@@ -93,16 +93,19 @@ export function createCallerResolver(deps: {
   const sieve = new KeySieve(deps.db);
   const uses = new LastUses(deps.db, deps.log);
   const verified = new LRUCache<string, Claims>({ max: REMEMBERED });
+  /** Raised when the keys that signed may have ended: what was verified by them is not remembered. */
+  let generation = 0;
   /** Hashes of tokens that were right when they were last looked at. */
   const proven = new LRUCache<string, true>({ max: REMEMBERED });
 
   async function claims({ hash, token, now }: PresentedToken): Promise<Claims | Recognised> {
     const known = verified.get(hash);
+    const began = generation;
     if (known) return known.exp * 1000 > now ? known : expired;
     const { claims, failure } = await tokens.verify(token, now);
     if (failure === 'expired') return expired;
     if (claims === null) return unauthorized;
-    verified.set(hash, claims);
+    if (began === generation) verified.set(hash, claims);
     return claims;
   }
   const finders: Finders = { lookups, claims, worthLooking: () => Promise.resolve(true) };
@@ -168,7 +171,13 @@ export function createCallerResolver(deps: {
       return (await contextOf(caller.kind).again?.(caller, now, together)) ?? unauthorized;
     },
 
-    forget: (revocation) => memory.forget(revocation),
+    forget(revocation) {
+      memory.forget(revocation);
+      if (!concernsAll(revocation)) return;
+      generation += 1;
+      tokens.forget();
+      verified.clear();
+    },
 
     close: () => uses.close(),
   };

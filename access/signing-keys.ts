@@ -24,6 +24,8 @@ const KNOWN_FOR_MS = 10_000;
 const ASKED_AGAIN_AFTER_MS = 1000;
 /** A new key signs when every node has long looked again. */
 const SIGNS_AFTER_MS = 60_000;
+/** When a node looked that has to look again. */
+const FORGOTTEN = 0;
 /** Clocks of nodes differ. */
 const SLACK_MS = 60_000;
 
@@ -42,6 +44,8 @@ export interface SigningKeys {
   verifier(kid: string): Promise<CryptoKey | undefined>;
   /** Those that sign, will sign, or still verify. */
   known(): Promise<PublicJwk[]>;
+  /** What is known counts no more: the next question looks again. */
+  forget(): void;
 }
 
 type Deps = { db: Database; secrets: SecretBox };
@@ -56,9 +60,12 @@ export async function openSigningKeys(deps: Deps & { known_for_ms?: number }): P
   let keys = new Map<string, KnownKey>();
   let looked_at = 0;
   let looking: Promise<void> | undefined;
+  /** Raised by `forget`: a look that began before it does not count. */
+  let generation = 0;
   let opened: { kid: string; key: CryptoKey } | undefined;
 
   async function look(): Promise<void> {
+    const began = generation;
     const rows = await db.query<{ kid: string; public_jwk: PublicJwk; private_sealed: string; signs_in: number }>(
       `select kid, public_jwk, private_sealed,
          (extract(epoch from signs_from - clock_timestamp()) * 1000)::float8 as signs_in
@@ -78,13 +85,19 @@ export async function openSigningKeys(deps: Deps & { known_for_ms?: number }): P
       });
     }
     keys = next;
-    looked_at = now;
+    looked_at = began === generation ? now : FORGOTTEN;
+  }
+  function lookOnce(): Promise<void> {
+    const once = look().finally(() => {
+      if (looking === once) looking = undefined;
+    });
+    return once;
   }
   /** Without the database what is known goes on. */
   async function freshen(): Promise<void> {
     if (Date.now() - looked_at > known_for_ms) await lookAgain().catch(() => undefined);
   }
-  const lookAgain = (): Promise<void> => (looking ??= look().finally(() => (looking = undefined)));
+  const lookAgain = (): Promise<void> => (looking ??= lookOnce());
 
   await db.transaction(async (tx) => {
     // Nodes that start together make one key, not several.
@@ -107,12 +120,18 @@ export async function openSigningKeys(deps: Deps & { known_for_ms?: number }): P
       return opened;
     },
     async verifier(kid) {
-      if (!keys.has(kid) && Date.now() - looked_at > ASKED_AGAIN_AFTER_MS) await lookAgain();
+      if (looked_at === FORGOTTEN || (!keys.has(kid) && Date.now() - looked_at > ASKED_AGAIN_AFTER_MS))
+        await lookAgain();
       return keys.get(kid)?.verify;
     },
     async known() {
       await freshen();
       return [...keys.values()].map(({ public_jwk }) => public_jwk);
+    },
+    forget() {
+      generation += 1;
+      looked_at = FORGOTTEN;
+      looking = undefined;
     },
   };
 }
@@ -151,6 +170,21 @@ export async function rotateSigningKey(
       [kid],
     );
     return { kid, signs_from: row!.signs_from, others_verify_until: row!.others };
+  });
+}
+
+/**
+ * For a key that somebody else may have: a new one signs at once, and those before it verify nothing any more, on every
+ * node within the second that a revocation takes. Whoever has a session logs in again; keys and bound tokens, which
+ * nobody signs, go on.
+ */
+export async function replaceSigningKeys({ db, secrets }: Deps): Promise<{ kid: string }> {
+  return db.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.signing_keys]);
+    await tx.query('delete from signing_keys');
+    const kid = await makeKey(tx, secrets, 0);
+    await tx.query('insert into revocations default values');
+    return { kid };
   });
 }
 

@@ -44,6 +44,8 @@ export interface Tokens {
   verify(token: string, now: number): Promise<Verified>;
   /** The public keys, for `/v1/.well-known/jwks.json`. */
   jwks(): Promise<{ keys: PublicJwk[] }>;
+  /** The keys that are known may have ended: the next token asks for them again. */
+  forget(): void;
 }
 
 /** JWT ids are stored by hash, like every other credential. */
@@ -99,6 +101,7 @@ export async function createTokens(deps: Parameters<typeof openSigningKeys>[0]):
     },
 
     jwks: async () => ({ keys: await keys.known() }),
+    forget: keys.forget,
   };
 }
 

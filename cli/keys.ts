@@ -82,9 +82,18 @@ Backups and key exports made before stay under the old key: keep it with them.`,
     .description(
       'make a new key that signs tokens a minute from now, on every node and without a restart; what was signed before stays right until it ends',
     )
-    .action(() =>
+    .option(
+      '--compromised',
+      'somebody else may have the keys: the new one signs at once, and whatever the others signed is refused; everybody logs in again',
+    )
+    .action(({ compromised }: { compromised?: boolean }) =>
       runCommand(connect, async ({ db, secrets, settings }) => {
-        const { rotateSigningKey } = await import('../access/signing-keys.js');
+        const { replaceSigningKeys, rotateSigningKey } = await import('../access/signing-keys.js');
+        if (compromised) {
+          const { kid } = await replaceSigningKeys({ db, secrets });
+          process.stdout.write(`${kid} signs from now on; keys before it verify nothing\n`);
+          return;
+        }
         const { access_token_expiration, session_lifetime, ws_token_expiration } = settings.auth;
         const longest = Math.max(access_token_expiration, session_lifetime, ws_token_expiration);
         const { kid, signs_from, others_verify_until } = await rotateSigningKey({ db, secrets }, longest);

@@ -19,6 +19,7 @@ import { createTokens, type Tokens } from '../access/tokens';
 import { SettingsSchema } from '../kernel/settings';
 import { seededRoles } from '../domain/account-roles';
 import { endSession, mintWsToken, refreshSession } from '../access/sessions';
+import { replaceSigningKeys } from '../access/signing-keys';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createLocalRateLimits } from '../engines/rate-limits/local';
@@ -273,6 +274,18 @@ describe('sessions', () => {
     await expect(refreshAt(refresh.token, Date.now())).rejects.toMatchObject({
       reason: 'REFUSED_REFRESH_TOKEN',
     });
+  });
+
+  test('are refused when the key that signed them is replaced, though they were right before', async () => {
+    const { access } = await house.open(ada, account_id);
+    expect((await bearer(access.token)).failure).toBeNull();
+    await replaceSigningKeys({ db: t.db, secrets });
+    const [{ credential_id, user_id, account_id: of_account }] = (await t.db.query(
+      'select credential_id, user_id, account_id from revocations order by id desc limit 1',
+    )) as [Revocation];
+    resolver.forget({ credential_id, user_id, account_id: of_account });
+    expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
+    expect((await bearer((await house.open(ada, account_id)).access.token)).failure).toBeNull();
   });
 
   test('refuse a token with another signature, algorithm or use', async () => {

@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, sign as signWith, type KeyObject } from 'node:crypto';
-import { rotateSigningKey } from '../access/signing-keys';
+import { replaceSigningKeys, rotateSigningKey } from '../access/signing-keys';
 import { createTokens, type Tokens } from '../access/tokens';
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
@@ -60,6 +60,46 @@ describe('the key that signs', () => {
     expect(await passes(one, before)).toBe('invalid');
     await rotateSigningKey({ db: t.db, secrets }, 30 * DAY, 0);
     expect(await t.db.query('select 1 from signing_keys')).toHaveLength(2);
+  });
+
+  test('is replaced at once where somebody else may have it: what it signed is right nowhere', async () => {
+    const [one, two] = [await createTokens({ db: t.db, secrets }), await createTokens({ db: t.db, secrets })];
+    const before = (await given(one)).token;
+    expect(await passes(two, before)).toBeNull();
+    const { kid } = await replaceSigningKeys({ db: t.db, secrets });
+    // Every node is told by a revocation that names nobody.
+    expect(await t.db.query('select credential_id, user_id, account_id from revocations')).toEqual([
+      { credential_id: null, user_id: null, account_id: null },
+    ]);
+    for (const each of [one, two]) {
+      each.forget();
+      expect(await passes(each, before)).toBe('invalid');
+      expect(headerOf((await given(each)).token).kid).toBe(kid);
+    }
+    expect(await passes(one, (await given(two)).token)).toBeNull();
+  });
+
+  test('counts no more when it is forgotten while a look is under way', async () => {
+    const before = (await given(await node())).token;
+    let release: () => void = () => undefined;
+    let query = t.db.query.bind(t.db);
+    const transaction = t.db.transaction.bind(t.db);
+    const db = { query: (...args: Parameters<typeof query>) => query(...args), transaction } as typeof t.db;
+    const slow = await createTokens({ db, secrets, known_for_ms: -1 });
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const asked = query;
+    query = (async (...args: Parameters<typeof asked>) => {
+      const rows = await asked(...args);
+      await held;
+      return rows;
+    }) as typeof query;
+    const looked = slow.jwks();
+    await replaceSigningKeys({ db: t.db, secrets });
+    query = asked;
+    slow.forget();
+    release();
+    await looked;
+    expect(await passes(slow, before)).toBe('invalid');
   });
 
   test('goes on while the database is away', async () => {
