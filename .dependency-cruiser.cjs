@@ -86,6 +86,20 @@ module.exports = {
       to: { path: below('bin', 'cli', 'demo') },
     },
     {
+      name: 'clients-stand-alone',
+      comment: 'a client is taken out of here and used elsewhere: it imports itself, no package and nothing of Node',
+      severity: 'error',
+      from: { path: '^clients/' },
+      to: { pathNot: '^clients/' },
+    },
+    {
+      name: 'web-uses-the-client',
+      comment: 'pages see what every front end sees: the API, and the client',
+      severity: 'error',
+      from: { path: '^web/' },
+      to: { pathNot: '^(web|clients)/' },
+    },
+    {
       name: 'product-needs-no-tests',
       severity: 'error',
       from: { pathNot: '^(test|bench)/' },

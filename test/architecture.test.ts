@@ -25,7 +25,7 @@ test('imports between the rooms go inward only', () => {
 test('a planted violation is found', () => {
   const base = mkdtempSync(join(tmpdir(), 'lumio-architecture-'));
   try {
-    for (const room of ['domain', 'engines', 'commands']) mkdirSync(join(base, room));
+    for (const room of ['clients', 'domain', 'engines', 'commands', 'web']) mkdirSync(join(base, room));
     writeFileSync(join(base, 'tsconfig.json'), '{}');
     cpSync(join(root, 'engines/broker/port.ts'), join(base, 'engines/port.ts'));
     writeFileSync(join(base, 'engines/adapter.ts'), 'export const adapter = 1;');
@@ -37,9 +37,16 @@ test('a planted violation is found', () => {
       join(base, 'domain/ideas.ts'),
       "import { used } from '../commands/ideas';\nexport const twice = used;",
     );
+    writeFileSync(
+      join(base, 'clients/ideas.ts'),
+      "import { join } from 'node:path';\nexport const joined = join('a');",
+    );
+    writeFileSync(join(base, 'web/ideas.ts'), "import { used } from '../commands/ideas';\nexport const shown = used;");
     expect(check(base).violations).toEqual([
+      expect.stringMatching(/^clients-stand-alone: clients\/ideas\.ts/),
       expect.stringMatching(/^commands-imports-inward: commands\/ideas\.ts/),
       expect.stringMatching(/^domain-imports-the-kernel-alone: domain\/ideas\.ts/),
+      expect.stringMatching(/^web-uses-the-client: web\/ideas\.ts/),
     ]);
   } finally {
     rmSync(base, { recursive: true, force: true });

@@ -1,0 +1,450 @@
+import { exponential, type Backoff } from './backoff';
+import type { ChannelName, ErrorCode, MessageOf, WritableChannel } from './channels';
+import { Connection, now, ownWebSocket, type Loss, type OpenSocket, type ServerMessage } from './socket';
+
+export interface ClientOptions {
+  /** `wss://api.example/v1/ws`. */
+  url: string;
+  /**
+   * Makes the token of one attempt; asked anew for each. Absent, or null: nobody. What it throws counts as a failed
+   * attempt, and a {@link Refused} as a refusal of the server's.
+   */
+  token?(): string | null | Promise<string | null>;
+  /** Opens the socket. Default: the runtime's own WebSocket, with the token in the query. */
+  open?: OpenSocket;
+  timing?: Partial<Timing>;
+  /** From 0 to below 1, for jitter. Default: `Math.random`. */
+  random?(): number;
+}
+
+/** All in milliseconds. */
+export interface Timing {
+  /** The first wait between two attempts is between this and twice of it. Default 1,000. */
+  first_ms: number;
+  /** Longest wait between two attempts. Default 30,000. */
+  most_ms: number;
+  /** A connection that has lasted so long is stable: waits begin anew, and an earlier refusal is forgotten. Default 10,000. */
+  stable_ms: number;
+  /** Between pings. The server ends what is silent for 30 s. Default 10,000. */
+  ping_ms: number;
+  /** Longest time until the token is there, until `welcome`, and until a ping is answered. Default 10,000. */
+  patience_ms: number;
+}
+
+const TIMING: Timing = { first_ms: 1_000, most_ms: 30_000, stable_ms: 10_000, ping_ms: 10_000, patience_ms: 10_000 };
+
+export type ClientState =
+  /** An attempt is under way. */
+  | 'connecting'
+  /** `welcome` has come. */
+  | 'open'
+  /** It waits for the next attempt. */
+  | 'waiting'
+  /** It is over, by {@link LumioClient.close} or because the server refused for good. */
+  | 'stopped';
+
+/** What went wrong: a code of the server's, or `LOST` for a connection and `TOKEN_FAILED` for a token that was not made. */
+export interface Problem {
+  code: ErrorCode | 'FORBIDDEN' | 'LOST' | 'TOKEN_FAILED';
+  message: string;
+  channel?: string;
+}
+
+/** Thrown by `token` when there is no use in asking again soon: counts like `UNAUTHORIZED` of the server. */
+export class Refused extends Error {}
+
+export interface SubscribeOptions {
+  /** Id of the last message seen before, of an earlier run for example: what came since is sent first. */
+  since?: string;
+  /** Each time that the server has accepted. `recovered` is false when messages since the last one seen are lost. */
+  onSubscribed?(accepted: { recovered: boolean }): void;
+  /** Once, when the channel will deliver nothing more although nobody closed the subscription. */
+  onEnded?(problem: Problem): void;
+}
+
+export interface Subscription {
+  readonly channel: string;
+  /** Id of the last message seen; null before the first, and on channels whose messages have none. */
+  readonly last_id: string | null;
+  /** Ends it; nothing is delivered after. */
+  close(): void;
+}
+
+/** A channel that somebody here listens to. */
+interface Heard {
+  readonly name: string;
+  readonly listeners: Set<{ deliver(message: ServerMessage): void; options: SubscribeOptions }>;
+  /** `asked`: a subscribe is out; `on`: accepted; `off`: neither. */
+  state: 'off' | 'asked' | 'on';
+  last_id: string | null;
+  /** When it was accepted. */
+  on_since: number;
+  /** Refused once, and not accepted for long since. */
+  refused: boolean;
+  /** Asks again after the channel was dropped, slower each time. */
+  readonly again: Backoff;
+  timer: ReturnType<typeof setTimeout> | null;
+  /** Something was broadcast to it over this connection: a refusal may mean that. */
+  broadcast: boolean;
+  /** Asked only to learn what a refusal meant. */
+  doubted: boolean;
+}
+
+/** After these a fresh token may help, once. Source: spec doc3 §4.1, "Client reconnection guidance". */
+const AUTH_CODES: ReadonlySet<string> = new Set(['UNAUTHORIZED', 'FORBIDDEN', 'TOKEN_EXPIRED', 'TOKEN_REVOKED']);
+const TOKEN_CLOSE = 4401;
+
+/**
+ * One lasting connection to Lumio's WebSocket: it comes back by itself, each time with a fresh token, and its channels
+ * go on behind the last message seen. Source: spec doc3 §4.1.
+ */
+export class LumioClient {
+  private readonly timing: Timing;
+  private readonly channels = new Map<string, Heard>();
+  private readonly waits: Backoff;
+  private readonly watchers = {
+    state: new Set<(state: ClientState) => void>(),
+    problem: new Set<(it: Problem) => void>(),
+  };
+  private current: ClientState = 'connecting';
+  private connection: Connection | null = null;
+  private open_since: number | null = null;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  /** The attempt that counts; what an earlier one still answers does not. */
+  private attempt = 0;
+  /** The connection as a whole was refused once, and was not stable since. */
+  private refused = false;
+  /** A channel was refused: the connection is made anew once all that was asked over it is answered. */
+  private renew = false;
+  /** What the server has said of the connection as a whole before it ends. */
+  private verdict: Problem | null = null;
+  private readonly openSocket: OpenSocket;
+
+  /** @throws Error when the address is none, or the runtime has no WebSocket and `open` is absent */
+  constructor(private readonly options: ClientOptions) {
+    new URL(options.url);
+    this.openSocket = options.open ?? ownWebSocket();
+    this.timing = { ...TIMING, ...options.timing };
+    this.waits = this.backoff();
+    void this.connect();
+  }
+
+  get state(): ClientState {
+    return this.current;
+  }
+
+  /** Tells of each change of the state, or of all that goes wrong; answers a function that ends it. */
+  on(what: 'state', listener: (state: ClientState) => void): () => void;
+  on(what: 'problem', listener: (problem: Problem) => void): () => void;
+  on(what: 'state' | 'problem', listener: (value: never) => void): () => void {
+    const watchers = this.watchers[what] as Set<(value: never) => void>;
+    watchers.add(listener);
+    return () => void watchers.delete(listener);
+  }
+
+  /**
+   * Listens to a channel, from now on or behind `since`, over all connections. Several may listen to one channel; it is
+   * asked for once, by the first.
+   */
+  subscribe<Name extends ChannelName>(
+    channel: Name,
+    listener: (message: MessageOf<Name>) => void,
+    options: SubscribeOptions = {},
+  ): Subscription {
+    if (this.current === 'stopped') throw new Error('The client is stopped');
+    const heard = this.channels.get(channel) ?? this.hear(channel, options.since ?? null);
+    const entry = { deliver: listener as unknown as (message: ServerMessage) => void, options };
+    heard.listeners.add(entry);
+    if (this.current === 'open' && !this.renew && heard.state === 'off' && heard.timer === null) this.ask(heard);
+    return {
+      channel,
+      get last_id() {
+        return heard.last_id;
+      },
+      close: () => {
+        if (heard.listeners.delete(entry) && heard.listeners.size === 0) this.leave(heard);
+      },
+    };
+  }
+
+  /**
+   * Sends JSON to everybody on the channel; false when there is no connection, since broadcasts are not kept. What the
+   * server refuses is told as a problem.
+   */
+  broadcast(channel: WritableChannel, payload: unknown): boolean {
+    if (this.current !== 'open') return false;
+    const heard = this.channels.get(channel);
+    if (heard) heard.broadcast = true;
+    this.connection!.send({ type: 'broadcast', channel, payload: JSON.stringify(payload) });
+    return true;
+  }
+
+  /** Ends it for good. */
+  close(): void {
+    this.stop(null);
+  }
+
+  private backoff(): Backoff {
+    const { first_ms, most_ms } = this.timing;
+    return exponential(first_ms, most_ms, this.options.random ?? Math.random);
+  }
+
+  private hear(name: string, last_id: string | null): Heard {
+    const heard: Heard = {
+      name,
+      listeners: new Set(),
+      state: 'off',
+      last_id,
+      on_since: 0,
+      refused: false,
+      again: this.backoff(),
+      timer: null,
+      broadcast: false,
+      doubted: false,
+    };
+    this.channels.set(name, heard);
+    return heard;
+  }
+
+  private leave(heard: Heard): void {
+    this.forget(heard);
+    if (this.current === 'open' && heard.state !== 'off')
+      this.connection!.send({ type: 'unsubscribe', channel: heard.name });
+    this.renewWhenAnswered();
+  }
+
+  private forget(heard: Heard): void {
+    if (heard.timer !== null) clearTimeout(heard.timer);
+    if (this.channels.get(heard.name) === heard) this.channels.delete(heard.name);
+  }
+
+  private become(state: ClientState): void {
+    if (this.current === state) return;
+    this.current = state;
+    tell(this.watchers.state, (watcher) => watcher(state));
+  }
+
+  private problem(problem: Problem): void {
+    tell(this.watchers.problem, (watcher) => watcher(problem));
+  }
+
+  private async connect(): Promise<void> {
+    const attempt = ++this.attempt;
+    this.become('connecting');
+    let token: string | null;
+    try {
+      token = await within(this.timing.patience_ms, async () => (await this.options.token?.()) ?? null);
+    } catch (error) {
+      const code = error instanceof Refused ? 'UNAUTHORIZED' : 'TOKEN_FAILED';
+      if (attempt === this.attempt) this.failedAttempt({ code, message: textOf(error) });
+      return;
+    }
+    if (attempt === this.attempt) this.openWith(token);
+  }
+
+  private openWith(token: string | null): void {
+    const { ping_ms, patience_ms } = this.timing;
+    try {
+      this.connection = new Connection(this.openSocket(this.options.url, token), {
+        ping_ms,
+        patience_ms,
+        onMessage: (message) => this.received(message),
+        onLost: (loss) => this.lost(loss),
+      });
+    } catch (error) {
+      this.failedAttempt({ code: 'LOST', message: textOf(error) });
+    }
+  }
+
+  private lost(loss: Loss): void {
+    if (this.current === 'stopped') return;
+    const { renew, verdict, open_since } = this;
+    if (renew || verdict !== null) this.retry(verdict);
+    else this.failedAttempt(problemOf(loss, open_since === null));
+  }
+
+  private failedAttempt(problem: Problem): void {
+    this.problem(problem);
+    this.retry(problem);
+  }
+
+  /**
+   * The connection is gone: the next attempt comes after a wait, unless it was refused a second time.
+   * @param problem null when it was made anew for a channel's sake
+   */
+  private retry(problem: Problem | null): void {
+    // A listener may have closed the client.
+    if (this.current === 'stopped') return;
+    const stable = this.open_since !== null && now() - this.open_since >= this.timing.stable_ms;
+    this.connection = null;
+    this.open_since = null;
+    this.renew = false;
+    this.verdict = null;
+    for (const heard of this.channels.values()) {
+      if (heard.timer !== null) clearTimeout(heard.timer);
+      Object.assign(heard, { state: 'off', timer: null, broadcast: false, doubted: false });
+    }
+    if (stable) {
+      this.waits.reset();
+      this.refused = false;
+    }
+    if (problem !== null && AUTH_CODES.has(problem.code)) {
+      if (this.refused) return this.stop(problem);
+      this.refused = true;
+    }
+    this.timer = setTimeout(() => void this.connect(), this.waits.next());
+    this.become('waiting');
+  }
+
+  /** @param problem null when it was asked for */
+  private stop(problem: Problem | null): void {
+    if (this.current === 'stopped') return;
+    this.attempt += 1;
+    if (this.timer !== null) clearTimeout(this.timer);
+    const left = [...this.channels.values()];
+    for (const heard of left) this.forget(heard);
+    const { connection } = this;
+    this.connection = null;
+    this.become('stopped');
+    connection?.close({ code: 1000, reason: '' });
+    if (problem !== null) for (const heard of left) ended(heard, problem);
+  }
+
+  private received(message: ServerMessage): void {
+    const heard = message.channel === undefined ? undefined : this.channels.get(message.channel);
+    switch (message.type) {
+      case 'welcome':
+        this.open_since = now();
+        this.become('open');
+        for (const one of this.channels.values()) if (one.state === 'off') this.ask(one);
+        return;
+      case 'pong':
+      case 'unsubscribed':
+        return;
+      case 'subscribed':
+        return heard && this.accepted(heard, message);
+      case 'error':
+        return this.failed(message, heard);
+      default:
+        if (heard) this.deliver(heard, message);
+    }
+  }
+
+  private deliver(heard: Heard, message: ServerMessage): void {
+    // What still comes of a subscription that ended is nobody's.
+    if (heard.state !== 'on' && !heard.doubted) return;
+    if (message.id !== undefined) heard.last_id = message.id;
+    tell(heard.listeners, ({ deliver }) => deliver(message));
+  }
+
+  private ask(heard: Heard): void {
+    const { name: channel, last_id } = heard;
+    heard.state = 'asked';
+    this.connection!.send({ type: 'subscribe', channel, ...(last_id === null ? {} : { since: last_id }) });
+  }
+
+  private accepted(heard: Heard, { id, recovered }: ServerMessage): void {
+    if (heard.state !== 'asked') return;
+    heard.state = 'on';
+    const { doubted } = heard;
+    heard.doubted = false;
+    // It was on all the time: the refusal was the broadcast's.
+    if (doubted && recovered !== true) return this.renewWhenAnswered();
+    heard.on_since = now();
+    if (id !== undefined) heard.last_id = id;
+    tell(heard.listeners, ({ options }) => options.onSubscribed?.({ recovered: recovered !== false }));
+    this.renewWhenAnswered();
+  }
+
+  private failed({ code = '', message = '', channel }: ServerMessage, heard: Heard | undefined): void {
+    const problem = { code, message, ...(channel === undefined ? {} : { channel }) } as Problem;
+    this.problem(problem);
+    if (this.connection === null) return;
+    if (channel === undefined) return this.failedWhole(problem);
+    if (!heard || heard.state === 'off') return;
+    if (heard.state === 'on' && heard.broadcast && (AUTH_CODES.has(code) || code === 'FEATURE_DISABLED')) {
+      heard.doubted = true;
+      return this.ask(heard);
+    }
+    if (heard.state === 'on' && now() - heard.on_since >= this.timing.stable_ms) {
+      heard.refused = false;
+      heard.again.reset();
+    }
+    this.failedChannel(heard, problem);
+  }
+
+  private failedWhole(problem: Problem): void {
+    if (problem.code === 'FEATURE_DISABLED') this.stop(problem);
+    // The server closes too; the next attempt need not wait for it.
+    else if (AUTH_CODES.has(problem.code)) {
+      this.verdict = problem;
+      this.connection?.close({ code: TOKEN_CLOSE, reason: problem.code });
+    }
+  }
+
+  private failedChannel(heard: Heard, problem: Problem): void {
+    heard.doubted = false;
+    if (problem.code === 'CHANNEL_DROPPED' || problem.code === 'SUBSCRIBE_FAILED') {
+      heard.state = 'off';
+      heard.timer = setTimeout(() => {
+        heard.timer = null;
+        this.ask(heard);
+      }, heard.again.next());
+    } else if (AUTH_CODES.has(problem.code) && !heard.refused) {
+      heard.state = 'off';
+      heard.refused = true;
+      this.renew = true;
+    } else if (AUTH_CODES.has(problem.code) || problem.code === 'FEATURE_DISABLED') {
+      heard.state = 'off';
+      this.forget(heard);
+      ended(heard, problem);
+      if (this.channels.size === 0) return this.stop(problem);
+    }
+    this.renewWhenAnswered();
+  }
+
+  /** Comes back with a fresh token, when all that was asked over this connection is answered: one comeback serves all. */
+  private renewWhenAnswered(): void {
+    if (!this.renew || [...this.channels.values()].some(({ state }) => state === 'asked')) return;
+    this.connection?.close({ code: 1000, reason: '' });
+  }
+}
+
+function ended({ listeners }: Heard, problem: Problem): void {
+  tell(listeners, ({ options }) => options.onEnded?.(problem));
+}
+
+/** What a lost connection means. Before the upgrade only the package `ws` tells what the server has answered. */
+function problemOf({ code, reason }: Loss, before_welcome: boolean): Problem {
+  const message = reason === '' ? `the connection was closed with ${code}` : reason;
+  if (code === TOKEN_CLOSE) return { code: reason === 'TOKEN_REVOKED' ? reason : 'TOKEN_EXPIRED', message };
+  return { code: before_welcome && / 401\b/.test(reason) ? 'UNAUTHORIZED' : 'LOST', message };
+}
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Tells everybody; what one throws is the runtime's to report, and keeps nobody from being told. */
+function tell<Listener>(listeners: ReadonlySet<Listener>, call: (listener: Listener) => void): void {
+  for (const listener of [...listeners]) {
+    try {
+      call(listener);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+/** @throws Error when it takes longer */
+async function within<T>(most_ms: number, work: () => Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_done, fail) => {
+    timer = setTimeout(() => fail(new Error(`the token was not there within ${most_ms} ms`)), most_ms);
+  });
+  try {
+    return await Promise.race([work(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,13 @@
+/** The client of Lumio's WebSocket. See README.md. */
+export * from './channels';
+export {
+  LumioClient,
+  Refused,
+  type ClientOptions,
+  type ClientState,
+  type Problem,
+  type SubscribeOptions,
+  type Subscription,
+  type Timing,
+} from './client';
+export type { OpenSocket, SocketLike } from './socket';

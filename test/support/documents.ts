@@ -1,0 +1,8 @@
+import { CHANNELS } from '../../bin/areas';
+import { ERROR_TEXTS } from '../../realtime/runtime/protocol';
+import { clientTypes } from './client-types';
+
+/** The files that `npm run documents` writes, as path and text. */
+export const documents = (): [path: string, text: string][] => [
+  ['clients/js/channels.ts', clientTypes(CHANNELS, Object.keys(ERROR_TEXTS))],
+];
