@@ -278,7 +278,10 @@ async function scripted(
     socket.on('message', (text) => {
       const message = JSON.parse(String(text)) as { type: string };
       heard.push({ at: performance.now(), ...message });
-      for (const one of answer(message, nth)) one === 'cut' ? socket.terminate() : socket.send(JSON.stringify(one));
+      for (const one of answer(message, nth)) {
+        if (one === 'cut') socket.terminate();
+        else socket.send(JSON.stringify(one));
+      }
     });
   });
   await new Promise((ready) => server.once('listening', ready));

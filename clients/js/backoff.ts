@@ -6,7 +6,10 @@ export interface Backoff {
   reset(): void;
 }
 
-/** Exponential with jitter: the first wait is between `first_ms` and twice of it, the last between half the limit and the limit. */
+/**
+ * Exponential with jitter: the first wait is between `first_ms` and twice of it, the last
+ * between half the limit and the limit.
+ */
 export function exponential(first_ms: number, most_ms: number, random: () => number): Backoff {
   let tries = 0;
   return {

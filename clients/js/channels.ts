@@ -12,14 +12,14 @@ export interface Message<Type extends string, EventType extends string, Data> {
 
 /** Codes of errors that the server answers. */
 export type ErrorCode =
-  | 'UNAUTHORIZED'
-  | 'FEATURE_DISABLED'
-  | 'TOKEN_REVOKED'
-  | 'TOKEN_EXPIRED'
-  | 'SUBSCRIBE_FAILED'
   | 'CHANNEL_DROPPED'
+  | 'FEATURE_DISABLED'
   | 'INVALID_FORMAT'
-  | 'MESSAGE_TOO_LARGE';
+  | 'MESSAGE_TOO_LARGE'
+  | 'SUBSCRIBE_FAILED'
+  | 'TOKEN_EXPIRED'
+  | 'TOKEN_REVOKED'
+  | 'UNAUTHORIZED';
 
 export type ChatClearUser = {
   type: 'chat:clear_user';

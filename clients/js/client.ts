@@ -1,74 +1,17 @@
 import { exponential, type Backoff } from './backoff';
-import type { ChannelName, ErrorCode, MessageOf, WritableChannel } from './channels';
+import { tell, within } from './calls';
+import type { ChannelName, MessageOf, WritableChannel } from './channels';
+import {
+  Refused,
+  TIMING,
+  type ClientOptions,
+  type ClientState,
+  type Problem,
+  type SubscribeOptions,
+  type Subscription,
+  type Timing,
+} from './options';
 import { Connection, now, ownWebSocket, type Loss, type OpenSocket, type ServerMessage } from './socket';
-
-export interface ClientOptions {
-  /** `wss://api.example/v1/ws`. */
-  url: string;
-  /**
-   * Makes the token of one attempt; asked anew for each. Absent, or null: nobody. What it throws counts as a failed
-   * attempt, and a {@link Refused} as a refusal of the server's.
-   */
-  token?(): string | null | Promise<string | null>;
-  /** Opens the socket. Default: the runtime's own WebSocket, with the token in the query. */
-  open?: OpenSocket;
-  timing?: Partial<Timing>;
-  /** From 0 to below 1, for jitter. Default: `Math.random`. */
-  random?(): number;
-}
-
-/** All in milliseconds. */
-export interface Timing {
-  /** The first wait between two attempts is between this and twice of it. Default 1,000. */
-  first_ms: number;
-  /** Longest wait between two attempts. Default 30,000. */
-  most_ms: number;
-  /** A connection that has lasted so long is stable: waits begin anew, and an earlier refusal is forgotten. Default 10,000. */
-  stable_ms: number;
-  /** Between pings. The server ends what is silent for 30 s. Default 10,000. */
-  ping_ms: number;
-  /** Longest time until the token is there, until `welcome`, and until a ping is answered. Default 10,000. */
-  patience_ms: number;
-}
-
-const TIMING: Timing = { first_ms: 1_000, most_ms: 30_000, stable_ms: 10_000, ping_ms: 10_000, patience_ms: 10_000 };
-
-export type ClientState =
-  /** An attempt is under way. */
-  | 'connecting'
-  /** `welcome` has come. */
-  | 'open'
-  /** It waits for the next attempt. */
-  | 'waiting'
-  /** It is over, by {@link LumioClient.close} or because the server refused for good. */
-  | 'stopped';
-
-/** What went wrong: a code of the server's, or `LOST` for a connection and `TOKEN_FAILED` for a token that was not made. */
-export interface Problem {
-  code: ErrorCode | 'FORBIDDEN' | 'LOST' | 'TOKEN_FAILED';
-  message: string;
-  channel?: string;
-}
-
-/** Thrown by `token` when there is no use in asking again soon: counts like `UNAUTHORIZED` of the server. */
-export class Refused extends Error {}
-
-export interface SubscribeOptions {
-  /** Id of the last message seen before, of an earlier run for example: what came since is sent first. */
-  since?: string;
-  /** Each time that the server has accepted. `recovered` is false when messages since the last one seen are lost. */
-  onSubscribed?(accepted: { recovered: boolean }): void;
-  /** Once, when the channel will deliver nothing more although nobody closed the subscription. */
-  onEnded?(problem: Problem): void;
-}
-
-export interface Subscription {
-  readonly channel: string;
-  /** Id of the last message seen; null before the first, and on channels whose messages have none. */
-  readonly last_id: string | null;
-  /** Ends it; nothing is delivered after. */
-  close(): void;
-}
 
 /** A channel that somebody here listens to. */
 interface Heard {
@@ -403,7 +346,7 @@ export class LumioClient {
     this.renewWhenAnswered();
   }
 
-  /** Comes back with a fresh token, when all that was asked over this connection is answered: one comeback serves all. */
+  /** Comes back with a fresh token once all that was asked over this connection is answered: one return serves all. */
   private renewWhenAnswered(): void {
     if (!this.renew || [...this.channels.values()].some(({ state }) => state === 'asked')) return;
     this.connection?.close({ code: 1000, reason: '' });
@@ -422,29 +365,3 @@ function problemOf({ code, reason }: Loss, before_welcome: boolean): Problem {
 }
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Tells everybody; what one throws is the runtime's to report, and keeps nobody from being told. */
-function tell<Listener>(listeners: ReadonlySet<Listener>, call: (listener: Listener) => void): void {
-  for (const listener of [...listeners]) {
-    try {
-      call(listener);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
-  }
-}
-
-/** @throws Error when it takes longer */
-async function within<T>(most_ms: number, work: () => Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_done, fail) => {
-    timer = setTimeout(() => fail(new Error(`the token was not there within ${most_ms} ms`)), most_ms);
-  });
-  try {
-    return await Promise.race([work(), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

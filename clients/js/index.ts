@@ -1,7 +1,7 @@
 /** The client of Lumio's WebSocket. See README.md. */
 export * from './channels';
+export { LumioClient } from './client';
 export {
-  LumioClient,
   Refused,
   type ClientOptions,
   type ClientState,
@@ -9,5 +9,5 @@ export {
   type SubscribeOptions,
   type Subscription,
   type Timing,
-} from './client';
+} from './options';
 export type { OpenSocket, SocketLike } from './socket';

@@ -1,4 +1,4 @@
-/** What the client needs of a WebSocket: browsers' own, Node's from version 22 on, and that of the package `ws` have it. */
+/** What the client needs of a WebSocket: browsers' own, Node's (from version 22 on) and that of `ws` have it. */
 export interface SocketLike {
   addEventListener(type: 'message' | 'error' | 'close', listener: (event: SocketEvent) => void): void;
   send(text: string): void;
@@ -60,8 +60,8 @@ export interface ConnectionOptions {
 }
 
 /**
- * One connection, watched: it is given up when `welcome` does not come, and when a ping is not answered, since a network
- * that vanished says nothing.
+ * One connection, watched: it is given up when `welcome` does not come, and when a ping is not answered, since a
+ * network that vanished says nothing.
  */
 export class Connection {
   private over = false;

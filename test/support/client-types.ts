@@ -20,7 +20,7 @@ export function clientTypes(families: readonly Family[], error_codes: readonly s
   return `${HEAD}
 /** Codes of errors that the server answers. */
 export type ErrorCode =${alternatives(
-    error_codes.map((code) => `'${code}'`),
+    [...error_codes].sort().map((code) => `'${code}'`),
     '',
   )}
 
