@@ -24,6 +24,8 @@ export type Gate<Kind extends string = string> =
   /** Any credential of the account. */
   | { kind: 'account_scoped' }
   | { kind: 'user_permission'; permission: string }
+  /** The user of the channel's `<user_id>` themselves, by a session or a key of their own. */
+  | { kind: 'own_user' }
   /** A token of one of these kinds, bound to exactly this resource. */
   | { kind: 'bound_token'; callers: readonly Kind[] }
   | { kind: 'extension_owner' };
@@ -32,6 +34,7 @@ export const publicAlways: Gate<never> = { kind: 'public' };
 export const publicWhen = (flag: string): Gate<never> => ({ kind: 'public_when_feature', flag });
 export const accountScoped: Gate<never> = { kind: 'account_scoped' };
 export const extensionOwner: Gate<never> = { kind: 'extension_owner' };
+export const ownUser: Gate<never> = { kind: 'own_user' };
 export const permission = <Kind extends string = never>(name: string, bound?: Kind): Gate<Kind> => ({
   kind: 'permission',
   permission: name,
@@ -76,7 +79,7 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
   /** The `type` of the family's stored messages where it is not `event` (doc3 §6.3). */
   readonly message_type?: string;
   /** What a new subscriber begins with, after `subscribed`; what it sends goes to that subscriber alone. */
-  bootstrap?(subscriber: ChannelSubscriber<Caller>, services: Services): void;
+  bootstrap?(subscriber: ChannelSubscriber<Caller>, services: Services): void | Promise<void>;
 }
 
 export type OwnerServices<Services> = Services & { ownerOf(channel: string): Promise<ChannelOwner | null> };
@@ -86,6 +89,8 @@ export interface ChannelSubscriber<Caller> {
   /** Of the connection. */
   readonly id: string;
   readonly channel: string;
+  /** What the pattern leaves open: the channel without its prefix. */
+  readonly channel_id: string;
   readonly caller: Caller;
   /** `data` is JSON text. Nothing is sent once the subscription has ended. */
   send(event_type: string, data: string): void;

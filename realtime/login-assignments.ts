@@ -3,7 +3,7 @@ import { publicAlways } from '../kernel/channel';
 import { channel } from './runtime/family';
 
 export const loginAssignments = channel({
-  pattern: 'login-assignments:<id>',
+  pattern: 'login-assignments:<account_id>',
   summary: "Which provider an account's login was assigned to; nothing else.",
   carries: { '*': { summary: 'The assignment has changed.', data: z.object({ provider: z.string() }) } },
   gate: publicAlways,

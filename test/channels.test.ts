@@ -34,16 +34,22 @@ const TABLE = [
     null,
     'event',
   ],
-  ['login-assignments:<id>', 'public', null, null, 'event'],
+  ['login-assignments:<account_id>', 'public', null, null, 'event'],
 ];
 
-test('the families are those of the specification', () => {
+/** What is beyond the table: rulings, "channels without a row". */
+const ADDITIONS = [
+  ['user:<user_id>', 'own_user', null, null, 'event'],
+  ['channel-status:<account_id>', 'permission spotify:read', null, null, 'event'],
+];
+
+test('the families are those of the specification, and two more', () => {
   const declared = CHANNELS.map(({ pattern, gate, flag, writable, message_type }) => {
     const words = Object.values(gate).flatMap((value: string | readonly string[]) => value);
     return [pattern, words.join(' '), flag, writable ?? null, message_type ?? 'event'];
   });
   const sorted = (rows: unknown[][]) => rows.map((row) => row.join(' | ')).sort();
-  expect(sorted(declared)).toEqual(sorted(TABLE));
+  expect(sorted(declared)).toEqual(sorted([...TABLE, ...ADDITIONS]));
 });
 
 test.each([
@@ -55,7 +61,8 @@ test.each([
   ['public-stats:kick:99', 'public-stats:<platform>:<broadcast_id>'],
   [`presence:events:${ACCOUNT}`, 'presence:<resource_channel>'],
   ['presence:widget:w1', 'presence:<resource_channel>'],
-  ['login-assignments:1', 'login-assignments:<id>'],
+  [`login-assignments:${ACCOUNT}`, 'login-assignments:<account_id>'],
+  [`user:${ACCOUNT}`, 'user:<user_id>'],
 ])('%s is a channel of %s', (name, pattern) => expect(families.of(name)?.family.pattern).toBe(pattern));
 
 test.each([
@@ -81,6 +88,9 @@ test.each([
   'overlay:a/b',
   'presence:widget',
   'constructor:x',
+  'login-assignments:1',
+  'user:me',
+  `ext:${ACCOUNT}`,
   '__proto__:x',
   'nothing:there',
 ])('%j is a channel of none', (name) => expect(families.of(name)).toBeNull());

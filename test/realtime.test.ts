@@ -272,7 +272,7 @@ describe('gates', () => {
     for (const channel of [EVENTS, 'overlay:k', 'widget:w', `sounds:${ACCOUNT}`, 'presence:widget:1']) {
       expect(await client.subscribe(channel)).toMatchObject({ type: 'error', code: 'UNAUTHORIZED', channel });
     }
-    for (const channel of ['login-assignments:1', 'ideas:list', `ideas:${install}`, 'public-stats:kick:99']) {
+    for (const channel of [`login-assignments:${ACCOUNT}`, 'ideas:list', `ideas:${install}`, 'public-stats:kick:99']) {
       expect(await client.subscribe(channel)).toMatchObject({ type: 'subscribed', channel });
     }
     client.end();
@@ -335,6 +335,59 @@ describe('gates', () => {
     }
   });
 
+  test('a user alone hears what concerns them, by a session or a key of their own', async () => {
+    const [ada, bob] = ['0190a000-0000-7000-8000-0000000000ad', '0190a000-0000-7000-8000-0000000000b0'];
+    const client_of_ada = { client_id: install, grant_id: install, scopes: [] };
+    const callers: Record<string, [Caller, boolean]> = {
+      ada: [caller({ user_id: ada, account_id: null, permissions: new Set() }), true],
+      key: [caller({ kind: 'user_api_key', user_id: ada }), true],
+      bob: [caller({ user_id: bob }), false],
+      popout: [caller({ kind: 'popout', user_id: ada }), false],
+      client: [caller({ user_id: ada, client: client_of_ada }), false],
+      service: [caller({ kind: 'service_key', user_id: null }), false],
+      system: [caller({ kind: 'system_key', user_id: null, permissions: new Set(['*:*']) }), false],
+    };
+    for (const [name, [who, opens]] of Object.entries(callers)) {
+      node.callers.set(name, who);
+      const client = await Client.open(node.url, name);
+      const { type, code } = await client.subscribe(`user:${ada}`);
+      expect([name, code ?? type]).toEqual([name, opens ? 'subscribed' : 'UNAUTHORIZED']);
+      client.end();
+    }
+    const nobody = await Client.open(node.url, null);
+    expect(await nobody.subscribe(`user:${ada}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+    nobody.end();
+  });
+
+  test('a stream that shows its numbers begins with them, once; any other begins with nothing', async () => {
+    const own = await realtimeNode(t, {
+      async stream_snapshot(platform, broadcast_id) {
+        if (broadcast_id === 'broken') throw new Error('no database');
+        return broadcast_id === 'shown' ? { platform, broadcast_id, viewers: 7 } : null;
+      },
+    });
+    const client = await Client.open(own.url, null);
+    for (const id of ['broken', 'opted-out', 'shown']) await client.subscribe(`public-stats:kick:${id}`);
+    await client.subscribe('public-stats:kick:shown');
+    await client.next((message) => message.data !== undefined, 'the numbers');
+    await client.ask({ type: 'ping' }, 'pong');
+    expect(client.messages.filter(({ type }) => type === 'event')).toEqual([
+      {
+        type: 'event',
+        channel: 'public-stats:kick:shown',
+        event_type: 'public-stats:bootstrap',
+        data: { platform: 'kick', broadcast_id: 'shown', viewers: 7 },
+      },
+    ]);
+    const refused_at = await client.ask(
+      { type: 'broadcast', channel: 'public-stats:kick:shown', payload: '{}' },
+      'error',
+    );
+    expect(refused_at.code).toBe('UNAUTHORIZED');
+    client.end();
+    await own.stop();
+  });
+
   test('a flag that cannot be read is SUBSCRIBE_FAILED', async () => {
     const broken = await realtimeNode(t, { features: { enabled: () => Promise.reject(new Error('no database')) } });
     const client = await Client.open(broken.url);
@@ -376,7 +429,7 @@ describe('broadcast', () => {
     [`chat:${ACCOUNT}`, '{}', 'UNAUTHORIZED'],
     [`events:${OTHER_ACCOUNT}`, '{}', 'UNAUTHORIZED'],
     [`history:${ACCOUNT}`, '{}', 'UNAUTHORIZED'],
-    ['login-assignments:1', '{}', 'UNAUTHORIZED'],
+    [`login-assignments:${ACCOUNT}`, '{}', 'UNAUTHORIZED'],
     ['nothing', '{}', 'UNAUTHORIZED'],
   ])('to %s with %s is %s', async (channel, payload, code) => {
     const client = await Client.open(node.url);

@@ -8,6 +8,8 @@ export interface ChannelServices {
   db: Queryable;
   /** Null where presence is not kept. */
   rooms: PresenceRooms | null;
+  /** What everybody may see of a broadcast now: JSON, null for one that is unknown or not shown. */
+  streamSnapshot(platform: string, broadcast_id: string): Promise<object | null>;
 }
 
 export type Family = ChannelFamily<Caller, CallerKind, ChannelServices>;

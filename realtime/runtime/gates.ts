@@ -1,5 +1,5 @@
 import type { Caller } from '../../access/caller';
-import { holds } from '../../access/grants';
+import { holds, isFirstParty } from '../../access/grants';
 import type { FeatureFlags } from '../../access/services';
 import type { ChannelOwner } from '../../kernel/channel';
 import type { ChannelServices, Families, Family } from './family';
@@ -28,8 +28,9 @@ export class Gates {
 
   /** May this caller subscribe? Source: spec doc3 §4.1, rulings c16, c27, c29. */
   async mayRead(caller: Caller, channel: string): Promise<Verdict> {
-    const family = this.deps.families.of(channel)?.family;
-    if (!family) return 'UNAUTHORIZED';
+    const named = this.deps.families.of(channel);
+    if (!named) return 'UNAUTHORIZED';
+    const { family, id } = named;
     const { gate } = family;
     if (gate.kind === 'public_when_feature') {
       return (await this.enabled(gate.flag, null)) && (await this.enabled(family.flag, null))
@@ -38,6 +39,7 @@ export class Gates {
     }
     if (gate.kind === 'public') return (await this.enabled(family.flag, null)) ? 'ok' : 'FEATURE_DISABLED';
     if (caller.kind === 'anonymous') return 'UNAUTHORIZED';
+    if (gate.kind === 'own_user' && (caller.user_id !== id || !isFirstParty(caller))) return 'UNAUTHORIZED';
     const owner = await this.ownerOf(channel, caller);
     if (!(await this.passes(family, owner, caller))) return 'UNAUTHORIZED';
     return (await this.enabled(family.flag, owner?.account_id ?? null)) ? 'ok' : 'FEATURE_DISABLED';
@@ -66,7 +68,7 @@ export class Gates {
   }
 
   private async passes({ gate }: Family, owner: ChannelOwner | null, caller: Caller): Promise<boolean> {
-    if (gate.kind === 'authenticated') return true;
+    if (gate.kind === 'authenticated' || gate.kind === 'own_user') return true;
     if (gate.kind === 'user_permission') return caller.user_permissions.has(gate.permission);
     if (owner === null) return false;
     switch (gate.kind) {

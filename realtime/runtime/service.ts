@@ -39,6 +39,8 @@ export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_o
   relay: Relay;
   /** Who is on which presence channel, on all nodes. Absent: presence channels are silent. */
   presence?: Presence;
+  /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
+  stream_snapshot?: ChannelServices['streamSnapshot'];
   /** Who is calling; no credential at all is the anonymous caller. */
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
@@ -98,7 +100,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     ? new PresenceRooms({ hub, store, relay: deps.relay, db: deps.db, log, compare_ms: deps.windows?.compare_ms })
     : null;
   if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
-  const services: ChannelServices = { db: deps.db, rooms };
+  const services: ChannelServices = { db: deps.db, rooms, streamSnapshot: deps.stream_snapshot ?? (async () => null) };
   const { features, permissions_on } = deps;
   const gates = new Gates({ families, services, features, permissions_on });
   const subscriptions: Subscriptions = new Subscriptions({

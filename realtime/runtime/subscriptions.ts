@@ -2,7 +2,7 @@ import type { Logger } from '../../engines/log/port';
 import type { StoredMessage } from './envelopes';
 import { eventText, storedMessageText } from './envelopes';
 import { textFrame } from './frames';
-import type { ChannelServices, Families } from './family';
+import type { ChannelServices, Families, Subscriber } from './family';
 import type { Gates } from './gates';
 import type { Channel, Subscription } from './channel';
 import type { Hub } from './hub';
@@ -126,17 +126,22 @@ export class Subscriptions {
   private bootstrap(subscription: Subscription): void {
     const { session } = subscription;
     const { name } = subscription.channel;
-    const { families, services } = this.deps;
-    families.of(name)?.family.bootstrap?.(
-      {
-        id: session.id,
-        channel: name,
-        caller: session.caller,
-        send: (event_type, data) => {
-          if (subscription.state !== 'ended' && session.open) session.send(eventText(name, event_type, data));
-        },
+    const { families, services, log } = this.deps;
+    const named = families.of(name);
+    const subscriber: Subscriber = {
+      id: session.id,
+      channel: name,
+      channel_id: named?.id ?? '',
+      caller: session.caller,
+      send: (event_type, data) => {
+        if (subscription.state !== 'ended' && session.open) session.send(eventText(name, event_type, data));
       },
-      services,
+    };
+    Promise.resolve(named?.family.bootstrap?.(subscriber, services)).catch((error: unknown) =>
+      log.error(
+        { err: error, channel: name, session: session.id },
+        'a new subscriber could not be given its beginning',
+      ),
     );
   }
 
