@@ -59,7 +59,8 @@ test('a declaration that cannot hold is refused where it stands', () => {
 
 test('every area that declares events is in the catalogue', () => {
   const folder = join(__dirname, '../domain');
-  const declared = readdirSync(folder).flatMap((file) => {
+  const areas = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
+  const declared = areas.flatMap(({ name: file }) => {
     const area = jest.requireActual<Record<string, unknown>>(join(folder, file));
     return Object.entries(area).flatMap(([name, value]) =>
       name.endsWith('_EVENTS') && typeof value === 'object' && value !== null && 'declared' in value
