@@ -14,6 +14,7 @@ import { seedRoles } from '../maintenance/role-seeds';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createUnbuilt } from '../projections/runtime/unbuilt';
 import { PROJECTIONS, VERSIONS } from './areas';
+import { openAdapters } from './adapters';
 import { openCallers } from './callers';
 import { openConnections } from './connections';
 import { type Engines, openEngines } from './engines';
@@ -91,6 +92,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await unbuilt.look();
     stops.add(() => runtime?.stop());
     const checks = await startFollowers(deps, jobs, runtime);
+    openAdapters(deps, connections);
 
     const end_report = reportProcess({ metrics, db, log });
     stops.add(() => end_report());

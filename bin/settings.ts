@@ -117,7 +117,9 @@ function contradictions(settings: Settings): void {
   }
   for (const [path, url] of vendorAddresses(settings)) {
     if (settings.env === 'production' && !leadsOutside(url)) {
-      throw new SettingsError(`${environmentName(path)} (${path.join('.')}): must be https, and no private address`);
+      throw new SettingsError(
+        `${environmentName(path)} (${path.join('.')}): must be ${url.startsWith('ws') ? 'wss' : 'https'}, and no private address`,
+      );
     }
   }
   try {
@@ -156,8 +158,9 @@ function vendorAddresses({ twitch, google, kick, trovo, discord, spotify, paypal
 function leadsOutside(address: string): boolean {
   const { protocol, hostname } = new URL(address);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(host) !== 0) return protocol === 'https:' && isPublic(host);
-  return protocol === 'https:' && host.includes('.') && !/\.(localhost|local|internal|test|invalid)\.?$/.test(host);
+  const secure = protocol === 'https:' || protocol === 'wss:';
+  if (isIP(host) !== 0) return secure && isPublic(host);
+  return secure && host.includes('.') && !/\.(localhost|local|internal|test|invalid)\.?$/.test(host);
 }
 
 export function isLoopback(host: string): boolean {

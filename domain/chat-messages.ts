@@ -125,6 +125,8 @@ const Message = z.object({
   /** `text`, or the platform's word for another kind: `user_intro`, `announcement`, `superchat`, `watch_streak`. */
   message_type: z.string(),
   text: z.string(),
+  /** What the platform itself says beside it: "viewer23 has been a moderator for 48 months!" */
+  system_text: z.string().nullable().default(null),
   parts: z.array(Part),
   /** Said as an act (`/me`). */
   action: z.boolean(),
@@ -169,9 +171,11 @@ export type ChatTreatment = z.output<typeof Treatment>;
 export const ChatRecord = z.discriminatedUnion('kind', [Message, Moderation, Treatment]);
 export type ChatRecord = z.output<typeof ChatRecord>;
 
-type Draft<Of extends ChatRecord> = Omit<Of, 'version' | 'raw'>;
-/** A record without the vendor's payload, which stays text. */
-export type ChatDraft = Draft<ChatMessage> | Draft<ChatModeration> | Draft<ChatTreatment>;
+/** Records without the vendor's payload, which stays text. */
+export type ChatMessageDraft = Omit<z.input<typeof Message>, 'version' | 'raw'>;
+export type ChatModerationDraft = Omit<ChatModeration, 'version' | 'raw'>;
+export type ChatTreatmentDraft = Omit<ChatTreatment, 'version' | 'raw'>;
+export type ChatDraft = ChatMessageDraft | ChatModerationDraft | ChatTreatmentDraft;
 
 /** `type` of the envelope: `twitch:chat`, `twitch:moderation`, `twitch:treatment`. */
 export function chatRecordType({ platform, kind }: Pick<ChatRecord, 'platform' | 'kind'>): string {
@@ -214,10 +218,10 @@ function personsIn(draft: ChatDraft): (string | null | undefined)[] {
   switch (draft.kind) {
     case 'message': {
       const mentioned = draft.parts.map((part) => (part.type === 'mention' ? part.user_id : null));
-      return [draft.author?.id, draft.reply?.author?.id, ...mentioned];
+      return [draft.author?.id, draft.reply?.author?.id, ...mentioned, draft.shared_chat?.channel.id];
     }
     case 'moderation':
-      return [draft.target?.id, draft.moderator?.id];
+      return [draft.target?.id, draft.moderator?.id, draft.shared_chat?.channel.id];
     case 'treatment':
       return [draft.user.id, draft.moderator?.id];
   }

@@ -9,6 +9,8 @@ const AFTER_NAME = /[.-]+$/u;
 
 /** A piece of a message that the platform does not take apart: its text, links and mentions, in their order. */
 export function textParts(text: string): ChatPart[] {
+  // Most of what is said names nobody and leads nowhere.
+  if (!/@|:\/\/|www\./i.test(text)) return text === '' ? [] : [{ type: 'text', text }];
   const parts: ChatPart[] = [];
   let from = 0;
   const plain = (to: number) => {

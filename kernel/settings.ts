@@ -50,6 +50,10 @@ const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https U
 /** Where a vendor is called, without a slash at its end; another one than the vendor's own is for tests. */
 const baseUrl = (vendors_own: string) => httpUrl.transform((url) => url.replace(/\/+$/, '')).default(vendors_own);
 
+/** The same for a socket. */
+const socketUrl = (vendors_own: string) =>
+  z.url({ protocol: /^wss?$/, error: 'must be a ws or wss URL' }).default(vendors_own);
+
 /** An app at a vendor. */
 const app = { client_id: strings.default([]), client_secret: secret };
 
@@ -208,6 +212,7 @@ export const SettingsSchema = z.strictObject({
       ...app,
       id_url: baseUrl('https://id.twitch.tv'),
       api_url: baseUrl('https://api.twitch.tv'),
+      eventsub_url: socketUrl('wss://eventsub.wss.twitch.tv/ws'),
     })
     .prefault({}),
   google: z

@@ -106,6 +106,27 @@ CREATE INDEX accounts_newest ON public.accounts USING btree (created_at DESC, id
 CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
 CREATE INDEX accounts_primary_login ON public.accounts USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
+create table adapter_links (
+  link text not null,
+  vendor text not null,
+  connection_id text not null,
+  account_id uuid,
+  token bigint not null,
+  holder uuid not null,
+  status text not null,
+  detail text,
+  status_at timestamp with time zone not null,
+  heard_at timestamp with time zone,
+  given_away_at timestamp with time zone,
+  state jsonb,
+  state_token bigint,
+  missed_from timestamp with time zone,
+  missed_to timestamp with time zone,
+  missed_detail text,
+  constraint adapter_links_pkey PRIMARY KEY (link)
+);
+CREATE INDEX adapter_links_connection ON public.adapter_links USING btree (connection_id);
+
 create table admin_roles (
   id uuid not null,
   key text not null,

@@ -17,6 +17,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   'ids, hashes, times, switches': [
     'account_events',
     'account_feature_overrides',
+    'adapter_links',
     'account_limit_overrides',
     'account_invites',
     'account_login_assignments',

@@ -10,6 +10,10 @@ export interface LivingConnection {
   account_id: string | null;
   /** The vendor's own id of the channel, guild or user. */
   channel_id: string;
+  /** The app that its token was given to, where that is known. */
+  client_id?: string | null;
+  /** Another one than before means: begin anew. */
+  since?: string;
 }
 
 /** What is connected to one vendor at this moment, whichever process holds it. */
@@ -26,6 +30,10 @@ export interface Received {
   text: string;
   /** Unix milliseconds. */
   received_at: number;
+  /** The same, parsed, where the adapter has done that already. */
+  value?: unknown;
+  /** How old it was when it arrived, by the vendor's clock, where the adapter knows that. */
+  age_ms?: number;
 }
 
 /** How a connection is, as its account and the operator see it. */
@@ -61,6 +69,14 @@ export class PauseAsked extends Error {
   }
 }
 
+/** The connection has ended in a way that every connection may end in. */
+export class LinkLost extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'LinkLost';
+  }
+}
+
 /** What the runtime gives an adapter for one connection that this process holds. */
 export interface Link {
   readonly connection: LivingConnection;
@@ -73,8 +89,8 @@ export interface Link {
   token(refused?: string): Promise<string>;
   /**
    * Normalised and stored, in the order of the calls. Resolves when it is durable, or is known to be stored by nobody:
-   * a vendor that waits for an acknowledgement gets it then. Rejects only once the connection is lost to another
-   * process. An adapter need not wait for it, but should read no further while {@link full}.
+   * a vendor that waits for an acknowledgement gets it then. Never rejects. An adapter need not wait for it, but should
+   * read no further while {@link full}.
    */
   deliver(received: Received): Promise<void>;
   /** Whether so much waits to be stored that no more should be read from the vendor. */
@@ -88,6 +104,12 @@ export interface Link {
    * personal. What is kept last counts; it is written soon, not at once.
    */
   keep(state: Json): void;
+  /** The vendor gave a sign of life, whatever it said. Unix milliseconds. */
+  heard(at: number): void;
+  /** When it last did so, to this process or the one before; null when never. */
+  readonly last_heard: number | null;
+  /** The process before reads on until this one does: nothing is missed between them. */
+  readonly handed_over: boolean;
   /**
    * What was said at the vendor between these moments may not have been received (Unix milliseconds); `from` null when
    * unknown. Told in log, metric and status.

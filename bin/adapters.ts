@@ -1,0 +1,94 @@
+import type { Logger } from '../engines/log/port';
+import type { Metrics } from '../engines/metrics/port';
+import { ReconnectRequired, TokenAway } from '../access/connection-tokens';
+import type { Vendor } from '../domain/vendors';
+import {
+  type Adapter,
+  ConnectionRefused,
+  LinkLost,
+  type LivingConnections,
+  PauseAsked,
+} from '../ingest/runtime/adapter';
+import { startAdapters } from '../ingest/runtime/adapters';
+import { createLinkLeases } from '../ingest/runtime/link-leases';
+import { createDeadLetters } from '../ingest/runtime/parked';
+import { createTwitchAdapter } from '../ingest/twitch/adapter';
+import type { Settings } from '../kernel/settings';
+import { createHttpClients } from '../vendors/http/client';
+import type { HttpClients } from '../vendors/http/port';
+import { createTwitch } from '../vendors/twitch/api';
+import type { OpenConnections } from './connections';
+import type { Engines } from './engines';
+import type { Stops } from './stops';
+
+interface AdaptersDeps {
+  settings: Settings;
+  engines: Engines;
+  log: Logger;
+  metrics: Metrics;
+  stops: Stops;
+}
+
+/** Connections to vendors that a process with the role `worker` holds. */
+export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenConnections, 'tokens' | 'living'>): void {
+  const { settings, engines, log, metrics, stops } = deps;
+  if (!settings.roles.includes('worker')) return;
+  const { projector_db: db, session, shares, records, tracing } = engines;
+  const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
+  stops.add(() => http.close());
+  const running = startAdapters({
+    adapters: adaptersOf(settings, http, metrics),
+    connections: heldConnections(living),
+    async token({ connection_id }, refused) {
+      try {
+        return await tokens.token(connection_id, refused);
+      } catch (error) {
+        if (error instanceof ReconnectRequired) throw new ConnectionRefused('no_token');
+        if (!(error instanceof TokenAway)) throw error;
+        const { message, retry_after_ms } = error;
+        throw retry_after_ms === undefined
+          ? new LinkLost(message, { cause: error })
+          : new PauseAsked(message, retry_after_ms, { cause: error });
+      }
+    },
+    // Whoever asks with the refused token has the connection flagged where no other one is to be had.
+    async refused({ connection_id }) {
+      const kept = await tokens.token(connection_id).catch(() => undefined);
+      if (kept !== undefined) await tokens.token(connection_id, kept).catch(() => undefined);
+    },
+    shares,
+    leases: createLinkLeases(db, session),
+    records,
+    parked: createDeadLetters({ db }),
+    log,
+    metrics,
+  });
+  stops.add(() => running.stop());
+}
+
+/** One entry for each vendor that is held by a connection of ours. */
+function adaptersOf({ twitch, outgoing }: Settings, http: HttpClients, metrics: Metrics): Adapter[] {
+  const { allow_loopback } = outgoing;
+  return [
+    createTwitchAdapter({
+      twitch: createTwitch(http, { ...twitch, allow_loopback }),
+      client_id: twitch.client_id[0],
+      metrics,
+    }) as Adapter,
+  ];
+}
+
+/** What has a token: a connection that nobody has gone through the vendor's login for is received by webhooks alone. */
+function heldConnections(living: OpenConnections['living']): LivingConnections {
+  return {
+    async list(vendor: Vendor) {
+      const all = await living.of(vendor);
+      return all.flatMap(({ connection_id, account_id, platform_channel_id, client_id, kind, since }) =>
+        kind === 'bot' || (kind === 'channel' && client_id === null)
+          ? []
+          : [{ connection_id, account_id, channel_id: platform_channel_id, client_id, since }],
+      );
+    },
+    onChange: (changed) => living.onChange(changed),
+  };
+}

@@ -1,0 +1,159 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Vendor } from '../../domain/vendors';
+import type { Campaign, Shares } from '../../engines/leases/port';
+import type { Logger } from '../../engines/log/port';
+import type { Metrics } from '../../engines/metrics/port';
+import type { RecordLog } from '../../engines/records/port';
+import { retry } from '../../kernel/retry';
+import { pause, Signal } from '../../kernel/signal';
+import type { Adapter, LivingConnection, LivingConnections } from './adapter';
+import { HeldLink, type LinkTimings, TIMINGS } from './held-link';
+import { linkName, type LinkLeases } from './link-leases';
+import { LinkStore } from './link-store';
+import type { DeadLetterSink } from './parked';
+
+export interface AdaptersDeps {
+  adapters: readonly Adapter[];
+  connections: LivingConnections;
+  /** A token of the connection; `refused` names the one that the vendor has refused. @throws ConnectionRefused */
+  token(connection: LivingConnection, refused?: string): Promise<string>;
+  /** Flags the connection: its owner must connect anew. */
+  refused(connection: LivingConnection, reason: string): Promise<void>;
+  shares: Pick<Shares, 'offer'>;
+  leases: LinkLeases;
+  records: RecordLog;
+  parked: DeadLetterSink;
+  log: Logger;
+  metrics: Metrics;
+  timings?: Partial<LinkTimings>;
+  /** How often the living connections are looked at without a word of change. Default 15 s. */
+  look_every_ms?: number;
+}
+
+interface Offered {
+  connection: LivingConnection;
+  campaign: Campaign;
+  held?: HeldLink;
+  /** Its row is forgotten when its work ends. */
+  gone: boolean;
+}
+
+/** A process that stops waits so long for others to take over, when there are any. */
+const STOP_HANDOVER_MS = 4_000;
+const STOP_WITHIN_MS = 6_000;
+
+/**
+ * Holds the connections to vendors, each by one of the processes that run this: shared out by {@link Shares}, fenced at
+ * every write. A connection that comes, goes or moves is found by itself.
+ */
+export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held(): number } {
+  const { adapters, connections, shares, leases, log, metrics, look_every_ms = 15_000 } = deps;
+  const store = new LinkStore(deps);
+  const offered = new Map<string, Offered>();
+  /** Given away, and still reading until their successors do. */
+  const leaving = new Set<Promise<void>>();
+  const changed = new Signal();
+  const stopping = new AbortController();
+  const link_deps = {
+    ...deps,
+    store,
+    timings: { ...TIMINGS, ...deps.timings },
+    missed: metrics.counter('lumio_adapter_gaps_total', 'Times in which a vendor was not listened to', ['vendor']),
+    sessions: metrics.counter('lumio_adapter_sessions_total', 'Connections to vendors that were opened', ['vendor']),
+  };
+  const held = metrics.gauge('lumio_adapter_links', 'Connections to vendors that this process holds', ['vendor']);
+  const count = (vendor: Vendor): number =>
+    [...offered].filter(([name, one]) => one.held !== undefined && name.startsWith(`${vendor}:`)).length;
+
+  async function hold(adapter: Adapter, one: Offered, signal: AbortSignal): Promise<void> {
+    const taken = await leases.take(adapter.vendor, one.connection);
+    const link = new HeldLink(adapter, one.connection, taken, link_deps);
+    one.held = link;
+    held.set(count(adapter.vendor), { vendor: adapter.vendor });
+    const running = link.run();
+    await new Promise<void>((given_up) => {
+      signal.addEventListener('abort', () => given_up(), { once: true });
+      if (signal.aborted) given_up();
+    });
+    if (!one.gone) await link.announce();
+    one.held = undefined;
+    held.set(count(adapter.vendor), { vendor: adapter.vendor });
+    const left = (
+      one.gone ? link.forget() : link.giveAway(stopping.signal.aborted ? STOP_HANDOVER_MS : undefined)
+    ).then(() => running);
+    track(left);
+    // What is no more is ended before its name can be offered anew; else the next holder begins beside this one.
+    if (one.gone) await left;
+  }
+
+  function track(work: Promise<void>): void {
+    const tracked: Promise<void> = work
+      .catch((error: unknown) => log.warn({ err: error }, 'a connection to a vendor could not be left in order'))
+      .finally(() => leaving.delete(tracked));
+    leaving.add(tracked);
+  }
+
+  async function allLeft(): Promise<void> {
+    while (leaving.size > 0) await Promise.all(leaving);
+  }
+
+  async function look(): Promise<void> {
+    for (const adapter of adapters) {
+      const living = new Map(
+        (await connections.list(adapter.vendor)).map((one) => [linkName(adapter.vendor, one), one] as const),
+      );
+      if (stopping.signal.aborted) return;
+      const gone = [...offered].filter(
+        ([name, { connection }]) =>
+          name.startsWith(`${adapter.vendor}:`) && !isDeepStrictEqual(living.get(name), connection),
+      );
+      for (const [name, one] of gone) {
+        one.gone = true;
+        offered.delete(name);
+      }
+      // Ended before its name is offered anew.
+      await Promise.all(gone.map(([, { campaign }]) => campaign.stop()));
+      for (const [name, connection] of living) {
+        if (offered.has(name)) continue;
+        const one: Offered = { connection, gone: false } as Offered;
+        one.campaign = shares.offer(name, (signal) => hold(adapter, one, signal));
+        offered.set(name, one);
+      }
+    }
+  }
+
+  async function watch(): Promise<void> {
+    const { signal } = stopping;
+    while (!signal.aborted) {
+      changed.clear();
+      await retry(look, {
+        first_ms: 500,
+        most_ms: 10_000,
+        signal,
+        passing: () => true,
+        onFailure: (error) => log.warn({ err: error }, 'the living connections could not be listed; it is tried again'),
+      }).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
+      await changed.wait(look_every_ms, signal);
+    }
+  }
+
+  const off = connections.onChange(changed.raise);
+  const watching = watch();
+  return {
+    held: () => [...offered.values()].filter((one) => one.held !== undefined).length,
+    async stop() {
+      stopping.abort();
+      off();
+      await watching;
+      await Promise.all([...offered.values()].map(({ campaign }) => campaign.stop()));
+      const left = new AbortController();
+      void allLeft().then(() => left.abort());
+      await pause(STOP_WITHIN_MS, left.signal);
+      // What waits for an engine that is away waits in vain.
+      store.close();
+      await allLeft();
+    },
+  };
+}

@@ -1,0 +1,316 @@
+import type { Logger } from '../../engines/log/port';
+import type { Counter } from '../../engines/metrics/port';
+import type { Json } from '../../kernel/json';
+import { Backoff } from '../../kernel/retry';
+import { pause } from '../../kernel/signal';
+import {
+  type Adapter,
+  type AdapterSession,
+  ConnectionRefused,
+  type Link,
+  LinkLost,
+  type LinkStatus,
+  type LivingConnection,
+  PauseAsked,
+  type Received,
+} from './adapter';
+import type { LinkLeases, LinkReport, TakenLink } from './link-leases';
+import type { LinkStore } from './link-store';
+import { park, type Outcome } from './webhook';
+
+export interface HeldLinkDeps {
+  leases: LinkLeases;
+  store: LinkStore;
+  /** A token of the connection. @throws ConnectionRefused */
+  token(connection: LivingConnection, refused?: string): Promise<string>;
+  /** Its owner must connect anew. */
+  refused(connection: LivingConnection, reason: string): Promise<void>;
+  log: Logger;
+  missed: Counter;
+  sessions: Counter;
+  timings: LinkTimings;
+}
+
+export interface LinkTimings {
+  /** Pauses between tries. */
+  retry: { first_ms: number; most_ms: number };
+  /** A session that lasted so long begins the pauses anew. */
+  stable_ms: number;
+  /** How long a process that gives a connection away goes on reading until its successor does. */
+  handover_ms: number;
+  /** How often it looks whether the successor does. */
+  look_ms: number;
+  /** How long it then reads on for what is on its way. */
+  settle_ms: number;
+  /** How often a connection that its vendor refuses is tried, lest its owner mended it unseen. */
+  refused_ms: number;
+}
+
+export const TIMINGS: LinkTimings = {
+  retry: { first_ms: 500, most_ms: 60_000 },
+  stable_ms: 60_000,
+  handover_ms: 20_000,
+  look_ms: 250,
+  settle_ms: 1_000,
+  refused_ms: 300_000,
+};
+
+/** Most bytes of one connection that wait to be stored before no more is read, and of all of a process. */
+const LINK_BYTES = 2 << 20;
+const ALL_BYTES = 64 << 20;
+/** How often it is noted that the vendor was heard. */
+const HEARD_EVERY_MS = 15_000;
+const REPORT_AGAIN_MS = 1_000;
+const DRAIN_LOOK_MS = 20;
+/** The database did not say who follows. */
+const UNKNOWN: { taken: boolean; state?: Json } = { taken: true };
+
+/**
+ * One connection that this process holds: opened, opened again with pauses, and at the end handed over. Until the
+ * successor reads from the vendor this process goes on reading, so that nothing falls between them; what both could
+ * have received is stored by the successor alone.
+ */
+export class HeldLink<Session extends AdapterSession = AdapterSession> implements Link {
+  private readonly closing = new AbortController();
+  readonly signal = this.closing.signal;
+  private readonly backoff: Backoff;
+  private session: Session | undefined;
+  private state: Json;
+  private shown: LinkStatus = 'connecting';
+  private waiting_bytes = 0;
+  private pending = 0;
+  private heard_at = 0;
+  private noted_at = 0;
+  /** Told by the fence: what cannot be the successor's alone is still stored. */
+  private replaced = false;
+  private successor: Promise<Json | undefined> | undefined;
+  handed_over: boolean;
+  private giving_away = false;
+  /** Not yet known to be written. */
+  private untold: LinkReport = {};
+
+  constructor(
+    private readonly adapter: Adapter<Session>,
+    readonly connection: LivingConnection,
+    private readonly taken: TakenLink,
+    private readonly deps: HeldLinkDeps,
+  ) {
+    this.state = taken.state;
+    this.handed_over = taken.handed_over;
+    this.backoff = new Backoff(deps.timings.retry);
+  }
+
+  /** Until it is closed. Never rejects. */
+  async run(): Promise<void> {
+    while (!this.signal.aborted) {
+      const opened_at = performance.now();
+      const wait_ms = await this.once();
+      if (performance.now() - opened_at > this.deps.timings.stable_ms) this.backoff.reset();
+      if (this.giving_away) this.closing.abort();
+      await pause(wait_ms ?? this.backoff.next(), this.signal);
+    }
+  }
+
+  /** To be called before another process can take it: that one need not look for what it has missed. */
+  async announce(): Promise<void> {
+    const going_on = this.session !== undefined && !this.signal.aborted;
+    if (going_on) await this.deps.leases.report(this.taken.fence, { given_away: true }).catch(() => false);
+  }
+
+  /**
+   * Another process should have it: this one reads on until that one does, or until nobody wants it. Resolves when
+   * nothing is left to do.
+   */
+  async giveAway(within_ms = this.deps.timings.handover_ms): Promise<void> {
+    const { leases, timings } = this.deps;
+    const { fence } = this.taken;
+    this.giving_away = true;
+    // Without a session there is nothing to read on.
+    if (this.session === undefined) this.closing.abort();
+    const give_up_at = performance.now() + within_ms;
+    while (!this.signal.aborted && performance.now() < give_up_at) {
+      const { taken, state } = await leases.successor(fence).catch(() => UNKNOWN);
+      if (!taken && !(await leases.wanted(fence.link).catch(() => false))) break;
+      if (state !== undefined) {
+        // What was said before the successor listened may still be on its way.
+        await pause(timings.settle_ms, this.signal);
+        break;
+      }
+      await pause(timings.look_ms, this.signal);
+    }
+    await this.close();
+  }
+
+  /** Ends the session and waits until what was received is stored. */
+  async close(): Promise<void> {
+    this.closing.abort();
+    const { session } = this;
+    if (session !== undefined) await this.stop(session);
+    while (this.pending > 0) await pause(DRAIN_LOOK_MS);
+  }
+
+  /** The connection is no more: nobody goes on from here. */
+  async forget(): Promise<void> {
+    await this.close();
+    await this.deps.leases.forget(this.taken.fence);
+  }
+
+  token(refused?: string): Promise<string> {
+    return this.deps.token(this.connection, refused);
+  }
+
+  get full(): boolean {
+    return this.waiting_bytes > LINK_BYTES || this.deps.store.waiting_bytes > ALL_BYTES;
+  }
+
+  async drained(): Promise<void> {
+    while (this.full && !this.signal.aborted) await pause(DRAIN_LOOK_MS, this.signal);
+  }
+
+  async deliver(received: Received): Promise<void> {
+    this.heard(received.received_at);
+    const outcome = this.normalised(received);
+    const { vendor } = this.adapter;
+    const item = this.deps.store.item(vendor, this.connection, this.taken.fence, received, outcome);
+    if (item === null) return;
+    this.pending += 1;
+    this.waiting_bytes += received.text.length;
+    try {
+      if (!this.replaced && (await this.deps.store.add(item)) === 'stored') return;
+      this.replaced = true;
+      if (await this.isMineAlone(received)) await this.deps.store.add({ ...item, unfenced: true });
+    } catch (error) {
+      const { connection_id } = this.connection;
+      this.deps.log.error({ vendor, connection_id, err: error }, 'what a vendor said was not stored: the process ends');
+    } finally {
+      this.pending -= 1;
+      this.waiting_bytes -= received.text.length;
+    }
+  }
+
+  status(status: LinkStatus, detail?: string): void {
+    this.shown = status;
+    this.report({ status, detail: detail ?? null });
+  }
+
+  keep(state: Json): void {
+    this.state = state;
+    this.report({ state });
+  }
+
+  missed(gap: { from: number | null; to: number; detail: string }): void {
+    const { vendor } = this.adapter;
+    this.deps.missed.inc(1, { vendor });
+    this.report({ missed: gap });
+    const facts = {
+      vendor,
+      connection_id: this.connection.connection_id,
+      detail: gap.detail,
+      from: gap.from,
+      to: gap.to,
+    };
+    this.deps.log.warn(facts, 'a vendor may have said something while it was not listened to');
+  }
+
+  /** When the vendor was last heard, by this process or the one before; Unix milliseconds. */
+  get last_heard(): number | null {
+    return Math.max(this.heard_at, this.taken.heard_at ?? 0) || null;
+  }
+
+  /** The vendor was heard, whatever it said. */
+  heard(at: number): void {
+    this.heard_at = at;
+    if (at - this.noted_at < HEARD_EVERY_MS) return;
+    this.noted_at = at;
+    this.report({ heard_at: at });
+  }
+
+  /** One session; answers how long to wait before the next, where somebody has said so. */
+  private async once(): Promise<number | undefined> {
+    const { adapter, deps } = this;
+    const facts = { vendor: adapter.vendor, connection_id: this.connection.connection_id };
+    try {
+      this.status('connecting');
+      const session = await (this.state === null ? adapter.connect(this) : adapter.resume(this, this.state));
+      this.session = session;
+      this.handed_over = false;
+      deps.sessions.inc(1, { vendor: adapter.vendor });
+      if (this.shown === 'connecting') this.status('connected');
+      const closed = new Promise<void>((end) => this.signal.addEventListener('abort', () => end(), { once: true }));
+      if (!this.signal.aborted) await Promise.race([session.ended, closed]);
+      return undefined;
+    } catch (error) {
+      if (this.signal.aborted) return undefined;
+      if (error instanceof ConnectionRefused) {
+        this.status('reconnect_required', `The vendor refuses the connection: ${error.reason}.`);
+        deps.log.warn(
+          { ...facts, reason: error.reason },
+          'a connection is refused by its vendor until it is made anew',
+        );
+        await deps.refused(this.connection, error.reason).catch((failure: unknown) => {
+          deps.log.warn({ ...facts, err: failure }, 'a refused connection could not be flagged; it is tried again');
+        });
+        return deps.timings.refused_ms;
+      }
+      const asked_ms = error instanceof PauseAsked ? error.pause_ms : undefined;
+      this.status('retrying', (error as Error).message);
+      const level = error instanceof LinkLost || error instanceof PauseAsked ? 'info' : 'warn';
+      deps.log[level]({ ...facts, err: error, failures: this.backoff.failures + 1 }, 'a connection to a vendor ended');
+      return asked_ms;
+    } finally {
+      if (this.session) await this.stop(this.session);
+      this.session = undefined;
+    }
+  }
+
+  private async stop(session: Session): Promise<void> {
+    await this.adapter.stop(session).catch((error: unknown) => {
+      this.deps.log.warn({ err: error, vendor: this.adapter.vendor }, 'a connection to a vendor ended impolitely');
+    });
+  }
+
+  private normalised(received: Received): Outcome {
+    try {
+      return this.adapter.normalise(received, this.connection);
+    } catch (error) {
+      // It met what nobody foresaw: that is a dead letter, not an outage.
+      this.deps.log.error({ vendor: this.adapter.vendor, err: error }, 'the normaliser of a vendor failed');
+      return park('normaliser_failed', error instanceof Error ? error.message : 'unknown error');
+    }
+  }
+
+  /** Waits until the successor says from where on it receives. */
+  private async isMineAlone(received: Received): Promise<boolean> {
+    const { adapter } = this;
+    if (!adapter.beforeSuccessor) return false;
+    this.successor ??= this.successorState();
+    const state = await this.successor;
+    return state === undefined || adapter.beforeSuccessor(received, state);
+  }
+
+  /** Undefined when it does not come up in time: then it has received nothing. */
+  private async successorState(): Promise<Json | undefined> {
+    const give_up_at = performance.now() + this.deps.timings.handover_ms;
+    while (performance.now() < give_up_at) {
+      const found = await this.deps.leases.successor(this.taken.fence).catch(() => UNKNOWN);
+      if (found.state !== undefined) return found.state;
+      await pause(this.deps.timings.look_ms);
+    }
+    return undefined;
+  }
+
+  private report(report: LinkReport): void {
+    const told = (this.untold = { ...this.untold, ...report });
+    this.deps.leases.report(this.taken.fence, told).then(
+      (written) => {
+        if (this.untold === told) this.untold = {};
+        if (!written) this.replaced = true;
+      },
+      (error: unknown) => {
+        const facts = { err: error, vendor: this.adapter.vendor };
+        this.deps.log.debug(facts, 'how a connection is could not be written; it is tried again');
+        if (this.untold === told) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.report({}));
+      },
+    );
+  }
+}

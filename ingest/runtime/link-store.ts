@@ -1,0 +1,190 @@
+import { v7 as uuidv7 } from 'uuid';
+import type { RecordEnvelope, Topic } from '../../domain/records';
+import type { Vendor } from '../../domain/vendors';
+import type { Logger } from '../../engines/log/port';
+import type { Counter, Metrics } from '../../engines/metrics/port';
+import type { RecordLog } from '../../engines/records/port';
+import { Collector, fitting } from '../../kernel/collector';
+import { failureKind } from '../../kernel/failures';
+import { Backoff } from '../../kernel/retry';
+import { pause } from '../../kernel/signal';
+import type { LivingConnection, Received } from './adapter';
+import type { LinkFence, LinkLeases } from './link-leases';
+import type { DeadLetterSink } from './parked';
+import { MAX_STORED_BYTES } from './text';
+import type { DraftRecord, Outcome } from './webhook';
+
+export interface LinkStoreDeps {
+  records: RecordLog;
+  leases: LinkLeases;
+  parked: DeadLetterSink;
+  log: Logger;
+  metrics: Metrics;
+}
+
+/** What was received, on its way into the log or the dead letters. */
+interface Item {
+  vendor: Vendor;
+  connection: LivingConnection;
+  fence: LinkFence;
+  received: Received;
+  records: readonly { topic: Topic; envelope: RecordEnvelope }[];
+  park: { reason: string; detail: string } | null;
+  /** Stored whoever holds the connection: no successor can have received it. */
+  unfenced: boolean;
+}
+
+/** What became of it: whether the fence let it pass. */
+export type StoredOutcome = 'stored' | 'fenced';
+
+const GROUP = { items: 1000, bytes: 4 << 20 };
+const AGAIN = { first_ms: 100, most_ms: 5_000 };
+/** Beside the connection, in the headers of a parked message: who it was for. */
+export const PARKED_CONNECTION = 'lumio-connection';
+export const PARKED_ACCOUNT = 'lumio-account';
+export const PARKED_CHANNEL = 'lumio-channel';
+
+/**
+ * Stores what all connections of this process receive: what comes together leaves together, after one question whether
+ * each is still ours. While an engine is away it is tried again, and everything waits in order.
+ */
+export class LinkStore {
+  private readonly closing = new AbortController();
+  private readonly groups: Collector<Item, StoredOutcome>;
+  private readonly outcomes: Counter;
+  /** Bytes that wait, over all connections. */
+  waiting_bytes = 0;
+
+  constructor(private readonly deps: LinkStoreDeps) {
+    this.outcomes = deps.metrics.counter(
+      'lumio_adapter_messages_total',
+      'What vendors said over connections of ours, by how it ended',
+      ['vendor', 'outcome'],
+    );
+    this.groups = new Collector({
+      take: (waiting) => {
+        const count = fitting(waiting, GROUP, ({ received }) => ({ items: 1, bytes: received.text.length }));
+        return { count, group: waiting.slice(0, count) };
+      },
+      send: (group) => this.send(group),
+    });
+  }
+
+  /** Null when there is nothing to store: understood, and not ours to keep. */
+  item(
+    vendor: Vendor,
+    connection: LivingConnection,
+    fence: LinkFence,
+    received: Received,
+    outcome: Outcome,
+  ): Item | null {
+    const base = { vendor, connection, fence, received, unfenced: false };
+    const parked = (reason: string, detail: string) => ({ ...base, records: [], park: { reason, detail } });
+    switch (outcome.kind) {
+      case 'skip':
+        this.outcomes.inc(1, { vendor, outcome: outcome.reason });
+        return null;
+      case 'refuse':
+        return parked('refused', outcome.message);
+      case 'park':
+        return parked(outcome.reason, outcome.detail);
+      case 'ok': {
+        const large = outcome.records.some(({ raw }) => raw.length > MAX_STORED_BYTES / 3 && tooLarge(raw));
+        if (large) return parked('too_large', `more than ${MAX_STORED_BYTES} bytes`);
+        return { ...base, records: outcome.records.map((draft) => envelopeOf(draft, received)), park: null };
+      }
+    }
+  }
+
+  /** Resolves when it is durable, or was refused by the fence. Rejects when the store was closed before. */
+  add(item: Item): Promise<StoredOutcome> {
+    const bytes = item.received.text.length;
+    this.waiting_bytes += bytes;
+    return this.groups.add(item).finally(() => (this.waiting_bytes -= bytes));
+  }
+
+  /** Gives up what cannot be stored now. */
+  close(): void {
+    this.closing.abort(new Error('the process ends'));
+  }
+
+  private async send(group: readonly Item[]): Promise<readonly (StoredOutcome | Error)[]> {
+    const backoff = new Backoff(AGAIN);
+    for (;;) {
+      try {
+        return await this.store(group);
+      } catch (error) {
+        if (this.closing.signal.aborted) throw error;
+        const facts = { err: error, waiting: this.groups.waiting, failures: backoff.failures + 1 };
+        this.deps.log.warn(facts, 'what vendors said could not be stored; it is tried again');
+        await pause(backoff.next(), this.closing.signal);
+        if (this.closing.signal.aborted) throw error;
+      }
+    }
+  }
+
+  private async store(group: readonly Item[]): Promise<readonly StoredOutcome[]> {
+    const fences = [...new Set(group.flatMap(({ fence, unfenced }) => (unfenced ? [] : [fence])))];
+    const current = fences.length === 0 ? new Set() : await this.deps.leases.current(fences);
+    const passes = ({ fence, unfenced }: Item) => unfenced || current.has(fence);
+    const mine = group.filter(passes);
+    await this.append(mine);
+    for (const item of mine) if (item.park !== null) await this.park(item, item.park);
+    const stored = new Map<Vendor, number>();
+    for (const { vendor, park } of mine) if (park === null) stored.set(vendor, (stored.get(vendor) ?? 0) + 1);
+    for (const [vendor, count] of stored) this.outcomes.inc(count, { vendor, outcome: 'stored' });
+    return group.map((item) => (passes(item) ? 'stored' : 'fenced'));
+  }
+
+  private async append(items: readonly Item[]): Promise<void> {
+    const topics = new Map<Topic, RecordEnvelope[]>();
+    for (const { records } of items) {
+      for (const { topic, envelope } of records) {
+        const listed = topics.get(topic);
+        if (listed) listed.push(envelope);
+        else topics.set(topic, [envelope]);
+      }
+    }
+    try {
+      await Promise.all([...topics].map(([topic, envelopes]) => this.deps.records.append(topic, envelopes)));
+    } catch (error) {
+      // The same record would fail for ever; anything else may pass.
+      if (failureKind(error) !== 'data') throw error;
+      if (items.length > 1) for (const item of items) await this.append([item]);
+      else await this.park(items[0]!, { reason: 'not_storable', detail: (error as Error).message });
+    }
+  }
+
+  private async park(item: Item, { reason, detail }: { reason: string; detail: string }): Promise<void> {
+    const { vendor, connection, received } = item;
+    const { connection_id, account_id, channel_id } = connection;
+    await this.deps.parked.park({
+      vendor,
+      reason,
+      detail,
+      headers: {
+        [PARKED_CONNECTION]: connection_id,
+        [PARKED_CHANNEL]: channel_id,
+        ...(account_id !== null && { [PARKED_ACCOUNT]: account_id }),
+      },
+      raw_body: Buffer.from(received.text),
+      trace: null,
+      received_at: received.received_at,
+    });
+    this.outcomes.inc(1, { vendor, outcome: 'parked' });
+  }
+}
+
+const tooLarge = (raw: string): boolean => Buffer.byteLength(raw) > MAX_STORED_BYTES;
+
+function envelopeOf({ owner, topic, ...draft }: DraftRecord, received: Received) {
+  if (owner.kind !== 'account') throw new Error('what comes over a connection says which account it is for');
+  const envelope: RecordEnvelope = {
+    id: uuidv7(),
+    account_id: owner.account_id,
+    received_at: new Date(received.received_at).toISOString(),
+    trace: null,
+    ...draft,
+  };
+  return { topic, envelope };
+}

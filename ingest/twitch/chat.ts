@@ -1,0 +1,120 @@
+import type { ChatBadge, ChatMessageDraft, ChatPart, ChatRecord } from '../../domain/chat-messages';
+import { CHAT_ROLES } from '../../domain/chat-messages';
+import { textParts } from '../../domain/chat-text';
+import { idText } from '../runtime/webhook';
+import { isObject, type Members } from './frame';
+import { personAt, textAt } from './people';
+
+type Role = (typeof CHAT_ROLES)[number];
+
+/** Badges that are roles under another name. */
+const ROLE_OF: ReadonlyMap<string, Role> = new Map<string, Role>([
+  ...CHAT_ROLES.map((role) => [role, role] as const),
+  ['artist-badge', 'artist'],
+  ['partner', 'verified'],
+]);
+
+/** What somebody said: `channel.chat.message`, and notices of the chat that are no events of ours. */
+export function chatMessage(event: Members, channel_id: string, message_type: string): ChatMessageDraft {
+  const badges = badgesOf(event['badges']);
+  const message = isObject(event['message']) ? event['message'] : {};
+  const text = textAt(message, 'text') ?? '';
+  return {
+    kind: 'message',
+    platform: 'twitch',
+    channel_id,
+    shared_chat: sharedChat(event),
+    message_id: idText(event['message_id']),
+    live_chat_id: null,
+    author: event['chatter_is_anonymous'] === true ? null : personAt(event, 'chatter_user'),
+    color: textAt(event, 'color'),
+    badges,
+    roles: [...new Set(badges.flatMap(({ kind }) => ROLE_OF.get(kind) ?? []))],
+    message_type,
+    text,
+    system_text: textAt(event, 'system_message'),
+    parts: partsOf(message['fragments'], text),
+    action: false,
+    reply: replyOf(event['reply']),
+    paid: cheerOf(event['cheer']),
+    reward_id: textAt(event, 'channel_points_custom_reward_id'),
+  };
+}
+
+/** In a room of several channels: the one that it was said in, when it is not ours. */
+export function sharedChat(event: Members): ChatRecord['shared_chat'] {
+  const channel = personAt(event, 'source_broadcaster_user');
+  if (channel === null || channel.id === event['broadcaster_user_id']) return null;
+  return {
+    channel,
+    message_id: idText(event['source_message_id']),
+    badges: badgesOf(event['source_badges']),
+  };
+}
+
+function badgesOf(badges: unknown): ChatBadge[] {
+  if (!Array.isArray(badges)) return [];
+  return badges.flatMap((badge: unknown) => {
+    if (!isObject(badge)) return [];
+    const kind = textAt(badge, 'set_id');
+    if (kind === null) return [];
+    return [{ kind, id: idText(badge['id']), info: textAt(badge, 'info'), image_url: null }];
+  });
+}
+
+/** The pieces of a message; one without pieces is text. */
+function partsOf(fragments: unknown, text: string): ChatPart[] {
+  if (!Array.isArray(fragments) || fragments.length === 0) return textParts(text);
+  return fragments.flatMap((fragment: unknown) => (isObject(fragment) ? partOf(fragment) : []));
+}
+
+function partOf(fragment: Members): ChatPart[] {
+  const text = typeof fragment['text'] === 'string' ? fragment['text'] : '';
+  const { emote, cheermote, mention, gif } = fragment;
+  if (isObject(emote)) {
+    const id = idText(emote['id']);
+    const animated = Array.isArray(emote['format']) && emote['format'].includes('animated');
+    if (id !== null) return [{ type: 'emote', text, id, provider: 'twitch', url: emoteUrl(id), animated }];
+  }
+  if (isObject(cheermote)) {
+    const [prefix, bits, tier] = [
+      textAt(cheermote, 'prefix') ?? '',
+      whole(cheermote['bits']),
+      whole(cheermote['tier']),
+    ];
+    return [{ type: 'cheermote', text, prefix, bits, tier }];
+  }
+  if (isObject(mention)) {
+    const { id = null, username = null } = personAt(mention, 'user') ?? {};
+    return [{ type: 'mention', text, user_id: id, username }];
+  }
+  if (isObject(gif)) {
+    const [id, url] = [idText(gif['id']) ?? '', textAt(gif, 'url')];
+    return [{ type: 'gif', text, id, provider: textAt(gif, 'provider') ?? 'twitch', url }];
+  }
+  return textParts(text);
+}
+
+const emoteUrl = (id: string): string =>
+  `https://static-cdn.jtvnw.net/emoticons/v2/${encodeURIComponent(id)}/default/dark/2.0`;
+
+function replyOf(reply: unknown): ChatMessageDraft['reply'] {
+  if (!isObject(reply)) return null;
+  const message_id = idText(reply['parent_message_id']);
+  if (message_id === null) return null;
+  return {
+    message_id,
+    text: textAt(reply, 'parent_message_body'),
+    author: personAt(reply, 'parent_user'),
+    thread_message_id: idText(reply['thread_message_id']),
+  };
+}
+
+function cheerOf(cheer: unknown): ChatMessageDraft['paid'] {
+  if (!isObject(cheer)) return null;
+  const amount_minor = whole(cheer['bits']);
+  if (amount_minor === 0) return null;
+  return { kind: 'bits', amount_minor, currency: 'BITS', display: null, tier: null, sticker_id: null };
+}
+
+const whole = (value: unknown): number => (Number.isSafeInteger(value) ? (value as number) : 0);

@@ -1,0 +1,122 @@
+import {
+  chatPerson,
+  type ChatModerationDraft,
+  type ChatPerson,
+  type ChatTreatmentDraft,
+  USER_TREATMENTS,
+} from '../../domain/chat-messages';
+import { readTime } from '../runtime/times';
+import { idText } from '../runtime/webhook';
+import { sharedChat } from './chat';
+import { isObject, type Members, type Notification } from './frame';
+import { personAt, textAt } from './people';
+
+/** Twitch's own bound of a timeout: what is longer came of clocks that do not agree. */
+const LONGEST_TIMEOUT_S = 1_209_600;
+
+interface Act {
+  action: string;
+  target: ChatPerson | null;
+  moderator: ChatPerson | null;
+}
+
+const act = (event: Members, channel_id: string, { action, target, moderator }: Act): ChatModerationDraft => ({
+  kind: 'moderation',
+  platform: 'twitch',
+  channel_id,
+  shared_chat: sharedChat(event),
+  action,
+  target,
+  moderator,
+  message_id: null,
+  text: null,
+  reason: null,
+  duration_secs: null,
+  ends_at: null,
+});
+
+/** `channel.ban`: for ever, or until `ends_at`. */
+export function ban({ event, timestamp }: Notification, channel_id: string): ChatModerationDraft {
+  const for_ever = event['is_permanent'] === true || event['ends_at'] === null || event['ends_at'] === undefined;
+  return {
+    ...act(event, channel_id, {
+      action: for_ever ? 'ban' : 'timeout',
+      target: personAt(event, 'user'),
+      moderator: personAt(event, 'moderator_user'),
+    }),
+    reason: textAt(event, 'reason'),
+    ...(!for_ever && until(event['ends_at'], event['banned_at'] ?? timestamp)),
+  };
+}
+
+/** `channel.unban`. */
+export const unban = ({ event }: Notification, channel_id: string): ChatModerationDraft =>
+  act(event, channel_id, {
+    action: 'unban',
+    target: personAt(event, 'user'),
+    moderator: personAt(event, 'moderator_user'),
+  });
+
+/** `channel.chat.message_delete`: who did it is told by `channel.moderate` alone. */
+export const messageDelete = ({ event }: Notification, channel_id: string): ChatModerationDraft => ({
+  ...act(event, channel_id, { action: 'delete', target: personAt(event, 'target_user'), moderator: null }),
+  message_id: idText(event['message_id']),
+});
+
+/** `channel.moderate`: what a moderator did stands in the member named like the act, or like what it is about. */
+export function moderate({ event, timestamp }: Notification, channel_id: string, action: string): ChatModerationDraft {
+  const detail = detailOf(event, action);
+  return {
+    ...act(event, channel_id, {
+      action,
+      target: personAt(detail, 'user'),
+      moderator: personAt(event, 'moderator_user'),
+    }),
+    message_id: idText(detail['message_id']),
+    text: textAt(detail, 'message_body') ?? termsOf(detail),
+    reason: textAt(detail, 'reason') ?? textAt(detail, 'moderator_message'),
+    ...(detail['expires_at'] !== undefined && until(detail['expires_at'], timestamp)),
+  };
+}
+
+function detailOf(event: Members, action: string): Members {
+  const names = [action, ...(action.endsWith('_unban_request') ? ['unban_request'] : []), 'automod_terms'];
+  for (const name of names) {
+    const detail = event[name];
+    if (isObject(detail)) return detail;
+  }
+  return {};
+}
+
+const termsOf = (detail: Members): string | null =>
+  Array.isArray(detail['terms']) ? detail['terms'].filter((term) => typeof term === 'string').join(', ') || null : null;
+
+function until(ends_at: unknown, from: unknown): Pick<ChatModerationDraft, 'ends_at' | 'duration_secs'> {
+  const [end, begin] = [readTime(ends_at), readTime(from)];
+  if (end === null) return { ends_at: null, duration_secs: null };
+  const seconds = begin === null ? 0 : Math.round((end - begin) / 1000);
+  const believable = seconds >= 1 && seconds <= LONGEST_TIMEOUT_S;
+  return { ends_at: new Date(end).toISOString(), duration_secs: believable ? seconds : null };
+}
+
+/** Words that Twitch was seen to send for the three that there are. */
+const TREATMENTS: ReadonlyMap<unknown, ChatTreatmentDraft['user_treatment']> = new Map([
+  ...USER_TREATMENTS.map((treatment) => [treatment, treatment] as const),
+  ['monitored', 'active_monitoring'],
+  ['no_treatment', 'none'],
+]);
+
+/** `channel.suspicious_user.update` and `.message`; null for a treatment that is not known. */
+export function treatment({ event }: Notification, channel_id: string): ChatTreatmentDraft | null {
+  const user_treatment = TREATMENTS.get(event['low_trust_status']);
+  if (user_treatment === undefined) return null;
+  return {
+    kind: 'treatment',
+    platform: 'twitch',
+    channel_id,
+    shared_chat: null,
+    user: personAt(event, 'user') ?? chatPerson(null),
+    moderator: personAt(event, 'moderator_user'),
+    user_treatment,
+  };
+}

@@ -1,0 +1,58 @@
+import { idText } from '../runtime/webhook';
+import { isObject, type Members } from './frame';
+
+/** An act of a moderator is told by two types; so far apart the second is still the first one's twin. */
+const APART_MS = 15_000;
+const MOST = 256;
+
+/**
+ * Tells the second word of one act from another act: `channel.moderate` and the types of their own (`channel.ban`,
+ * `channel.unban`, `channel.chat.message_delete`) each tell of it, in any order.
+ */
+export class Twins {
+  /** By act, when each of the two sources told of it without its twin having been heard. */
+  private readonly told = new Map<string, { source: string; at: number }[]>();
+
+  /** Whether the other source has told of this very act already. */
+  isSecond(type: string, event: Members, at: number): boolean {
+    const act = actOf(type, event);
+    if (act === null) return false;
+    const source = type === 'channel.moderate' ? 'moderate' : 'own';
+    const heard = (this.told.get(act) ?? []).filter((one) => at - one.at < APART_MS);
+    this.told.delete(act);
+    const twin = heard.findIndex((one) => one.source !== source);
+    if (twin >= 0) heard.splice(twin, 1);
+    else heard.push({ source, at });
+    if (heard.length > 0) this.told.set(act, heard);
+    // The eldest goes first: it is the first in the map.
+    if (this.told.size > MOST) this.told.delete(this.told.keys().next().value!);
+    return twin >= 0;
+  }
+}
+
+/** A name of the act that both sources give it; null for what has no twin. */
+function actOf(type: string, event: Members): string | null {
+  switch (type) {
+    case 'channel.ban':
+      return named('ban', event['user_id']);
+    case 'channel.unban':
+      return named('unban', event['user_id']);
+    case 'channel.chat.message_delete':
+      return named('delete', event['message_id']);
+    case 'channel.moderate': {
+      const action = String(event['action']);
+      const detail = event[action];
+      if (!isObject(detail)) return null;
+      if (action === 'ban' || action === 'timeout') return named('ban', detail['user_id']);
+      if (action === 'unban' || action === 'untimeout') return named('unban', detail['user_id']);
+      return action === 'delete' ? named('delete', detail['message_id']) : null;
+    }
+    default:
+      return null;
+  }
+}
+
+const named = (act: string, id: unknown): string | null => {
+  const text = idText(id);
+  return text === null ? null : `${act} ${text}`;
+};

@@ -1,0 +1,164 @@
+import { v7 as uuid } from 'uuid';
+import type { LivingConnection, LivingConnections } from '../../ingest/runtime/adapter';
+import { ConnectionRefused } from '../../ingest/runtime/adapter';
+import { startAdapters } from '../../ingest/runtime/adapters';
+import type { LinkTimings } from '../../ingest/runtime/held-link';
+import { createLinkLeases } from '../../ingest/runtime/link-leases';
+import { createDeadLetters } from '../../ingest/runtime/parked';
+import { createTwitchAdapter } from '../../ingest/twitch/adapter';
+import type { RecordEnvelope } from '../../domain/records';
+import type { Logger } from '../../engines/log/port';
+import { createPostgresShares } from '../../engines/leases/shares';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { ProcessSession } from '../../engines/postgres/process-session';
+import type { Queryable } from '../../engines/postgres/port';
+import type { RecordLog } from '../../engines/records/port';
+import { createLocalWakeups } from '../../engines/wakeups/local';
+import { createHttpClients } from '../../vendors/http/client';
+import { createTwitch } from '../../vendors/twitch/api';
+import type { FakeTwitch } from '../vendors/twitch-cloud';
+import { TWITCH_CLIENT } from '../vendors/twitch-cloud';
+
+/** A worker that holds connections to the fake, on a real database. */
+export interface TestWorker {
+  stop(): Promise<void>;
+  held(): number;
+  metrics(): Promise<string>;
+}
+
+/** Connections that the test names, with tokens of the fake. */
+export class TestConnections implements LivingConnections {
+  private readonly listeners = new Set<() => void>();
+  readonly tokens = new Map<string, string>();
+  readonly refused: { connection_id: string; reason: string }[] = [];
+  all: LivingConnection[] = [];
+
+  constructor(private readonly twitch: FakeTwitch) {}
+
+  /** Connects a channel to an account. */
+  connect(channel_id: string): LivingConnection & { account_id: string } {
+    const connection = { connection_id: uuid(), account_id: uuid(), channel_id, client_id: TWITCH_CLIENT };
+    this.tokens.set(connection.connection_id, this.twitch.tokens.give(channel_id).access_token);
+    this.twitch.channel(channel_id);
+    this.all = [...this.all, connection];
+    this.changed();
+    return connection;
+  }
+
+  disconnect({ connection_id }: LivingConnection): void {
+    this.all = this.all.filter((one) => one.connection_id !== connection_id);
+    this.changed();
+  }
+
+  changed(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  list(): Promise<readonly LivingConnection[]> {
+    return Promise.resolve(this.all);
+  }
+
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  token({ connection_id }: LivingConnection, refused?: string): Promise<string> {
+    const token = this.tokens.get(connection_id);
+    if (token === undefined || token === refused) return Promise.reject(new ConnectionRefused('no_token'));
+    return Promise.resolve(token);
+  }
+}
+
+export const QUICK: Partial<LinkTimings> = {
+  retry: { first_ms: 20, most_ms: 100 },
+  look_ms: 20,
+  settle_ms: 300,
+  handover_ms: 3_000,
+  refused_ms: 200,
+};
+
+export interface WorkerOptions {
+  db: Queryable;
+  url: string;
+  twitch: FakeTwitch;
+  connections: TestConnections;
+  records: Pick<RecordLog, 'append'>;
+  log: Logger;
+  timings?: Partial<LinkTimings>;
+  wakeups?: ReturnType<typeof createLocalWakeups>;
+  heartbeat_ms?: number;
+}
+
+/** What a process with the role `worker` runs, over engines of its own. */
+export function startWorker(options: WorkerOptions): TestWorker {
+  const { db, url, twitch, connections, records, log, timings = QUICK } = options;
+  const { wakeups = createLocalWakeups(), heartbeat_ms = 100 } = options;
+  const metrics = createPrometheusMetrics({ service: 'lumio', env: 'test' });
+  const session = new ProcessSession({ connectionString: url }, log);
+  const shares = createPostgresShares({ db, session, wakeups, log, heartbeat_ms });
+  const http = createHttpClients({ metrics, allow_loopback: true });
+  const { base_url, eventsub_url } = twitch;
+  const adapter = createTwitchAdapter({
+    twitch: createTwitch(http, { api_url: base_url, id_url: base_url, eventsub_url, allow_loopback: true }),
+    client_id: TWITCH_CLIENT,
+    metrics,
+  });
+  const running = startAdapters({
+    adapters: [adapter],
+    connections,
+    token: (connection, refused) => connections.token(connection, refused),
+    refused({ connection_id }, reason) {
+      connections.refused.push({ connection_id, reason });
+      return Promise.resolve();
+    },
+    shares,
+    leases: createLinkLeases(db, session),
+    records: records as RecordLog,
+    parked: createDeadLetters({ db }),
+    log,
+    metrics,
+    timings,
+    look_every_ms: 500,
+  });
+  return {
+    held: () => running.held(),
+    metrics: () => metrics.render(),
+    async stop() {
+      await running.stop();
+      await shares.close();
+      await session.close();
+      await http.close();
+    },
+  };
+}
+
+/** A log of records in memory, for what need not be durable: it fails on demand. */
+export class MemoryRecords implements Pick<RecordLog, 'append'> {
+  readonly records: RecordEnvelope[] = [];
+  away: Error | null = null;
+
+  append(_topic: string, records: readonly RecordEnvelope[]) {
+    if (this.away) return Promise.reject(this.away);
+    this.records.push(...records);
+    return Promise.resolve(new Map());
+  }
+
+  of(type: string): RecordEnvelope[] {
+    return this.records.filter((record) => record.type === type);
+  }
+}
+
+export interface LinkRow {
+  status: string;
+  detail: string | null;
+  token: number;
+  missed_detail: string | null;
+  missed_from: string | null;
+}
+
+/** How a connection is, as the database shows it. */
+export async function linkOf(db: Queryable, { connection_id }: LivingConnection): Promise<LinkRow | undefined> {
+  const [row] = await db.query('select * from adapter_links where connection_id = $1', [connection_id]);
+  return row as LinkRow | undefined;
+}

@@ -1,0 +1,244 @@
+import { SUBSCRIPTIONS } from '../ingest/twitch/subscriptions';
+import { type TestDatabase, testDatabase } from './support/database';
+import { keptLog, silentLog } from './support/log';
+import { linkOf, MemoryRecords, startWorker, TestConnections, type TestWorker } from './support/twitch';
+import { until } from './support/projections';
+import { FakeTwitch } from './vendors/twitch-cloud';
+
+const CHANNEL = '1337';
+const follow = (user_id: string) => ({
+  user_id,
+  user_login: `viewer_${user_id}`,
+  user_name: `Viewer_${user_id}`,
+  broadcaster_user_id: CHANNEL,
+  followed_at: new Date().toISOString(),
+});
+
+describe('a channel on Twitch', () => {
+  let t: TestDatabase;
+  let twitch: FakeTwitch;
+  let connections: TestConnections;
+  let records: MemoryRecords;
+  const workers: TestWorker[] = [];
+
+  beforeAll(async () => {
+    t = await testDatabase();
+  });
+  afterAll(() => t.drop());
+  beforeEach(async () => {
+    twitch = await new FakeTwitch().start();
+    connections = new TestConnections(twitch);
+    records = new MemoryRecords();
+  });
+  afterEach(async () => {
+    for (const worker of workers.splice(0)) await worker.stop();
+    await twitch.close();
+    await t.db.query('delete from work_members');
+    await t.db.query('delete from work_holds');
+  });
+
+  function begin(log = silentLog): TestWorker {
+    const worker = startWorker({ db: t.db, url: t.url, twitch, connections, records, log });
+    workers.push(worker);
+    return worker;
+  }
+  const subscribed = (channel_id = CHANNEL) =>
+    until(() => twitch.subscriptionsOf(channel_id).length === SUBSCRIPTIONS.length);
+  const statusOf = async (connection: { connection_id: string; account_id: string; channel_id: string }) =>
+    (await linkOf(t.db, connection))?.status;
+
+  test('is subscribed to everything over one socket, and what it sends is stored under its account', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    expect(twitch.sessions.size).toBe(1);
+    expect(twitch.notify(CHANNEL, 'channel.follow', follow('1'))).toBe(1);
+    await until(() => records.of('twitch:follower').length === 1);
+    expect(records.of('twitch:follower')[0]).toMatchObject({
+      account_id: connection.account_id,
+      platform: 'twitch',
+      subject: 'twitch:1',
+      external_id: expect.stringMatching(/^twitch:[0-9a-f-]{36}$/),
+    });
+    await until(async () => (await statusOf(connection)) === 'connected');
+    expect(twitch.inbound).toBe(0);
+  });
+
+  test('moves to another socket without a gap and without subscribing again', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const asked = twitch.asked('/helix/eventsub/subscriptions');
+    for (let n = 0; n < 5; n += 1) twitch.notify(CHANNEL, 'channel.follow', follow(`a${n}`));
+    const [old] = twitch.of(CHANNEL);
+    twitch.move(CHANNEL);
+    for (let n = 0; n < 5; n += 1) twitch.notify(CHANNEL, 'channel.follow', follow(`b${n}`));
+    await until(() => twitch.of(CHANNEL).length === 1 && twitch.of(CHANNEL)[0] !== old);
+    for (let n = 0; n < 5; n += 1) twitch.notify(CHANNEL, 'channel.follow', follow(`c${n}`));
+    await until(() => records.of('twitch:follower').length === 15);
+    await until(() => twitch.sessions.size === 1);
+    expect(twitch.asked('/helix/eventsub/subscriptions')).toBe(asked);
+  });
+
+  test('is opened anew when its socket is lost: what goes on is fetched, what cannot be is said', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    await until(() => records.of('twitch:follower').length === 1);
+    const channel = twitch.channel(CHANNEL);
+    channel.stream = {
+      id: 's-1',
+      user_id: CHANNEL,
+      user_login: 'us',
+      user_name: 'Us',
+      type: 'live',
+      started_at: new Date().toISOString(),
+    };
+    channel.polls = [
+      { id: 'p-1', status: 'ACTIVE', title: '?', choices: [], started_at: new Date().toISOString(), duration: 60 },
+    ];
+    channel.goals = [{ id: 'g-1', type: 'follower', current_amount: 7, target_amount: 10 }];
+    twitch.drop(CHANNEL, 4000);
+    await subscribed();
+    await until(() => records.of('twitch:goal').length === 1);
+    await until(() => records.of('twitch:poll').length === 1);
+    expect(records.of('twitch:stream_online')[0]).toMatchObject({ external_id: 'twitch:state:stream.online:s-1' });
+    expect(JSON.parse(records.of('twitch:poll')[0]!.raw)).toMatchObject({ id: 'p-1', status: 'active' });
+    await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
+    expect((await linkOf(t.db, connection))!.missed_detail).toContain('follows, cheers');
+
+    // The next gap tells what ended meanwhile, and nothing twice.
+    channel.stream = null;
+    channel.polls = [{ ...channel.polls[0], status: 'COMPLETED', ended_at: new Date().toISOString() }];
+    twitch.drop(CHANNEL, 4006);
+    await until(() => records.of('twitch:stream_offline').length === 1);
+    await until(() => records.of('twitch:poll_end').length === 1);
+    expect(records.of('twitch:goal')).toHaveLength(1);
+    expect(records.of('twitch:stream_online')).toHaveLength(1);
+  });
+
+  test('that falls silent is given up after 1.2 times what was promised', async () => {
+    twitch.keepalive_seconds = 1;
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const [old] = twitch.of(CHANNEL);
+    twitch.silent = true;
+    const begun = Date.now();
+    await until(() => twitch.of(CHANNEL)[0] !== old);
+    expect(Date.now() - begun).toBeGreaterThan(500);
+    twitch.silent = false;
+  });
+
+  test('is degraded by what Twitch refuses, and flagged when its owner takes it back', async () => {
+    twitch.refused.set('channel.moderate', { status: 403, message: 'subscription missing proper authorization' });
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await until(async () => (await statusOf(connection)) === 'degraded');
+    expect((await linkOf(t.db, connection))!.detail).toContain('channel.moderate');
+    twitch.revoke(CHANNEL, 'version_removed', 'channel.poll.begin');
+    await until(async () => (await linkOf(t.db, connection))!.detail!.includes('channel.poll.begin'));
+    twitch.revoke(CHANNEL, 'authorization_revoked');
+    await until(() => connections.refused.length > 0);
+    expect(connections.refused[0]).toEqual({
+      connection_id: connection.connection_id,
+      reason: 'authorization_revoked',
+    });
+    await until(async () => (await statusOf(connection)) === 'reconnect_required');
+  });
+
+  test('waits for a full bucket of calls, and bears errors of the server', async () => {
+    connections.connect(CHANNEL);
+    twitch.fail({ path: '/helix/eventsub', times: 3, status: 429, retry_after: 0 });
+    twitch.fail({ path: '/helix/eventsub', times: 2, status: 503 });
+    begin();
+    await subscribed();
+    expect(twitch.asked('/helix/eventsub/subscriptions')).toBe(SUBSCRIPTIONS.length + 5);
+  });
+
+  test('an act of a moderator that is told twice is kept once, in whatever order', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const moderator = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
+    const user = { user_id: '7', user_login: 'u', user_name: 'U' };
+    const ban = { ...user, ...moderator, broadcaster_user_id: CHANNEL, reason: '', is_permanent: true, ends_at: null };
+    const moderate = { ...moderator, broadcaster_user_id: CHANNEL, action: 'ban', ban: { ...user, reason: '' } };
+    twitch.notify(CHANNEL, 'channel.ban', ban);
+    twitch.notify(CHANNEL, 'channel.moderate', moderate);
+    twitch.notify(CHANNEL, 'channel.moderate', moderate);
+    twitch.notify(CHANNEL, 'channel.ban', ban);
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    await until(() => records.of('twitch:follower').length === 1);
+    expect(records.of('twitch:moderation')).toHaveLength(2);
+  });
+
+  test('that is disconnected is let go, with its row', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    connections.disconnect(connection);
+    await until(() => twitch.sessions.size === 0);
+    await until(async () => (await linkOf(t.db, connection)) === undefined);
+  });
+
+  test('what is older than ten minutes by Twitch’s own clock is dropped, however wrong ours is', async () => {
+    twitch.skew_ms = -3_600_000;
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const minutesAgo = (minutes: number) => new Date(Date.now() + twitch.skew_ms - minutes * 60_000).toISOString();
+    twitch.notify(CHANNEL, 'channel.follow', follow('old'), { message_timestamp: minutesAgo(11) });
+    twitch.notify(CHANNEL, 'channel.follow', follow('new'), { message_timestamp: minutesAgo(9) });
+    await until(() => records.of('twitch:follower').length === 1);
+    expect(records.of('twitch:follower')[0]!.subject).toBe('twitch:new');
+  });
+
+  test('what is no frame of Twitch’s is parked, and the session goes on', async () => {
+    connections.connect(CHANNEL);
+    const log = keptLog();
+    begin(log);
+    await subscribed();
+    for (const text of ['{', '[]', '{"metadata":{"message_type":"notification"}}', '"x"']) twitch.frame(CHANNEL, text);
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    await until(() => records.of('twitch:follower').length === 1);
+    const parked = () => t.db.query('select reason from ingest_dead_letters order by reason');
+    await until(async () => (await parked()).length === 4);
+    expect((await parked()).map(({ reason }) => reason)).toEqual(['bad_json', ...Array(3).fill('bad_payload')]);
+    expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
+  test('a second worker takes its share without a gap, and all of it when the first one stops', async () => {
+    const channels = ['1', '2', '3', '4'];
+    for (const id of channels) connections.connect(id);
+    const first = begin();
+    for (const id of channels) await subscribed(id);
+    let sent = 0;
+    const told: string[] = [];
+    const timer = setInterval(() => {
+      for (const id of channels) {
+        const user = String((sent += 1));
+        if (twitch.notify(id, 'channel.follow', { ...follow(user), broadcaster_user_id: id }) > 0) told.push(user);
+      }
+    }, 5);
+    const second = begin();
+    await until(() => second.held() === 2 && first.held() === 2);
+    for (const id of channels) await until(() => twitch.subscriptionsOf(id).length >= SUBSCRIPTIONS.length);
+    await first.stop();
+    workers.shift();
+    await until(() => second.held() === 4);
+    for (const id of channels) await subscribed(id);
+    clearInterval(timer);
+    await until(() =>
+      told.every((user) => records.of('twitch:follower').some(({ subject }) => subject === `twitch:${user}`)),
+    );
+    expect(told).toHaveLength(sent);
+    expect(
+      records
+        .of('twitch:follower')
+        .map(({ subject }) => subject)
+        .sort(),
+    ).toEqual(told.map((user) => `twitch:${user}`).sort());
+  });
+});

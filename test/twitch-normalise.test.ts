@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { readChatRecord } from '../domain/chat-messages';
+import { memberText } from '../domain/json-members';
+import { normaliseTwitch } from '../ingest/twitch/normalise';
+import type { Outcome } from '../ingest/runtime/webhook';
+import RECORDS from './fixtures/twitch-records.json';
+import { channelOf, twitchFrame } from './support/twitch-frames';
+
+const NOW = Date.parse('2026-11-21T10:00:01Z');
+const of = (channel_id: string) => ({ connection_id: 'c', account_id: 'a', channel_id });
+const FILES = readdirSync(join(__dirname, 'fixtures/twitch')).filter((file) => file.endsWith('.json'));
+
+function read(file: string): Outcome {
+  const text = twitchFrame(file);
+  return normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+}
+
+const recordsOf = (file: string) => {
+  const outcome = read(file);
+  return outcome.kind === 'ok' ? outcome.records : [];
+};
+const chatOf = (file: string) => readChatRecord(recordsOf(file)[0]!);
+
+/** Type, time, whom it is about, and everybody else; or why it is not kept. */
+function told(outcome: Outcome): string[] | string {
+  if (outcome.kind === 'refuse') return outcome.message;
+  if (outcome.kind !== 'ok')
+    return [outcome.kind, outcome.reason, ...(outcome.detail ? [outcome.detail] : [])].join(' ');
+  return outcome.records.map(({ type, occurred_at, subject, subjects = [] }) =>
+    [type, occurred_at, subject, ...subjects].join(' '),
+  );
+}
+
+test.each(FILES)('%s is stored as the specification says', (file) => {
+  expect(told(read(file))).toEqual((RECORDS as Record<string, string | string[]>)[file]);
+});
+
+test('raw is the event alone, digit for digit', () => {
+  const text = twitchFrame('channel.cheer.v1.body.json').replace('"bits": 1000', '"bits": 820982911946154508 ');
+  const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of('1337'));
+  expect(outcome).toMatchObject({
+    records: [{ raw: expect.stringMatching(/^\{[^]*"bits": 820982911946154508 [^]*\}$/), external_id: 'twitch:m-1' }],
+  });
+});
+
+describe('a chat message', () => {
+  test('in a room of several channels says whose room it was said in', () => {
+    expect(chatOf('channel.chat.message.v1.shared_chat.body.json')).toMatchObject({
+      kind: 'message',
+      roles: ['moderator', 'subscriber'],
+      shared_chat: {
+        channel: { id: '112233', username: 'streamer33' },
+        message_id: 'e03f6d5d-8ec8-4c63-b473-9e5fe61e289b',
+        badges: [{ kind: 'subscriber', id: '3', info: '3' }],
+      },
+    });
+  });
+
+  test('is taken apart into text, emotes with their address, mentions, links and cheermotes', () => {
+    const fragments = [
+      { type: 'text', text: 'see https://example.com/a, ' },
+      { type: 'mention', text: '@Bob', mention: { user_id: '8', user_login: 'bob', user_name: 'Bob' } },
+      { type: 'emote', text: 'Kappa', emote: { id: '25', format: ['static', 'animated'] } },
+      { type: 'cheermote', text: 'Cheer100', cheermote: { prefix: 'cheer', bits: 100, tier: 100 } },
+      { type: 'gif', text: 'x', gif: { id: 'g', url: 'https://gif.example/g' } },
+      { type: 'hologram', text: '?' },
+    ];
+    const event = {
+      chatter_user_id: '7',
+      message_id: 'x',
+      message_type: 'user_intro',
+      message: { text: fragments.map(({ text }) => text).join(''), fragments },
+      cheer: { bits: 100 },
+      reply: { parent_message_id: 'p', parent_message_body: 'hi', parent_user_id: '9', thread_message_id: 't' },
+    };
+    const metadata = { message_id: 'm', message_type: 'notification', subscription_type: 'channel.chat.message' };
+    const text = JSON.stringify({ metadata, payload: { event } });
+    const outcome = normaliseTwitch({ text, received_at: NOW }, of('1'));
+    const [said, first] = outcome.kind === 'ok' ? outcome.records : [];
+    expect(first).toMatchObject({ type: 'twitch:first_message', topic: 'platform-events', subject: 'twitch:7' });
+    expect(said).toMatchObject({ subject: 'twitch:7', subjects: ['twitch:9', 'twitch:8'] });
+    expect(readChatRecord(said!)).toMatchObject({
+      parts: [
+        { type: 'text', text: 'see ' },
+        { type: 'link', url: 'https://example.com/a' },
+        { type: 'text', text: ', ' },
+        { type: 'mention', user_id: '8', username: 'bob' },
+        { type: 'emote', provider: 'twitch', animated: true, url: expect.stringContaining('/25/') },
+        { type: 'cheermote', prefix: 'cheer', bits: 100, tier: 100 },
+        { type: 'gif', id: 'g', url: 'https://gif.example/g' },
+        { type: 'text', text: '?' },
+      ],
+      paid: { kind: 'bits', amount_minor: 100, currency: 'BITS' },
+      reply: { message_id: 'p', text: 'hi', author: { id: '9' }, thread_message_id: 't' },
+    });
+  });
+
+  test('of a kind that is not known is kept with what it says', () => {
+    expect(chatOf('channel.chat.notification.v1.modiversary.body.json')).toMatchObject({
+      message_type: 'modiversary',
+      text: 'This is a test Kappa',
+      system_text: 'has been a moderator for 48 months!',
+      raw: { modiversary: { months: 48 } },
+    });
+  });
+});
+
+test.each([
+  ['channel.moderate.timeout.captured.ws.json', { action: 'timeout', ends_at: '2024-11-27T20:01:55.358Z' }],
+  ['channel.ban.v1.body.json', { action: 'timeout', duration_secs: 60, reason: 'Offensive language' }],
+  ['channel.ban.cli.body.json', { action: expect.stringMatching(/ban|timeout/) }],
+  ['channel.moderate.delete_long.event.json', { action: 'delete', message_id: '4b596dd8-8ab1-4ea1-9f1f-d0b5e1dc9868' }],
+  ['channel.moderate.add_blocked_term.event.json', { action: 'add_blocked_term', text: 'my phrase', target: null }],
+  ['channel.moderate.shared_ban_reason.event.json', { shared_chat: { channel: { id: '900000002' } } }],
+  ['channel.suspicious_user.update.no_treatment.event.json', { user_treatment: 'none' }],
+  ['channel.suspicious_user.message.monitored.event.json', { user_treatment: 'active_monitoring' }],
+])('%s says %p', (file, expected) => {
+  expect(chatOf(file)).toMatchObject(expected);
+});
+
+describe('whatever arrives', () => {
+  const frames = FILES.map(twitchFrame);
+
+  test('never makes the normaliser throw', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(['ok', 'skip', 'park']).toContain(normaliseTwitch({ text, received_at: NOW }, of('1')).kind);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...frames), fc.nat(), fc.nat(20), fc.string(), (text, at, cut, put) => {
+        const from = at % text.length;
+        const bent = text.slice(0, from) + put + text.slice(from + cut);
+        expect(['ok', 'skip', 'park']).toContain(normaliseTwitch({ text: bent, received_at: NOW }, of('1')).kind);
+      }),
+    );
+  });
+
+  test('has the value of a member as its text, as JSON.parse would have it', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), fc.nat(3), (others, value, blanks) => {
+        const text = JSON.stringify({ ...others, payload: { ...others, event: value } }, null, blanks);
+        const found = memberText(text, ['payload', 'event']);
+        expect(JSON.parse(found!)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+});

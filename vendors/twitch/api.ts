@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { type HttpAnswer, type HttpClients, HttpFailed, type HttpRequest } from '../http/port';
+import { openEventSub } from './eventsub';
+import type { SubscriptionAnswer, Twitch, TwitchLogin } from './port';
+
+export interface TwitchOptions {
+  api_url: string;
+  id_url: string;
+  eventsub_url: string;
+  /** For tests alone. */
+  allow_loopback: boolean;
+}
+
+const Validated = z.object({ client_id: z.string(), user_id: z.string() });
+const Page = z.object({ data: z.array(z.unknown()) });
+const Made = z.object({
+  data: z.array(z.object({ created_at: z.string().nullish() })).default([]),
+  total_cost: z.number().nullish(),
+  max_total_cost: z.number().nullish(),
+});
+const Refused = z.object({ message: z.string().default('') });
+
+/** A wait that Twitch asks for without saying how long. */
+const LIMITED_MS = 5_000;
+const CALL_MS = 8_000;
+
+/** Twitch over HTTP and WebSocket. */
+export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch {
+  const { api_url, id_url } = options;
+  const client = http.client('twitch-api', [new URL(api_url).host, new URL(id_url).host]);
+  const helix = ({ token, client_id }: TwitchLogin) => ({ authorization: `Bearer ${token}`, 'client-id': client_id });
+  const call = (request: HttpRequest) => client.call({ deadline_ms: CALL_MS, ...request });
+
+  return {
+    open: (listener, signal) =>
+      openEventSub({ url: options.eventsub_url, allow_loopback: options.allow_loopback }, listener, signal),
+
+    async subscribe(login, { type, version, condition, session_id }, signal) {
+      const answer = await call({
+        method: 'POST',
+        url: `${api_url}/helix/eventsub/subscriptions`,
+        headers: { ...helix(login), 'content-type': 'application/json' },
+        body: JSON.stringify({ type, version, condition, transport: { method: 'websocket', session_id } }),
+        // What is there already is answered with 409.
+        repeatable: true,
+        signal,
+      });
+      if (answer.status >= 500) throw new HttpFailed(new URL(api_url).hostname, answer.status, answer.retry_after_ms);
+      return subscriptionAnswer(answer);
+    },
+
+    async validate(token) {
+      const headers = { authorization: `OAuth ${token}` };
+      const { status, body } = await call({ method: 'GET', url: `${id_url}/oauth2/validate`, headers });
+      if (status !== 200) return null;
+      return Validated.safeParse(parsed(body)).data ?? null;
+    },
+
+    async get(login, path, query) {
+      const url = `${api_url}/helix/${path}?${new URLSearchParams(query).toString()}`;
+      const { status, body } = await call({ method: 'GET', url, headers: helix(login) });
+      if (status !== 200) return null;
+      return Page.safeParse(parsed(body)).data?.data ?? null;
+    },
+  };
+}
+
+function subscriptionAnswer({ status, headers, body, retry_after_ms }: HttpAnswer): SubscriptionAnswer {
+  const said = parsed(body);
+  if (status === 409) return { kind: 'made', created_at: null, cost: null };
+  if (status >= 200 && status < 300) {
+    const made = Made.safeParse(said).data;
+    const { total_cost: total, max_total_cost: most } = made ?? {};
+    const cost = typeof total === 'number' && typeof most === 'number' ? { total, most } : null;
+    return { kind: 'made', created_at: made?.data[0]?.created_at ?? null, cost };
+  }
+  if (status === 401) return { kind: 'unauthorised' };
+  const message = (Refused.safeParse(said).data?.message ?? '').slice(0, 200);
+  if (status === 429 && !/cost|subscriptions|transports/i.test(message)) {
+    const reset = Number(headers['ratelimit-reset']) * 1000;
+    const until = Number.isFinite(reset) && reset > 0 ? reset : Date.now() + (retry_after_ms ?? LIMITED_MS);
+    return { kind: 'limited', until };
+  }
+  return { kind: 'refused', status, message };
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    // A proxy's page: the status says enough.
+    return undefined;
+  }
+}

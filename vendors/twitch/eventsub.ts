@@ -1,0 +1,319 @@
+import { WebSocket } from 'ws';
+import { Backoff } from '../../kernel/retry';
+import { pause } from '../../kernel/signal';
+import { guardedLookup } from '../http/addresses';
+import { destination } from '../http/destinations';
+import { EventSubEnded, type EventSubFrame, type EventSubListener, type EventSubSession } from './port';
+
+export interface EventSubOptions {
+  /** `wss://eventsub.wss.twitch.tv/ws`. */
+  url: string;
+  /** For tests alone: addresses of this machine, without TLS too. */
+  allow_loopback: boolean;
+  /** What is asked for, 10 to 600; Twitch says what it grants. Default 30. */
+  keepalive_seconds?: number;
+}
+
+/** A silence that Twitch did not promise to avoid is its end; the fifth more is what the network may take. */
+const PATIENCE = 1.2;
+const WELCOME_MS = 10_000;
+const MOST_BYTES = 1 << 20;
+/** A new socket that fails is tried again while the old one is read; Twitch closes that after some 30 s. */
+const MOVE = { first_ms: 250, most_ms: 2_000 };
+const CLOSE_MS = 1_000;
+const TWITCH_HOSTS = ['*.twitch.tv'];
+
+interface Welcome {
+  session_id: string;
+  keepalive_ms: number;
+  /** RFC 3339, Twitch's clock. */
+  at: string;
+}
+
+/**
+ * Opens a session of EventSub: frames of five kinds over a socket that only answers pings. When Twitch moves the
+ * session, the old socket is read until the new one is welcome, so that nothing falls between them.
+ * @throws EventSubEnded when there is no welcome
+ */
+export async function openEventSub(
+  options: EventSubOptions,
+  listener: EventSubListener,
+  signal: AbortSignal,
+): Promise<EventSubSession> {
+  const url = new URL(options.url);
+  url.searchParams.set('keepalive_timeout_seconds', String(options.keepalive_seconds ?? 30));
+  const session = new Session(options, listener);
+  await session.begin(url, signal);
+  return session;
+}
+
+class Session implements EventSubSession {
+  session_id = '';
+  connected_at = '';
+  readonly ended: Promise<void>;
+  private settle!: { resolve(): void; reject(error: Error): void };
+  private current: Socket | undefined;
+  private moving: Promise<void> | undefined;
+  private readonly over = new AbortController();
+  private paused = false;
+  /** Our clock less Twitch's. */
+  private ahead_ms = 0;
+
+  constructor(
+    private readonly options: EventSubOptions,
+    private readonly listener: EventSubListener,
+  ) {
+    this.ended = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+    this.ended.catch(() => undefined);
+  }
+
+  async begin(url: URL, signal: AbortSignal): Promise<void> {
+    const socket = this.socket(url);
+    const onAbort = () => socket.fail(new EventSubEnded('given up'));
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      this.take(socket, await socket.welcome);
+      this.connected_at = (await socket.welcome).at;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  pause(): void {
+    this.paused = true;
+    this.current?.pause();
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.current?.resume();
+  }
+
+  async close(): Promise<void> {
+    this.over.abort();
+    this.settle.resolve();
+    await this.current?.close();
+    await this.moving;
+  }
+
+  private socket(url: URL): Socket {
+    const { allow_loopback } = this.options;
+    const own = new URL(this.options.url);
+    // Where a session is moved to is said by what was received: never anywhere but to Twitch.
+    const hosts = [...TWITCH_HOSTS, own.host];
+    destination(url.href.replace(/^ws/, 'http'), { hosts, allow_loopback });
+    const socket: Socket = new Socket(url, allow_loopback, {
+      onFrame: (text) => this.onFrame(socket, text),
+      onEnd: (error) => this.onEnd(socket, error),
+    });
+    return socket;
+  }
+
+  private take(socket: Socket, welcome: Welcome): void {
+    const before = this.current;
+    this.current = socket;
+    this.session_id = welcome.session_id;
+    const at = Date.parse(welcome.at);
+    if (Number.isFinite(at)) this.ahead_ms = Date.now() - at;
+    if (this.paused) socket.pause();
+    if (this.over.signal.aborted) void socket.close();
+    void before?.close();
+  }
+
+  private onFrame(socket: Socket, text: string): void {
+    const received_at = Date.now();
+    if (this.over.signal.aborted) return;
+    this.listener.onAlive(received_at);
+    const value = parsed(text);
+    const metadata = membersOf(membersOf(value)['metadata']);
+    const message_type = typeof metadata['message_type'] === 'string' ? metadata['message_type'] : '';
+    switch (message_type) {
+      case 'session_keepalive':
+        return;
+      case 'session_welcome':
+        return socket.onWelcome(welcomeOf(value, metadata));
+      case 'session_reconnect':
+        return this.move(membersOf(membersOf(membersOf(value)['payload'])['session'])['reconnect_url']);
+    }
+    const sent_at = Date.parse(String(metadata['message_timestamp']));
+    const age_ms = Number.isFinite(sent_at) ? received_at - this.ahead_ms - sent_at : undefined;
+    this.listener.onFrame({ text, value, message_type, received_at, age_ms } satisfies EventSubFrame);
+  }
+
+  private onEnd(socket: Socket, error: EventSubEnded): void {
+    // The old one of a move may end before its successor is there: then that one decides.
+    if (socket !== this.current || this.moving !== undefined) return;
+    this.fail(error);
+  }
+
+  private fail(error: EventSubEnded): void {
+    this.over.abort();
+    this.settle.reject(error);
+  }
+
+  private move(address: unknown): void {
+    // Asked again before it is done: one move is enough.
+    this.moving ??= this.moved(address).then(
+      () => {
+        this.moving = undefined;
+        if (this.current?.end) this.fail(this.current.end);
+      },
+      (error: unknown) => {
+        this.moving = undefined;
+        const failed = new EventSubEnded('Twitch moved the session, and it did not come up there', 0, { cause: error });
+        // The old socket may go on for a while; what comes then is not lost.
+        if (this.current === undefined || this.current.end) this.fail(this.current?.end ?? failed);
+        else void this.current.gone.then((end) => this.fail(end));
+      },
+    );
+  }
+
+  private async moved(address: unknown): Promise<void> {
+    if (typeof address !== 'string' || !URL.canParse(address)) throw new EventSubEnded('no reconnect_url');
+    const backoff = new Backoff(MOVE);
+    for (;;) {
+      const socket = this.socket(new URL(address));
+      try {
+        this.take(socket, await socket.welcome);
+        return;
+      } catch (error) {
+        if (this.over.signal.aborted) return;
+        // Without the old socket there is nothing left to be carried over.
+        if (this.current === undefined || this.current.end) throw error;
+        await pause(backoff.next(), this.over.signal);
+      }
+    }
+  }
+}
+
+interface SocketListener {
+  onFrame(text: string): void;
+  onEnd(error: EventSubEnded): void;
+}
+
+/** One socket, from its welcome to its end. */
+class Socket {
+  readonly welcome: Promise<Welcome>;
+  /** Why it ended. */
+  end: EventSubEnded | undefined;
+  readonly gone: Promise<EventSubEnded>;
+  private readonly ws: WebSocket;
+  private welcomed!: { resolve(welcome: Welcome): void; reject(error: Error): void };
+  private ending!: (error: EventSubEnded) => void;
+  private timer: NodeJS.Timeout;
+  private alive_at = performance.now();
+  private silence_ms = WELCOME_MS;
+
+  constructor(
+    url: URL,
+    allow_loopback: boolean,
+    private readonly listener: SocketListener,
+  ) {
+    this.welcome = new Promise((resolve, reject) => (this.welcomed = { resolve, reject }));
+    this.welcome.catch(() => undefined);
+    this.gone = new Promise((resolve) => (this.ending = resolve));
+    this.ws = new WebSocket(url, {
+      maxPayload: MOST_BYTES,
+      perMessageDeflate: false,
+      followRedirects: false,
+      handshakeTimeout: WELCOME_MS,
+      lookup: guardedLookup(allow_loopback),
+    });
+    this.ws.on('message', (data: Buffer) => {
+      this.alive_at = performance.now();
+      this.listener.onFrame(data.toString());
+    });
+    this.ws.on('error', (error) =>
+      this.fail(new EventSubEnded(`the socket failed: ${error.message}`, 0, { cause: error })),
+    );
+    this.ws.on('close', (code, reason) => this.fail(new EventSubEnded(closeText(code, reason.toString()), code)));
+    this.timer = setTimeout(() => this.look(), this.silence_ms);
+  }
+
+  onWelcome(welcome: Welcome | undefined): void {
+    if (this.end) return;
+    if (welcome === undefined) return this.fail(new EventSubEnded('a welcome without a session'));
+    this.silence_ms = welcome.keepalive_ms * PATIENCE;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.look(), this.silence_ms);
+    this.welcomed.resolve(welcome);
+  }
+
+  pause(): void {
+    this.ws.pause();
+  }
+
+  resume(): void {
+    this.alive_at = performance.now();
+    this.ws.resume();
+  }
+
+  fail(error: EventSubEnded): void {
+    if (this.end) return;
+    this.end = error;
+    clearTimeout(this.timer);
+    this.ws.terminate();
+    this.welcomed.reject(error);
+    this.ending(error);
+    this.listener.onEnd(error);
+  }
+
+  /** Says goodbye; what does not answer is cut off. */
+  async close(): Promise<void> {
+    if (this.end) return;
+    this.ws.close();
+    const gone = new AbortController();
+    void this.gone.then(() => gone.abort());
+    await pause(CLOSE_MS, gone.signal);
+    this.fail(new EventSubEnded('closed by us', 1000));
+  }
+
+  /** One timer for all frames: it looks when the last one was, and waits for the rest. */
+  private look(): void {
+    const quiet_ms = performance.now() - this.alive_at;
+    if (quiet_ms >= this.silence_ms && !this.ws.isPaused) {
+      this.fail(new EventSubEnded(`Twitch was silent for ${Math.round(quiet_ms / 1000)} s`));
+      return;
+    }
+    const left_ms = Math.max(this.silence_ms - quiet_ms, 100);
+    this.timer = setTimeout(() => this.look(), left_ms);
+  }
+}
+
+/** Twitch's own close codes; others are the socket's. */
+const CODES: ReadonlyMap<number, string> = new Map([
+  [4000, 'internal server error'],
+  [4001, 'we sent something'],
+  [4002, 'a ping was not answered'],
+  [4003, 'nothing was subscribed in time'],
+  [4004, 'the time for moving the session is over'],
+  [4005, 'network timeout'],
+  [4006, 'network error'],
+  [4007, 'the address to move to was not good'],
+]);
+
+const closeText = (code: number, reason: string): string =>
+  `Twitch closed the socket: ${code} ${CODES.get(code) ?? reason.slice(0, 100)}`.trimEnd();
+
+type Members = Readonly<Record<string, unknown>>;
+
+const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? (value as Members) : {});
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Whoever keeps it looks at the text.
+    return undefined;
+  }
+}
+
+function welcomeOf(value: unknown, metadata: Members): Welcome | undefined {
+  const session = membersOf(membersOf(membersOf(value)['payload'])['session']);
+  const { id, keepalive_timeout_seconds: seconds, connected_at } = session;
+  if (typeof id !== 'string' || id === '') return undefined;
+  const keepalive_ms = typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : WELCOME_MS;
+  const at = [metadata['message_timestamp'], connected_at].find((time) => typeof time === 'string');
+  return { session_id: id, keepalive_ms, at: at ?? new Date().toISOString() };
+}
