@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createConnectionLookup, announceChannel } from '../access/connection-lookup';
 import { type Counts, createCounts } from '../access/counts';
 import { createFeatureFlags } from '../access/features';
-import { mintBoundToken } from '../access/bound-tokens';
-import { type KeyKind, tokenKind } from '../access/contexts';
+import { tokenKind } from '../access/contexts';
 import { generateKey, hashToken } from '../access/keys';
 import { createMemberPermissions } from '../access/memberships';
 import { failureBucket, networkOf, upgradeBucket } from '../access/rate-buckets';
@@ -24,35 +23,32 @@ import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createLocalRateLimits } from '../engines/rate-limits/local';
 import { createLocalRelay } from '../engines/relay/local';
-import { createSecretBox } from '../engines/secrets/box';
-import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { accounts } from '../projections/accounts';
 import { apiKeys } from '../projections/api-keys';
 import { connections } from '../projections/connections';
-import { serviceKeys } from '../projections/service-keys';
 import { systemKeys } from '../projections/system-keys';
-import { popoutTokens } from '../projections/tokens';
 import { users } from '../projections/users';
+import {
+  account_id,
+  ada,
+  at,
+  bob,
+  credentialHouse,
+  type CredentialHouse,
+  role_ids,
+  secrets,
+  unlimited,
+} from './support/credentials';
 import { testDatabase, type TestDatabase } from './support/database';
 import { feed, uuid } from './support/identity';
 import { silentLog } from './support/log';
-import { engines, type Engines } from './support/projections';
-import { sessionHouse, type SessionHouse } from './support/sessions';
+import type { Engines } from './support/projections';
+import type { SessionHouse } from './support/sessions';
 
-const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
 const settings = SettingsSchema.parse({});
-const at = '2026-01-02T03:04:05.000Z';
-const [account_id, ada, bob] = [uuid(1), uuid(2), uuid(3)];
-const role_ids = [uuid(11), uuid(12), uuid(13), uuid(14)];
 const fixed = generateKey('system_key');
 
-const unlimited: Counts = {
-  take: async () => null,
-  wait: async () => null,
-  pace: async () => 0,
-  giveBack: () => undefined,
-};
-
+let world: CredentialHouse;
 let t: TestDatabase;
 let on: Engines;
 let tokens: Tokens;
@@ -65,53 +61,13 @@ const forgetting = () => ({
 });
 
 beforeAll(async () => {
-  t = await testDatabase();
-  on = await engines(t.db);
-  tokens = await createTokens({ db: t.db, secrets });
-  house = sessionHouse({ db: t.db, events: on.events, tokens });
-  resolver = createCallerResolver({
-    db: t.db,
-    tokens,
-    log: silentLog,
-    counts: unlimited,
-    system_keys: [`${fixed.hash}=events:*+chat:read`],
-  });
-  const user = (user_id: string) => ({
-    type: 'user:registered',
-    user_id,
-    registered_at: at,
-  });
-  await feed(t.db, users, [
-    user(ada),
-    user(bob),
-    { type: 'user:admin_role_assigned', user_id: ada, role: 'super-admin', assigned_at: at },
-  ]);
-  await feed(t.db, accounts, [
-    {
-      type: 'account:created',
-      account_id,
-      name: 'A',
-      description: null,
-      plan: 'free',
-      owner_id: ada,
-      roles: seededRoles(role_ids),
-      membership_id: uuid(4),
-      created_at: at,
-    },
-    {
-      type: 'account:member_added',
-      account_id,
-      membership_id: uuid(5),
-      user_id: bob,
-      role_id: role_ids[3],
-      added_at: at,
-    },
-  ]);
+  world = await credentialHouse();
+  ({ t, on, tokens, sessions: house } = world);
+  resolver = world.resolver(t.db, [`${fixed.hash}=events:*+chat:read`]);
 });
 afterAll(async () => {
   await resolver.close();
-  await on.close();
-  await t.drop();
+  await world.close();
 });
 
 const ask = (given: Partial<Credentials>) =>
@@ -126,51 +82,10 @@ const ask = (given: Partial<Credentials>) =>
   });
 const bearer = (token: string, given: Partial<Credentials> = {}) => ask({ authorization: `Bearer ${token}`, ...given });
 
-async function makeKey(user_id: string, permissions: string[], expires_at: string | null = null) {
-  const key_id = randomUUID();
-  const { key, hash, prefix } = generateKey('user_api_key');
-  await feed(t.db, apiKeys, [
-    {
-      type: 'api_key:created',
-      key_id,
-      account_id,
-      user_id,
-      key_hash: hash,
-      key_prefix: prefix,
-      label: 'k',
-      permissions,
-      expires_at,
-      created_at: at,
-    },
-  ]);
-  return { key_id, key, hash };
-}
+const makeKey: CredentialHouse['makeKey'] = (...given) => world.makeKey(...given);
 
 const refreshAt = (token: string, now: number) =>
   refreshSession({ act: house.act, context: { now, idempotency_seed: null } }, services(), token);
-
-/** A key or token of each kind that has a secret. */
-async function oneOfEach(): Promise<{ kind: KeyKind; token: string; id: string }[]> {
-  const facts = (kind: KeyKind) => {
-    const { key, hash, prefix } = generateKey(kind);
-    const hashed = { key_hash: hash, token_hash: hash, key_prefix: prefix, token_prefix: prefix };
-    const scope = { permissions: ['chat:read'], expires_at: null, label: 'k', created_at: at };
-    return { kind, token: key, id: randomUUID(), ...hashed, ...scope };
-  };
-  const [system, service, popout] = [facts('system_key'), facts('service_key'), facts('popout')];
-  await feed(t.db, systemKeys, [{ type: 'system_key:created', key_id: system.id, ...system }]);
-  const made = { account_id, user_id: bob, created_by: bob };
-  await feed(t.db, serviceKeys, [{ type: 'account:service_key_created', key_id: service.id, ...made, ...service }]);
-  await feed(t.db, popoutTokens, [{ type: 'popout_token:created', token_id: popout.id, ...made, ...popout }]);
-  const user = await makeKey(bob, ['chat:read']);
-  const bound = await Promise.all(
-    (['overlay', 'shared_overlay', 'extension', 'widget'] as const).map(async (kind) => {
-      const of = { kind, account_id, resource_id: uuid(1), channel: 'x:1', expires_at: Date.now() + 60_000 };
-      return { kind, ...(await mintBoundToken(t, of)) };
-    }),
-  );
-  return [{ kind: 'user_api_key', token: user.key, id: user.key_id }, system, service, popout, ...bound];
-}
 
 describe('tokens by their shape', () => {
   test.each([
@@ -450,7 +365,7 @@ describe('API keys', () => {
   });
 
   test('remember when they were last used', async () => {
-    const all = await oneOfEach();
+    const all = await world.oneOfEach();
     const own = createCallerResolver({ db: t.db, tokens, log: silentLog, counts: unlimited, system_keys: [] });
     const now = Date.parse('2026-05-06T07:08:09Z');
     for (const { token } of all) {
@@ -586,7 +501,7 @@ describe('credentials that fail', () => {
     const { key } = await makeKey(bob, ['chat:read']);
     const { access } = await house.open(ada, account_id);
     const known = await makeKey(bob, ['events:read']);
-    const each = await oneOfEach();
+    const each = await world.oneOfEach();
     const [here, next_door] = ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9'];
     expect((await from(here, known.key)).failure).toBeNull();
     await Promise.allSettled(Array.from({ length: 200 }, () => from(here, madeUp('user_api_key'))));

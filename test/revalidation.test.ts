@@ -2,18 +2,12 @@ import { mintBoundToken } from '../access/bound-tokens';
 import type { Caller } from '../access/caller';
 import { generateKey } from '../access/keys';
 import { askTogether, type Question } from '../access/questions';
-import { createCallerResolver } from '../access/resolve';
-import { createTokens } from '../access/tokens';
 import type { Queryable, Row } from '../engines/postgres/port';
-import { createSecretBox } from '../engines/secrets/box';
-import { parseMasterKeys } from '../engines/secrets/master-keys';
-import { seededRoles } from '../domain/account-roles';
-import { accounts } from '../projections/accounts';
-import { users } from '../projections/users';
 import { Revalidation } from '../realtime/runtime/revalidation';
 import type { Session } from '../realtime/runtime/session';
+import { account_id, ada, credentialHouse, type CredentialHouse } from './support/credentials';
 import { testDatabase, type TestDatabase } from './support/database';
-import { feed, uuid } from './support/identity';
+import { uuid } from './support/identity';
 import { silentLog } from './support/log';
 import { caller } from './support/realtime';
 
@@ -65,30 +59,14 @@ describe('questions asked together', () => {
 });
 
 describe('what open sockets still may', () => {
-  let t: TestDatabase;
+  let world: CredentialHouse;
   beforeAll(async () => {
-    t = await testDatabase(4);
+    world = await credentialHouse();
   });
-  afterAll(() => t.drop());
+  afterAll(() => world.close());
 
   test('is asked in one statement for each 500, of sessions, keys and tokens', async () => {
-    const [account_id, ada] = [uuid(1), uuid(2)];
-    const at = '2026-01-02T03:04:05.000Z';
-    await feed(t.db, users, [{ type: 'user:registered', user_id: ada, registered_at: at }]);
-    await feed(t.db, accounts, [
-      {
-        type: 'account:created',
-        account_id,
-        name: 'A',
-        description: null,
-        plan: 'free',
-        owner_id: ada,
-        roles: seededRoles([uuid(11), uuid(12), uuid(13), uuid(14)]),
-        membership_id: uuid(4),
-        created_at: at,
-      },
-    ]);
-    const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
+    const { t } = world;
     let asked = 0;
     const counted = new Proxy(t.db, {
       get: (db, name) =>
@@ -99,13 +77,7 @@ describe('what open sockets still may', () => {
               return db.query(...given);
             },
     });
-    const resolver = createCallerResolver({
-      db: counted,
-      tokens: await createTokens({ db: t.db, secrets }),
-      log: silentLog,
-      counts: { take: async () => null, wait: async () => null, pace: async () => 0, giveBack: () => undefined },
-      system_keys: [],
-    });
+    const resolver = world.resolver(counted);
     const present = async (token: string) => {
       const resolved = await resolver.resolve({
         authorization: `Bearer ${token}`,

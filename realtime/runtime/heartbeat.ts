@@ -15,6 +15,8 @@ export interface Windows {
   stall_ms: number;
   /** Between comparisons of presence. */
   compare_ms?: number;
+  /** Of the heartbeat; credentials are looked at anew every six beats. */
+  beat_ms?: number;
 }
 
 export interface HeartbeatDeps {
@@ -27,7 +29,10 @@ export interface HeartbeatDeps {
   windows?: Windows | undefined;
 }
 
-const TICK_MS = 1_000;
+/** A fifth of a beat: expiry and silence are seen within a second. */
+const TICKS_OF_A_BEAT = 5;
+/** What a socket that takes nothing has for its close frame. */
+const CUT_MS = 2_000;
 /** Longer than an upgrade may take: a credential revoked while its socket was being opened is found here. */
 const RECENT_MS = 30_000;
 
@@ -47,7 +52,8 @@ export class Heartbeat {
   constructor(private readonly deps: HeartbeatDeps) {
     this.windows = deps.windows ?? LIMITS;
     this.revalidation = new Revalidation({ ...deps, end: (session, code) => this.end(session, code) });
-    this.timer = setInterval(() => this.tick(), TICK_MS);
+    const { beat_ms = LIMITS.heartbeat_ms } = this.windows as Partial<Windows>;
+    this.timer = setInterval(() => this.tick(), beat_ms / TICKS_OF_A_BEAT);
   }
 
   stop(): void {
@@ -69,7 +75,7 @@ export class Heartbeat {
         session.close(CLOSE.silence, 'SILENT');
       }
     }
-    if (this.ticks % (LIMITS.heartbeat_ms / TICK_MS) !== 0) return;
+    if (this.ticks % TICKS_OF_A_BEAT !== 0) return;
     this.deps.hub.sweep(now);
     for (const [id, at] of this.recent) if (now - at > RECENT_MS) this.recent.delete(id);
     this.deps.metrics.publish(this.deps.hub.blocked);
@@ -103,7 +109,7 @@ export class Heartbeat {
   }
 
   private destroyLater(session: Session, now: number): void {
-    if (!this.cut_at.has(session)) this.cut_at.set(session, now + 2 * TICK_MS);
+    if (!this.cut_at.has(session)) this.cut_at.set(session, now + CUT_MS);
   }
 
   private end(session: Session, code: 'TOKEN_EXPIRED' | 'TOKEN_REVOKED'): void {

@@ -148,10 +148,11 @@ export async function publish(
   node: RealtimeNode,
   channel: string,
   data: readonly unknown[],
+  event_type = 'kick:follower',
 ): Promise<void> {
   await t.db.query('select outbox_write($1, $2, $3)', [
     data.map(() => channel),
-    data.map(() => 'kick:follower'),
+    data.map(() => event_type),
     data.map((item) => JSON.stringify(item)),
   ]);
   node.wakeups.notify('outbox');
