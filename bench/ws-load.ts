@@ -13,6 +13,8 @@ export interface Dialect {
   refused?: string;
   /** A sign of life that the protocol wants; once in 20 s. */
   alive?: string;
+  /** Sees this client's frames instead of everybody's listener. */
+  onFrame?: (frame: Buffer) => void;
   /** The frame that asks for a sign of life, and the answer. */
   ping?: readonly [asked: string, answer: string];
 }
@@ -29,6 +31,8 @@ export interface Clients {
   readonly count: number;
   /** A text frame of one of them. */
   send(n: number, text: string): void;
+  /** Reads nothing any more. */
+  pause(): void;
   close(): void;
 }
 
@@ -53,7 +57,7 @@ export async function clients(
   const of = typeof dialect === 'function' ? dialect : () => dialect;
   for (let n = 0; n < count; n += parallel) {
     const length = Math.min(parallel, count - n);
-    const some = Array.from({ length }, (_, i) => client(url, n + i, of(n + i), onFrame));
+    const some = Array.from({ length }, (_, i) => client(url, n + i, of(n + i), of(n + i).onFrame ?? onFrame));
     sockets.push(...(await Promise.all(some)));
   }
   let next = 0;
@@ -66,6 +70,7 @@ export async function clients(
   return {
     count,
     send: (n, text) => void sockets[n]!.write(maskedText(text)),
+    pause: () => sockets.forEach((socket) => socket.pause()),
     close() {
       clearInterval(alive);
       for (const socket of sockets) socket.destroy();
