@@ -12,13 +12,22 @@ import {
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
 import { createDeadLetters } from '../ingest/runtime/parked';
+import { createDiscordAdapter } from '../ingest/discord';
+import { createSpotifyAdapter } from '../ingest/spotify';
+import { createStreamElementsAdapter } from '../ingest/streamelements';
 import { createTwitchAdapter } from '../ingest/twitch/adapter';
 import type { Settings } from '../kernel/settings';
+import { nowPlaying } from '../realtime/music';
+import { discordGateway } from '../vendors/discord/gateway';
 import { createHttpClients } from '../vendors/http/client';
 import type { HttpClients } from '../vendors/http/port';
+import { spotifyPlayer } from '../vendors/spotify/player';
+import { streamElementsApi } from '../vendors/streamelements/astro';
 import { createTwitch } from '../vendors/twitch/api';
 import type { OpenConnections } from './connections';
 import type { Engines } from './engines';
+import { DISCORD_BOT, type Guilds, guildsOf } from './guilds';
+import { liveOf } from './services';
 import type { Stops } from './stops';
 
 interface AdaptersDeps {
@@ -36,10 +45,16 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
   const { projector_db: db, session, shares, records, tracing } = engines;
   const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
   stops.add(() => http.close());
+  const guilds = guildsOf(living, settings.discord);
+  stops.add(() => guilds.close());
   const running = startAdapters({
-    adapters: adaptersOf(settings, http, metrics),
-    connections: heldConnections(living),
+    adapters: [...adaptersOf(settings, http, metrics), ...othersOf(settings, http, engines, guilds)],
+    connections: heldConnections(living, guilds),
     async token({ connection_id }, refused) {
+      if (connection_id === DISCORD_BOT.connection_id) {
+        if (refused !== undefined) throw new ConnectionRefused('no_token');
+        return settings.discord.bot_token;
+      }
       try {
         return await tokens.token(connection_id, refused);
       } catch (error) {
@@ -53,6 +68,7 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
     },
     // Whoever asks with the refused token has the connection flagged where no other one is to be had.
     async refused({ connection_id }) {
+      if (connection_id === DISCORD_BOT.connection_id) return;
       const kept = await tokens.token(connection_id).catch(() => undefined);
       if (kept !== undefined) await tokens.token(connection_id, kept).catch(() => undefined);
     },
@@ -78,10 +94,28 @@ function adaptersOf({ twitch, outgoing }: Settings, http: HttpClients, metrics: 
   ];
 }
 
+/** What is connected beside the streaming platforms. */
+function othersOf(settings: Settings, http: HttpClients, engines: Engines, guilds: Guilds): Adapter[] {
+  const live = liveOf(engines);
+  return [
+    createStreamElementsAdapter(streamElementsApi(http, settings.streamelements)) as Adapter,
+    createSpotifyAdapter({
+      player: spotifyPlayer(http, settings.spotify),
+      async nowPlaying(account_id, state) {
+        const { channel, message } = nowPlaying(account_id, state);
+        await live.broadcast(channel, message);
+      },
+    }) as Adapter,
+    createDiscordAdapter({ gateway: discordGateway(http, settings.discord), accountOf: guilds.accountOf }) as Adapter,
+  ];
+}
+
 /** What has a token: a connection that nobody has gone through the vendor's login for is received by webhooks alone. */
-function heldConnections(living: OpenConnections['living']): LivingConnections {
+function heldConnections(living: OpenConnections['living'], guilds: Guilds): LivingConnections {
   return {
     async list(vendor: Vendor) {
+      // One connection for all servers that the bot was let into.
+      if (vendor === 'discord') return (await guilds.any()) ? [DISCORD_BOT] : [];
       const all = await living.of(vendor);
       return all.flatMap(({ connection_id, account_id, platform_channel_id, client_id, kind, since }) =>
         kind === 'bot' || (kind === 'channel' && client_id === null)

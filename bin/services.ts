@@ -60,10 +60,7 @@ export function createServices(parts: ServiceParts): Services {
     logins,
     oauth,
     access,
-    live: {
-      broadcast: (channel, message) =>
-        engines.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message: stringify(message) })),
-    },
+    live: liveOf(engines),
     metadata,
     settle,
     async commit(request, writes) {
@@ -73,6 +70,11 @@ export function createServices(parts: ServiceParts): Services {
     },
   };
 }
+
+/** Messages that are pushed and kept nowhere. */
+export const liveOf = ({ relay }: Pick<Engines, 'relay'>): Services['live'] => ({
+  broadcast: (channel, message) => relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message: stringify(message) })),
+});
 
 /** Who did it, why, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
 export function metadata(caller: Caller, context: RequestContext): Metadata {

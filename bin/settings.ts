@@ -146,8 +146,9 @@ function contradictions(settings: Settings): void {
 }
 
 /** Where vendors are called, by the setting that says so. */
-function vendorAddresses({ twitch, google, kick, trovo, discord, spotify, paypal }: Settings): [string[], string][] {
-  const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal });
+function vendorAddresses(settings: Settings): [string[], string][] {
+  const { twitch, google, kick, trovo, discord, spotify, paypal, streamelements } = settings;
+  const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal, streamelements });
   return vendors.flatMap(([vendor, section]) =>
     Object.entries(section).flatMap(([name, value]): [string[], string][] =>
       name.endsWith('_url') && typeof value === 'string' ? [[[vendor, name], value]] : [],

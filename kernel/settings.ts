@@ -237,7 +237,14 @@ export const SettingsSchema = z.strictObject({
       api_url: baseUrl('https://open-api.trovo.live'),
     })
     .prefault({}),
-  discord: z.strictObject({ ...app, api_url: baseUrl('https://discord.com') }).prefault({}),
+  /** `bot_token`: of the bot that is let into the accounts' servers; without one their members are not heard of. */
+  discord: z.strictObject({ ...app, bot_token: secret, api_url: baseUrl('https://discord.com') }).prefault({}),
+  streamelements: z
+    .strictObject({
+      api_url: baseUrl('https://api.streamelements.com'),
+      astro_url: socketUrl('wss://astro.streamelements.com'),
+    })
+    .prefault({}),
   spotify: z
     .strictObject({
       ...app,

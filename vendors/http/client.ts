@@ -1,13 +1,22 @@
 import type { lookup } from 'node:dns';
 import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleAll, SamplingBreaker } from 'cockatiel';
 import { LRUCache } from 'lru-cache';
+import type { WebSocket } from 'ws';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { retry } from '../../kernel/retry';
 import type { Metrics } from '../../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import { guardedLookup } from './addresses';
 import { destination } from './destinations';
-import { HttpFailed, type HttpAnswer, type HttpClients, type HttpRequest } from './port';
+import {
+  HttpFailed,
+  type HttpAnswer,
+  type HttpClients,
+  type HttpRequest,
+  type HttpStream,
+  type SocketRequest,
+} from './port';
+import { openSocket } from './socket';
 import type { Sender } from './send';
 
 export interface HttpClientsOptions {
@@ -185,6 +194,27 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
 
     return {
       call: observed,
+      async stream(request: HttpRequest): Promise<HttpStream> {
+        const url = destination(request.url, { hosts, allow_loopback });
+        tries.inc(1, { client: name });
+        // Of the head alone: the body may take as long as it likes.
+        const late = new AbortController();
+        const timer = setTimeout(() => late.abort(new Error('no time is left')), request.deadline_ms ?? DEADLINE_MS);
+        const signal = request.signal ? AbortSignal.any([request.signal, late.signal]) : late.signal;
+        try {
+          return await sender().open({ ...request, url, signal });
+        } finally {
+          clearTimeout(timer);
+        }
+      },
+      socket({ url, headers, max_bytes = MAX_BYTES }: SocketRequest): WebSocket {
+        const address = new URL(url);
+        if (!/^wss?:$/.test(address.protocol)) throw new NotSent(`${address.hostname}: no address of a WebSocket`);
+        const over_http = new URL(String(url).replace(/^ws/i, 'http'));
+        const checked = destination(over_http, { hosts, allow_loopback });
+        tries.inc(1, { client: name });
+        return openSocket(checked, { headers, max_bytes, lookup: guardedLookup(allow_loopback, resolve) });
+      },
       async ask(request: HttpRequest): Promise<HttpAnswer> {
         const answer = await observed(request);
         if (answer.status >= 200 && answer.status < 300) return answer;

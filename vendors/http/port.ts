@@ -1,3 +1,5 @@
+import type { WebSocket } from 'ws';
+
 /** What a vendor's client asks of the one that calls the outside. Nothing in it is logged but method and host. */
 export interface HttpRequest {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -39,6 +41,27 @@ export class HttpFailed extends Error {
   }
 }
 
+/** An answer that goes on; its body comes piece by piece. */
+export interface HttpStream {
+  status: number;
+  /** By lower-case name. */
+  headers: Readonly<Record<string, string>>;
+  retry_after_ms: number | undefined;
+  /**
+   * To be read once; leaving it, or the request's signal, ends the connection. It throws what cut it off. Its pace is
+   * the reader's.
+   */
+  chunks: AsyncIterable<Buffer>;
+}
+
+/** A WebSocket that is asked for: `ws` or `wss`, its host one of the client's. */
+export interface SocketRequest {
+  url: string | URL;
+  headers?: Readonly<Record<string, string>>;
+  /** Most bytes of one message; a longer one closes the socket. Default 1 MiB. */
+  max_bytes?: number;
+}
+
 /** One vendor's way to the outside. */
 export interface HttpClient {
   /**
@@ -54,6 +77,17 @@ export interface HttpClient {
    * the other side says that it did nothing; and as {@link HttpClient.call}
    */
   ask(request: HttpRequest): Promise<HttpAnswer>;
+  /**
+   * One request, sent once, whose answer does not end soon: `deadline_ms` is for its head, and nothing bounds its body.
+   * @throws NotSent, OutcomeUnknown
+   */
+  stream(request: HttpRequest): Promise<HttpStream>;
+  /**
+   * A socket that is being opened, under the rules for calls: the client's hosts, over TLS, never a private address.
+   * What goes wrong is its `error`, before its `close`.
+   * @throws NotSent for an address that our rules refuse
+   */
+  socket(request: SocketRequest): WebSocket;
 }
 
 export interface HttpClients {

@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net';
 import { Agent, DecoratorHandler, type Dispatcher } from 'undici';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
-import type { HttpAnswer, HttpRequest } from './port';
+import type { HttpAnswer, HttpRequest, HttpStream } from './port';
 import { retryAfterMs } from './retry-after';
 
 export interface Sending extends HttpRequest {
@@ -13,6 +13,8 @@ export interface Sending extends HttpRequest {
 export interface Sender {
   /** One request and its whole answer. @throws NotSent, OutcomeUnknown */
   send(request: Sending): Promise<HttpAnswer>;
+  /** One request and the head of its answer. @throws NotSent, OutcomeUnknown */
+  open(request: Omit<Sending, 'max_bytes'>): Promise<HttpStream>;
   close(): Promise<void>;
 }
 
@@ -33,7 +35,19 @@ export function createSender(lookup: LookupFunction): Sender {
     // One request at a time on a connection: an answer can belong to no other.
     pipelining: 1,
   });
-  return { send: (request) => send(agent, request), close: () => agent.destroy() };
+  // Of their own: an answer that does not end holds its connection, and is quiet for as long as it has nothing to say.
+  const streams = new Agent({
+    connect: { lookup, timeout: CONNECT_MS },
+    maxHeaderSize: HEADER_BYTES,
+    headersTimeout: SILENCE_MS,
+    bodyTimeout: 0,
+    pipelining: 1,
+  });
+  return {
+    send: (request) => send(agent, request),
+    open: (request) => openStream(streams, request),
+    close: async () => void (await Promise.all([agent.destroy(), streams.destroy()])),
+  };
 }
 
 /**
@@ -41,7 +55,32 @@ export function createSender(lookup: LookupFunction): Sender {
  * @throws NotSent, OutcomeUnknown; their messages name the host and what happened, nothing of the request
  */
 async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
-  const { url, method, headers, body, idempotency_key, signal, max_bytes } = request;
+  const { max_bytes } = request;
+  return exchange(agent, request, async ({ status, headers, retry_after_ms, body }) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of body) {
+      bytes += (chunk as Buffer).length;
+      // Leaving the loop ends the connection.
+      if (bytes > max_bytes) throw new Error(`the answer is longer than ${max_bytes} bytes`);
+      chunks.push(chunk as Buffer);
+    }
+    return { status, headers, body: Buffer.concat(chunks), retry_after_ms };
+  });
+}
+
+/** @throws as {@link send} */
+const openStream = (agent: Dispatcher, request: Omit<Sending, 'max_bytes'>): Promise<HttpStream> =>
+  exchange(agent, request, async ({ body, ...head }) => ({ ...head, chunks: body as AsyncIterable<Buffer> }));
+
+type Answered = Omit<HttpStream, 'chunks'> & { body: Dispatcher.ResponseData['body'] };
+
+async function exchange<T>(
+  agent: Dispatcher,
+  request: Omit<Sending, 'max_bytes'>,
+  take: (answered: Answered) => Promise<T>,
+): Promise<T> {
+  const { url, method, headers, body, idempotency_key, signal } = request;
   let sent = false;
   const dispatcher = agent.compose((dispatch) => (options, handler) => {
     const watched: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
@@ -53,10 +92,6 @@ async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
     };
     return dispatch(options, watched);
   });
-  const failed = (error: unknown): Error => {
-    const said = `${url.hostname}: ${reason(error, signal)}`;
-    return sent ? new OutcomeUnknown(said, { cause: error }) : new NotSent(said, { cause: error });
-  };
   try {
     const answering = dispatcher.request({
       origin: url.origin,
@@ -83,18 +118,11 @@ async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
       answer.body.on('error', () => undefined).destroy();
       throw new Error('a compressed answer was not asked for');
     }
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for await (const chunk of answer.body) {
-      bytes += (chunk as Buffer).length;
-      // Leaving the loop ends the connection.
-      if (bytes > max_bytes) throw new Error(`the answer is longer than ${max_bytes} bytes`);
-      chunks.push(chunk as Buffer);
-    }
     const retry_after_ms = retryAfterMs(said['retry-after']);
-    return { status: answer.statusCode, headers: said, body: Buffer.concat(chunks), retry_after_ms };
+    return await take({ status: answer.statusCode, headers: said, retry_after_ms, body: answer.body });
   } catch (error) {
-    throw failed(error);
+    const what = `${url.hostname}: ${reason(error, signal)}`;
+    throw sent ? new OutcomeUnknown(what, { cause: error }) : new NotSent(what, { cause: error });
   }
 }
 

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { FakeCloud } from './cloud';
+
+interface Session {
+  id: string;
+  /** What was said in it, to be repeated to who resumes. */
+  said: { s: number; t: string; d: unknown }[];
+  socket: WebSocket | null;
+}
+
+/** `discord.com/api/v10/gateway/bot` and the gateway: hello, heartbeats, identify, resume with what was missed. */
+export class FakeDiscord extends FakeCloud {
+  readonly bot_tokens = new Set<string>();
+  private readonly sessions = new Map<string, Session>();
+  private readonly door = new WebSocketServer({ noServer: true });
+  heartbeat_interval = 45_000;
+  remaining = 1_000;
+  beats = 0;
+  identified = 0;
+  resumed = 0;
+  /** Heartbeats are not answered. */
+  deaf = false;
+  /** Where sessions are told to go on; else here. */
+  resume_url: string | null = null;
+
+  constructor() {
+    super();
+    this.on('GET /api/v10/gateway/bot', ({ headers }) => {
+      const token = /^Bot (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
+      if (!this.bot_tokens.has(token)) return { status: 401, body: { message: '401: Unauthorized', code: 0 } };
+      const limit = { total: 1000, remaining: this.remaining, reset_after: 60_000, max_concurrency: 1 };
+      return { body: { url: this.ws_base_url, shards: 1, session_start_limit: limit } };
+    });
+    this.server.on('upgrade', (request, socket, head) => {
+      this.door.handleUpgrade(request, socket, head, (ws) => this.admit(ws));
+    });
+  }
+
+  /** Says it in every session; who is away gets it when they resume. */
+  say(t: string, d: unknown): void {
+    for (const session of this.sessions.values()) {
+      const word = { s: session.said.length + 1, t, d };
+      session.said.push(word);
+      session.socket?.send(JSON.stringify({ op: 0, ...word }));
+    }
+  }
+
+  /** Bytes to every socket. */
+  send(bytes: string | Buffer): void {
+    for (const ws of this.door.clients) ws.send(bytes);
+  }
+
+  closeAll(code: number): void {
+    for (const ws of this.door.clients) ws.close(code);
+  }
+
+  /** Nobody can go on. */
+  forgetSessions(): void {
+    this.sessions.clear();
+  }
+
+  get connected(): number {
+    return [...this.sessions.values()].filter(({ socket }) => socket !== null).length;
+  }
+
+  override async close(): Promise<void> {
+    for (const ws of this.door.clients) ws.terminate();
+    await super.close();
+  }
+
+  private admit(ws: WebSocket): void {
+    ws.on('error', () => undefined);
+    ws.on('message', (bytes: Buffer) => this.answer(ws, JSON.parse(bytes.toString()) as { op: number; d: any }));
+    ws.on('close', () => {
+      for (const session of this.sessions.values()) if (session.socket === ws) session.socket = null;
+    });
+    ws.send(JSON.stringify({ op: 10, d: { heartbeat_interval: this.heartbeat_interval } }));
+  }
+
+  private answer(ws: WebSocket, { op, d }: { op: number; d: any }): void {
+    if (op === 1) {
+      this.beats += 1;
+      if (!this.deaf) ws.send(JSON.stringify({ op: 11 }));
+      return;
+    }
+    if (!this.bot_tokens.has(d?.token)) return ws.close(4004);
+    if (op === 2) return this.identify(ws);
+    if (op !== 6) return ws.close(4001);
+    const session = this.sessions.get(d.session_id);
+    if (session === undefined) return ws.send(JSON.stringify({ op: 9, d: false }));
+    this.resumed += 1;
+    session.socket = ws;
+    for (const word of session.said.filter(({ s }) => s > d.seq)) ws.send(JSON.stringify({ op: 0, ...word }));
+    const word = { s: session.said.length + 1, t: 'RESUMED', d: {} };
+    session.said.push(word);
+    ws.send(JSON.stringify({ op: 0, ...word }));
+  }
+
+  private identify(ws: WebSocket): void {
+    this.identified += 1;
+    const id = randomUUID();
+    const user = { id: '1', username: 'lumio', bot: true };
+    const d = { v: 10, user, guilds: [], session_id: id, resume_gateway_url: this.resume_url ?? this.ws_base_url };
+    const session: Session = { id, said: [{ s: 1, t: 'READY', d }], socket: ws };
+    this.sessions.set(id, session);
+    ws.send(JSON.stringify({ op: 0, ...session.said[0] }));
+  }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { bodyAs } from '../http/body';
+import { hostOf } from '../http/hosts';
+import { HttpFailed, type HttpClients } from '../http/port';
+import type { DiscordGateway } from './port';
+
+const Gateway = z.object({
+  url: z.string(),
+  session_start_limit: z.object({ remaining: z.number(), reset_after: z.number() }),
+});
+
+/** Sessions begin there, and go on where the gateway says. */
+const GATEWAY_HOSTS = ['*.discord.gg'];
+/** Guilds come whole, with their members. */
+const MAX_BYTES = 16 << 20;
+
+/** Discord's gateway, as far as who joins and leaves a guild goes. */
+export function discordGateway(http: HttpClients, { api_url }: { api_url: string }): DiscordGateway {
+  const client = http.client('discord', [...GATEWAY_HOSTS, hostOf(api_url)]);
+  return {
+    async place(token) {
+      const headers = { authorization: `Bot ${token}` };
+      const answer = await client.ask({ method: 'GET', url: `${api_url}/api/v10/gateway/bot`, headers });
+      const found = bodyAs(answer, Gateway);
+      if (found === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
+      const { remaining, reset_after } = found.session_start_limit;
+      return { url: found.url, remaining, reset_after_ms: reset_after };
+    },
+    socket(url) {
+      const address = new URL(url);
+      address.search = '?v=10&encoding=json';
+      return client.socket({ url: address, max_bytes: MAX_BYTES });
+    },
+  };
+}

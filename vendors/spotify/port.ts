@@ -1,0 +1,43 @@
+/** A track, or an episode told like one: its show stands for the album. */
+export interface PlayedItem {
+  type: string;
+  /** Null for the listener's own files. */
+  id: string | null;
+  name: string;
+  artists: { id: string | null; name: string }[];
+  album: {
+    id: string | null;
+    name: string;
+    images: { url: string; width: number | null; height: number | null }[];
+  } | null;
+  duration_ms: number;
+  explicit: boolean;
+  uri: string;
+  url: string | null;
+}
+
+export interface PlayerDevice {
+  id: string | null;
+  name: string;
+  type: string;
+  volume_percent: number | null;
+}
+
+/** What the player says, without what nobody shows. */
+export interface PlayerState {
+  /** Null for an advertisement, and in a private session. */
+  item: PlayedItem | null;
+  is_playing: boolean;
+  progress_ms: number | null;
+  currently_playing_type: string;
+  device: PlayerDevice | null;
+}
+
+/** Spotify's player. */
+export interface SpotifyPlayer {
+  /**
+   * Null while nothing is played anywhere.
+   * @throws HttpFailed for another answer; NotSent and OutcomeUnknown when there is none
+   */
+  state(token: string): Promise<PlayerState | null>;
+}
