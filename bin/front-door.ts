@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import { popoutSessionIn } from '../access/popout-cookie';
 import type { Services } from '../access/services';
 import { createConnectionLookup } from '../access/connection-lookup';
 import type { HealthCheck } from '../api/health';
+import { registerLivePage } from '../api/live-page';
 import { createApi } from '../api/server';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
@@ -72,6 +74,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
     tracing,
     log,
     version: VERSION,
+    extend: (app) => registerLivePage(app, settings, join(__dirname, '../web')),
     websocket: realtime && ((req, socket, head) => realtime.handleUpgrade(req, socket, head)),
   });
   stops.add(() => api.close());

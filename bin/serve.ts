@@ -5,6 +5,7 @@ import { holdDataFolder } from './data-folder';
 import { ensureDemoData } from '../demo/data';
 import { keepDevCredentials, keepDevelopmentSecrets } from '../demo/credentials';
 import { removeDemoData } from '../demo/removal';
+import { livePageAddress } from '../api/live-page';
 import { NotBuilt } from '../kernel/errors';
 import { retry } from '../kernel/retry';
 import type { Engines } from './engines';
@@ -81,17 +82,20 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
     if (settings.metrics.port === undefined && !node.metrics_url.endsWith(`:${METRICS_PORT}/metrics`)) {
       log.warn({ metrics_url: node.metrics_url }, `port ${METRICS_PORT} is taken: metrics are served on another`);
     }
+    let live_page: string | null = null;
     if (settings.env === 'development') {
       const { subject_keys } = node.engines;
       const demo = await onceBuilt(() => ensureDemoData({ ...node.services, subject_keys }));
       const credentials = await onceBuilt(() => keepDevCredentials({ ...node, log, demo }));
       const stopNode = stopAll;
+      live_page = livePageAddress(node.base_url, settings, credentials.access_token);
       stopAll = async () => {
         await credentials.stop();
         await stopNode();
       };
     }
-    if (!stopping) process.stdout.write(`lumio ready at ${node.base_url}\n`);
+    const lines = [`lumio ready at ${node.base_url}`, ...(live_page ? [`lumio: live page at ${live_page}`] : [])];
+    if (!stopping) process.stdout.write(`${lines.join('\n')}\n`);
     return { base_url: node.base_url, data_dir: settings.data_dir, ended, stop: () => stop(0, 'asked') };
   } catch (error) {
     await stopAll();

@@ -98,12 +98,14 @@ export interface DevCredentialsDeps {
 /**
  * Keeps `<data dir>/dev-credentials.json` (mode 0600) true: written now, and again at half the life of its access
  * tokens, each time with new sessions and each time whole or not at all. Shape: design §9. Resolves when it is written
- * the first time.
+ * the first time, with the owner's access token in it.
  */
-export async function keepDevCredentials(deps: DevCredentialsDeps): Promise<{ stop(): Promise<void> }> {
+export async function keepDevCredentials(
+  deps: DevCredentialsDeps,
+): Promise<{ access_token: string; stop(): Promise<void> }> {
   const { settings } = deps.services;
-  let writing = write(deps);
-  await writing;
+  const access_token = await write(deps);
+  let writing: Promise<unknown> = Promise.resolve();
   const timer = setInterval(
     () => {
       writing = write(deps).catch((error: unknown) =>
@@ -114,6 +116,7 @@ export async function keepDevCredentials(deps: DevCredentialsDeps): Promise<{ st
   );
   timer.unref();
   return {
+    access_token,
     async stop() {
       clearInterval(timer);
       await writing;
@@ -121,7 +124,7 @@ export async function keepDevCredentials(deps: DevCredentialsDeps): Promise<{ st
   };
 }
 
-async function write({ services, demo, base_url, ws_url, metrics_url }: DevCredentialsDeps): Promise<void> {
+async function write({ services, demo, base_url, ws_url, metrics_url }: DevCredentialsDeps): Promise<string> {
   const { settings } = services;
   const { owner, other, channels, shop } = demo;
   const login = ({ user_id, account_id }: DemoData['owner']) => {
@@ -172,4 +175,5 @@ async function write({ services, demo, base_url, ws_url, metrics_url }: DevCrede
     await file.close();
   }
   await rename(draft, path);
+  return credentials.access_token;
 }

@@ -1,5 +1,5 @@
-// Compiles every TypeScript file of the project to dist/, one to one, as CommonJS, and puts the SQL beside it that is
-// read at run time. Types are checked apart (npm run typecheck).
+// Compiles every TypeScript file of the project to dist/, one to one, as CommonJS, bundles the pages of web/ for
+// browsers, and puts the SQL beside it that is read at run time. Types are checked apart (npm run typecheck).
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,12 +7,15 @@ import { root } from './prepare.mjs';
 import { rooms, sources } from './rooms.mjs';
 
 const FUNCTIONS = 'migrations/functions';
+const PAGES = 'web';
 
 export async function compile() {
   const { build } = await import('esbuild');
   const dist = join(root, 'dist');
   const { outputFiles } = await build({
-    entryPoints: rooms(root).flatMap((room) => sources(join(root, room))),
+    entryPoints: rooms(root)
+      .filter((room) => room !== PAGES)
+      .flatMap((room) => sources(join(root, room))),
     outdir: dist,
     outbase: root,
     platform: 'node',
@@ -24,10 +27,30 @@ export async function compile() {
     write: false,
   });
   const files = outputFiles.map(({ path, contents }) => [path, Buffer.from(contents)]);
+  files.push(...(await pages(build, join(dist, PAGES))));
   for (const name of readdirSync(join(root, FUNCTIONS)))
     files.push([join(dist, FUNCTIONS, name), readFileSync(join(root, FUNCTIONS, name))]);
   for (const [path, contents] of files) place(path, contents);
   removeStale(dist, new Set(files.map(([path]) => relative(dist, path))));
+}
+
+/** Each page is one script and one style, nothing of which comes from elsewhere. */
+async function pages(build, outdir) {
+  const { outputFiles } = await build({
+    entryPoints: ['live.ts', 'live.css'].map((name) => join(root, PAGES, name)),
+    outdir,
+    bundle: true,
+    platform: 'browser',
+    target: ['chrome111', 'firefox114', 'safari16.4'],
+    format: 'esm',
+    logLevel: 'warning',
+    write: false,
+  });
+  const page = join(outdir, 'live.html');
+  return [
+    ...outputFiles.map(({ path, contents }) => [path, Buffer.from(contents)]),
+    [page, readFileSync(join(root, PAGES, 'live.html'))],
+  ];
 }
 
 /**

@@ -1,10 +1,11 @@
-// Opens Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and holds that they ask
-// no other host for anything. With LUMIO_SCREENSHOTS it leaves a picture of each in that folder.
+// Opens the live page, Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and
+// holds that they ask no other host for anything. With LUMIO_SCREENSHOTS it leaves a picture of each in that folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build, install } from '../prepare.mjs';
+import { livePage, pastedToken } from './live-page.mjs';
 import { startLumio } from './running.mjs';
 
 const BROWSER = '/usr/bin/chromium';
@@ -39,7 +40,11 @@ try {
   // Of so many operations the page draws only those in sight: this address brings the one that is looked at there.
   await visit('/v1/swagger-ui/#/events/emitEvent', swagger);
   await visit('/v1/graphiql', (page) => graphiql(page, credentials));
-  console.log('browser: Swagger UI and GraphiQL work, and ask only this server');
+  const printed = /live page at (\S+)/.exec(server.output())[1];
+  await visit(printed.slice(server.base_url.length), (page) => livePage(page, credentials), { colorScheme: 'light' });
+  const phone = { width: 375, height: 700 };
+  await visit('/', (page) => pastedToken(page, credentials), { colorScheme: 'dark', viewport: phone, refusals: [401] });
+  console.log('browser: the live page, Swagger UI and GraphiQL work, and ask only this server');
 } finally {
   await browser?.close();
   await server.stop();
@@ -56,22 +61,31 @@ function apt(...args) {
 
 /**
  * Opens the page and uses it; fails with all that went wrong on it: what was waited for in vain, errors of the console,
- * failed and foreign requests.
+ * failed and foreign requests. Answers of the statuses in `refusals` are meant to come.
  */
-async function visit(path, use) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+async function visit(path, use, { refusals = [], ...options } = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   page.setDefaultTimeout(PATIENCE_MS);
   const problems = [];
-  page.on('console', (message) => message.type() === 'error' && problems.push(`console: ${message.text()}`));
+  page.on(
+    'console',
+    (message) =>
+      message.type() === 'error' && !expected({ text: message.text() }) && problems.push(`console: ${message.text()}`),
+  );
+  const expected = ({ status, text = '' }) =>
+    refusals.some((one) => one === status || text.includes(`status of ${one}`));
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
   page.on(
     'response',
-    (response) => response.status() >= 400 && problems.push(`${response.status()} ${response.url()}`),
+    (response) =>
+      response.status() >= 400 &&
+      !expected({ status: response.status() }) &&
+      problems.push(`${response.status()} ${response.url()}`),
   );
   page.on('requestfailed', (request) => problems.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
   page.on('request', (request) => {
     const url = new URL(request.url());
-    const own = url.origin === server.base_url || url.protocol === 'data:' || url.protocol === 'blob:';
+    const own = url.host === new URL(server.base_url).host || url.protocol === 'data:' || url.protocol === 'blob:';
     if (!own) problems.push(`foreign: ${request.url()}`);
   });
   try {
@@ -81,7 +95,7 @@ async function visit(path, use) {
     problems.push(error.message);
   }
   const { LUMIO_SCREENSHOTS: shots } = process.env;
-  if (shots) await page.screenshot({ path: join(shots, `${path.split('/')[2]}.png`) });
+  if (shots) await page.screenshot({ path: join(shots, `${path.split('/')[2] ?? `live-${options.colorScheme}`}.png`) });
   if (problems.length > 0) throw new Error(`${path}:\n${problems.join('\n')}`);
   await page.close();
 }

@@ -11,7 +11,15 @@ import { startServer, type TestServer } from '../support/server';
 
 /** The documents that describe the running server, held against the operations that it is made of. */
 const REST_DOCUMENT = '/v1/api-doc/openapi.json';
-const EXPLORERS = [REST_DOCUMENT, '/v1/openapi.json', '/v1/swagger-ui/', '/v1/swagger-ui', '/v1/graphiql'];
+const EXPLORERS = [
+  REST_DOCUMENT,
+  '/v1/openapi.json',
+  '/v1/swagger-ui/',
+  '/v1/swagger-ui',
+  '/v1/graphiql',
+  '/',
+  '/live.js',
+];
 
 describe('development', () => {
   let server: TestServer;

@@ -1,0 +1,104 @@
+import { LumioClient, Refused, type ClientState, type EventPush, type Problem } from '../clients/js/index';
+import { Delays } from './delays';
+import { byId, pill } from './dom';
+import { Feed } from './feed';
+import { watchHealth } from './health';
+import { Chat, Viewers } from './panels';
+import { forget, givenToken, keep, openSession, type Session } from './session';
+
+const MINUTE_MS = 60_000;
+const LOOKS = { connecting: 'waiting', open: 'good', waiting: 'waiting', stopped: 'bad' } as const;
+const WORDS: Record<ClientState, string> = {
+  connecting: 'connecting',
+  open: 'live',
+  waiting: 'coming back',
+  stopped: 'stopped',
+};
+
+const feed = new Feed();
+const delays = new Delays();
+const chat = new Chat();
+const viewers = new Viewers();
+let count = 0;
+/** When the events of the last minute came, oldest first. */
+let minute: number[] = [];
+/** The figures are drawn once a frame at most, however fast events come. */
+let stale = false;
+
+function arrived(event_type: string, data: EventPush): void {
+  const now = Date.now();
+  count += 1;
+  minute.push(now);
+  const delay = delayOf(data.created_at, now);
+  if (delay !== null) delays.add(delay);
+  feed.add(event_type, data, delay);
+  viewers.look(data.payload);
+  if (stale) return;
+  stale = true;
+  requestAnimationFrame(() => {
+    stale = false;
+    delays.show();
+    figures();
+  });
+}
+
+function figures(): void {
+  const since = Date.now() - MINUTE_MS;
+  minute = minute.filter((at) => at > since);
+  byId('count').textContent = count.toLocaleString();
+  byId('rate').textContent = String(minute.length);
+}
+
+/** Milliseconds, null where the vendor tells whole seconds alone: half a second of those is its rounding. */
+function delayOf(created_at: unknown, now: number): number | null {
+  const at = typeof created_at === 'string' ? Date.parse(created_at) : NaN;
+  return Number.isNaN(at) || at % 1_000 === 0 ? null : Math.max(0, now - at);
+}
+
+function askForToken(reason: string): void {
+  byId('entry-reason').textContent = reason;
+  byId('entry').hidden = false;
+  pill(byId('state'), 'no token', 'bad');
+  byId('token').focus();
+}
+
+async function watch(token: string): Promise<void> {
+  pill(byId('state'), 'connecting', 'waiting');
+  try {
+    connect(await openSession(token));
+    byId('entry').hidden = true;
+  } catch (error) {
+    if (error instanceof Refused) forget();
+    askForToken(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function connect({ account_id, wsToken }: Session): void {
+  const client = new LumioClient({
+    url: `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/v1/ws`,
+    token: wsToken,
+  });
+  client.on('state', (state) => pill(byId('state'), WORDS[state], LOOKS[state]));
+  client.on('problem', ({ code, message, channel = '' }) => console.warn(code, message, channel));
+  const over = ({ code, message }: Problem) => {
+    client.close();
+    forget();
+    askForToken(`${code}: ${message}`);
+  };
+  client.subscribe(`events:${account_id}`, ({ event_type, data }) => arrived(event_type, data), { onEnded: over });
+  client.subscribe(`chat:${account_id}`, (message) => chat.add(message));
+  client.subscribe(`history:${account_id}`, ({ data }) => viewers.look(data));
+}
+
+byId<HTMLFormElement>('entry-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const token = byId<HTMLInputElement>('token').value.trim();
+  byId<HTMLInputElement>('token').value = '';
+  keep(token);
+  void watch(token);
+});
+setInterval(figures, 5_000);
+void watchHealth();
+const given = givenToken();
+if (given === null) askForToken('');
+else void watch(given);

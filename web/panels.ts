@@ -1,0 +1,54 @@
+import type { Channels } from '../clients/js/index';
+import { byId, element } from './dom';
+
+const LINES = 100;
+const SOURCES = 20;
+
+/** The chats of the account; the panel appears with the first message. */
+export class Chat {
+  private readonly list = byId('chat');
+
+  add(message: Channels[`chat:${string}`]): void {
+    if (message.event_type === 'chat:message') this.say(message.data);
+    else if (message.event_type === 'chat:delete') this.grey('message', message.data.platform_message_id);
+    else if (message.event_type === 'chat:clear_user') this.grey('person', message.data.platform_user_id);
+  }
+
+  private say(data: { username?: unknown; display_name?: unknown; message?: unknown; [more: string]: unknown }): void {
+    byId('chat-panel').hidden = false;
+    const name = String(data.display_name ?? data.username ?? 'somebody');
+    const line = element('li', '', element('b', '', name), ' ', String(data.message ?? ''));
+    line.dataset.message = String(data.platform_message_id ?? data.id ?? '');
+    line.dataset.person = String(data.platform_user_id ?? '');
+    // Who reads further up is not moved.
+    const at_end = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
+    this.list.append(line);
+    if (this.list.childElementCount > LINES) this.list.firstElementChild!.remove();
+    if (at_end) this.list.scrollTop = this.list.scrollHeight;
+  }
+
+  private grey(what: 'message' | 'person', id: string): void {
+    for (const line of this.list.querySelectorAll<HTMLElement>('li'))
+      if (line.dataset[what] === id) line.classList.add('gone');
+  }
+}
+
+/** Viewers of each stream; the panel appears with the first number. */
+export class Viewers {
+  private readonly counts = new Map<string, number>();
+
+  /** Takes what tells of viewers out of a message, whatever else it is about. */
+  look(data: unknown): void {
+    if (typeof data !== 'object' || data === null) return;
+    const { platform, viewer_count, viewers } = data as Record<string, unknown>;
+    const count = viewer_count ?? viewers;
+    if (typeof platform !== 'string' || typeof count !== 'number') return;
+    if (!this.counts.has(platform) && this.counts.size >= SOURCES) return;
+    this.counts.set(platform, count);
+    byId('viewers-panel').hidden = false;
+    const rows = [...this.counts].map(([name, number]) =>
+      element('li', '', element('span', 'platform', name), ' ', element('b', '', number.toLocaleString())),
+    );
+    byId('viewers').replaceChildren(...rows);
+  }
+}

@@ -1,0 +1,24 @@
+/** Members that vendors put a person's name in, the one that is meant to be shown first. */
+const NAMES = ['display_name', 'user_name', 'username', 'nick_name', 'displayName', 'name', 'title'];
+/** Whose channel it is, and who watches over it: not whom the event is about. */
+const OTHERS: ReadonlySet<string> = new Set(['broadcaster', 'moderator', 'channel', 'account']);
+const DEEPEST = 4;
+const WIDEST = 200;
+
+/** A name that a payload shows somewhere; the shallowest, since the person it is about stands at its top. */
+export function personIn(payload: unknown): string | null {
+  let level: unknown[] = [payload];
+  for (let depth = 0; depth < DEEPEST; depth++) {
+    const objects = level.filter((value) => typeof value === 'object' && value !== null) as Record<string, unknown>[];
+    for (const one of objects)
+      for (const name of NAMES) {
+        const value = one[name];
+        if (typeof value === 'string' && value !== '') return value;
+      }
+    level = objects
+      .flatMap((one) => Object.entries(one))
+      .flatMap(([name, value]) => (OTHERS.has(name) ? [] : [value]))
+      .slice(0, WIDEST);
+  }
+  return null;
+}
