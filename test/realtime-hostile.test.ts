@@ -1,4 +1,3 @@
-import { connect } from 'node:net';
 import type { Queryable, Row } from '../engines/postgres/port';
 import { testDatabase, type TestDatabase } from './support/database';
 import { ACCOUNT, Client, publish, realtimeNode, type RealtimeNode, UNCOUNTED } from './support/realtime';
@@ -22,50 +21,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await node?.stop();
   await t?.drop();
-});
-
-/** Sends raw bytes after the handshake; resolves with the close code that the server gives (null: it just closed). */
-function raw(bytes: Buffer): Promise<number | null> {
-  return new Promise((resolve) => {
-    const { hostname, port } = new URL(node.url);
-    const socket = connect({ host: hostname, port: Number(port) });
-    let received = Buffer.alloc(0);
-    socket.on('error', () => undefined);
-    socket.on('data', (chunk) => {
-      const before = received.length;
-      received = Buffer.concat([received, chunk]);
-      if (before === 0) socket.write(bytes);
-      const at = received.lastIndexOf(Buffer.from([0x88]));
-      if (at > 0 && received.length >= at + 4 && received[at + 1]! >= 2) {
-        resolve(received.readUInt16BE(at + 2));
-        socket.destroy();
-      }
-    });
-    socket.on('close', () => resolve(null));
-    socket.write(
-      'GET /v1/ws?token=good HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
-    );
-  });
-}
-
-const MASK = [0, 0, 0, 0];
-
-test.each([
-  ['an unmasked frame', [0x81, 2, 0x7b, 0x7d], 1002],
-  ['reserved bits', [0xf1, 0x80, ...MASK], 1002],
-  ['an unknown opcode', [0x83, 0x80, ...MASK], 1002],
-  ['a continuation of nothing', [0x80, 0x80, ...MASK], 1002],
-  ['a fragmented control frame', [0x09, 0x80, ...MASK], 1002],
-  ['a control frame that is too long', [0x89, 0xfe, 0, 200, ...MASK], 1002],
-  ['bytes that are not UTF-8', [0x81, 0x82, ...MASK, 0xc3, 0x28], 1007],
-  ['a frame of 2^62 bytes', [0x81, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, ...MASK], 1009],
-  ['a frame of 1 GiB that never comes', [0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, ...MASK], 1009],
-])('%s closes with its code, and nobody else notices', async (_name, bytes, code) => {
-  const neighbour = await Client.open(node.url);
-  expect(await raw(Buffer.from(bytes))).toBe(code);
-  await neighbour.ask({ type: 'ping' }, 'pong');
-  neighbour.end();
 });
 
 test('a flood of messages is answered in order, and leaves its neighbours quick', async () => {
