@@ -1,9 +1,9 @@
-import type { Platform } from '../domain/vendors';
+import type { ChannelPlatform } from '../domain/vendors';
 import type { Queryable } from '../engines/postgres/port';
 import type { PersonalTexts, SealedText } from '../engines/subject-keys/port';
 
 export interface Channel {
-  platform: Platform;
+  platform: ChannelPlatform;
   /** The channel's id there. */
   platform_channel_id: string;
 }

@@ -42,7 +42,7 @@ export interface KeptGrant extends GrantPlace, Sealed {
 }
 
 interface Grants {
-  db: Queryable;
+  db: Pick<Queryable, 'query'>;
   texts: PersonalTexts;
 }
 
@@ -192,4 +192,59 @@ export async function revive(db: Queryable, connection_id: string): Promise<void
     [connection_id],
     'connection-grant-revive',
   );
+}
+
+/** What vendors call those whose grants these are, by connection; absent where nothing is kept or they were erased. */
+export async function grantNames(
+  { db, texts }: Grants,
+  connection_ids: readonly string[],
+): Promise<Map<string, Pick<Sealed, 'username' | 'display_name' | 'avatar_url'>>> {
+  const rows = await db.query<{ connection_id: string; key_id: string; sealed: string }>(
+    'select connection_id, key_id, sealed from connection_grants where connection_id = any($1::uuid[])',
+    [connection_ids],
+    'connection-grant-names',
+  );
+  const opened = await texts.openAll(rows.map((row) => ({ ...row, context: contextOf(row.connection_id) })));
+  return new Map(
+    rows.flatMap(({ connection_id }, index) => {
+      const text = opened[index];
+      if (text === null || text === undefined) return [];
+      const { username, display_name, avatar_url } = Sealed.parse(JSON.parse(text));
+      return [[connection_id, { username, display_name, avatar_url }] as const];
+    }),
+  );
+}
+
+/** Takes a grant away; its tokens are gone here. */
+export async function dropGrant(db: Queryable, connection_id: string): Promise<void> {
+  await db.query('delete from connection_grants where connection_id = $1', [connection_id], 'connection-grant-drop');
+}
+
+/** What else is kept of the same channel or user by the same app: the kinds, one for each. */
+export async function otherGrants(
+  db: Pick<Queryable, 'query'>,
+  { connection_id, platform, platform_user_id, client_id }: KeptGrant,
+): Promise<string[]> {
+  const rows = await db.query<{ kind: string }>(
+    `select kind from connection_grants
+     where platform = $1 and platform_user_id = $2 and client_id = $3 and connection_id <> $4`,
+    [platform, platform_user_id, client_id, connection_id],
+    'connection-grants-others',
+  );
+  return rows.map(({ kind }) => kind);
+}
+
+/**
+ * Deletes what is connected nowhere: a login whose connection was never made, or whose end failed at the vendor for
+ * days. Returns how many.
+ */
+export async function sweepGrants(db: Queryable): Promise<number> {
+  const rows = await db.query(
+    `delete from connection_grants g where stored_at < now() - interval '7 days'
+       and not exists (select 1 from channel_connections c where c.id = g.connection_id)
+       and not exists (select 1 from bot_connections c where c.id = g.connection_id)
+       and not exists (select 1 from system_connections s where s.bot_connection_id = g.connection_id)
+     returning 1 as one`,
+  );
+  return rows.length;
 }

@@ -12,9 +12,9 @@ import { DomainError } from '../kernel/errors';
 import { retry } from '../kernel/retry';
 import type { Settings } from '../kernel/settings';
 import { Signal } from '../kernel/signal';
-import { AppRefused, GrantRefused, VendorAway, type OAuthApp, type OAuthVendor } from '../vendors/oauth/port';
+import { AppRefused, GrantRefused, VendorAway, type OAuthVendor } from '../vendors/oauth/port';
 import { claimRefresh, markDead, readGrant, releaseRefresh, writeRefreshed, type KeptGrant } from './connection-grants';
-import { accountApp, systemApp } from './oauth-apps';
+import { appOfGrant } from './oauth-apps';
 import { readSeToken, refuseSeToken } from './se-tokens';
 import { actingAs } from './service-acts';
 
@@ -168,8 +168,8 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
     const { connection_id, platform, client_id, refresh_token } = kept;
     const vendor = vendors.get(platform);
     if (vendor === undefined || refresh_token === null) throw new GrantRefused('there is nothing to refresh with');
-    const app = await appOf(kept);
-    if (app?.client_id !== client_id) throw new GrantRefused('its app is not ours any more');
+    const app = await appOfGrant(deps, kept);
+    if (app === null) throw new GrantRefused('its app is not ours any more');
     try {
       return await vendor.refresh(app, refresh_token);
     } catch (error) {
@@ -179,11 +179,6 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
       throw new VendorAway(platform, undefined, { cause: error });
     }
   }
-
-  const appOf = ({ app, account_id, platform }: KeptGrant): Promise<OAuthApp | null> =>
-    app === 'account' && account_id !== null
-      ? accountApp(deps, account_id, platform)
-      : systemApp(deps, platform as AppPlatform);
 
   /** Another node, or a try that has died, has the right to refresh. */
   async function otherRefresh(connection_id: string): Promise<void> {

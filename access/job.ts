@@ -3,6 +3,7 @@ import { job as declareJob, type JobDeclaration, type JobOptions } from '../kern
 import type { Logger } from '../engines/log/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { HttpClients } from '../vendors/http/port';
+import type { VendorConnections } from './vendor-connections';
 
 /** What a job works with, beside its payload. */
 export interface JobTools {
@@ -10,6 +11,8 @@ export interface JobTools {
   db: Pick<Queryable, 'query'>;
   /** Calls the outside, for jobs that make a client of their vendor's hosts. */
   http: HttpClients;
+  /** What is connected at vendors, for jobs that begin or end something there. */
+  connections: VendorConnections;
   /** Erases a user for good: their keys, here and in every backup, and what areas keep of them. Bears repeating. */
   erase(user_id: string): Promise<void>;
   log: Logger;

@@ -2,6 +2,7 @@ import type { AppPlatform } from '../domain/system-connections';
 import type { Queryable } from '../engines/postgres/port';
 import type { SecretBox } from '../engines/secrets/port';
 import type { Settings } from '../kernel/settings';
+import type { KeptGrant } from './connection-grants';
 import type { OAuthApp } from '../vendors/oauth/port';
 
 /** Whose app secrets those of the installation are; those of accounts are under the account's id. */
@@ -59,4 +60,14 @@ export function configuredApp(settings: Settings, platform: AppPlatform): OAuthA
   const { client_id, client_secret } = settings[platform === 'youtube' ? 'google' : platform];
   const [first] = client_id;
   return first === undefined || client_secret === '' ? null : { client_id: first, client_secret };
+}
+
+/** The app that a grant was made with, as it is now; null where it is gone or another one. */
+export async function appOfGrant(
+  apps: Apps,
+  { app, account_id, platform, client_id }: Pick<KeptGrant, 'app' | 'account_id' | 'platform' | 'client_id'>,
+): Promise<OAuthApp | null> {
+  const own = app === 'account' && account_id !== null;
+  const found = own ? await accountApp(apps, account_id, platform) : await systemApp(apps, platform as AppPlatform);
+  return found?.client_id === client_id ? found : null;
 }

@@ -23,6 +23,7 @@ export const AdminProvider = z
     credentials_set: z.boolean().describe('Whether this installation has an app there'),
     login_connections: z.int(),
     channel_connections: z.int(),
+    bot_connections: z.int(),
   })
   .meta({ id: 'AdminProvider' });
 export type AdminProvider = z.output<typeof AdminProvider>;
@@ -54,13 +55,22 @@ export async function adminProviders(
   const off = await switchedOffKeys(db);
   const counted = await db.query<{ of: string; kind: string; n: number }>(
     `select platform as of, 'channel' as kind, count(*) as n from channel_connections group by platform
+     union all select platform, 'bot', count(*) from bot_connections group by platform
+     union all select split_part(id, '/', 2), 'app', 1 from app_secrets where id like 'system/%'
      union all select provider, 'login', count(*) from login_connections group by provider`,
     [],
     'provider-counts',
   );
   const count = (of: string, kind: string) => counted.find((row) => row.of === of && row.kind === kind)?.n ?? 0;
-  const { twitch, google, kick, trovo, discord } = settings;
-  const apps: Partial<Record<string, { client_id: readonly string[] }>> = { twitch, google, kick, trovo, discord };
+  const { twitch, google, kick, trovo, discord, spotify } = settings;
+  const apps: Partial<Record<string, { client_id: readonly string[] }>> = {
+    twitch,
+    google,
+    kick,
+    trovo,
+    discord,
+    spotify,
+  };
   return PROVIDERS.filter(({ slug }) => platform === undefined || slug === platform).map(({ slug, kinds }) => {
     const on = (one: ConnectionKind) => (kinds.includes(one) ? !off.has(`platform:${slug}:${one}`) : null);
     const login = loginOfProvider(slug);
@@ -72,9 +82,10 @@ export async function adminProviders(
       login: login_on,
       channel: channel_on,
       bot: bot_on,
-      credentials_set: (apps[login]?.client_id.length ?? 0) > 0,
+      credentials_set: (apps[login]?.client_id.length ?? 0) > 0 || count(slug, 'app') > 0,
       login_connections: count(login, 'login'),
       channel_connections: count(slug, 'channel'),
+      bot_connections: count(slug, 'bot'),
     };
   });
 }

@@ -5,11 +5,13 @@ import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { runningUrl } from '../engines/postgres/embedded';
 import { createArchiveReader } from '../maintenance/archive-reader';
 import type { FullContext } from '../cli/runtime/context';
+import { openConnections } from './connections';
 import { DataFolderBusy, holdDataFolder } from './data-folder';
 import { openEngines } from './engines';
 import { openJobs } from './jobs';
 import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
+import { Stops } from './stops';
 
 /**
  * The engines for a command of the command line. With the embedded database: through the server that is running on the
@@ -22,10 +24,13 @@ export async function connect(): Promise<FullContext> {
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
   const metrics = createPrometheusMetrics({});
   const engines = await openEngines({ settings, log, metrics, running_url, onLost: lost });
+  const parts = { settings, engines, log, metrics };
+  // None of their calls is made here: jobs are only asked for.
+  const { at_vendors } = openConnections({ ...parts, stops: new Stops() });
   return {
     ...engines,
     projections: PROJECTIONS,
-    reactions: { reactors: REACTORS, jobs: openJobs(settings, engines, log, metrics).jobs },
+    reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors).jobs },
     readArchived: createArchiveReader(engines),
     settings,
     metrics,

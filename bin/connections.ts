@@ -1,5 +1,7 @@
 import { createConnectionTokens } from '../access/connection-tokens';
 import { createLivingConnections } from '../access/living-connections';
+import { appOfGrant } from '../access/oauth-apps';
+import type { VendorConnections } from '../access/vendor-connections';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
@@ -7,6 +9,7 @@ import type { Settings } from '../kernel/settings';
 import { discordOAuth } from '../vendors/discord/oauth';
 import { createHttpClients } from '../vendors/http/client';
 import { kickOAuth } from '../vendors/kick/oauth';
+import { kickSubscriptions } from '../vendors/kick/subscriptions';
 import type { OAuthVendor } from '../vendors/oauth/port';
 import { spotifyOAuth } from '../vendors/spotify/oauth';
 import { trovoOAuth } from '../vendors/trovo/oauth';
@@ -37,11 +40,13 @@ export function openConnections(deps: {
     ['spotify', spotifyOAuth(http, spotify)],
   ]);
   const texts = createPersonalTexts(subject_keys);
-  return {
-    vendors,
-    tokens: createConnectionTokens({ db, texts, secrets, settings, events, wakeups, log, vendors }),
-    living: createLivingConnections({ db, wakeups }),
+  const tokens = createConnectionTokens({ db, texts, secrets, settings, events, wakeups, log, vendors });
+  const at_vendors: VendorConnections = {
+    ...{ vendors, tokens, texts },
+    kick: kickSubscriptions(http, kick),
+    appOf: (grant) => appOfGrant({ db, secrets, settings }, grant),
   };
+  return { vendors, tokens, living: createLivingConnections({ db, wakeups }), at_vendors };
 }
 
 export type OpenConnections = ReturnType<typeof openConnections>;

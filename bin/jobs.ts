@@ -1,4 +1,5 @@
 import type { JobTools } from '../access/job';
+import type { VendorConnections } from '../access/vendor-connections';
 import { createPayloadSealing } from '../engines/jobs/sealing';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
@@ -17,7 +18,10 @@ import { createHttpClients } from '../vendors/http/client';
  * The jobs of this process, and those of them that its roles run: the areas' and upkeep where it is a worker, the
  * archiver where it is a projector.
  */
-export function openJobs(settings: Settings, engines: Engines, log: Logger, metrics: Metrics) {
+export function openJobs(
+  { settings, engines, log, metrics }: { settings: Settings; engines: Engines; log: Logger; metrics: Metrics },
+  connections: VendorConnections,
+) {
   const has = (role: Role) => settings.roles.includes(role);
   const { jobs: queue, projector_db: db, subject_keys, tracing } = engines;
   const own: JobDeclaration[] = has('worker') ? upkeep({ db, subject_keys, jobs: queue, log }) : [];
@@ -31,7 +35,7 @@ export function openJobs(settings: Settings, engines: Engines, log: Logger, metr
     db,
     declared,
     sealing: createPayloadSealing(declared as JobDeclaration[], subject_keys),
-    services: { db: engines.db, http, log, erase: (user_id) => eraseUser(engines, user_id) },
+    services: { db: engines.db, http, log, connections, erase: (user_id) => eraseUser(engines, user_id) },
     log,
     metrics,
     tracing,

@@ -71,7 +71,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const callers = await openCallers(deps);
 
     const connections = openConnections(deps);
-    const jobs = openJobs(settings, engines, log, metrics);
+    const jobs = openJobs(deps, connections.at_vendors);
     stops.add(() => jobs.close());
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
     const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });

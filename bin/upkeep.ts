@@ -1,3 +1,5 @@
+import { sweepGrants } from '../access/connection-grants';
+import { sweepStates } from '../access/oauth-states';
 import { sweepIdempotencyKeys } from '../api/idempotency';
 import type { Database } from '../engines/postgres/port';
 import type { JobQueue } from '../engines/jobs/port';
@@ -33,6 +35,8 @@ export function upkeep({ db, subject_keys, jobs, log }: UpkeepParts): JobDeclara
     every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
     every(HOUR_MS, 'ledger-bodies', () => trimBodies(db)),
     every(15 * MINUTE_MS, 'idempotency-keys', () => sweepIdempotencyKeys(db)),
+    every(HOUR_MS, 'oauth-states', () => sweepStates(db)),
+    every(DAY_MS, 'connection-grants', () => sweepGrants(db)),
     every(DAY_MS, 'finished-jobs', () => jobs.trim()),
   ];
 }

@@ -79,8 +79,8 @@ export type ConnectionCommand =
   | { type: 'connection:clear_reconnect'; account_id: string; connection_id: string; now: string }
   | { type: 'connection:toggle_bot'; account_id: string; platform: ChannelPlatform; enabled: boolean; now: string }
   | { type: 'connection:rejoin_bot'; account_id: string; platform: ChannelPlatform; now: string }
+  | { type: 'connection:disconnect'; account_id: string; kind: 'channel' | 'bot'; connection_id: string; now: string }
   | { type: 'connection:disconnect_channel'; account_id: string; platform: ChannelPlatform; now: string }
-  | { type: 'connection:disconnect_bot'; account_id: string; platform: BotPlatform; now: string }
   | { type: 'connection:connect_shop'; account_id: string; connection_id: string; shop_domain: string; now: string }
   | { type: 'connection:disconnect_shop'; account_id: string; shop_domain: string; now: string }
   /** The account is gone. */
@@ -168,10 +168,13 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
       if (present === undefined) throw new DomainError('CONNECTION_NOT_FOUND', { platform: command.platform });
       return [channelGone(account_id, command.platform, present, now)];
     }
-    case 'connection:disconnect_bot': {
-      const present = state.bots.get(command.platform);
-      if (present === undefined) throw new DomainError('CONNECTION_NOT_FOUND', { platform: command.platform });
-      return [botGone(account_id, command.platform, present, now)];
+    case 'connection:disconnect': {
+      const { kind, connection_id } = command;
+      const found = connectionOf(state, connection_id);
+      if (found?.kind !== kind) throw new DomainError('CONNECTION_NOT_FOUND', { connection_id });
+      return found.kind === 'channel'
+        ? [channelGone(account_id, found.platform, state.channels.get(found.platform)!, now)]
+        : [botGone(account_id, found.platform, state.bots.get(found.platform)!, now)];
     }
     case 'connection:connect_shop': {
       const shop_domain = readShopDomain(command.shop_domain);

@@ -42,7 +42,6 @@ export type SystemConnectionCommand =
       type: 'system_connection:set_app';
       platform: AppPlatform;
       client_id: string;
-      secret_changed: boolean;
       now: string;
     }
   | { type: 'system_connection:remove_app'; platform: AppPlatform; now: string }
@@ -77,11 +76,9 @@ export const systemConnection: Decider<SystemConnection, SystemConnectionCommand
   decide(state, command) {
     const { platform, now } = command;
     switch (command.type) {
-      case 'system_connection:set_app': {
-        const { client_id, secret_changed } = command;
-        if (client_id === state.client_id && !secret_changed) return [];
-        return [{ type: 'system_connection:app_set', platform, client_id, set_at: now }];
-      }
+      case 'system_connection:set_app':
+        // The same id may come with another secret, which no event carries: that it was set is told each time.
+        return [{ type: 'system_connection:app_set', platform, client_id: command.client_id, set_at: now }];
       case 'system_connection:remove_app':
         if (state.client_id === null) throw new DomainError('SYSTEM_CONNECTION_NOT_FOUND', { platform });
         return [{ type: 'system_connection:app_removed', platform, removed_at: now }];

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { Account, accountOf, AccountMembership, ACCOUNT_NOT_FOUND, accountsOf } from '../access/accounts';
+import { BotConnection, botConnectionsOf, ChannelConnection, channelConnectionsOf } from '../access/connection-records';
+import { offered } from '../access/connection-records';
+import { holds } from '../access/grants';
 import { account as onAccount, firstParty, get, permission, query, whole } from '../access/operation';
 
 export const accounts = query({
@@ -13,6 +16,16 @@ export const accounts = query({
   run: ({ caller }, { db }) => accountsOf(db, caller.user_id),
 });
 
+/** Source: spec doc2 §4.3. */
+const AccountWithConnections = Account.extend({
+  channel_connections: z
+    .array(ChannelConnection)
+    .describe('Of platforms that are offered; empty for who may not read connections'),
+  bot_connections: z
+    .array(BotConnection)
+    .describe('Of platforms that are offered; empty for who may not read bot connections'),
+}).meta({ id: 'AccountWithConnections' });
+
 export const account = query({
   name: 'account',
   // Source: spec extra-facts §3.
@@ -20,11 +33,21 @@ export const account = query({
   rest: get('/v1/accounts/{id}'),
   guard: [onAccount('id'), permission('account:read')],
   input: z.object({ id: z.uuid() }),
-  output: Account,
+  output: AccountWithConnections,
   errors: ACCOUNT_NOT_FOUND,
-  async run({ caller, refuse }, { db }) {
-    const found = await accountOf(db, caller.account_id);
+  async run({ caller, refuse }, services) {
+    const { account_id } = caller;
+    const found = await accountOf(services.db, account_id);
     if (found === null) throw refuse('ACCOUNT_NOT_FOUND');
-    return found;
+    const may = (permission: string) => holds(caller, caller.permissions, permission);
+    const [channels, bots] = await Promise.all([
+      may('connections:read') ? channelConnectionsOf(services, account_id) : [],
+      may('bot-connections:read') ? botConnectionsOf(services, account_id) : [],
+    ]);
+    return {
+      ...found,
+      channel_connections: await offered(services, 'channel', account_id, channels),
+      bot_connections: await offered(services, 'bot', account_id, bots),
+    };
   },
 });

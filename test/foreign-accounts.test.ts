@@ -7,6 +7,7 @@ import { KNOWN_FLAGS } from '../domain/feature-flags';
 import { SUPER_ADMIN } from '../domain/admin-roles';
 import { type Asking, asking, membersOf } from './support/asking';
 import { startServer, type TestServer } from './support/server';
+import { FakeOAuthCloud } from './vendors/oauth-cloud';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
 /**
@@ -71,6 +72,7 @@ describe('the judge of answers', () => {
 
 describe('every operation, called from another account', () => {
   let server: TestServer;
+  let cloud: FakeOAuthCloud;
   let owner: ApiClient;
   let ask: Asking;
   /** What the owner has, by the path that its id stands behind. */
@@ -83,8 +85,14 @@ describe('every operation, called from another account', () => {
   let socket: WebSocket;
 
   beforeAll(async () => {
+    cloud = await new FakeOAuthCloud().start();
     server = await startServer({
-      env: { LUMIO_TRUSTED_PROXIES: 'loopback', LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' },
+      env: {
+        ...cloud.env(),
+        LUMIO_HOSTS__WEB: 'https://app.example',
+        LUMIO_TRUSTED_PROXIES: 'loopback',
+        LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
+      },
     });
     const { credentials, base_url } = server;
     owner = new ApiClient(base_url, credentials.access_token);
@@ -122,6 +130,20 @@ describe('every operation, called from another account', () => {
     const sessions = (await owner.get('/v1/users/me/sessions')).body.data as { id: string; current: boolean }[];
     things['/v1/login-connections'] = linked.body.data.id;
     things['/v1/users/me/sessions'] = sessions.find(({ current }) => !current)!.id;
+    const bots: string[] = [];
+    for (const platform of ['twitch', 'kick']) {
+      const of = { kind: 'bot', return_to: 'https://app.example/' };
+      const begun = await owner.send('POST', `/v1/connections/oauth/${platform}/start`, of);
+      const { code, state } = cloud.login(begun.body.authorize_url, '4004');
+      const done = await owner.send('POST', `/v1/connections/oauth/${platform}/exchange`, { code, state });
+      bots.push(done.body.connection_id);
+    }
+    const channels = (await owner.get('/v1/connections/channel')).body.data.map(({ id }: { id: string }) => id);
+    const tip = async (platform: string) =>
+      (await owner.send('POST', '/v1/se-tokens', { platform, token: secret })).body.data.id;
+    things['/v1/channel-connections'] = channels[0];
+    things['/v1/bot-connections'] = bots[0]!;
+    things['/v1/se-tokens'] = await tip('twitch');
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key);
@@ -216,6 +238,10 @@ describe('every operation, called from another account', () => {
       actor_id: randomUUID(),
       target_id: randomUUID(),
       after: randomUUID(),
+      return_to: 'https://stranger.example/',
+      kind: 'CHANNEL',
+      channel_mode: 'SYSTEM',
+      bot_mode: 'SYSTEM',
       cursor: Buffer.from(JSON.stringify(['2999-01-01T00:00:00Z', 1, randomUUID()])).toString('base64url'),
     };
     own_examples = {
@@ -227,6 +253,9 @@ describe('every operation, called from another account', () => {
       accountLoginAssignments: { user_id: credentials.other.user_id },
       assignLoginConnection: { user_id },
       removeLoginAssignment: { user_id },
+      adminDisconnectChannelConnection: { id: channels[1] },
+      adminDisconnectBotConnection: { id: bots[1] },
+      adminDeleteSeToken: { id: await tip('kick') },
       // It is called so by then.
       dissolveAccount: { confirm_name: 'Stranger' },
     };
@@ -239,6 +268,7 @@ describe('every operation, called from another account', () => {
   afterAll(async () => {
     socket?.close();
     await server?.dispose();
+    await cloud?.close();
   });
 
   const example = (operation: Operation, member: string): unknown => {
@@ -293,11 +323,15 @@ describe('every operation, called from another account', () => {
     for (const [caller, headers] of Object.entries(callers)) {
       for (const operation of operations) {
         if (operation.name === 'logoutSession' && caller !== 'nobody') continue;
-        for (const members of [membersOf(operation, 'needed'), membersOf(operation, 'all')]) {
+        const needed = membersOf(operation, 'needed');
+        for (const members of [needed, membersOf(operation, 'all')]) {
           const asked: [Answer['protocol'], Asking['overRest']][] = [];
           if (operation.graphql !== null) asked.push(['GraphQL', ask.overGraphql]);
           if (operation.rest) asked.push(['REST', ask.overRest]);
+          const few = members === needed;
           for (const [protocol, over] of asked) {
+            // A session may ask less in a minute than a key, which asks everything.
+            if (caller === 'another account' && asked.length > 1 && (protocol === 'REST') === few) continue;
             const answer = await over(operation, members, headers);
             const facts = { operation: operation.name, aimed: aims(operation, members), protocol, caller, ...answer };
             faults.push(...faultsOf(facts, owned));
@@ -331,7 +365,7 @@ describe('every operation, called from another account', () => {
     const aimed = OPERATIONS.filter(({ name, input }) => 'id' in shapeOf(input, 'input') && !refused.includes(name));
     expect(aimed.map(({ name }) => name)).toEqual(expect.arrayContaining(['event', 'deleteUserApiKey']));
     // Deletions come last, since what they remove is asked for by the others.
-    const rank = ({ name }: Operation) => (name === 'dissolveAccount' ? 2 : Number(/delete/i.test(name)));
+    const rank = ({ name }: Operation) => (name === 'dissolveAccount' ? 2 : Number(/delete|disconnect/i.test(name)));
     for (const operation of aimed.sort((a, b) => rank(a) - rank(b))) {
       const answer = await ask.overGraphql(operation, membersOf(operation, 'all'), headers);
       expect([operation.name, answer.text]).toEqual([operation.name, expect.not.stringContaining('"errors"')]);

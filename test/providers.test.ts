@@ -49,6 +49,7 @@ describe('providers on the server', () => {
       credentials_set: true,
       login_connections: 0,
       channel_connections: 1,
+      bot_connections: 0,
     });
     expect(youtube).toMatchObject({ platform: 'youtube', label: 'YouTube', credentials_set: false });
     expect(discord).toMatchObject({ platform: 'discord', login: true, channel: null, bot: true });

@@ -64,7 +64,11 @@ describe('reactors', () => {
       db,
       declared: [remind],
       sealing: createPayloadSealing([remind as JobDeclaration], on.subject_keys),
-      services: { db, log, http: createHttpClients({ metrics: noMetrics }), erase: async () => undefined },
+      services: {
+        ...{ db, log, http: createHttpClients({ metrics: noMetrics }), erase: async () => undefined },
+        // No job here speaks with a vendor.
+        connections: undefined as never,
+      },
       log,
       metrics: noMetrics,
     });

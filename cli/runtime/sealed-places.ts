@@ -2,6 +2,7 @@ import { SHOP_SECRET } from '../../access/connection-lookup';
 import { IDENTITY_KEY } from '../../access/identities';
 import { loginGrantContext } from '../../access/login-grants';
 import { appSecretContext } from '../../access/oauth-apps';
+import { oauthStateContext } from '../../access/oauth-states';
 import { seTokenContext } from '../../access/se-tokens';
 import { SIGNING_KEY } from '../../access/signing-keys';
 import type { SealedPlace } from '../../engines/secrets/rotation';
@@ -50,6 +51,14 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     key: 'id',
     key_type: 'text',
     context: appSecretContext,
+  },
+  {
+    what: 'logins that were begun',
+    table: 'oauth_states',
+    column: 'sealed',
+    key: 'state_hash',
+    key_type: 'text',
+    context: oauthStateContext,
   },
   {
     what: 'tip tokens',

@@ -110,8 +110,7 @@ export class Subscriptions {
     if (!recovered) from = channel.seq;
     const place = { seq: from, from: 0, at: -1, fell_back: false };
     const subscription: Subscription = { session, channel, state: 'replaying', ...place };
-    // An array that is pushed to keeps room for seventeen; most sockets are on one channel for ever.
-    session.subscriptions = [...session.subscriptions, subscription];
+    session.subscriptions.push(subscription);
     // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
     session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
     if (from === channel.seq) {

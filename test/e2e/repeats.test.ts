@@ -1,8 +1,9 @@
 import type { Operation } from '../../access/operation';
 import { OPERATIONS, PROJECTIONS } from '../../bin/areas';
-import { CALLS, prepareCalls, type Callers, type Made } from '../support/repeated-calls';
+import { CALLS, prepareCalls, WEB, type Callers, type Made } from '../support/repeated-calls';
 import { runLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
+import { FakeOAuthCloud } from '../vendors/oauth-cloud';
 
 /**
  * Every command, killed when all that it does is done and stored, before its answer is: whoever sends it again under
@@ -13,13 +14,17 @@ const commands = OPERATIONS.filter(({ kind, rest }) => kind === 'command' && res
 const GATE = 471_100;
 const AT_A_TIME = 8;
 
+let cloud: FakeOAuthCloud;
 let server: TestServer;
 /** Of the first start: later ones open sessions of their own. */
 let made: Made;
 let callers: Callers;
 beforeAll(async () => {
-  server = await startServer({ env: { LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' } });
-  ({ made, callers } = await prepareCalls(server.base_url, server.credentials));
+  cloud = await new FakeOAuthCloud().start();
+  server = await startServer({
+    env: { ...cloud.env(), LUMIO_HOSTS__WEB: WEB, LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' },
+  });
+  ({ made, callers } = await prepareCalls(server.base_url, server.credentials, cloud));
   await server.database!.asAdmin(`
     create function hold_answers() returns trigger language plpgsql as
       'begin
@@ -33,7 +38,10 @@ beforeAll(async () => {
     create trigger hold_answers before update of answer on idempotency_keys
       for each row when (new.answer is not null) execute function hold_answers()`);
 });
-afterAll(() => server?.dispose());
+afterAll(async () => {
+  await server?.dispose();
+  await cloud?.close();
+});
 
 function send({ name, rest }: Operation, input: Record<string, unknown>) {
   const body: Record<string, unknown> = { ...input };

@@ -1,3 +1,4 @@
+import type { FakeOAuthCloud } from '../vendors/oauth-cloud';
 import type { DevCredentials } from './server';
 import { ApiClient } from './vendor-cloud';
 
@@ -34,6 +35,10 @@ const CLIENT = {
   ...{ name: 'Bot', client_type: 'confidential', redirect_uris: ['https://bot.example/back'] },
   ...{ scopes: ['events:read'], grant_types: ['authorization_code', 'client_credentials'] },
 };
+/** The site that people come back to from a vendor's login. */
+export const WEB = 'https://app.example';
+const BACK = `${WEB}/connections`;
+const THEIR_APP = { client_id: 'their-app', client_secret: 'their-secret' };
 /** Shown to nobody, and only its hash was kept. */
 const NOT_SHOWN = { repeated: 409 };
 const id =
@@ -136,6 +141,30 @@ export const CALLS: Readonly<Record<string, Call>> = {
   adminUpdatePlatform: { input: () => ({ platform: 'trovo', enabled: false }) },
   adminUpdateProvider: { input: () => ({ platform: 'trovo', bot: false }) },
 
+  startConnection: { input: () => ({ platform: 'discord', kind: 'bot', return_to: BACK }) },
+  exchangeConnection: { input: ({ code_there, state }) => ({ platform: 'youtube', code: code_there, state }) },
+  disconnectChannelConnection: { input: id('needless_channel') },
+  clearChannelConnectionReconnectFlag: { input: id('channel') },
+  setConnectionCredentials: { input: () => ({ platform: 'discord', ...THEIR_APP }) },
+  deleteConnectionCredentials: { input: () => ({ platform: 'spotify' }) },
+  disconnectBotConnection: { input: id('needless_bot') },
+  clearBotConnectionReconnectFlag: { input: id('bot') },
+  toggleBotForPlatform: { input: () => ({ platform: 'kick', enabled: false }) },
+  rejoinBot: { input: () => ({ platform: 'twitch' }) },
+  saveSeToken: { input: () => ({ platform: 'twitch', token: 'tip-token' }) },
+  deleteSeToken: { input: id('needless_tips') },
+  updateSystemConnection: { input: () => ({ platform: 'trovo', ...THEIR_APP, bot_mode: 'account' }) },
+  deleteSystemConnection: { input: () => ({ platform: 'spotify' }) },
+  disconnectSystemBot: { input: () => ({ platform: 'kick' }) },
+  adminDisconnectChannelConnection: {
+    input: ({ account, detached_channel }) => ({ account_id: account, id: detached_channel }),
+  },
+  adminDisconnectBotConnection: { input: ({ account, detached_bot }) => ({ account_id: account, id: detached_bot }) },
+  adminDeleteSeToken: { input: ({ account, detached_tips }) => ({ account_id: account, id: detached_tips }) },
+  adminSetPrimaryLoginConnection: {
+    input: ({ account, own_login }) => ({ account_id: account, login_connection_id: own_login }),
+  },
+
   createOauthClient: { input: ({ account }) => ({ ...CLIENT, account_id: account }), ...NOT_SHOWN },
   updateOauthClient: { input: ({ client }) => ({ client_id: client, name: 'Renamed' }) },
   rotateOauthClientSecret: { input: ({ turned_client }) => ({ client_id: turned_client }), ...NOT_SHOWN },
@@ -156,6 +185,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
 export async function prepareCalls(
   base_url: string,
   credentials: DevCredentials,
+  cloud: FakeOAuthCloud,
 ): Promise<{ made: Made; callers: Callers }> {
   const { account_id, access_token, other, system_key, refresh_token } = credentials;
   const owner = new ApiClient(base_url, access_token);
@@ -219,6 +249,30 @@ export async function prepareCalls(
   const closed = await logIn('owner-of-a-needless-one');
   made.kept_account = (await post('/v1/accounts', { name: 'Kept' }, (await logIn('owner-of-a-kept-one')).api)).id;
   made.needless_account = (await post('/v1/accounts', { name: 'Needless too' }, closed.api)).id;
+
+  const begin = async (platform: string, kind: string, vendor_id: string) => {
+    const { authorize_url } = await post(`/v1/connections/oauth/${platform}/start`, { kind, return_to: BACK });
+    return cloud.login(authorize_url, vendor_id);
+  };
+  const connect = async (platform: string, kind: string) => {
+    const { code, state } = await begin(platform, kind, '7');
+    return (await post(`/v1/connections/oauth/${platform}/exchange`, { code, state })).connection_id as string;
+  };
+  made.bot = await connect('twitch', 'bot');
+  made.needless_bot = await connect('kick', 'bot');
+  made.detached_bot = await connect('trovo', 'bot');
+  await connect('kick', 'system_bot');
+  const connected = (await owner.get('/v1/connections/channel')).body.data as { id: string; platform: string }[];
+  const channel = (of: string) => connected.find(({ platform }) => platform === of)!.id;
+  made.channel = channel('kick');
+  made.needless_channel = channel('youtube');
+  made.detached_channel = channel('trovo');
+  for (const app of ['/v1/connections/credentials/spotify', '/v1/admin/system-connections/spotify'])
+    await owner.send('PUT', app, THEIR_APP);
+  const tips = async (platform: string) => (await post('/v1/se-tokens', { platform, token: 'tip-token' })).id as string;
+  made.needless_tips = await tips('kick');
+  made.detached_tips = await tips('trovo');
+  ({ code: made.code_there, state: made.state } = await begin('youtube', 'bot', '8'));
 
   made.own_login = await link(owner, 'twitch', 'owner');
   await post('/v1/accounts/login-assignments', {

@@ -71,6 +71,8 @@ export interface OAuthVendor {
     verifier: string;
   }): Promise<{ grant: OAuthGrant; owner: GrantOwner }>;
   refresh(app: OAuthApp, refresh_token: string): Promise<OAuthGrant>;
+  /** Whether a revoked token ends all that the person has given this app. */
+  readonly revoke_ends_all?: boolean;
   /** Makes the tokens useless; asked again it succeeds. Absent where the vendor has no such call. */
   revoke?(app: OAuthApp, tokens: { access_token: string; refresh_token: string | null }): Promise<void>;
 }

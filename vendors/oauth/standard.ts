@@ -36,6 +36,7 @@ export interface OAuthSpec {
   query?(kind: GrantKind): Record<string, string>;
   /** A call to its token endpoint; `given` are the members of OAuth without the app's. */
   token(app: OAuthApp, given: Readonly<Record<string, string>>): HttpRequest;
+  revoke_ends_all?: boolean;
   revoke?(app: OAuthApp, tokens: { access_token: string; refresh_token: string | null }): readonly HttpRequest[];
   /** Whose the token is. May throw what an identity provider throws. */
   whose(asked: { http: HttpClients; app: OAuthApp; kind: GrantKind; answer: TokenAnswer }): Promise<GrantOwner>;
@@ -87,6 +88,7 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
 
   return {
     kinds: Object.keys(scopes) as GrantKind[],
+    revoke_ends_all: spec.revoke_ends_all ?? false,
     scopes: scopesFor,
     authorizeUrl({ app, kind, redirect_uri, state, challenge }) {
       const url = new URL(spec.authorize_url);

@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { Act } from '../access/act';
+import { writeChannelName } from '../access/channel-names';
+import { admitConnecting, askVendor, connectingErrors, presentConnection, roomFor } from '../access/connecting';
+import { dropGrant, writeGrant } from '../access/connection-grants';
+import { announceChannel } from '../access/connection-lookup';
+import { AccountApp, appFor, appInput } from '../access/credential-modes';
+import { clearReconnect, CONNECTION_NOT_FOUND, detach, Done } from '../access/detaching';
+import { dropApp, writeApp } from '../access/oauth-apps';
+import { beginOAuth, readState, redeemState, type RedeemedState } from '../access/oauth-states';
+import {
+  command,
+  conflict,
+  del,
+  feature,
+  firstParty,
+  notFound,
+  permission,
+  post,
+  put,
+  type Refuse,
+} from '../access/operation';
+import { callbackOf, knownReturn, MOST_RETURN_TO } from '../access/return-to';
+import type { Services } from '../access/services';
+import { accountApps, accountAppsStream } from '../domain/account-apps';
+import { connectionReservations, connections, connectionsStream, type Connections } from '../domain/connections';
+import {
+  APP_PLATFORMS,
+  systemConnection,
+  systemConnectionStream,
+  type AppPlatform,
+} from '../domain/system-connections';
+import type { BotPlatform, ChannelPlatform } from '../domain/vendors';
+
+const platform = z.enum(APP_PLATFORMS);
+const kind = z.enum(['channel', 'bot', 'system_bot']).meta({ id: 'OAuthConnectionKind' });
+const return_to = z.string().min(1).max(MOST_RETURN_TO).describe('A page of this service to come back to');
+
+/** Source: spec rulings, "starting a connection". */
+export const startConnection = command({
+  name: 'startConnection',
+  summary: 'Begins to connect a channel or bot by logging in at its platform',
+  rest: post('/v1/connections/oauth/{platform}/start', { envelope: 'bare' }),
+  guard: [firstParty],
+  input: z.object({ platform, kind, return_to }),
+  output: z
+    .object({ authorize_url: z.string().describe('Where the browser goes'), state: z.string() })
+    .meta({ id: 'StartedConnection' }),
+  errors: connectingErrors,
+  async run({ input, caller, refuse }, services) {
+    const { platform, kind } = input;
+    const { account_id, vendor } = await admitConnecting(services, { caller, platform, kind }, refuse);
+    const return_to = knownReturn(services.settings, input.return_to);
+    if (return_to === null) throw refuse('UNKNOWN_RETURN');
+    const app = await appFor(services, { platform, kind: kind === 'channel' ? 'channel' : 'bot', account_id });
+    if (app === null) throw refuse('NO_APP', { platform });
+    await roomFor(services, { account_id, platform, kind }, refuse);
+    const of = { user_id: caller.user_id, account_id, platform, kind };
+    const begun = { ...of, app: app.app, client_id: app.client_id, return_to: return_to.href };
+    const { state, challenge } = await beginOAuth(services, begun);
+    const redirect_uri = callbackOf(return_to, platform);
+    return { authorize_url: vendor.authorizeUrl({ app, kind, redirect_uri, state, challenge }), state };
+  },
+});
+
+/** Source: spec doc2 §4.2 "Connections", rulings "starting a connection". */
+export const exchangeConnection = command({
+  name: 'exchangeConnection',
+  summary: "Connects what was begun, with the code that the platform's login gave",
+  rest: post('/v1/connections/oauth/{platform}/exchange', { envelope: 'bare' }),
+  guard: [firstParty],
+  input: z.object({
+    platform,
+    code: z.string().min(1).max(4096),
+    state: z.string().min(1).max(200),
+    return_to: return_to.nullish().describe('Where it is given it must be the one that the login was begun with'),
+  }),
+  output: z
+    .object({
+      kind,
+      platform: z.string(),
+      connection_id: z.uuid(),
+      return_to: z.string(),
+      reconnected: z.boolean().describe('It was connected before, and has new tokens now'),
+    })
+    .meta({ id: 'ExchangedConnection' }),
+  errors: { ...connectingErrors, TAKEN: conflict('Another account has connected this server') },
+  async run({ input, caller, context, act, newId, refuse }, services) {
+    const { platform, code, state } = input;
+    const who = { state, user_id: caller.user_id, platform };
+    const begun = await readState(services.db, who);
+    if (begun === null) throw refuse('UNKNOWN_STATE');
+    const { kind } = begun;
+    const { account_id, vendor } = await admitConnecting(services, { caller, platform, kind }, refuse);
+    // Bound to the account that it was begun for, whichever is the active one by now.
+    if (account_id !== begun.account_id) throw refuse('UNKNOWN_STATE');
+    const back = knownReturn(services.settings, begun.return_to);
+    if (back === null || (input.return_to && knownReturn(services.settings, input.return_to)?.href !== back.href))
+      throw refuse('UNKNOWN_RETURN');
+    const full = await roomFor(services, begun, refuse);
+    const app = await appFor(services, { platform, kind: kind === 'channel' ? 'channel' : 'bot', account_id });
+    if (app?.client_id !== begun.client_id) throw refuse('UNKNOWN_STATE');
+    const redeemed = await redeemState(services, { ...who, request: context.idempotency_seed ?? randomUUID() });
+    if (redeemed === null) throw refuse('UNKNOWN_STATE');
+
+    const known = await presentConnection(services, begun);
+    let of = await ofGrant(services, redeemed);
+    if (of === null) {
+      const asked = { app, kind, redirect_uri: callbackOf(back, platform), code, verifier: redeemed.verifier };
+      const { grant, owner } = await askVendor(platform, vendor.exchange(asked), refuse);
+      const { platform_user_id } = owner;
+      if (known !== null && known.platform_user_id !== platform_user_id)
+        throw refuse('PLATFORM_ALREADY_CONNECTED', { platform });
+      const connection_id = known?.connection_id ?? newId('connection');
+      const place = { connection_id, account_id, kind, platform, app: app.app, client_id: app.client_id };
+      await services.db.transaction(async (db) => {
+        await writeGrant({ ...services, db }, { place, owner, grant, asked: vendor.scopes(kind) });
+        await db.query('update oauth_states set connection_id = $2 where state_hash = $1', [
+          redeemed.state_hash,
+          connection_id,
+        ]);
+      });
+      if (kind === 'channel' && owner.display_name !== null) {
+        const channel = { platform: platform as ChannelPlatform, platform_channel_id: platform_user_id };
+        await writeChannelName(services, channel, owner.display_name);
+      }
+      of = { connection_id, platform_user_id };
+    }
+    const fresh = await connect(act, { ...begun, ...of, known }, full);
+    if (kind === 'channel') await announceChannel(services.relay, platform as ChannelPlatform, of.platform_user_id);
+    // Somebody else may have connected the same at the same moment.
+    const { connection_id } = (await presentConnection(services, begun)) ?? of;
+    if (connection_id !== of.connection_id) await dropGrant(services.db, of.connection_id);
+    return { kind, platform, connection_id, return_to: back.href, reconnected: !fresh };
+  },
+});
+
+/** What this same request had stored before it died; null at its first try. */
+async function ofGrant({ db }: Pick<Services, 'db'>, { connection_id }: RedeemedState) {
+  if (connection_id === null) return null;
+  const [row] = await db.query<{ platform_user_id: string }>(
+    'select platform_user_id from connection_grants where connection_id = $1',
+    [connection_id],
+    'connection-grant-owner',
+  );
+  return row === undefined ? null : { connection_id, platform_user_id: row.platform_user_id };
+}
+
+type Connecting = Pick<RedeemedState, 'account_id' | 'kind'> & {
+  platform: string;
+  connection_id: string;
+  platform_user_id: string;
+  known: { connection_id: string } | null;
+};
+
+/** True when it was not connected before. */
+async function connect(
+  act: Act,
+  { account_id, kind, platform, connection_id, platform_user_id, known }: Connecting,
+  full: (state: Connections) => ReturnType<Refuse<typeof connectingErrors>> | false,
+): Promise<boolean> {
+  const step = `connect ${connection_id}`;
+  const isNew = ({ events }: { events: readonly { type: string }[] }) =>
+    events.some(({ type }) => type.endsWith('_connected'));
+  if (account_id === null) {
+    const of = { platform: platform as AppPlatform, connection_id, platform_user_id };
+    const stream = systemConnectionStream(of.platform);
+    return isNew(await act(systemConnection, stream, { type: 'system_connection:connect_bot', ...of }, { step }));
+  }
+  const stream = connectionsStream(account_id);
+  const of = { account_id, connection_id };
+  // What this same request has connected is found in the stream by its step, whichever command it was.
+  if (known?.connection_id === connection_id)
+    return isNew(await act(connections, stream, { type: 'connection:renew', ...of }, { step }));
+  if (kind === 'channel') {
+    const channel = { ...of, platform: platform as ChannelPlatform, platform_channel_id: platform_user_id };
+    return isNew(
+      await act(connections, stream, { type: 'connection:connect_channel', ...channel }, { step, given: full }),
+    );
+  }
+  const bot = { ...of, platform: platform as BotPlatform, platform_user_id };
+  const reservations = connectionReservations;
+  return isNew(await act(connections, stream, { type: 'connection:connect_bot', ...bot }, { step, reservations }));
+}
+
+/** The tokens are taken back at the platform too, later. Source: spec doc1 §5.10. */
+export const disconnectChannelConnection = command({
+  name: 'disconnectChannelConnection',
+  summary: 'Takes a channel off the active account',
+  rest: del('/v1/channel-connections/{id}'),
+  guard: [feature('feature:connections'), permission('connections:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: Done,
+  errors: CONNECTION_NOT_FOUND,
+  async run({ input: { id }, caller: { account_id }, act }, services) {
+    await detach(act, services, { account_id, connection_id: id, kind: 'channel' });
+    return { success: true };
+  },
+});
+
+/** Source: spec doc2 §3, §4.1. */
+export const clearChannelConnectionReconnectFlag = command({
+  name: 'clearChannelConnectionReconnectFlag',
+  summary: 'Clears the reconnect prompt of a channel: its tokens are tried again',
+  rest: put('/v1/channel-connections/{id}/reconnect-flag', { envelope: 'bare' }),
+  guard: [feature('feature:connections'), permission('connections:create')],
+  input: z.object({ id: z.uuid() }),
+  output: Done,
+  errors: CONNECTION_NOT_FOUND,
+  async run({ input: { id }, caller: { account_id }, act }, services) {
+    await clearReconnect(act, services, { account_id, connection_id: id, kind: 'channel' });
+    return { success: true };
+  },
+});
+
+/** The secret is never shown again. Source: spec extra-facts §13. */
+export const setConnectionCredentials = command({
+  name: 'setConnectionCredentials',
+  summary: 'Keeps the app that the account has registered at a platform, to connect with it',
+  rest: put('/v1/connections/credentials/{platform}'),
+  graphql: { argument: 'input', flat_arguments: ['platform'] },
+  guard: [feature('feature:connections'), permission('connections:create')],
+  input: z.object({ platform, ...appInput }),
+  output: AccountApp,
+  async run({ input, caller: { account_id }, context, act }, services) {
+    const { platform, client_id, client_secret } = input;
+    // Before the event: what is announced can be used.
+    await writeApp(services, { owner: account_id, platform, app: { client_id, client_secret } });
+    await act(accountApps, accountAppsStream(account_id), { type: 'account_app:set', account_id, platform, client_id });
+    return { platform, client_id, set_at: new Date(context.now).toISOString() };
+  },
+});
+
+/** What was connected with it goes on until its tokens end. Source: spec extra-facts §13. */
+export const deleteConnectionCredentials = command({
+  name: 'deleteConnectionCredentials',
+  summary: "Forgets the account's own app at a platform: what was connected with it must be connected again in time",
+  rest: del('/v1/connections/credentials/{platform}'),
+  guard: [feature('feature:connections'), permission('connections:delete')],
+  input: z.object({ platform }),
+  output: Done,
+  errors: { APP_NOT_FOUND: notFound('App credentials not found') },
+  async run({ input: { platform }, caller: { account_id }, act }, services) {
+    await act(accountApps, accountAppsStream(account_id), { type: 'account_app:remove', account_id, platform });
+    await dropApp(services.db, account_id, platform);
+    return { success: true };
+  },
+});

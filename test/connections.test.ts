@@ -1,0 +1,291 @@
+import { APP, FakeOAuthCloud } from './vendors/oauth-cloud';
+import { startServer, type TestServer } from './support/server';
+import { ApiClient, eventually } from './support/vendor-cloud';
+
+const WEB = 'https://app.example';
+const BACK = `${WEB}/connections?tab=channels`;
+
+let cloud: FakeOAuthCloud;
+let server: TestServer;
+let owner: ApiClient;
+let stranger: ApiClient;
+beforeAll(async () => {
+  cloud = await new FakeOAuthCloud().start();
+  server = await startServer({
+    env: { ...cloud.env(), LUMIO_HOSTS__WEB: WEB, LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' },
+  });
+  owner = new ApiClient(server.base_url, server.credentials.access_token);
+  stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+});
+afterAll(async () => {
+  await server?.dispose();
+  await cloud?.close();
+});
+
+const start = (api: ApiClient, platform: string, kind = 'channel', return_to = BACK) =>
+  api.send('POST', `/v1/connections/oauth/${platform}/start`, { kind, return_to });
+const exchange = (api: ApiClient, platform: string, body: object, key?: string) =>
+  api.send('POST', `/v1/connections/oauth/${platform}/exchange`, body, key ? { 'idempotency-key': key } : {});
+
+/** The whole way: begin, log in at the vendor, come back. */
+async function connect(api: ApiClient, platform: string, vendor_id: string, kind = 'channel') {
+  const begun = await start(api, platform, kind);
+  if (begun.status !== 200) return begun;
+  const { code, state } = cloud.login(begun.body.authorize_url, vendor_id);
+  return exchange(api, platform, { code, state });
+}
+const listed = async (api: ApiClient, path: string) => (await api.get(path)).body.data as Record<string, unknown>[];
+const one = async (api: ApiClient, path: string, platform: string) =>
+  (await listed(api, path)).find((item) => item['platform'] === platform);
+
+test('a channel is connected by the login of its platform, shown on both protocols, and taken off again', async () => {
+  const begun = await start(stranger, 'twitch');
+  expect(begun).toMatchObject({ status: 200, body: { state: expect.any(String) } });
+  const page = new URL(begun.body.authorize_url);
+  expect(page.pathname).toBe('/oauth2/authorize');
+  expect(page.searchParams.get('scope')!.split(' ')).toHaveLength(27);
+  const { code, state, redirect_uri } = cloud.login(begun.body.authorize_url, '4711');
+  expect(redirect_uri).toBe(`${WEB}/connections/twitch/callback`);
+  const done = await exchange(stranger, 'twitch', { code, state });
+  expect(done).toMatchObject({
+    status: 200,
+    body: { kind: 'channel', platform: 'twitch', return_to: BACK, reconnected: false },
+  });
+  const id = done.body.connection_id;
+
+  const shown = await one(stranger, '/v1/connections/channel', 'twitch');
+  expect(shown).toMatchObject({
+    ...{ id, platform_channel_id: '4711', username: 'login_4711', display_name: 'Name 4711' },
+    ...{ reconnect_required: false, bot_enabled: true },
+  });
+  expect(JSON.stringify(shown)).not.toContain('oauth-');
+  expect(await one(stranger, '/v1/connections/status', 'twitch')).toMatchObject({
+    is_connected: true,
+    reconnect_required: false,
+  });
+  const { data } = await stranger.gql(
+    `{ connectionStatuses { platform isConnected }
+       account(id: "${server.credentials.other.account_id}") { channelConnections { id platform } botConnections { id } }
+     }`,
+  );
+  expect(data.connectionStatuses).toContainEqual({ platform: 'twitch', isConnected: true });
+  expect(data.account.channelConnections).toContainEqual({ id, platform: 'twitch' });
+
+  expect(await connect(stranger, 'twitch', '4711')).toMatchObject({
+    status: 200,
+    body: { connection_id: id, reconnected: true },
+  });
+  expect(await connect(stranger, 'twitch', '4712')).toMatchObject({ status: 409 });
+
+  expect((await owner.send('DELETE', `/v1/channel-connections/${id}`, undefined)).status).toBe(404);
+  expect((await stranger.send('DELETE', `/v1/channel-connections/${id}`, undefined)).status).toBe(204);
+  expect(await one(stranger, '/v1/connections/channel', 'twitch')).toBeUndefined();
+  await eventually(async () => cloud.revoked[0], 'the token to be revoked at the vendor');
+  await eventually(async () => {
+    const rows = await server.database!.db.query('select 1 from connection_grants where connection_id = $1', [id]);
+    return rows.length === 0 ? true : undefined;
+  }, 'the tokens to be destroyed');
+});
+
+test('every vendor is spoken with in its own way', async () => {
+  for (const [platform, id] of [
+    ['youtube', 'UC-1'],
+    ['trovo', '55'],
+    ['spotify', 'ada'],
+  ] as const) {
+    expect([platform, await connect(stranger, platform, id)]).toMatchObject([platform, { status: 200 }]);
+    expect(await one(stranger, '/v1/connections/channel', platform)).toMatchObject({ display_name: `Name ${id}` });
+    const { id: connection } = (await one(stranger, '/v1/connections/channel', platform))!;
+    expect((await stranger.send('DELETE', `/v1/channel-connections/${connection}`, undefined)).status).toBe(204);
+  }
+  expect(await connect(stranger, 'discord', '900', 'bot')).toMatchObject({ status: 200 });
+  expect(await connect(owner, 'discord', '900', 'bot')).toMatchObject({ status: 409 });
+  expect(await one(stranger, '/v1/bot-connections', 'discord')).toMatchObject({
+    platform_user_id: '900',
+    display_name: 'Name 900',
+  });
+  expect(await start(stranger, 'discord', 'channel')).toMatchObject({ status: 400 });
+});
+
+test("Kick's events are asked for when a channel is connected, and given back when it is not", async () => {
+  const { body } = await connect(stranger, 'kick', '77');
+  await eventually(async () => (cloud.subscriptions.size === 7 ? true : undefined), 'seven subscriptions');
+  await stranger.send('DELETE', `/v1/channel-connections/${body.connection_id}`, undefined);
+  await eventually(async () => (cloud.subscriptions.size === 0 ? true : undefined), 'no subscription');
+});
+
+test('a state is good once, for ten minutes, for its user, account, platform and way back', async () => {
+  const begin = async () => cloud.login((await start(stranger, 'youtube')).body.authorize_url, 'UC-2');
+  const begun = await begin();
+  const refused = { status: 400, body: { error: 'BAD_REQUEST' } };
+  expect(await exchange(owner, 'youtube', begun)).toMatchObject({ status: 400 });
+  const { code, state } = begun;
+  expect(await exchange(owner, 'youtube', { code, state })).toMatchObject(refused);
+  expect(await exchange(stranger, 'twitch', { code, state })).toMatchObject(refused);
+  expect(await exchange(stranger, 'youtube', { code, state, return_to: `${WEB}/elsewhere` })).toMatchObject({
+    status: 400,
+    body: { error: 'VALIDATION_ERROR' },
+  });
+  const [first, second] = await Promise.all([1, 2].map(() => exchange(stranger, 'youtube', { code, state })));
+  expect([first!.status, second!.status].sort()).toEqual([200, 400]);
+  expect(await exchange(stranger, 'youtube', { code, state })).toMatchObject(refused);
+
+  const late = await begin();
+  await server.database!.db.query("update oauth_states set expires_at = now() - interval '1 second'");
+  expect(await exchange(stranger, 'youtube', { code: late.code, state: late.state })).toMatchObject(refused);
+  const wrong = await begin();
+  expect(await exchange(stranger, 'youtube', { code: 'made-up', state: wrong.state })).toMatchObject(refused);
+  for (const bad of [
+    'https://evil.example/',
+    'https://app.example.evil.example/',
+    'https://app.example@evil.example/',
+    '//app.example/',
+    'https://user@app.example/',
+    'http://app.example/',
+    'javascript:alert(1)',
+    'https://app.example\\@evil.example',
+  ])
+    expect([bad, await start(stranger, 'youtube', 'channel', bad)]).toMatchObject([bad, { status: 400 }]);
+});
+
+test('a vendor that is away is 503, and a wrong secret says so', async () => {
+  const begun = cloud.login((await start(stranger, 'spotify')).body.authorize_url, 'eve');
+  cloud.fail({ path: '/api/token', status: 503, times: 10, retry_after: 7 });
+  const { code, state } = begun;
+  expect(await exchange(stranger, 'spotify', { code, state })).toMatchObject({ status: 503 });
+  cloud.heal();
+  cloud.apps.set(APP.client_id, 'changed');
+  expect(await connect(stranger, 'spotify', 'eve')).toMatchObject({
+    status: 400,
+    body: { message: 'spotify does not take the app credentials' },
+  });
+  cloud.apps.set(APP.client_id, APP.client_secret);
+});
+
+test('a switch of the provider and the plan stop what is new, and what is there may be connected again', async () => {
+  expect((await owner.send('PATCH', '/v1/admin/providers/spotify', { channel: false })).status).toBe(200);
+  expect(await start(owner, 'spotify')).toMatchObject({
+    status: 403,
+    body: { error: 'FEATURE_DISABLED', message: 'Feature not enabled: platform:spotify:channel' },
+  });
+  await owner.send('PATCH', '/v1/admin/providers/spotify', { channel: true });
+
+  // The demo's account has four channels and a shop.
+  const { account_id } = server.credentials;
+  const limits = (value: number | null) =>
+    owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, {
+      limits: [{ name: 'max_integrations', value }],
+    });
+  expect((await limits(5)).status).toBe(200);
+  expect(await start(owner, 'spotify')).toMatchObject({
+    status: 403,
+    body: { error: 'PLAN_LIMIT_REACHED', message: 'Plan limit reached: max_integrations' },
+  });
+  const { platform_channel_id } = server.credentials.connections.twitch;
+  expect(await connect(owner, 'twitch', platform_channel_id)).toMatchObject({
+    status: 200,
+    body: { reconnected: true },
+  });
+  await limits(null);
+});
+
+test('an account brings an app of its own, whose secret is never shown', async () => {
+  const put = await stranger.send('PUT', '/v1/connections/credentials/spotify', {
+    client_id: 'own-app',
+    client_secret: 'own-secret',
+  });
+  expect(put).toMatchObject({ status: 200, body: { data: { platform: 'spotify', client_id: 'own-app' } } });
+  expect(JSON.stringify(put.body)).not.toContain('own-secret');
+  expect(await one(stranger, '/v1/connections/credential-modes', 'spotify')).toEqual({
+    ...{ platform: 'spotify', kind: 'channel', mode: 'account', system_configured: true },
+  });
+  const { body } = await start(stranger, 'spotify');
+  expect(new URL(body.authorize_url).searchParams.get('client_id')).toBe('own-app');
+  const { data } = await stranger.gql('{ platformCredentialModes { platform kind mode systemConfigured } }');
+  expect(data.platformCredentialModes).toContainEqual({
+    ...{ platform: 'twitch', kind: 'BOT', mode: 'SYSTEM', systemConfigured: true },
+  });
+  expect((await stranger.send('DELETE', '/v1/connections/credentials/spotify', undefined)).status).toBe(204);
+  expect(await one(stranger, '/v1/connections/credential-modes', 'spotify')).toMatchObject({ mode: 'system' });
+
+  const meant = { channel_mode: 'account' };
+  expect(await owner.send('PUT', '/v1/admin/system-connections/spotify', meant)).toMatchObject({
+    status: 200,
+    body: { data: { client_id: APP.client_id, source: 'settings', channel_mode: 'account', bot: null } },
+  });
+  expect(await start(stranger, 'spotify')).toMatchObject({ status: 400 });
+  await owner.send('PUT', '/v1/admin/system-connections/spotify', { channel_mode: 'system' });
+});
+
+test('operators have an app and a bot of the installation, and nobody else sees them', async () => {
+  expect((await stranger.get('/v1/admin/system-connections')).status).toBe(403);
+  expect(await start(stranger, 'trovo', 'system_bot')).toMatchObject({ status: 403 });
+  expect(await connect(owner, 'trovo', '808', 'system_bot')).toMatchObject({ status: 200 });
+  const trovo = () => one(owner, '/v1/admin/system-connections', 'trovo');
+  expect(await trovo()).toMatchObject({ bot: { platform_user_id: '808', display_name: 'Name 808' } });
+  const statuses = await listed(owner, '/v1/bot-status');
+  expect(statuses).toContainEqual({ platform: 'trovo', status: 'active', enabled: true, bot: 'system' });
+  const toggled = await owner.send('POST', '/v1/bot-toggle', { platform: 'trovo', enabled: false });
+  expect(toggled.body.data).toMatchObject({ status: 'paused', enabled: false });
+  expect((await owner.send('POST', '/v1/bot-rejoin', { platform: 'trovo' })).status).toBe(409);
+  await owner.send('POST', '/v1/bot-toggle', { platform: 'trovo', enabled: true });
+  expect((await owner.send('POST', '/v1/bot-rejoin', { platform: 'trovo' })).status).toBe(200);
+  const bots = new ApiClient(server.base_url, server.credentials.system_key);
+  expect((await bots.get('/v1/bot-status/channels?platform=trovo')).body.data).toMatchObject([
+    { account_id: server.credentials.account_id, platform: 'trovo' },
+  ]);
+  expect((await owner.send('DELETE', '/v1/admin/system-connections/trovo/bot', undefined)).status).toBe(204);
+  expect(await trovo()).toMatchObject({ bot: null });
+});
+
+test('a tip token is kept masked, one for each platform', async () => {
+  const save = (token: string) => stranger.send('POST', '/v1/se-tokens', { platform: 'twitch', token, label: 'Tips' });
+  const made = await save('eyJhbGciOiJIUzI1NiJ9.abc');
+  expect(made).toMatchObject({ status: 201, body: { data: { masked_token: 'eyJh********.abc', label: 'Tips' } } });
+  const again = await save('short');
+  expect(again.body.data).toMatchObject({ id: made.body.data.id, masked_token: '*****' });
+  expect(await listed(stranger, '/v1/se-tokens')).toHaveLength(1);
+  expect((await owner.get('/v1/se-tokens')).body.data).toEqual([]);
+  const { data } = await owner.gql('{ adminSeTokens { items { accountId platform label } } }');
+  expect(data.adminSeTokens.items).toEqual([
+    { accountId: server.credentials.other.account_id, platform: 'twitch', label: 'Tips' },
+  ]);
+  const { id } = made.body.data;
+  expect((await owner.send('DELETE', `/v1/se-tokens/${id}`, undefined)).status).toBe(404);
+  expect((await stranger.send('DELETE', `/v1/se-tokens/${id}`, undefined)).status).toBe(204);
+  const rows = await server.database!.db.query('select 1 from se_token_secrets where token_id = $1', [id]);
+  expect(rows).toEqual([]);
+});
+
+test('operators detach what an account has, and say which login shows it', async () => {
+  const { account_id } = server.credentials.other;
+  const { body } = await connect(stranger, 'twitch', '5150');
+  const path = `/v1/admin/accounts/${account_id}`;
+  expect((await owner.get(`${path}/connections`)).body.data.channel_connections).toContainEqual(
+    expect.objectContaining({ id: body.connection_id }),
+  );
+  const gone = `${path}/channel-connections/${body.connection_id}`;
+  expect((await stranger.send('DELETE', gone, undefined)).status).toBe(403);
+  expect((await owner.send('DELETE', gone, undefined)).status).toBe(204);
+  expect(await one(stranger, '/v1/connections/channel', 'twitch')).toBeUndefined();
+  const linked = await stranger.send('POST', '/v1/auth/link', {
+    ...{ provider: 'twitch', provider_id: 'shown', access_token: 'development:shown' },
+  });
+  const login_connection_id = (linked.body.data ?? linked.body).id;
+  expect(await owner.send('PUT', `${path}/primary-connection`, { login_connection_id })).toMatchObject({
+    status: 200,
+    body: { data: { primary_login_connection_id: login_connection_id } },
+  });
+  expect((await owner.send('PUT', `${path}/primary-connection`, { login_connection_id: null })).status).toBe(200);
+});
+
+test('metadata of platforms are everybody’s', async () => {
+  const { body } = await new ApiClient(server.base_url, '').get('/v1/platforms/metadata');
+  expect(body.data).toContainEqual(
+    expect.objectContaining({ platform: 'kick', label: 'Kick', streaming: true, moderation: ['delete'] }),
+  );
+});
+
+test('nothing of a token, a secret or a code is logged', () => {
+  expect(server.output()).not.toMatch(/app-secret|oauth-[0-9a-f]{8}|own-secret/);
+});
