@@ -93,7 +93,7 @@ async function* recordsOf(
   for (const { partition, first, to } of spans) {
     for await (const stored of readStored(deps, topic, partition, first, to)) {
       const subjects = await deps.records.subjectsOf(stored);
-      const { records } = await deps.records.decode(stored.filter((_, n) => subjects[n] === hash));
+      const { records } = await deps.records.decode(stored.filter((_, n) => subjects[n]?.includes(hash)));
       for (let at = 0; at < records.length; at += IDS_PER_TRANSACTION)
         yield records.slice(at, at + IDS_PER_TRANSACTION);
       done += stored.length;

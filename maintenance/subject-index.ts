@@ -149,9 +149,9 @@ const bytes = (hash: string): Buffer => Buffer.from(hash, 'base64url');
 async function placesIn(records: Pick<RecordLog, 'subjectsOf'>, stored: readonly BrokerRecord[]) {
   const subjects = await records.subjectsOf(stored);
   return stored.flatMap(({ offset }, n) => {
-    const subject = subjects[n];
-    if (subject === null) return [];
-    return [{ subject: subject === undefined ? ANYBODY : bytes(subject), place: Math.floor(offset / BLOCK) }];
+    const place = Math.floor(offset / BLOCK);
+    const persons = subjects[n]?.map(bytes) ?? [ANYBODY];
+    return persons.map((subject) => ({ subject, place }));
   });
 }
 

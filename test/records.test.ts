@@ -244,6 +244,33 @@ describe('record log', () => {
       expect.stringContaining(`raw of record ${theirs.id} does not decrypt`),
     ]);
   });
+
+  test('a record that names several persons is read until one of them is erased, whoever it is', async () => {
+    const account_id = randomUUID();
+    const persons = ['kick:giver', 'kick:mod', 'kick:quoted'];
+    const subject_keys = keys();
+    const log = createRecordLog({ broker, subject_keys });
+    await log.append('platform-events', [
+      envelope({ account_id, subject: 'kick:giver', subjects: ['kick:mod', 'kick:quoted'], raw: '{"canary":1}' }),
+      envelope({ account_id, subject: null, subjects: ['kick:mod'], raw: '{"canary":2}' }),
+      envelope({ account_id, subject: 'kick:quoted', raw: '{"canary":3}' }),
+    ]);
+    const lying = (await stored('platform-events')).filter(({ key }) => key === account_id);
+    const hashes = await subject_keys.hashesOf(persons);
+    const [giver, mod, quoted] = persons.map((person) => hashes.get(person)!);
+    expect(await log.subjectsOf(lying)).toEqual([[giver, mod, quoted], [mod], [quoted]]);
+    const said = lying.map(({ value, headers }) => `${value.toString('latin1')} ${JSON.stringify(headers)}`);
+    expect(said.filter((text) => /canary|kick:(?:giver|mod|quoted)/.test(text))).toEqual([]);
+
+    const read = async () => (await createRecordLog({ broker, subject_keys: keys() }).decode(lying)).records;
+    expect(await read()).toMatchObject([
+      { subject: giver, subjects: [mod, quoted], raw: '{"canary":1}' },
+      { subject: null, subjects: [mod], raw: '{"canary":2}' },
+      { subject: quoted, raw: '{"canary":3}' },
+    ]);
+    await subject_keys.erase('kick:mod');
+    expect((await read()).map(({ raw }) => raw)).toEqual([ERASED_RAW, ERASED_RAW, '{"canary":3}']);
+  });
 });
 
 describe('relayed schemas', () => {

@@ -1,6 +1,7 @@
-import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto';
 
-const FORMAT = 1;
+/** Under the key of one person; under those of several together, which builds before cannot read and so do not take. */
+export type Format = 1 | 2;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES;
@@ -18,11 +19,18 @@ function nonce(into: Buffer, at: number): void {
   used += IV_BYTES;
 }
 
-/** AES-256-GCM: format byte 1, nonce, tag, ciphertext. `context` binds it to its record. */
-export function encrypt(text: string, key: Buffer, context: string): Buffer {
+/** One key of several, in their order: without any of them it is not to be had. */
+export function combined(keys: readonly Buffer[]): Buffer {
+  const hash = createHash('sha256').update('lumio records of several persons');
+  for (const key of keys) hash.update(key);
+  return hash.digest();
+}
+
+/** AES-256-GCM: format byte, nonce, tag, ciphertext. `context` binds it to its record. */
+export function encrypt(text: string, key: Buffer, context: string, format: Format = 1): Buffer {
   const clear = Buffer.from(text);
   const sealed = Buffer.allocUnsafe(HEAD_BYTES + clear.length);
-  sealed[0] = FORMAT;
+  sealed[0] = format;
   nonce(sealed, 1);
   const cipher = createCipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES));
   cipher.setAAD(Buffer.from(context));
@@ -33,8 +41,8 @@ export function encrypt(text: string, key: Buffer, context: string): Buffer {
 }
 
 /** @throws Error when the bytes are not what {@link encrypt} made with this key and context */
-export function decrypt(sealed: Buffer, key: Buffer, context: string): string {
-  if (sealed.length < HEAD_BYTES || sealed[0] !== FORMAT) throw new Error('raw is not in a known encrypted form');
+export function decrypt(sealed: Buffer, key: Buffer, context: string, format: Format = 1): string {
+  if (sealed.length < HEAD_BYTES || sealed[0] !== format) throw new Error('raw is not in a known encrypted form');
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(context));
   decipher.setAuthTag(sealed.subarray(1 + IV_BYTES, HEAD_BYTES));

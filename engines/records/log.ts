@@ -1,7 +1,8 @@
 import { ERASED_RAW, type RecordEnvelope, SAME_RAW } from '../../domain/records';
 import type { Broker, BrokerRecord, Ends } from '../broker/port';
-import type { SubjectKeys } from '../subject-keys/port';
-import { decrypt, encrypt } from './cipher';
+import type { SubjectKey, SubjectKeys } from '../subject-keys/port';
+import { combined, decrypt, encrypt } from './cipher';
+import { namesOthers, PERSONS_HEADER, personsHeader, personsIn, personsOf } from './persons';
 import type { LoggedRecord, RecordLog, UndecodableRecord } from './port';
 import { OWN_IDS, SCHEMA_HEADER, type SchemaIds } from './schema-ids';
 import {
@@ -28,8 +29,8 @@ export interface RecordLogOptions {
 
 /**
  * The record log over any broker. `raw` of a record about a person is encrypted under that person's key and bound to
- * the record and the account; when the key is gone it reads as {@link ERASED_RAW}. A failing key store fails the call,
- * it never looks like an erasure.
+ * the record and the account; when the key is gone it reads as {@link ERASED_RAW}. One that names several is encrypted
+ * under the keys of all of them together. A failing key store fails the call, it never looks like an erasure.
  */
 export function createRecordLog(options: RecordLogOptions): RecordLog {
   const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
@@ -39,19 +40,22 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
     append(topic, records) {
       return turns.inTurn(topic, records, async () => {
         const subjects: string[] = [];
-        for (const { subject } of records) if (subject) subjects.push(subject);
+        for (const record of records) subjects.push(...personsOf(record));
         const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
         if (schema_ids.foreign) await schema_ids.ready();
         const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
         const values = records.map((record) => {
-          const key = record.subject ? keys!.get(record.subject)! : undefined;
-          const raw = key ? encrypt(record.raw, key.key, contextOf(record)) : Buffer.from(record.raw);
-          const named_by_hash = { ...record, subject: key?.hash ?? null };
-          const value = codec.encode({ ...named_by_hash, key_id: key?.key_id ?? null, raw }, wire_id);
+          const persons = personsOf(record).map((person) => keys!.get(person)!);
+          const raw = sealed(record, persons);
+          const named_by_hash = namedByHash(record, persons);
+          const key_id = persons[0]?.key_id ?? null;
+          const value = codec.encode({ ...named_by_hash, key_id, raw }, wire_id);
           const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
           const identity = identityHeaders(record);
-          const headers = traced || named || identity ? { ...named, ...traced, ...identity } : undefined;
-          const opened = storedAsItIs(record) ? new Opened(named_by_hash, key?.key_id ?? null) : undefined;
+          const others = namesOthers(record) ? { [PERSONS_HEADER]: personsHeader(persons) } : undefined;
+          const headers =
+            traced || named || identity || others ? { ...named, ...traced, ...identity, ...others } : undefined;
+          const opened = storedAsItIs(record) ? new Opened(named_by_hash, key_id) : undefined;
           return { key: record.account_id, value, opened, ...(headers && { headers }) };
         });
         return () => broker.publish(topic, values);
@@ -60,16 +64,19 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
 
     async subjectsOf(records) {
       const subjects = records.map((record) => {
+        const persons = personsIn(record.headers);
+        if (persons !== null) return persons.map(({ hash }) => hash);
         try {
-          return codec.decode(record.value, schemaOf(record, schema_ids)).subject;
+          const { subject } = codec.decode(record.value, schemaOf(record, schema_ids));
+          return subject === null || subject === '' ? [] : [subject];
         } catch {
           return undefined;
         }
       });
-      const in_clear = subjects.filter((subject) => typeof subject === 'string' && isClear(subject)) as string[];
+      const in_clear = subjects.flatMap((persons) => persons?.filter(isClear) ?? []);
       if (in_clear.length === 0) return subjects;
       const hashes = await subject_keys.hashesOf(in_clear);
-      return subjects.map((subject) => (subject ? (hashes.get(subject) ?? subject) : subject));
+      return subjects.map((persons) => persons?.map((person) => hashes.get(person) ?? person));
     },
 
     async decode(records: readonly BrokerRecord[]) {
@@ -80,6 +87,7 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
         try {
           const envelope =
             record.opened instanceof Opened ? record.opened : codec.decode(record.value, schemaOf(record, schema_ids));
+          for (const { key_id } of personsIn(record.headers) ?? []) key_ids.add(key_id);
           if (envelope.key_id !== null) key_ids.add(envelope.key_id);
           opened.push({ record, envelope });
         } catch (error) {
@@ -193,11 +201,14 @@ function logged(
   const { key_id } = written;
   const envelope = written instanceof Opened ? written.record : written;
   const { id, account_id } = envelope;
-  const key = key_id === null ? undefined : keys?.get(key_id);
+  const persons = personsIn(record.headers);
+  const found = (persons ?? (key_id === null ? [] : [{ key_id }])).map((person) => keys?.get(person.key_id));
+  const erased = found.includes(undefined);
   let raw: string;
-  if (key_id !== null && !key) raw = ERASED_RAW;
+  if (erased) raw = ERASED_RAW;
   else if (written instanceof Opened) raw = written.record.raw;
-  else raw = key ? decrypt(written.raw, key, contextOf(written)) : written.raw.toString();
+  else raw = unsealed(written, found as Buffer[], persons !== null);
+  const subjects = persons?.flatMap(({ hash }) => (hash === envelope.subject ? [] : [hash]));
   return {
     id,
     account_id,
@@ -212,8 +223,34 @@ function logged(
     topic: record.topic,
     partition: record.partition,
     offset: record.offset,
+    ...(subjects && { subjects }),
     ...identityOf(record.headers),
   };
+}
+
+/** `raw` under the keys of the record's persons; as it is where it has none. */
+function sealed(record: RecordEnvelope, persons: readonly SubjectKey[]): Buffer {
+  const [only] = persons;
+  if (only === undefined) return Buffer.from(record.raw);
+  if (!namesOthers(record)) return encrypt(record.raw, only.key, contextOf(record));
+  return encrypt(record.raw, combined(persons.map(({ key }) => key)), contextOf(record), 2);
+}
+
+function unsealed(written: WrittenEnvelope, keys: readonly Buffer[], of_several: boolean): string {
+  const [only] = keys;
+  if (only === undefined) return written.raw.toString();
+  return of_several
+    ? decrypt(written.raw, combined(keys), contextOf(written), 2)
+    : decrypt(written.raw, only, contextOf(written));
+}
+
+/** The record as the log keeps it: nobody is named in clear. */
+function namedByHash(record: RecordEnvelope, [first, ...others]: readonly SubjectKey[]): RecordEnvelope {
+  const { subjects: _subjects, ...rest } = record;
+  if (!namesOthers(record)) return { ...rest, subject: first?.hash ?? null };
+  return record.subject
+    ? { ...rest, subject: first!.hash, subjects: others.map(({ hash }) => hash) }
+    : { ...rest, subject: null, subjects: [first!, ...others].map(({ hash }) => hash) };
 }
 
 const contextOf = ({ id, account_id }: { id: string; account_id: string }) => `${id} ${account_id}`;

@@ -5,6 +5,8 @@ import type { BrokerRecord, Ends } from '../broker/port';
 export interface LoggedRecord extends RecordEnvelope {
   /** Hash of the person whose key encrypts `raw`; of records of builds before, the person in clear. */
   subject: string | null;
+  /** Hashes of everybody else whose key it takes to read `raw`. */
+  subjects?: readonly string[];
   topic: string;
   partition: number;
   offset: number;
@@ -82,10 +84,10 @@ export interface RecordLog {
    */
   append(topic: Topic, records: readonly RecordEnvelope[]): Promise<Ends>;
   /**
-   * Whose personal parts each of these holds, as {@link SubjectKeys.hashesOf} has it; null for nobody's, undefined for
+   * Whose personal parts each of these holds, as {@link SubjectKeys.hashesOf} has it; none for nobody's, undefined for
    * what cannot be decoded. Nothing is decrypted.
    */
-  subjectsOf(records: readonly BrokerRecord[]): Promise<(string | null | undefined)[]>;
+  subjectsOf(records: readonly BrokerRecord[]): Promise<(readonly string[] | undefined)[]>;
   /** Decodes and decrypts many at once; order is kept, failures come apart. */
   decode(records: readonly BrokerRecord[]): Promise<{ records: LoggedRecord[]; undecodable: UndecodableRecord[] }>;
 }

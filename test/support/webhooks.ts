@@ -102,7 +102,7 @@ export function keptRecords(): RecordLog & { kept: (RecordEnvelope & { topic: st
       return new Map<number, number>();
     },
     async subjectsOf(records: readonly unknown[]) {
-      return records.map(() => null);
+      return records.map(() => []);
     },
     async decode() {
       return { records: [], undecodable: [] };
