@@ -43,34 +43,38 @@ export function exampleText(type: string, now: number): string | null {
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** JSON Schema of the `raw` of a type. Vendors add members: others than these may be there. */
-export function shapeOf({ example, optional, nullable }: EventType): Json {
-  return shape(example, '', new Set(optional), new Set(nullable));
+export function shapeOf(one: EventType): Json {
+  return shape(one.example, '', {
+    optional: new Set(one.optional),
+    nullable: new Set(one.nullable),
+    digits: new Set(one.digits),
+  });
 }
 
-function shape(value: Json, path: string, optional: ReadonlySet<string>, nullable: ReadonlySet<string>): Json {
-  const of = typeOf(value);
-  const type = nullable.has(path) && of !== 'null' ? [of, 'null'] : of;
+type Paths = Readonly<Record<'optional' | 'nullable' | 'digits', ReadonlySet<string>>>;
+
+function shape(value: Json, path: string, paths: Paths): Json {
+  // Null in the example: what else it may be is not told by it.
+  if (value === null) return {};
+  const own = paths.digits.has(path) ? ['number', 'string'] : [typeOf(value)];
+  const types = paths.nullable.has(path) ? [...own, 'null'] : own;
+  const type = types.length === 1 ? types[0]! : types;
   if (Array.isArray(value)) {
     const [first] = value;
-    return first === undefined ? { type } : { type, items: shape(first, `${path}[]`, optional, nullable) };
+    return first === undefined ? { type } : { type, items: shape(first, `${path}[]`, paths) };
   }
-  if (value === null || typeof value !== 'object') {
-    // Null in the example: what else it may be is not told by it.
-    return value === null ? {} : { type };
-  }
+  if (typeof value !== 'object') return { type };
   const below = (name: string) => (path === '' ? name : `${path}.${name}`);
   const names = Object.keys(value);
-  const required = names.filter((name) => !optional.has(below(name)));
+  const required = names.filter((name) => !paths.optional.has(below(name)));
   return {
     type,
-    properties: Object.fromEntries(names.map((name) => [name, shape(value[name]!, below(name), optional, nullable)])),
+    properties: Object.fromEntries(names.map((name) => [name, shape(value[name]!, below(name), paths)])),
     ...(required.length > 0 && { required }),
   };
 }
 
-function typeOf(value: Json): string {
-  if (value === null) return 'null';
+function typeOf(value: NonNullable<Json>): string {
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return 'number';
   return typeof value;
 }

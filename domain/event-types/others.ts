@@ -5,7 +5,10 @@ const discord = typesOf('discord');
 const shopify = typesOf('shopify');
 
 const sender = { sender_id: '100000042', nick_name: 'Ada L', user_name: 'ada_l', send_time: 1_768_501_800 };
-const SENDER = { optional: ['send_time', 'user_name', 'content', 'channel_id', 'message_id'] };
+const SENDER = {
+  optional: ['type', 'send_time', 'nick_name', 'user_name', 'sender_id', 'content', 'message_id'],
+  digits: ['type', 'send_time', 'sender_id'],
+};
 const chat = (type: number, content: string) => ({
   type,
   content,
@@ -101,7 +104,11 @@ const order = {
   customer,
   line_items: [{ title: 'Mug', quantity: 2, price: '19.90' }],
 };
-const ORDER = { ...WRITTEN, nullable: ['customer'], optional: ['customer', 'test', 'updated_at'] };
+const ORDER = {
+  ...WRITTEN,
+  nullable: ['customer'],
+  optional: ['customer', 'test', 'updated_at', 'admin_graphql_api_id'],
+};
 
 /** The shop’s events: `raw` is the body of the webhook, of which every member of Shopify is kept. Source: doc3 §4.2. */
 export const SHOPIFY: readonly EventType[] = [
@@ -119,6 +126,6 @@ export const SHOPIFY: readonly EventType[] = [
       updated_at: AT,
       variants: [{ title: 'Default', price: '19.90' }],
     },
-    { ...WRITTEN, optional: ['updated_at', 'status'] },
+    { ...WRITTEN, optional: ['updated_at', 'status'], nullable: ['created_at', 'updated_at'] },
   ),
 ];

@@ -4,7 +4,7 @@ import { after, AT, type EventType, type Example, typesOf, WRITTEN } from './typ
 const twitch = typesOf('twitch');
 const names = (prefix: string): string[] => ['id', 'login', 'name'].map((part) => `${prefix}user_${part}`);
 const ANONYMOUS = { nullable: names('') } as const;
-const OF_TRAIN = ['shared_train_participants'] as const;
+const OF_TRAIN = ['shared_train_participants', 'is_shared_train', 'type'];
 
 /** A notification of the chat, which subscriptions are taken from. */
 const notification = (notice_type: string, said: string, text: string, details: Example): Example => ({
@@ -152,7 +152,7 @@ export const TWITCH: readonly EventType[] = [
       ],
       optional: [
         ...NOTIFIED.optional,
-        ...['streak_months', 'gifter_is_anonymous', ...names('gifter_')].map((name) => `resub.${name}`),
+        ...['streak_months', 'is_prime', 'gifter_is_anonymous', ...names('gifter_')].map((name) => `resub.${name}`),
       ],
     },
   ),
@@ -290,13 +290,16 @@ export const TWITCH: readonly EventType[] = [
       all_time_high_level: 4,
       all_time_high_total: 12_000,
     },
-    { nullable: [...OF_TRAIN, 'top_contributions'], optional: ['all_time_high_level', 'all_time_high_total'] },
+    {
+      nullable: [...OF_TRAIN, 'top_contributions'],
+      optional: [...OF_TRAIN, 'all_time_high_level', 'all_time_high_total'],
+    },
   ),
   twitch(
     'hype_train_end',
     'A hype train has ended',
     { ...train, ended_at: after(12), cooldown_ends_at: after(72) },
-    { nullable: [...OF_TRAIN, 'top_contributions'] },
+    { nullable: [...OF_TRAIN, 'top_contributions'], optional: OF_TRAIN },
   ),
   twitch('poll', 'A poll begins, or votes come in', { ...poll, ends_at: after(3) }, POLL),
   twitch('poll_end', 'A poll has ended', { ...poll, status: 'completed', ended_at: after(3) }, POLL),

@@ -23,6 +23,8 @@ export interface EventType {
   optional: readonly string[];
   /** Paths of members that may be null. */
   nullable: readonly string[];
+  /** Paths of members that come as a number or as its digits in a text. */
+  digits: readonly string[];
 }
 
 export type Example = { readonly [name: string]: Json };
@@ -32,7 +34,7 @@ export const AT = '2026-01-15T18:30:00.000Z';
 /** Minutes after {@link AT}. */
 export const after = (minutes: number): string => new Date(Date.parse(AT) + minutes * 60_000).toISOString();
 
-type Options = Partial<Pick<EventType, 'optional' | 'nullable' | 'subscribable' | 'delivered'>>;
+type Options = Partial<Pick<EventType, 'optional' | 'nullable' | 'digits' | 'subscribable' | 'delivered'>>;
 
 /** Builders of one platform's types. By default a type is in the event log, and extensions may subscribe to it. */
 export const typesOf =
@@ -44,6 +46,7 @@ export const typesOf =
     subscribable: true,
     optional: [],
     nullable: [],
+    digits: [],
     ...options,
     example,
   });

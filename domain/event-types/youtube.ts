@@ -66,7 +66,10 @@ export const YOUTUBE: readonly EventType[] = [
         tier: 2,
       },
     }),
-    { optional: [...ITEM.optional, 'snippet.superChatDetails.userComment'] },
+    {
+      optional: [...ITEM.optional, 'snippet.superChatDetails.userComment'],
+      digits: ['snippet.superChatDetails.amountMicros'],
+    },
   ),
   youtube(
     'supersticker',
@@ -80,7 +83,7 @@ export const YOUTUBE: readonly EventType[] = [
         tier: 1,
       },
     }),
-    ITEM,
+    { ...ITEM, digits: ['snippet.superStickerDetails.amountMicros'] },
   ),
   youtube(
     'gift_membership',
