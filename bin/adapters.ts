@@ -1,5 +1,6 @@
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
+import type { Database } from '../engines/postgres/port';
 import { ReconnectRequired, TokenAway } from '../access/connection-tokens';
 import type { Vendor } from '../domain/vendors';
 import {
@@ -16,6 +17,10 @@ import { createDiscordAdapter } from '../ingest/discord';
 import { createSpotifyAdapter } from '../ingest/spotify';
 import { createStreamElementsAdapter } from '../ingest/streamelements';
 import { createTwitchAdapter } from '../ingest/twitch/adapter';
+import { createTrovoAdapter } from '../ingest/trovo-adapter';
+import { createYoutubeAdapter } from '../ingest/youtube-adapter';
+import { createLiveChats } from '../ingest/youtube-chats';
+import { createYoutubeQuota } from '../ingest/youtube-quota';
 import type { Settings } from '../kernel/settings';
 import { nowPlaying } from '../realtime/music';
 import { discordGateway } from '../vendors/discord/gateway';
@@ -23,7 +28,9 @@ import { createHttpClients } from '../vendors/http/client';
 import type { HttpClients } from '../vendors/http/port';
 import { spotifyPlayer } from '../vendors/spotify/player';
 import { streamElementsApi } from '../vendors/streamelements/astro';
+import { trovoOpenApi } from '../vendors/trovo/open-api';
 import { createTwitch } from '../vendors/twitch/api';
+import { youtubeDataApi } from '../vendors/youtube/data-api';
 import type { OpenConnections } from './connections';
 import type { Engines } from './engines';
 import { DISCORD_BOT, type Guilds, guildsOf } from './guilds';
@@ -48,7 +55,7 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
   const guilds = guildsOf(living, settings.discord);
   stops.add(() => guilds.close());
   const running = startAdapters({
-    adapters: [...adaptersOf(settings, http, metrics), ...othersOf(settings, http, engines, guilds)],
+    adapters: [...adaptersOf(settings, http, metrics, db), ...othersOf(settings, http, engines, guilds)],
     connections: heldConnections(living, guilds),
     async token({ connection_id }, refused) {
       if (connection_id === DISCORD_BOT.connection_id) {
@@ -83,7 +90,8 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
 }
 
 /** One entry for each vendor that is held by a connection of ours. */
-function adaptersOf({ twitch, outgoing }: Settings, http: HttpClients, metrics: Metrics): Adapter[] {
+function adaptersOf(settings: Settings, http: HttpClients, metrics: Metrics, db: Database): Adapter[] {
+  const { twitch, google, trovo, outgoing } = settings;
   const { allow_loopback } = outgoing;
   return [
     createTwitchAdapter({
@@ -91,6 +99,12 @@ function adaptersOf({ twitch, outgoing }: Settings, http: HttpClients, metrics: 
       client_id: twitch.client_id[0],
       metrics,
     }) as Adapter,
+    createYoutubeAdapter({
+      api: youtubeDataApi(http, google),
+      quota: createYoutubeQuota({ db, daily_units: google.daily_quota }),
+      chatsOf: createLiveChats(db),
+    }) as Adapter,
+    createTrovoAdapter({ api: trovoOpenApi(http, trovo) }) as Adapter,
   ];
 }
 

@@ -21,6 +21,7 @@ import { type Engines, openEngines } from './engines';
 import { openFrontDoor } from './front-door';
 import { openJobs } from './jobs';
 import { openLive } from './live';
+import { openLiveWatch } from './live-watch';
 import { reportProcess } from '../engines/metrics/process';
 import { openProjector, startFollowers } from './projector';
 import { createServices, metadata } from './services';
@@ -93,6 +94,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     stops.add(() => runtime?.stop());
     const checks = await startFollowers(deps, jobs, runtime);
     openAdapters(deps, connections);
+    openLiveWatch(deps, connections);
 
     const end_report = reportProcess({ metrics, db, log });
     stops.add(() => end_report());

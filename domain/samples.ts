@@ -8,7 +8,16 @@ export interface StreamSample {
   viewer_count: number;
   /** Null where the platform does not tell. */
   follower_count: number | null;
+  /** What is shown as the broadcast's title and category; null where the platform does not tell. */
+  title: string | null;
+  category: string | null;
+  tags: string[];
 }
+
+/** `type` of the envelope of a sample. */
+export const SAMPLE_TYPE = 'stream:sample';
+/** Time between two samples of a broadcast; they are taken at whole minutes. */
+export const SAMPLE_EVERY_MS = 60_000;
 
 /** @throws DataError naming the member that is missing or of the wrong kind */
 export function readStreamSample(raw: string): StreamSample {
@@ -22,8 +31,15 @@ export function readStreamSample(raw: string): StreamSample {
     broadcast_id,
     viewer_count: count(member('viewer_count'), 'viewer_count'),
     follower_count: followers === null ? null : count(followers, 'follower_count'),
+    title: text(member('title')),
+    category: text(member('category')),
+    tags: tags(member('tags')),
   };
 }
+
+const text = (value: Json | undefined): string | null => (typeof value === 'string' && value !== '' ? value : null);
+const tags = (value: Json | undefined): string[] =>
+  (Array.isArray(value) ? value : []).filter((tag) => typeof tag === 'string');
 
 function parsed(raw: string): Json {
   try {

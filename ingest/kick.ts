@@ -1,11 +1,12 @@
 import { ApiError } from '../kernel/errors';
 import type { ChatDraft } from '../domain/chat-messages';
+import { broadcastIdOf } from '../domain/channel-status';
 import { TOPICS } from '../domain/records';
 import type { Settings } from '../kernel/settings';
 import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './runtime/signatures';
 import { kickBan, kickMessage } from './kick-chat';
 import { chatRecord, people } from './runtime/chat-record';
-import { eventTime, parseTime } from './runtime/times';
+import { eventTime } from './runtime/times';
 import * as webhook from './runtime/webhook';
 import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
 
@@ -101,16 +102,10 @@ export function normaliseKick(delivery: Delivery): Outcome {
  * The id of a channel's going live or offline: whoever finds it, this webhook or a look at the channel, it counts once.
  * Null where it is not known when the stream began.
  */
-export function kickStreamId(name: string, channel_id: string, started_at: unknown): string | null {
-  const begun = typeof started_at === 'string' ? parseTime(started_at) : null;
-  return begun === null || begun < EARLIEST_STREAM_MS ? null : `${name}:${channel_id}:${new Date(begun).toISOString()}`;
+function streamId(channel_id: string, { name, started_at }: Reading): string | null {
+  const broadcast_id = typeof started_at === 'string' ? broadcastIdOf(channel_id, started_at) : null;
+  return name === null || broadcast_id === null ? null : `${name}:${broadcast_id}`;
 }
-
-/** Kick writes the year 1 for a stream that is not there. */
-const EARLIEST_STREAM_MS = Date.UTC(2020, 0, 1);
-
-const streamId = (channel_id: string, { name, started_at }: Reading): string | null =>
-  name === null ? null : kickStreamId(name, channel_id, started_at);
 
 /**
  * Kick's events name the broadcaster; the shape of legacy deliveries is documented nowhere, so the plain names count

@@ -221,6 +221,8 @@ export const SettingsSchema = z.strictObject({
       id_url: baseUrl('https://accounts.google.com'),
       token_url: baseUrl('https://oauth2.googleapis.com'),
       api_url: baseUrl('https://www.googleapis.com'),
+      /** Units of YouTube's Data API that an app may use in a day. */
+      daily_quota: integer(0, 1_000_000_000).default(10_000),
     })
     .prefault({}),
   kick: z
@@ -235,6 +237,13 @@ export const SettingsSchema = z.strictObject({
       ...app,
       id_url: baseUrl('https://open.trovo.live'),
       api_url: baseUrl('https://open-api.trovo.live'),
+      chat_url: socketUrl('wss://open-chat.trovo.live/chat'),
+    })
+    .prefault({}),
+  live: z
+    .strictObject({
+      /** How often connected channels are looked at; absent: as often as finds a stream's beginning within a minute. */
+      look_every: duration('0s').transform((ms) => ms || undefined),
     })
     .prefault({}),
   /** `bot_token`: of the bot that is let into the accounts' servers; without one their members are not heard of. */

@@ -255,6 +255,19 @@ CREATE INDEX bound_tokens_account ON public.bound_tokens USING btree (account_id
 CREATE INDEX bound_tokens_expiry ON public.bound_tokens USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX bound_tokens_resource ON public.bound_tokens USING btree (resource_id);
 
+create table broadcast_figures (
+  account_id uuid not null,
+  platform text not null,
+  broadcast_id text not null,
+  viewer_count bigint not null,
+  follower_count bigint,
+  stream_title text,
+  category text,
+  tags jsonb not null,
+  sampled_at timestamp with time zone not null,
+  constraint broadcast_figures_pkey PRIMARY KEY (account_id, platform, broadcast_id)
+);
+
 create table broker_leases (
   topic_id integer not null,
   group_name text not null,
@@ -321,6 +334,22 @@ create table channel_names (
   updated_at timestamp with time zone not null default clock_timestamp(),
   constraint channel_names_pkey PRIMARY KEY (platform, platform_channel_id)
 );
+
+create table channel_status (
+  account_id uuid not null,
+  platform text not null,
+  broadcast_id text not null,
+  channel_id text not null,
+  is_online boolean not null,
+  stream_title text,
+  category text,
+  live_chat_id text,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  updated_at timestamp with time zone not null,
+  constraint channel_status_pkey PRIMARY KEY (account_id, platform, broadcast_id)
+);
+CREATE INDEX channel_status_online ON public.channel_status USING btree (platform) WHERE is_online;
 
 create table checkpoints (
   projection text not null,
@@ -1052,6 +1081,22 @@ create table ws_tokens (
   constraint ws_tokens_pkey PRIMARY KEY (jti_hash)
 );
 CREATE INDEX ws_tokens_expiry_idx ON public.ws_tokens USING btree (expires_at);
+
+create table youtube_quota (
+  client_id text not null,
+  day date not null,
+  used bigint not null default 0,
+  exhausted boolean not null default false,
+  constraint youtube_quota_pkey PRIMARY KEY (client_id, day)
+);
+
+create table youtube_quota_shares (
+  client_id text not null,
+  connection_id text not null,
+  allowance double precision not null,
+  at timestamp with time zone not null,
+  constraint youtube_quota_shares_pkey PRIMARY KEY (client_id, connection_id)
+);
 
 -- function append_domain_event, version 1
 CREATE OR REPLACE FUNCTION public.append_domain_event(p_stream text, p_expected bigint, p_id uuid, p_type text, p_data json, p_metadata json, OUT status integer, OUT revision bigint, OUT at_position bigint)

@@ -5,6 +5,7 @@ import { TOPICS } from '../domain/records';
 import { jsonArray, type Queryable, textArray } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from '../kernel/projection';
+import { applyTurns } from './runtime/channel-turns';
 
 const COLUMNS = 'id, account_id, type, platform, external_id, user_id, raw, created_at';
 // In the order of the arrays and without a copy of them: functions in a select list give their rows one by one, those
@@ -44,14 +45,14 @@ const AGAIN = `with logged as (
 const RECOUNT = `insert into event_log_counters (account_id, type, platform, day, count) ${countsOf('platform_event_logs')}`;
 
 /**
- * The event log (spec doc2 §2.15, doc3 §6.1): every platform event that counts once, its counters, and its message on
- * `events:<account_id>`.
+ * The event log (spec doc2 §2.15, doc3 §6.1): every platform event that counts once, its counters, its message on
+ * `events:<account_id>`, and what of them says which channels are on air.
  */
 export const eventLog = projection({
   name: 'event-log',
-  version: 1,
+  version: 2,
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
-  tables: ['platform_event_logs', 'event_log_counters'],
+  tables: ['platform_event_logs', 'event_log_counters', 'channel_status'],
   late_indexes: [
     'platform_event_logs_external_id',
     'platform_event_logs_newest',
@@ -64,20 +65,23 @@ export const eventLog = projection({
     if (mode.loading && !derived) {
       // Counted when all are there. One that its producer stored twice fails, and its page comes again with looking.
       await tx.query(LOG, columns(rows), 'event-log-load');
+      await applyTurns(rows, tx);
       return [];
     }
     const may_be_there = (mode.again ?? true) || derived || !rows.every(({ created_at }) => EXACT.test(created_at));
     if (!may_be_there) {
       await tx.query(NEW, columns(rows), 'event-log-new');
-      return rows.map((row) => messageOf({ ...row, created_at: shownInstant(row.created_at) }));
+      const turns = await applyTurns(rows, tx);
+      return [...rows.map((row) => messageOf({ ...row, created_at: shownInstant(row.created_at) })), ...turns];
     }
     const logged = await tx.query<{ id: string; created_at: string }>(AGAIN, columns(rows), 'event-log-again');
-    if (mode.rebuilding) return [];
     const created = new Map(logged.map((row) => [row.id, row.created_at]));
-    return rows.flatMap((row) => {
+    const written = rows.flatMap((row) => {
       const created_at = created.get(row.id);
-      return created_at === undefined ? [] : [messageOf({ ...row, created_at })];
+      return created_at === undefined ? [] : [{ ...row, created_at }];
     });
+    const turns = await applyTurns(written, tx);
+    return mode.rebuilding ? [] : [...written.map(messageOf), ...turns];
   },
   async loaded(tx: Queryable): Promise<void> {
     await tx.query('delete from event_log_counters');

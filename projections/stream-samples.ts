@@ -1,24 +1,29 @@
+import { channelStatusChannel } from '../domain/channel-status';
+import { shownInstant } from '../domain/instants';
 import { TOPICS } from '../domain/records';
-import { readStreamSample } from '../domain/samples';
+import { readStreamSample, type StreamSample } from '../domain/samples';
 import type { Database, Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
-import { projection, topic } from '../kernel/projection';
+import { type ApplyMode, type ChannelMessage, projection, topic } from '../kernel/projection';
 
 /**
- * The minute-by-minute figures of broadcasts. A sample that comes again is the same row; the later of two for one
- * instant counts.
+ * The minute-by-minute figures of broadcasts, and the newest of each, which goes out on `channel-status:<account_id>`.
+ * A sample that comes again is the same row; the later of two for one instant counts.
  */
 export const streamSamples = projection({
   name: 'stream-samples',
-  version: 1,
+  version: 2,
   from: topic(TOPICS.stream_samples),
-  tables: ['stream_samples'],
-  async apply(batch: readonly LoggedRecord[], tx: Queryable) {
-    const rows = new Map<string, unknown>();
+  tables: ['stream_samples', 'broadcast_figures'],
+  async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
+    const rows = new Map<string, Row>();
+    const newest = new Map<string, Row>();
     for (const { account_id, platform, occurred_at, raw } of batch) {
-      const { broadcast_id, viewer_count, follower_count } = readStreamSample(raw);
-      const key = [account_id, platform, broadcast_id, occurred_at].join('\n');
-      rows.set(key, { account_id, platform, broadcast_id, sampled_at: occurred_at, viewer_count, follower_count });
+      const sample = readStreamSample(raw);
+      const row = { account_id, platform, sampled_at: occurred_at, ...sample };
+      const broadcast = [account_id, platform, sample.broadcast_id].join('\n');
+      rows.set(`${broadcast}\n${occurred_at}`, row);
+      if (!(Date.parse(newest.get(broadcast)?.sampled_at ?? '') > Date.parse(occurred_at))) newest.set(broadcast, row);
     }
     await tx.query(
       `insert into stream_samples (account_id, platform, broadcast_id, sampled_at, viewer_count, follower_count)
@@ -30,9 +35,32 @@ export const streamSamples = projection({
       [JSON.stringify([...rows.values()])],
       'stream-samples',
     );
-    return [];
+    const shown = await tx.query<{ account_id: string; platform: string; broadcast_id: string }>(
+      `insert into broadcast_figures as f (account_id, platform, broadcast_id, viewer_count, follower_count, stream_title,
+         category, tags, sampled_at)
+       select account_id, platform, broadcast_id, viewer_count, follower_count, title, category, tags, sampled_at
+       from jsonb_to_recordset($1::jsonb) as s (account_id uuid, platform text, broadcast_id text, viewer_count bigint,
+         follower_count bigint, title text, category text, tags jsonb, sampled_at timestamptz)
+       order by account_id, platform, broadcast_id
+       on conflict (account_id, platform, broadcast_id) do update set
+         viewer_count = excluded.viewer_count, follower_count = excluded.follower_count,
+         stream_title = excluded.stream_title, category = excluded.category, tags = excluded.tags,
+         sampled_at = excluded.sampled_at
+         where excluded.sampled_at > f.sampled_at
+       returning account_id, platform, broadcast_id`,
+      [JSON.stringify([...newest.values()])],
+      'broadcast-figures',
+    );
+    if (mode.rebuilding) return [];
+    return shown.map(({ account_id, platform, broadcast_id }) => {
+      const { account_id: _account, ...figures } = newest.get([account_id, platform, broadcast_id].join('\n'))!;
+      const data = JSON.stringify({ ...figures, sampled_at: shownInstant(figures.sampled_at) });
+      return { channel: channelStatusChannel(account_id), event_type: 'channel:figures', data };
+    });
   },
 });
+
+type Row = StreamSample & { account_id: string; platform: string; sampled_at: string };
 
 /** Makes partitions ahead of time; nothing to do on TimescaleDB. Returns how many it made. */
 export async function ensureStreamSamplePartitions(db: Database, months = 2): Promise<number> {

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { BroadcastFigures, ChannelTurn } from '../domain/channel-status';
 import type { Vendor } from '../domain/vendors';
 import { permission } from '../kernel/channel';
 import { channel } from './runtime/family';
@@ -9,7 +9,11 @@ const MUSIC = 'spotify' satisfies Vendor;
 export const channelStatus = channel({
   pattern: 'channel-status:<account_id>',
   summary: "Which of an account's channels are live, and what they show.",
-  carries: { '*': { summary: 'The status of one channel.', data: z.looseObject({}) } },
+  carries: {
+    'channel:online': { summary: 'A channel went live.', data: ChannelTurn },
+    'channel:offline': { summary: 'A channel is no longer live.', data: ChannelTurn },
+    'channel:figures': { summary: "A broadcast's figures of this minute.", data: BroadcastFigures },
+  },
   gate: permission(`${MUSIC}:read`),
   flag: null,
 });

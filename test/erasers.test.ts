@@ -68,7 +68,15 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'users',
     'ws_tokens',
   ],
-  "the tenant's own words about itself": ['accounts', 'api_keys', 'popout_tokens', 'se_tokens', 'service_keys'],
+  "the tenant's own words about itself": [
+    'accounts',
+    'api_keys',
+    'broadcast_figures',
+    'channel_status',
+    'popout_tokens',
+    'se_tokens',
+    'service_keys',
+  ],
   'what the operator offers': ['plans'],
   'counts of a channel': COUNTS,
   'sealed: unreadable without a key of ours': [
@@ -103,6 +111,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'projection_states',
     'schema_migrations',
     'schema_migrations_lock',
+    'youtube_quota',
+    'youtube_quota_shares',
   ],
 };
 const cleaned = new Set([...ERASERS, ...RECORD_ERASERS].flatMap(({ tables }) => tables).concat(CLEANED_WITH_RECORDS));

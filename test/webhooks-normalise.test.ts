@@ -115,7 +115,7 @@ describe('kick', () => {
   ])('%s as %s', (name, incoming, topic, type, subject, occurred_at) => {
     const record = one(kick(name, incoming));
     expect(record).toMatchObject({ topic, type, subject, occurred_at, platform: 'kick' });
-    const turn = `${type.slice(5)}:123456789:2025-01-01T00:00:00.000Z`;
+    const turn = `${type.slice(5)}:123456789-1735689600`;
     const message_id = 'kick:01JX0000000000000000000001';
     const is_turn = incoming.startsWith('livestream.');
     const identity = is_turn ? { external_id: `kick:${turn}`, former_id: message_id } : { external_id: message_id };

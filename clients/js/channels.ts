@@ -21,6 +21,31 @@ export type ErrorCode =
   | 'TOKEN_REVOKED'
   | 'UNAUTHORIZED';
 
+export type BroadcastFigures = {
+  platform: 'twitch' | 'youtube' | 'kick' | 'trovo';
+  broadcast_id: string;
+  title: string | null;
+  category: string | null;
+  tags: string[];
+  viewer_count: number;
+  /** Of the channel, where the platform tells */
+  follower_count: number | null;
+  sampled_at: string;
+};
+
+export type ChannelTurn = {
+  type: 'channel:online' | 'channel:offline';
+  platform: 'twitch' | 'youtube' | 'kick' | 'trovo';
+  /** The platform's id of the channel; empty where the platform did not say it */
+  channel_id: string;
+  /** The platform's id of the broadcast, where it gave one */
+  broadcast_id: string | null;
+  title: string | null;
+  category: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+};
+
 export type ChatClearUser = {
   type: 'chat:clear_user';
   platform: 'twitch' | 'youtube' | 'kick' | 'trovo';
@@ -132,6 +157,11 @@ export interface Channels {
   'ideas:list': Message<'event', string, Record<string, unknown>>;
   /** What an account's automations do. */
   [channel: `automations:${string}`]: Message<'automation' | 'event', string, Record<string, unknown>>;
+  /** Which of an account's channels are live, and what they show. */
+  [channel: `channel-status:${string}`]:
+    | Message<'event', 'channel:online', ChannelTurn>
+    | Message<'event', 'channel:offline', ChannelTurn>
+    | Message<'event', 'channel:figures', BroadcastFigures>;
   /** The chats of an account's channels, joined; dispatch on `data.type`. */
   [channel: `chat:${string}`]:
     | Message<'chat:message' | 'event', 'chat:message', ChatMessage>
@@ -169,13 +199,17 @@ export interface Channels {
     | Message<'event', 'presence:join', PresentConnection>
     | Message<'event', 'presence:leave', PresentConnection>;
   /** Numbers of one broadcast, for everybody. */
-  [channel: `public-stats:${string}:${string}`]: Message<'event', string, Record<string, unknown>>;
+  [channel: `public-stats:${string}:${string}`]:
+    | Message<'event', 'public-stats:bootstrap', Record<string, unknown>>
+    | Message<'event', string, Record<string, unknown>>;
   /** Sounds to play now; any credential of the account listens, those of widgets and overlays included. */
   [channel: `sounds:${string}`]:
     | Message<'event', 'sound:play', Record<string, unknown>>
     | Message<'event', 'sound:stop', Record<string, unknown>>;
   /** What an account is listening to. */
   [channel: `spotify:${string}`]: Message<'spotify:now-playing' | 'event', string, Record<string, unknown>>;
+  /** What concerns one user whatever the account, such as their notifications; they alone listen. */
+  [channel: `user:${string}`]: Message<'event', string, Record<string, unknown>>;
   /** What one widget shows; only its own token listens. */
   [channel: `widget:${string}`]: Message<'event', 'widget:update', Record<string, unknown>>;
 }

@@ -5,3 +5,24 @@ export interface KickSubscriptions {
   /** Ends all of the channel. Throws as {@link KickSubscriptions.ensure} does. */
   end(token: string): Promise<void>;
 }
+
+/** A channel and what is on air there, as Kick's API has it. */
+export interface KickChannel {
+  broadcaster_user_id: number | string;
+  slug?: string | null;
+  stream_title?: string | null;
+  category?: { name?: string | null } | null;
+  stream?: {
+    is_live: boolean;
+    /** The year 1 while nothing is on air. */
+    start_time?: string | null;
+    viewer_count?: number | null;
+    custom_tags?: string[] | null;
+  } | null;
+}
+
+/** Kick's channels. Every call throws as `HttpClient.ask`. */
+export interface KickChannels {
+  /** At most 50; those that are not there are left out. */
+  channels(broadcaster_user_ids: readonly string[], token: string): Promise<KickChannel[]>;
+}

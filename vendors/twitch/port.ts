@@ -94,3 +94,21 @@ export interface Twitch {
    */
   get(login: TwitchLogin, path: string, query: Readonly<Record<string, string>>): Promise<readonly unknown[] | null>;
 }
+
+/** A stream that is live, as Twitch's API has it. */
+export interface TwitchStream {
+  id: string;
+  user_id: string;
+  title?: string | null;
+  game_name?: string | null;
+  tags?: string[] | null;
+  viewer_count: number;
+  started_at: string;
+}
+
+/** Figures of streams and channels. Every call throws as `HttpClient.ask`. */
+export interface TwitchStreams {
+  /** Of at most 100 users those who are live. */
+  live(user_ids: readonly string[], by: TwitchLogin): Promise<TwitchStream[]>;
+  followers(broadcaster_id: string, by: TwitchLogin): Promise<number>;
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { bodyAs } from '../http/body';
+import { hostOf } from '../http/hosts';
+import { HttpFailed, type HttpClients } from '../http/port';
+import type { TwitchLogin, TwitchStreams } from './port';
+
+const Streams = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      user_id: z.string(),
+      title: z.string().nullish(),
+      game_name: z.string().nullish(),
+      tags: z.array(z.string()).nullish(),
+      viewer_count: z.number(),
+      started_at: z.string(),
+    }),
+  ),
+});
+const Followers = z.object({ total: z.int() });
+export function twitchStreams(http: HttpClients, { api_url }: { api_url: string }): TwitchStreams {
+  const client = http.client('twitch', [hostOf(api_url)]);
+  async function get<T>(path: string, { token, client_id }: TwitchLogin, shape: z.ZodType<T>): Promise<T> {
+    const headers = { authorization: `Bearer ${token}`, 'client-id': client_id };
+    const value = bodyAs(await client.ask({ method: 'GET', url: `${api_url}/helix/${path}`, headers }), shape);
+    if (value === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
+    return value;
+  }
+  return {
+    async live(user_ids, by) {
+      const query = new URLSearchParams([['first', '100'], ...user_ids.map((id) => ['user_id', id])]);
+      return (await get(`streams?${query.toString()}`, by, Streams)).data;
+    },
+    async followers(broadcaster_id, by) {
+      const query = new URLSearchParams({ broadcaster_id, first: '1' });
+      return (await get(`channels/followers?${query.toString()}`, by, Followers)).total;
+    },
+  };
+}
