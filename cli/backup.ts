@@ -27,7 +27,15 @@ const BACKUPS_PREFIX = 'backups/';
 /**
  * Not derived, and yet of no use anywhere else: who runs what now, and what was pushed under the old realtime epoch.
  */
-const OF_THE_MOMENT = ['outbox', 'channel_heads', 'job_holders', 'leases', 'broker_members', 'broker_leases'];
+const OF_THE_MOMENT = [
+  'outbox',
+  'outbox_heads',
+  'channel_heads',
+  'job_holders',
+  'leases',
+  'broker_members',
+  'broker_leases',
+];
 /** Made again from the logs. */
 const INDEXES = ['subject_sources', 'subject_places', 'subject_streams'];
 

@@ -14,6 +14,8 @@ export class DataError extends Error {
 /** A message for one WebSocket channel; stored in the outbox in the projection's own transaction. */
 export interface ChannelMessage {
   channel: string;
+  /** Whose the channel is, where its name does not end with that account's id: always the same for one channel. */
+  account_id?: string;
   /** The server message's `event_type`. */
   event_type: string;
   /** JSON text of `data`. */

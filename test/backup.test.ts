@@ -51,6 +51,7 @@ const LEFT_OUT = [
   'event_log_counters',
   'outbox',
   'channel_heads',
+  'outbox_heads',
   'leases',
   'broker_members',
   'broker_leases',

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { murmur2, partitionOf } from '../engines/broker/partitioner';
+import { partitionOf } from '../engines/broker/partitioner';
+import { murmur2 } from '../kernel/murmur2';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
 import { createPostgresBroker } from '../engines/broker/postgres';
 import { PostgresDatabase } from '../engines/postgres/pool';

@@ -49,6 +49,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'plan_features',
     'user_overrides',
     'channel_heads',
+    'outbox_heads',
     'event_log_counters',
     'archive_segments',
     'bound_tokens',

@@ -1,56 +1,71 @@
 import { textArray } from '../engines/postgres/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
+import { writeOutbox } from '../projections/runtime/outbox';
+import { HeardChannels } from '../realtime/runtime/heard';
 import { Outbox, type PageBounds } from '../realtime/runtime/outbox';
-import { Tail, type TailDeps } from '../realtime/runtime/tail';
+import { Tail } from '../realtime/runtime/tail';
 import { until } from './contracts/event-store';
 import { testDatabase, type TestDatabase } from './support/database';
+import { silentLog } from './support/log';
+import { ALL_HEARD, BEGINNING } from './support/outbox';
 
 let t: TestDatabase;
-beforeAll(async () => {
+beforeEach(async () => {
   t = await testDatabase(2);
 });
-afterAll(() => t.drop());
+afterEach(() => t.drop());
 
-const write = (data: string) =>
-  t.db.query('select outbox_write($1, $2, $3)', [
-    textArray(['events:a']),
-    textArray(['kick:follower']),
-    textArray([data]),
-  ]);
+const message = (data: string, channel = 'events:a') => ({ channel, event_type: 'kick:follower', data });
+const write = (data: string) => t.db.transaction((tx) => writeOutbox(tx, [message(data)]));
 
-test('rows that nobody listens to are passed by; those that came while a channel opened are not', async () => {
+/** A tail of these channels; `asked` is called between a statement's answer and the tail's hearing of it. */
+function tailing(asked: { end?: () => void; tail?: () => Promise<void> }) {
   const outbox = new Outbox(t.db, 60_000);
   const wakeups = createLocalWakeups();
   const delivered: string[] = [];
-  let heard = false;
-  let opens_while_asked = false;
-  let asked = 0;
-  const watched = {
-    tail: (after: number, bounds: PageBounds) => outbox.tail(after, bounds),
-    async newest() {
-      const newest = await outbox.newest();
-      asked += 1;
-      if (opens_while_asked) heard = true;
-      return newest;
-    },
-  } as Outbox;
+  const channels = new HeardChannels<true>();
   const quiet = () => undefined;
+  const counts = { ends: 0, tails: 0, bodies: 0 };
   const tail = new Tail({
-    outbox: watched,
+    outbox: {
+      async end() {
+        const end = await outbox.end();
+        counts.ends += 1;
+        asked.end?.();
+        return end;
+      },
+      async tail(after, heard, bounds) {
+        const page = await outbox.tail(after, heard, bounds);
+        counts.tails += 1;
+        await asked.tail?.();
+        return page;
+      },
+      bodies(missing) {
+        counts.bodies += 1;
+        return outbox.bodies(missing);
+      },
+    },
     wakeups,
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet, child: quiet } as unknown as TailDeps['log'],
-    metrics: { tail_rows: { inc: quiet }, tail_lag: { set: quiet } } as unknown as TailDeps['metrics'],
-    deliver: ({ data }) => void delivered.push(data),
-    unheard: () => !heard,
+    log: silentLog,
+    metrics: { tail_rows: { inc: quiet }, tail_lag: { set: quiet } } as never,
+    channels,
+    deliver: ({ data, channel }) => void (channels.has(channel) && delivered.push(data)),
     saturated: () => false,
   });
+  const stop = () => tail.stop().then(() => wakeups.close());
+  return { tail, wakeups, delivered, channels, counts, stop };
+}
+
+test('rows that nobody listens to are passed by; those that came while a channel opened are not', async () => {
+  const asked: { end?: () => void } = {};
+  const { tail, wakeups, delivered, channels, counts, stop } = tailing(asked);
   await tail.ready;
   await write('1');
-  const before = asked;
+  const before = counts.ends;
   wakeups.notify('outbox');
-  await until(() => asked > before, 'a look at the end');
+  await until(() => counts.ends > before, 'a look at the end');
   await new Promise((resolve) => setTimeout(resolve, 20));
-  opens_while_asked = true;
+  asked.end = () => void channels.set('events:a', true);
   await write('2');
   wakeups.notify('outbox');
   await until(() => delivered.length > 0, 'the row that came while the channel opened');
@@ -58,34 +73,62 @@ test('rows that nobody listens to are passed by; those that came while a channel
   wakeups.notify('outbox');
   await until(() => delivered.length > 1, 'a row of an open channel');
   expect(delivered).toEqual(['2', '3']);
-  await tail.stop();
-  await wakeups.close();
+  await stop();
+});
+
+test('a channel opened between the statement and its answer gets what lay in between, and before anything later', async () => {
+  const asked: { tail?: () => Promise<void> } = {};
+  const { tail, wakeups, delivered, channels, counts, stop } = tailing(asked);
+  await tail.ready;
+  channels.set('events:other', true);
+  asked.tail = async () => {
+    // The answer says of these rows no more than that they are there.
+    if (channels.has('events:a') || (await t.db.query('select 1 as one from outbox')).length < 3) return;
+    channels.set('events:a', true);
+    await write('"later"');
+  };
+  await t.db.transaction((tx) => writeOutbox(tx, [message('1'), message('2', 'events:other'), message('3')]));
+  wakeups.notify('outbox');
+  await until(() => delivered.length > 2, 'what was missing');
+  expect(delivered.slice(0, 3)).toEqual(['1', '2', '3']);
+  wakeups.notify('outbox');
+  await until(() => delivered.length > 3, 'what came later');
+  expect(delivered.slice(3)).toEqual(['"later"']);
+  expect(counts.bodies).toBe(1);
+  await stop();
 });
 
 describe('pages hold so many bytes, whatever the page before held', () => {
   const SMALL = 1_200;
   const LARGE = 40;
   const bytes = 64 * 1024;
-  let own: TestDatabase;
   let outbox: Outbox;
-  beforeAll(async () => {
-    own = await testDatabase(2);
-    outbox = new Outbox(own.db, 60_000);
+  beforeEach(async () => {
+    outbox = new Outbox(t.db, 60_000);
     const data = [
       ...Array<string>(SMALL).fill('"ä"'),
       ...Array<string>(LARGE).fill(JSON.stringify('ä'.repeat(10_000))),
     ];
-    await own.db.query('select outbox_write($1, $2, $3)', [
+    await t.db.query('select outbox_write($1, $2, $3)', [
       textArray(data.map(() => 'events:a')),
       textArray(data.map(() => 'kick:follower')),
       textArray(data),
     ]);
   });
-  afterAll(() => own.drop());
+  /** As the tail, from one message on: all are of one shard, and their ids are their numbers. */
+  const tailed = async (after: number, bounds: PageBounds) =>
+    (
+      await outbox.tail(
+        BEGINNING.map(() => after),
+        ALL_HEARD,
+        bounds,
+      )
+    ).heard;
+  const resumed = (after: number, bounds: PageBounds) => outbox.page('events:a', after, bounds);
 
   test.each([
-    ['the tail', (after: number, bounds: PageBounds) => outbox.tail(after, bounds)],
-    ['a resume', (after: number, bounds: PageBounds) => outbox.page('events:a', after, bounds)],
+    ['the tail', tailed],
+    ['a resume', resumed],
   ])('%s', async (_name, read) => {
     const first = await read(0, { messages: 1_000, bytes });
     expect(first).toHaveLength(1_000);

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { readCheckpoints } from '../projections/runtime/checkpoints';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
-import { tailOutbox } from './support/outbox';
+import { allMessages } from './support/outbox';
 import { retryDeadLetter } from '../projections/runtime/retry-letters';
 import type { EventProjection, Projection, RecordProjection } from '../kernel/projection';
 import { recordRevocations } from '../projections/runtime/revocations';
@@ -30,7 +30,7 @@ const revoking = (): EventProjection => {
   };
 };
 
-const announced = async () => (await tailOutbox(t.db, 0, 10_000)).map(({ data }) => JSON.parse(data).id as string);
+const announced = async () => (await allMessages(t.db)).map(({ data }) => JSON.parse(data).id as string);
 const revoked = async () =>
   (await t.db.query('select credential_id from revocations order by id')).map(({ credential_id }) => credential_id);
 const built = async (p: Projection) => [...(await readCheckpoints(t.db, p)).values()].every((one) => one.built);

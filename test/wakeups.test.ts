@@ -41,7 +41,7 @@ describe('wake-ups through PostgreSQL', () => {
   const listeners = async () =>
     (
       await t.db.query(
-        "select pid from pg_stat_activity where datname = current_database() and application_name = 'lumio wakeups'",
+        "select pid from pg_stat_activity where datname = current_database() and application_name = 'lumio wakeup link'",
       )
     ).map((row) => row['pid'] as number);
 

@@ -19,7 +19,7 @@ export const LOCKS = {
   signing_keys: 7_070_006,
   /** The one archiver. */
   archiver: 7_070_007,
-  /** Ids and sequences of the outbox: held from a projector's last statement to its commit. See docs/decisions/0010. */
+  /** All of the outbox, while a process may read it by one order of ids. See docs/decisions/0010 and 0040. */
   outbox_order: 7_070_008,
   /** A restore that fills an empty database. */
   restore: 7_070_009,
@@ -37,13 +37,15 @@ export const LOCKS = {
 
 /**
  * First numbers of advisory locks that have two; PostgreSQL keeps these apart from those with one. The second is the
- * hash of a name.
+ * hash of a name, where nothing else is said.
  */
 export const LOCK_PAIRS = {
   /** The rebuild of one projection; shared by what must not run beside it. */
   rebuild: 7_070_003,
   /** The members of one consumer group, counting off. */
   broker_group: 7_070_004,
+  /** Ids and sequences of one shard of the outbox, by its number: from a projector's last statement to its commit. */
+  outbox_shard: 7_070_016,
 } as const;
 
 /** A lock of one number, or of {@link LOCK_PAIRS} and a name. */

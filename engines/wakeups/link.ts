@@ -7,6 +7,8 @@ import type { Logger } from '../log/port';
 import { keptSession } from '../postgres/kept-session';
 
 const CHANNEL = 'lumio_wakeups';
+/** Links of the builds that read the outbox by one order of ids were named `lumio wakeups`: it is told by the name. */
+const LINK_NAME = 'lumio wakeup link';
 /** Each link holds this advisory lock, shared: every role can see in pg_locks how many links there are. */
 const LINK_LOCK = LOCKS.wakeup_links;
 const OTHERS = `
@@ -104,7 +106,7 @@ export class WakeupLink {
     const config = { connectionString: url, query_timeout: keepalive_ms, options: '-c synchronous_commit=off' };
     const session = {
       config,
-      name: 'lumio wakeups',
+      name: LINK_NAME,
       ask_ms: keepalive_ms,
       ask: (client: pg.Client) => this.lookForOthers(client),
     };

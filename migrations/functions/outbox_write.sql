@@ -1,39 +1,20 @@
--- version 1
--- Writes messages and answers the newest id. Always a projector's last statement before its commit: the lock 7070008
--- is held from here to the commit, and no longer. Locks are released after the commit is visible, and each statement
--- below takes a snapshot after the lock was granted: ids and sequences therefore follow the order of commits. The
--- lock of the domain events (7070002) is taken as well while transactions may run that know no other, see
--- 0024-outbox-lock.
+-- version 2
+-- What builds before 0120-outbox-shards call: writes messages by outbox_append, with the shards that follow from the
+-- names of their channels, and answers the newest id.
 create or replace function outbox_write(
   p_channels text[], p_event_types text[], p_data text[], p_traces text[] default null
 ) returns bigint
 language plpgsql as $body$
 declare
-  seqs   bigint[];
-  newest bigint;
+  names  text[];
+  shards int[];
+  places int[];
 begin
-  perform pg_advisory_xact_lock(7070008);
-  if exists (select from installation where name = 'outbox_lock') then
-    perform pg_advisory_xact_lock(7070002);
-  end if;
-  with head as (
-    insert into channel_heads as h (channel, seq)
-    select channel, count(*) from unnest(p_channels) as c (channel) group by channel
-    on conflict (channel) do update set seq = h.seq + excluded.seq
-    returning h.channel, h.seq
-  ), message as (
-    select channel, place, row_number() over (partition by channel order by place desc) - 1 as followers
-    from unnest(p_channels) with ordinality as c (channel, place)
-  )
-  select array_agg(h.seq - m.followers order by m.place) into seqs from message m join head h using (channel);
-  with written as (
-    insert into outbox (channel, seq, event_type, data, created_at, trace)
-    select m.channel, m.seq, m.event_type, m.data, clock_timestamp(), m.trace
-    from (select unnest(p_channels), unnest(seqs), unnest(p_event_types), unnest(p_data), unnest(p_traces))
-      as m (channel, seq, event_type, data, trace)
-    returning id
-  )
-  select max(id) into newest from written;
-  return newest;
+  select array_agg(name order by name), array_agg(outbox_shard(name) order by name) into names, shards
+  from (select distinct unnest(p_channels) as name) channel;
+  select array_agg(n.place order by c.nth) into places
+  from unnest(p_channels) with ordinality as c (name, nth)
+    join unnest(names) with ordinality as n (name, place) on n.name = c.name;
+  return outbox_append(names, shards, null, places, p_event_types, p_data, p_traces);
 end
 $body$;

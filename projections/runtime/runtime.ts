@@ -6,8 +6,9 @@ import { checkEngine, readCheckpoints } from './checkpoints';
 import { countParked } from './dead-letters';
 import { describe } from './failures';
 import { runnerMetrics } from './metrics';
-import { trimOutbox } from './outbox';
 import { createOutboxLock } from './outbox-lock';
+import { createOutboxOrder } from './outbox-order';
+import { turnOutbox } from './outbox-partitions';
 import { openFresh } from './opening';
 import { Progress } from './progress';
 import { sayEnded, sayStates, type Said } from './states';
@@ -166,8 +167,12 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       every(OUTBOX_LOCK_LOOK_MS, 'bringing the outbox to its own lock', async () => {
         await ownOutboxLock();
       });
-      every(TRIM_EVERY_MS, 'trimming the outbox', async () => {
-        await trimOutbox(db, keep_outbox_ms);
+      const outboxOrder = createOutboxOrder(db);
+      every(OUTBOX_LOCK_LOOK_MS, 'bringing the outbox to an order of each shard', async () => {
+        await outboxOrder();
+      });
+      every(TRIM_EVERY_MS, 'turning the partitions of the outbox', async () => {
+        await turnOutbox(db, keep_outbox_ms);
       });
     },
     async stop() {

@@ -8,7 +8,7 @@ export const LIVE_TOPIC = 'live';
 
 /** A row of the outbox. */
 export interface StoredMessage {
-  /** Position in the outbox, in commit order over all channels. */
+  /** Position in the outbox, in commit order within a shard and within a channel. */
   id: number;
   channel: string;
   /** Dense per channel, from 1. */

@@ -3,6 +3,7 @@ import { Channel, type Subscription } from './channel';
 import { storedMessageText, type StoredMessage } from './envelopes';
 import { FanOut } from './fan-out';
 import { textFrame } from './frames';
+import { HeardChannels } from './heard';
 import { History, historyEntry } from './history';
 import type { RealtimeMetrics } from './metrics';
 import { QueueRoom } from './queue-room';
@@ -17,7 +18,7 @@ const LINGER_MS = 30_000;
  * channel's numbers ends its subscriptions.
  */
 export class Hub {
-  readonly channels = new Map<string, Channel>();
+  readonly channels = new HeardChannels<Channel>();
   /** Sessions whose sockets did not take everything. */
   readonly blocked = new Set<Session>();
   /** Told of every subscription that ended, whatever ended it. */

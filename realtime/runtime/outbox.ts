@@ -1,23 +1,41 @@
 import { within } from '../../kernel/signal';
-import type { Queryable } from '../../engines/postgres/port';
+import { textArray, type Queryable } from '../../engines/postgres/port';
 import type { StoredMessage } from './envelopes';
 
-const COLUMNS = 'id, channel, seq, event_type, data, created_at, trace';
 /** What one page may hold: rows are a hundred bytes or two megabytes, and the next page need not be like the last. */
 export interface PageBounds {
   messages: number;
   /** Of `data`; the row that passes it is the page's last, so that a row larger than the bound still comes. */
   bytes: number;
 }
-/**
- * The first rows of `matching`, which has {@link COLUMNS}, by this column and within {@link PageBounds}; sizes are
- * known without reading the rows.
- */
-const bounded = (matching: string, by: string, messages: string, bytes: string): string =>
-  `select ${COLUMNS} from (
-     select *, sum(octet_length(data)) over (order by ${by} rows between unbounded preceding and 1 preceding) as before
-     from (${matching} order by ${by} limit ${messages}) first
-   ) sized where coalesce(before, 0) < ${bytes} order by ${by}`;
+
+/** Positions in the outbox: the last id that was read of each shard, of shard 0 first. */
+export type Places = readonly number[];
+
+/** What came after some places. */
+export interface TailPage {
+  /** Messages of channels that are heard, and of a few others; in the order of commits within a channel. */
+  heard: StoredMessage[];
+  /** `<channel> <seq>`, one a line, of each message that has no row in `heard`, in the order of commits. */
+  unheard: string;
+  /** How many messages there were, heard or not. */
+  messages: number;
+  /** When the newest of them was written; null without any. */
+  newest_at: string | null;
+  places: Places;
+  /** More is waiting. */
+  more: boolean;
+}
+
+/** The last row of outbox_tail: see there. */
+interface Sum {
+  id: number;
+  channel: string | null;
+  seq: number;
+  data: string;
+  created_at: string | null;
+}
+
 /**
  * Reads of clients that resume, at most this many at once: a reconnecting crowd must not become the database's load.
  */
@@ -29,7 +47,12 @@ const READ_TIMEOUT_MS = 10_000;
 export const inTime = <T>(work: Promise<T>): Promise<T> =>
   within(work, READ_TIMEOUT_MS, () => new Error('the outbox did not answer in time'));
 
-/** What realtime reads of the outbox: `id` is in commit order over all channels, `seq` dense per channel. Design §7. */
+const bigints = (values: readonly number[]): string => `{${values.join(',')}}`;
+
+/**
+ * What realtime reads of the outbox: `id` is in commit order within a shard, `seq` dense per channel. Design §7,
+ * docs/decisions/0040.
+ */
 export class Outbox {
   private readonly shared = new Map<string, Promise<StoredMessage[]>>();
   private running = 0;
@@ -40,22 +63,42 @@ export class Outbox {
     private readonly resume_window_ms: number,
   ) {}
 
-  /** The newest id, 0 when nothing was ever written. The trimmer leaves the newest row, so this never goes back. */
-  async newest(): Promise<number> {
-    const [row] = await inTime(
-      this.db.query('select coalesce(max(id), 0) as newest from outbox', [], 'realtime_newest'),
-    );
-    return row!.newest;
+  /** Where the outbox ends. Heads outlive the messages, so that no place ever goes back. */
+  async end(): Promise<Places> {
+    const text = `select array_to_string(outbox_places(), ',') as places`;
+    const [row] = await inTime(this.db.query<{ places: string }>(text, [], 'realtime_end'));
+    return row!.places.split(',').map(Number);
   }
 
-  /** Rows after `after` of all channels, oldest first. Nothing that commits later can have a lower id. */
-  tail(after: number, { messages, bytes }: PageBounds): Promise<StoredMessage[]> {
-    return inTime(
+  /**
+   * What follows `after`; nothing that commits later lies before the places it returns. `heard` is the filter of the
+   * channels whose messages are wanted.
+   */
+  async tail(after: Places, heard: Buffer, { messages, bytes }: PageBounds): Promise<TailPage> {
+    const rows = await inTime(
       this.db.query<StoredMessage>(
-        bounded(`select ${COLUMNS} from outbox where id > $1`, 'id', '$2', '$3'),
-        [after, messages, bytes],
+        'select * from outbox_tail($1, $2, $3, $4)',
+        [bigints(after), heard, messages, bytes],
         'realtime_tail',
       ),
+    );
+    const sum = rows.pop() as Sum | undefined;
+    if (!sum) return { heard: [], unheard: '', messages: 0, newest_at: null, places: after, more: false };
+    const places = [...after];
+    for (const place of sum.data.split(',')) {
+      const colon = place.indexOf(':');
+      places[Number(place.slice(0, colon))] = Number(place.slice(colon + 1));
+    }
+    const { id: messages_read, channel: unheard, created_at: newest_at, seq: more } = sum;
+    return { heard: rows, unheard: unheard ?? '', messages: messages_read, newest_at, places, more: more === 1 };
+  }
+
+  /** These messages of these channels, as far as they are still there. */
+  async bodies(asked: readonly { channel: string; seq: number }[]): Promise<StoredMessage[]> {
+    const channels = textArray(asked.map(({ channel }) => channel));
+    const seqs = bigints(asked.map(({ seq }) => seq));
+    return inTime(
+      this.db.query<StoredMessage>('select * from outbox_bodies($1, $2)', [channels, seqs], 'realtime_bodies'),
     );
   }
 
@@ -77,14 +120,8 @@ export class Outbox {
     if (!reading) {
       reading = this.limited(() =>
         this.db.query<StoredMessage>(
-          bounded(
-            `select ${COLUMNS} from outbox
-             where channel = $1 and seq > $2 and created_at > clock_timestamp() - $3 * interval '1 millisecond'`,
-            'seq',
-            '$4',
-            '$5',
-          ),
-          [channel, seq, this.resume_window_ms, messages, bytes],
+          'select * from outbox_page($1, $2, $3, $4, $5)',
+          [channel, seq, `${this.resume_window_ms} milliseconds`, messages, bytes],
           'realtime_page',
         ),
       ).finally(() => this.shared.delete(key));

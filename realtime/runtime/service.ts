@@ -89,7 +89,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     log,
     metrics,
     deliver: (message) => hub.stored(message),
-    unheard: () => hub.channels.size === 0,
+    channels: hub.channels,
     saturated: () => hub.fan_out.saturated,
   });
   // A person was erased: their frames must not be sent again from memory.

@@ -3,32 +3,34 @@ import { pause, Signal } from '../../kernel/signal';
 import type { Logger } from '../../engines/log/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { StoredMessage } from './envelopes';
+import type { HeardChannels } from './heard';
 import type { RealtimeMetrics } from './metrics';
-import type { Outbox, PageBounds } from './outbox';
+import type { Outbox, PageBounds, Places, TailPage } from './outbox';
 
 const POLL_MS = 1_000;
 const PAGE: PageBounds = { messages: 1_000, bytes: 8 * 1024 * 1024 };
 const RETRY = { first_ms: 50, most_ms: 2_000 } as const;
 
 export interface TailDeps {
-  outbox: Outbox;
+  outbox: Pick<Outbox, 'end' | 'tail' | 'bodies'>;
   wakeups: Wakeups;
   log: Logger;
-  metrics: RealtimeMetrics;
+  metrics: Pick<RealtimeMetrics, 'tail_rows' | 'tail_lag'>;
+  /** The channels that have a place here. While there is none, only where the outbox ends is of interest. */
+  channels: HeardChannels<unknown>;
   deliver(message: StoredMessage): void;
-  /** True while no channel has a place here: then only where the outbox ends is of interest. */
-  unheard(): boolean;
   /** True while the fan-out has more than enough to write. */
   saturated(): boolean;
 }
 
 /**
- * Reads the outbox of all channels once per node, from its head at the start on; while no channel has subscribers here,
- * only its end. Woken by the projector; polls each second in case a wake-up was lost. A database that goes away is
- * waited for, and reading goes on after the last id: nothing is lost or repeated.
+ * Reads all shards of the outbox once per node and by one statement, from where they end at the start on; of channels
+ * that nobody hears here, only that there was something. Woken by the projector; polls each second in case a wake-up
+ * was lost. A database that goes away is waited for, and reading goes on after the last places: nothing is lost or
+ * repeated.
  */
 export class Tail {
-  private after = -1;
+  private after: Places | null = null;
   private readonly stopping = new AbortController();
   private readonly news = new Signal();
   /** Settles when the starting point is known: messages committed after that are delivered. */
@@ -49,58 +51,71 @@ export class Tail {
     const backoff = new Backoff(RETRY);
     while (!stop.aborted) {
       try {
-        if (this.after < 0) {
-          this.after = await this.deps.outbox.newest();
+        if (this.after === null) {
+          this.after = await this.deps.outbox.end();
           this.started();
         }
         news.clear();
-        const at_end = this.deps.unheard() ? await this.skip() : await this.read();
+        const at_end = this.deps.channels.size === 0 ? await this.skip(this.after) : await this.read(this.after);
         backoff.reset();
         if (at_end) await news.wait(POLL_MS, stop);
         while (this.deps.saturated() && !stop.aborted) await pause(5, stop);
       } catch (error) {
         if (stop.aborted) return;
-        this.deps.log.warn({ err: error, after: this.after }, 'the outbox cannot be read; trying again');
+        this.deps.log.warn({ err: error }, 'the outbox cannot be read; trying again');
         await pause(backoff.next(), stop);
       }
     }
   }
 
   /** True when nothing is left to read. */
-  private async read(): Promise<boolean> {
-    const rows = await this.deps.outbox.tail(this.after, PAGE);
-    const bytes = rows.length > 0 ? this.deliverAll(rows) : 0;
-    return rows.length < PAGE.messages && bytes < PAGE.bytes;
+  private async read(after: Places): Promise<boolean> {
+    const { outbox, channels, metrics } = this.deps;
+    channels.fresh.clear();
+    const page = await outbox.tail(after, channels.filter(), PAGE);
+    const missing = this.opened(page);
+    // Before the places move, so that a failure reads all of it again: what was delivered is known by its seq.
+    const rows = missing.length === 0 ? page.heard : merged(page.heard, await outbox.bodies(missing));
+    this.after = page.places;
+    for (const row of rows) this.deliver(row);
+    if (page.messages > 0) metrics.tail_rows.inc(page.messages);
+    if (page.newest_at !== null) metrics.tail_lag.set(Math.max(0, (Date.now() - Date.parse(page.newest_at)) / 1000));
+    return !page.more;
+  }
+
+  /**
+   * Messages that came without their data, since their channel was opened only after the statement was sent: nothing
+   * later of it may go out before them.
+   */
+  private opened({ unheard }: TailPage): { channel: string; seq: number }[] {
+    const { fresh } = this.deps.channels;
+    if (fresh.size === 0 || unheard === '') return [];
+    const missing: { channel: string; seq: number }[] = [];
+    for (const line of unheard.split('\n')) {
+      const space = line.lastIndexOf(' ');
+      const channel = line.slice(0, space);
+      if (fresh.has(channel)) missing.push({ channel, seq: Number(line.slice(space + 1)) });
+    }
+    return missing;
   }
 
   /**
    * Passes by what nobody here listens to. A channel that came meanwhile may have read its head before the end was
    * asked for: then the rows in between are its own, and are read after all.
    */
-  private async skip(): Promise<boolean> {
-    const newest = await this.deps.outbox.newest();
-    if (!this.deps.unheard()) return this.read();
-    this.after = newest;
+  private async skip(after: Places): Promise<boolean> {
+    const end = await this.deps.outbox.end();
+    if (this.deps.channels.size > 0) return this.read(after);
+    this.after = end;
     return true;
   }
 
-  /** Returns the bytes of what it delivered. */
-  private deliverAll(rows: StoredMessage[]): number {
-    let bytes = 0;
-    for (const row of rows) {
-      bytes += Buffer.byteLength(row.data);
-      // The place moves first: a row that cannot be delivered must not be read for ever.
-      this.after = row.id;
-      try {
-        this.deps.deliver(row);
-      } catch (error) {
-        this.deps.log.error({ err: error, channel: row.channel, seq: row.seq }, 'a message could not be delivered');
-      }
+  private deliver(row: StoredMessage): void {
+    try {
+      this.deps.deliver(row);
+    } catch (error) {
+      this.deps.log.error({ err: error, channel: row.channel, seq: row.seq }, 'a message could not be delivered');
     }
-    this.deps.metrics.tail_rows.inc(rows.length);
-    const lag = (Date.now() - Date.parse(rows[rows.length - 1]!.created_at)) / 1000;
-    this.deps.metrics.tail_lag.set(Math.max(0, lag));
-    return bytes;
   }
 
   async stop(): Promise<void> {
@@ -109,3 +124,7 @@ export class Tail {
     await this.done;
   }
 }
+
+/** Both in the order of their ids. */
+const merged = (rows: readonly StoredMessage[], more: readonly StoredMessage[]): StoredMessage[] =>
+  [...rows, ...more].sort((a, b) => a.id - b.id);

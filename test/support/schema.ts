@@ -1,7 +1,7 @@
 import type { Queryable } from '../../engines/postgres/port';
 
 /** Partitions of a time: which there are depends on the day. */
-const OF_A_TIME = /_\d{4}_(\d{2}|q\d)$/;
+const OF_A_TIME = /_\d{4}_(q\d|\d{2}(_\d{2}_\d{6})?)$/;
 
 const SCHEMAS = `
   select n.oid::int8 as oid, n.nspname::text as name from pg_namespace n
