@@ -80,13 +80,6 @@ const SESSION: Question<AskedSession, Recognised> = {
   },
 };
 
-const WS_TOKEN: Question<{ jti_hash: string }, { kind: string; id: string } | null> = {
-  name: 'credential-ws-token',
-  takes: { jti_hash: 'text' },
-  sql: ({ jti_hash }) => `select parent_kind, parent_id from ws_tokens where jti_hash = ${jti_hash}`,
-  found: (row) => (row === undefined ? null : { kind: row.parent_kind, id: row.parent_id }),
-};
-
 /** A key asked for by its hash or id, at `now` (Unix milliseconds). */
 interface AskedKey {
   value: string;
@@ -108,6 +101,40 @@ const userApiKeyBy = (by: 'key_hash' | 'id', type: 'text' | 'uuid'): KeyQuestion
   found: (row, { now }) => foundKey('user_api_key', row, now, { rate_bucket: `key:${row?.id}` }),
 });
 const USER_API_KEY = { key_hash: userApiKeyBy('key_hash', 'text'), id: userApiKeyBy('id', 'uuid') };
+
+/** Its claims, at `now`; times in Unix milliseconds. */
+interface AskedWsToken extends Omit<AskedSession, 'session_id'> {
+  jti_hash: string;
+}
+
+/**
+ * A ws token is what minted it, for the time that it has left: a session, or a key or popout token with what that may.
+ */
+const WS_TOKEN: Question<AskedWsToken, Recognised> = {
+  name: 'credential-ws-token',
+  takes: { jti_hash: 'text', user_id: 'uuid', account_id: 'uuid', now: 'float8' },
+  sql({ jti_hash, ...of }) {
+    const id = 'w.parent_id::uuid';
+    const minter = (kind: string, sql: string) => `when '${kind}' then (select to_jsonb(f) from (${sql}) f)`;
+    return `select w.parent_kind as kind, w.parent_id as id, case w.parent_kind
+        ${minter('session', SESSION.sql({ ...of, session_id: id, expires_at: '' }))}
+        ${minter('user_api_key', USER_API_KEY.id.sql({ value: id, now: of.now }))}
+        ${minter('popout', POPOUT_TOKEN.id.sql({ value: id, now: of.now }))} end as minter
+      from ws_tokens w where w.jti_hash = ${jti_hash}`;
+  },
+  found(row, asked) {
+    if (row === undefined || row.minter === null) return unauthorized;
+    const { id: value, minter } = row;
+    const { now } = asked;
+    const found =
+      row.kind === 'session'
+        ? SESSION.found(minter, { ...asked, session_id: value })
+        : (row.kind === 'popout' ? POPOUT_TOKEN : USER_API_KEY).id.found(minter, { value, now });
+    if (found.caller === null) return found;
+    const expires_at = Math.min(asked.expires_at, found.caller.expires_at ?? Infinity);
+    return { failure: null, caller: { ...found.caller, expires_at } };
+  },
+};
 
 /** Belongs to the account and to no member: it works on whoever leaves. Source: spec doc1 §5.4. */
 const serviceKeyBy = (by: 'key_hash' | 'id', type: 'text' | 'uuid'): KeyQuestion => ({
@@ -158,23 +185,8 @@ export class CredentialLookups {
 
   oauthClient = (token: ClientToken): Promise<Recognised> => oauthClientCaller(this.ask, token);
 
-  /**
-   * A ws token is what minted it, for the time that it has left: a session, or a key with the key's own permissions.
-   */
-  async wsToken(claims: Claims, now: number): Promise<Recognised> {
-    const parent = await this.ask(WS_TOKEN, { jti_hash: hashJti(claims.jti) });
-    if (parent === null) return unauthorized;
-    const found = await this.minter(parent.kind, parent.id, claims, now);
-    if (found.caller === null) return found;
-    const expires_at = Math.min(claims.exp * 1000, found.caller.expires_at ?? Infinity);
-    return { failure: null, caller: { ...found.caller, expires_at } };
-  }
-
-  private async minter(kind: string, id: string, claims: Claims, now: number): Promise<Recognised> {
-    if (kind === 'session') return this.session(id, claims, now);
-    if (kind === 'user_api_key') return this.userApiKey('id', id, now);
-    return kind === 'popout' ? this.popout('id', id, now) : unauthorized;
-  }
+  wsToken = ({ jti, sub, account_id, exp }: Claims, now: number): Promise<Recognised> =>
+    this.ask(WS_TOKEN, { jti_hash: hashJti(jti), user_id: sub, account_id, expires_at: exp * 1000, now });
 
   userApiKey = (by: 'key_hash' | 'id', value: string, now: number) => this.ask(USER_API_KEY[by], { value, now });
 

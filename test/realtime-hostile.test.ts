@@ -143,3 +143,12 @@ test('a crowd that reconnects at once gets what it missed from memory, not from 
   expect(heads).toBe(0);
   first.end();
 });
+
+test('names that no channel can have are not repeated whole', async () => {
+  const client = await Client.open(node.url);
+  const channel = 'x'.repeat(60_000);
+  const repeated = { channel: 'x'.repeat(200) };
+  expect(await client.ask({ type: 'unsubscribe', channel }, 'unsubscribed')).toMatchObject(repeated);
+  expect(await client.subscribe(channel)).toMatchObject(repeated);
+  client.end();
+});

@@ -10,8 +10,6 @@ import { parseClientMessage, PONG } from './protocol';
 import type { Session } from './session';
 import type { Subscriptions } from './subscriptions';
 
-/** Client messages that may wait behind one being worked on before the socket is not read any more. */
-const INBOX = 64;
 const WINDOW_MS = 1_000;
 /** No text that a client can send is answered like it: stands for a binary frame. */
 const NOT_TEXT = '';
@@ -39,7 +37,7 @@ export class Messages {
     const message = data.length > LIMITS.frame_bytes ? null : is_binary ? NOT_TEXT : data.toString('utf8');
     if (!session.working && session.inbox === null && this.mayAnswer(session)) return this.handle(session, message);
     (session.inbox ??= []).push(message);
-    if (session.inbox.length >= INBOX) session.ws.pause();
+    session.ws.pause();
     if (!session.working) this.goOnLater(session);
   }
 
@@ -90,7 +88,7 @@ export class Messages {
       }
     }
     if (!session.open) session.inbox = null;
-    else if (session.inbox === null || session.inbox.length < INBOX) session.ws.resume();
+    else if (session.inbox === null) session.ws.resume();
   }
 
   /** `null` is a message that is too large. */

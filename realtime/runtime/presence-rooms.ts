@@ -3,6 +3,7 @@ import type { Logger } from '../../engines/log/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Presence } from '../../engines/presence/port';
 import type { Relay } from '../../engines/relay/port';
+import { regularly } from '../../kernel/regularly';
 import { eventText } from './envelopes';
 import type { Subscriber } from './family';
 import type { Subscription } from './channel';
@@ -44,13 +45,13 @@ export class PresenceRooms {
   private readonly rooms = new Map<string, Room>();
   /** Per session and channel: joins and leaves take effect in their order. */
   private readonly pending = new Map<string, Promise<void>>();
-  private readonly timer: NodeJS.Timeout;
-  private readonly end: () => void;
+  private readonly endListening: () => void;
+  private readonly endComparing: () => void;
 
   constructor(private readonly deps: PresenceDeps) {
-    this.end = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.onRelayed(text));
-    this.timer = setInterval(() => void this.compare(), deps.compare_ms ?? 10_000);
-    this.timer.unref();
+    this.endListening = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.onRelayed(text));
+    const failed = (error: unknown) => deps.log.error({ err: error }, 'presence could not be compared');
+    this.endComparing = regularly(deps.compare_ms ?? 10_000, () => this.compare(), failed);
   }
 
   /** Somebody subscribed: they are sent who is there, and everybody is told of them. */
@@ -86,9 +87,9 @@ export class PresenceRooms {
 
   /** Waits until all leaves are told. */
   async stop(): Promise<void> {
-    clearInterval(this.timer);
+    this.endComparing();
     await Promise.all(this.pending.values());
-    this.end();
+    this.endListening();
     this.rooms.clear();
   }
 

@@ -57,8 +57,9 @@ export function subscribedText(channel: string, id: string, recovered: boolean |
   return JSON.stringify({ type: 'subscribed', channel, id, ...(recovered === null ? {} : { recovered }) });
 }
 
+/** A name that is longer than any channel's is not repeated whole. */
 export function unsubscribedText(channel: string): string {
-  return JSON.stringify({ type: 'unsubscribed', channel });
+  return JSON.stringify({ type: 'unsubscribed', channel: channel.slice(0, LIMITS.channel_name) });
 }
 
 /** `channel` is beside the spec's members, so that a client knows which of its channels the error is about. */

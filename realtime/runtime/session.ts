@@ -149,7 +149,8 @@ export class Session {
 
   sendFrame(bytes: Buffer): void {
     if (!this.open) return;
-    if (this.blocked && this.queue.length > 4 * LIMITS.queue_messages) return this.cut();
+    if (this.blocked && (this.queue.length > 4 * LIMITS.queue_messages || this.queue.bytes > 2 * LIMITS.queue_bytes))
+      return this.cut();
     this.enqueue({ bytes, count: 0, channel: null, before: 0, transient: true });
     this.pump();
   }

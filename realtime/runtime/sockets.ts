@@ -74,12 +74,15 @@ export class Sockets {
   /** Answers the upgrade of somebody who may come in. */
   open(req: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void {
     let opened = false;
-    // Calls back at once, or has answered a handshake that is wrong.
-    this.server.handleUpgrade(req, socket, head, (ws) => {
-      opened = true;
-      this.opened(ws as SessionSocket, socket as Socket, caller);
-    });
-    if (!opened) this.deps.onGone(caller);
+    try {
+      // Calls back at once, or has answered a handshake that is wrong.
+      this.server.handleUpgrade(req, socket, head, (ws) => {
+        opened = true;
+        this.opened(ws as SessionSocket, socket as Socket, caller);
+      });
+    } finally {
+      if (!opened) this.deps.onGone(caller);
+    }
   }
 
   /** Ends what is still open at once, and takes no more. */
