@@ -11,6 +11,8 @@ export interface DocsOptions {
   schema: GraphQLSchema;
   /** Made on the first request for it. */
   openapi(): Record<string, unknown>;
+  /** The same of the WebSocket. */
+  asyncapi(): Record<string, unknown>;
 }
 
 /** Pages of ours load nothing from elsewhere; what each kind of page needs beyond that is named here. */
@@ -24,10 +26,11 @@ const GRAPHIQL_CSP =
   "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; connect-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /**
- * The SDL, the OpenAPI document, Swagger UI and GraphiQL, each where and when the spec says. Source: spec doc1 §1,
- * §9.3.
+ * The SDL, the OpenAPI and AsyncAPI documents, Swagger UI and GraphiQL, each where and when the spec says. Source: spec
+ * doc1 §1, §9.3.
  */
-export async function registerDocs(app: FastifyInstance, { settings, schema, openapi }: DocsOptions): Promise<void> {
+export async function registerDocs(app: FastifyInstance, options: DocsOptions): Promise<void> {
+  const { settings, schema, openapi, asyncapi } = options;
   const sdl = `${printSchema(schema)}\n`;
   app.get('/v1/schema', async (_request, reply) => reply.type('text/plain; charset=utf-8').send(sdl));
 
@@ -41,6 +44,12 @@ export async function registerDocs(app: FastifyInstance, { settings, schema, ope
   }
   if (settings.docs.openapi_json) {
     app.get('/v1/openapi.json', async (_request, reply) => reply.header('content-type', JSON_TYPE).send(document()));
+  }
+  let channels: string | undefined;
+  if (settings.docs.openapi_json) {
+    app.get('/v1/asyncapi.json', async (_request, reply) =>
+      reply.header('content-type', JSON_TYPE).send((channels ??= JSON.stringify(asyncapi()))),
+    );
   }
   if (settings.graphql.playground) {
     let page: Promise<string> | undefined;

@@ -98,7 +98,7 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
   },
   '/v1/ws': {
     get: {
-      ...described('websocket', 'The WebSocket of live channels, JSON both ways.'),
+      ...described('websocket', 'The WebSocket of live channels, JSON both ways; `/v1/asyncapi.json` describes it.'),
       security: [{}, { bearer: [] }],
       parameters: [
         {

@@ -10,6 +10,8 @@ import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { RateLimits } from '../engines/rate-limits/port';
+import type { Family } from '../realtime/runtime/family';
+import { asyncApiDocument } from './asyncapi';
 import { acceptJson } from './bodies';
 import { challengeOf } from './challenges';
 import { registerDocs } from './docs';
@@ -52,6 +54,8 @@ export interface ApiDeps {
   log: Logger;
   version: string;
   graphql?: { limits?: Partial<GraphqlLimits> };
+  /** Every family of channels, for the documents. */
+  channels?: readonly Family[];
   /** Takes the upgrades to WebSockets; absent on a node without that role. */
   websocket?: UpgradeHandler | undefined;
   /** Routes that are no operations (`.well-known`, file transfer); registered last, before the server is ready. */
@@ -146,6 +150,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     await registerDocs(app, {
       settings,
       schema,
+      asyncapi: () => asyncApiDocument(deps.channels ?? [], { version: deps.version, public_url: settings.public_url }),
       openapi: () =>
         openApiDocument(deps.operations, {
           version: deps.version,

@@ -7,7 +7,7 @@ import { registerLivePage } from '../api/live-page';
 import { createApi } from '../api/server';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
-import { OPERATIONS } from './areas';
+import { CHANNELS, OPERATIONS } from './areas';
 import { openPaypal } from './paypal';
 import type { Callers, CallersDeps } from './callers';
 import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
@@ -33,6 +33,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
   const api = await createApi({
     settings,
     operations: OPERATIONS,
+    channels: CHANNELS,
     services,
     resolveCaller: async ({ headers, query, ip }) => {
       return resolver.resolve({

@@ -12,7 +12,10 @@ export const chat = channel({
   pattern: 'chat:<account_id>',
   summary: "The chats of an account's channels, joined; dispatch on `data.type`.",
   carries: {
-    'chat:message': { summary: 'A message; the one kind without `data.type`.', data: ChatMessagePush },
+    'chat:message': {
+      summary: 'A message, without `data.type`; `chat:erased` stands there where somebody was erased since.',
+      data: ChatMessagePush,
+    },
     'chat:delete': { summary: 'One message was deleted: grey it out.', data: ChatDelete },
     'chat:clear_user': { summary: 'Somebody was banned or timed out: grey their messages out.', data: ChatClearUser },
     'chat:moderation_log': { summary: 'An entry of the moderation log.', data: ChatModerationLog },

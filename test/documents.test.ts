@@ -1,7 +1,73 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { asyncApiDocument } from '../api/asyncapi';
+import { CHANNELS } from '../bin/areas';
+import { CLIENT_MESSAGES, SERVER_MESSAGES } from '../realtime/runtime/description';
+import { errorText, PONG, parseClientMessage } from '../realtime/runtime/protocol';
+import { subscribedText, unsubscribedText, welcomeText } from '../realtime/runtime/protocol';
 import { documents } from './support/documents';
 
+const ROOT = join(__dirname, '..');
+
 test.each(documents())('%s is what `npm run documents` makes of the declarations', (path, text) => {
-  expect(readFileSync(join(__dirname, '..', path), 'utf8')).toBe(text);
+  expect(readFileSync(join(ROOT, path), 'utf8')).toBe(text);
 });
+
+describe('the AsyncAPI document', () => {
+  const document = asyncApiDocument(CHANNELS, { version: '1.2.3', public_url: 'https://api.example/base/' }) as any;
+
+  test("is valid for the specification's own parser, which finds what is not", () => {
+    const { servers, ...without } = document;
+    const broken = { ...without, channels: { ...document.channels, events: { address: 7 } } };
+    const [whole, part] = parsed([document, broken]);
+    expect(whole).toEqual([]);
+    expect(part!.length).toBeGreaterThan(0);
+    expect(servers.websocket).toMatchObject({ host: 'api.example', pathname: '/base/v1/ws', protocol: 'wss' });
+  });
+
+  test('has every family of channels with its gate and its messages', () => {
+    const { connection, ...channels } = document.channels;
+    const shown = Object.values(channels as Record<string, any>).map((channel) => [
+      channel.address.replaceAll(/\{(\w+)\}/g, '<$1>'),
+      channel['x-gate'],
+      Object.values(channel.messages as Record<string, { name: string }>).map(({ name }) => name),
+    ]);
+    expect(shown).toEqual(CHANNELS.map(({ pattern, gate, carries }) => [pattern, gate, Object.keys(carries)]));
+    expect(Object.keys(connection.messages)).toEqual([
+      ...Object.keys(CLIENT_MESSAGES),
+      ...Object.keys(SERVER_MESSAGES),
+    ]);
+    expect(JSON.stringify(document).match(/.{0,60}(§|\bdoc[123]\b|rulings).{0,60}/g)).toBeNull();
+  });
+});
+
+test('the protocol is what it is described as: the server reads what clients are told to send, and sends as told', () => {
+  const messages = { type: '', channel: 'events:1', since: 'e-1', payload: '{}' };
+  for (const [type, { schema }] of Object.entries(CLIENT_MESSAGES)) {
+    const message = schema.parse({ ...messages, type }) as Record<string, unknown>;
+    expect(parseClientMessage(JSON.stringify(message))).toEqual(message);
+  }
+  const texts = {
+    welcome: welcomeText('0190a000-0000-7000-8000-000000000001', '1'),
+    subscribed: subscribedText('events:1', 'e-1', true),
+    unsubscribed: unsubscribedText('events:1'),
+    pong: PONG,
+    error: errorText('UNAUTHORIZED', 'events:1'),
+  };
+  for (const [type, { schema }] of Object.entries(SERVER_MESSAGES)) {
+    const sent = JSON.parse(texts[type as keyof typeof texts]) as unknown;
+    expect(schema.parse(sent)).toEqual(sent);
+  }
+});
+
+/** What the parser says of each document. It is loaded apart, since it takes a while and jest would transform it. */
+function parsed(given: unknown[]): string[][] {
+  const script = `const { Parser } = require('@asyncapi/parser');
+    const documents = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
+    const parser = new Parser();
+    Promise.all(documents.map((one) => parser.parse(JSON.stringify(one)))).then((all) =>
+      console.log(JSON.stringify(all.map(({ diagnostics }) => diagnostics.map(({ message }) => message)))));`;
+  const input = JSON.stringify(given);
+  return JSON.parse(execFileSync(process.execPath, ['-e', script], { cwd: ROOT, input, encoding: 'utf8' }));
+}

@@ -9,7 +9,7 @@ export class Chat {
   private readonly list = byId('chat');
 
   add(message: Channels[`chat:${string}`]): void {
-    if (message.event_type === 'chat:message') this.say(message.data);
+    if (message.event_type === 'chat:message' && message.data.type === undefined) this.say(message.data);
     else if (message.event_type === 'chat:delete') this.grey('message', message.data.platform_message_id);
     else if (message.event_type === 'chat:clear_user') this.grey('person', message.data.platform_user_id);
   }

@@ -19,6 +19,7 @@ const EXPLORERS = [
   '/v1/graphiql',
   '/',
   '/live.js',
+  '/v1/asyncapi.json',
 ];
 
 describe('development', () => {

@@ -50,6 +50,12 @@ test("the client's example shows an event and ends", async () => {
   expect([code, output]).toEqual([0, expect.stringMatching(/^kick:follower after \d+ ms\n$/)]);
 });
 
+test('the example by hand comes back to what it missed', async () => {
+  const [example, ...others] = blocks('docs/websocket.md', 'js');
+  expect(others).toEqual([]);
+  expect(await run(example!)).toEqual({ code: 0, output: blocks('docs/websocket.md', 'text')[0] });
+});
+
 test("the client is loaded by CommonJS too, and its README's chat is typed as shown", async () => {
   const loaded = await run(
     "import { createRequire } from 'node:module';\n" +
