@@ -1,7 +1,7 @@
 import { createPrivateKey, randomUUID } from 'node:crypto';
 import { startServer, type TestServer } from './support/server';
 import { eventually } from './support/vendor-cloud';
-import { hmac, kickHeaders } from './support/webhooks';
+import { hmac, kickHeaders, stripeHeaders } from './support/webhooks';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -65,4 +65,39 @@ test('refusals carry the table’s codes, and oversized bodies are 413', async (
   const challenge = await fetch(`${server.base_url}/v1/webhooks/youtube?hub.mode=subscribe&hub.challenge=abc`);
   expect([challenge.status, await challenge.text()]).toEqual([200, 'abc']);
   expect(challenge.headers.get('content-type')).toMatch(/^text\/plain/);
+});
+
+test('a payment vendor’s delivery is sealed in the log, counts once, and is kept by the vendor’s own times', async () => {
+  const { db } = server.database!;
+  const { stripe_secret, stripe_connect_secret } = server.credentials.webhook_signing;
+  const object_id = `sub_${randomUUID()}`;
+  const deliver = (type: string, created: number, status: string, path = 'stripe', secret = stripe_secret) => {
+    const object = { id: object_id, status, customer: 'cus_1', customer_email: 'payer@example.com' };
+    const event = { id: `evt_${created}`, type: `customer.subscription.${type}`, created, data: { object } };
+    const body = Buffer.from(JSON.stringify(event));
+    return post(`/v1/webhooks/${path}`, body, stripeHeaders(body, Math.floor(Date.now() / 1000), secret));
+  };
+  const known = () => db.query('select status, source from payment_objects where object_id = $1', [object_id]);
+  const again = () => deliver('deleted', 1_700_000_100, 'canceled');
+  const answers = await Promise.all([again(), again(), again(), deliver('updated', 1_700_000_050, 'active')]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  await eventually(async () => ((await known())[0]?.status === 'canceled' ? true : undefined), 'the subscription');
+  const counted = async () => {
+    const rows = await db.query("select external_id from ledger where projection = 'payment-objects'");
+    return rows.map(({ external_id }) => external_id).sort();
+  };
+  const both = ['stripe:evt_1700000050', 'stripe:evt_1700000100'];
+  await eventually(async () => ((await counted()).length >= 2 ? true : undefined), 'both events');
+  expect([await counted(), await known()]).toEqual([both, [{ status: 'canceled', source: 'platform' }]]);
+  const holding = (text: string) =>
+    db.query("select 1 from broker_records where position(convert_to($1, 'UTF8') in value) > 0", [text]);
+  const written = await holding('payer@example.com');
+  expect((await holding(both[0]!)).length).toBeGreaterThan(0);
+  expect(written).toEqual([]);
+  expect((await deliver('updated', 1, 'x', 'stripe-connect')).status).toBe(401);
+  expect((await deliver('updated', 1_700_000_060, 'x', 'stripe-connect', stripe_connect_secret)).status).toBe(200);
+  expect((await post('/v1/webhooks/paypal-payouts', Buffer.from('{}'), {})).status).toBe(401);
+  const openapi = (await (await fetch(`${server.base_url}/v1/openapi.json`)).json()) as { paths: object };
+  const described = Object.keys(openapi.paths).filter((path) => /stripe|paypal/.test(path));
+  expect(described).toEqual(['/v1/webhooks/stripe']);
 });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { FakeCloud } from './cloud';
+import { FakeTokens } from './cloud-tokens';
 
 interface Session {
   id: string;
@@ -12,6 +13,8 @@ interface Session {
 /** `discord.com/api/v10/gateway/bot` and the gateway: hello, heartbeats, identify, resume with what was missed. */
 export class FakeDiscord extends FakeCloud {
   readonly bot_tokens = new Set<string>();
+  /** Of who lets the bot into a guild. */
+  readonly tokens = new FakeTokens('discord');
   private readonly sessions = new Map<string, Session>();
   private readonly door = new WebSocketServer({ noServer: true });
   heartbeat_interval = 45_000;
@@ -31,6 +34,14 @@ export class FakeDiscord extends FakeCloud {
       if (!this.bot_tokens.has(token)) return { status: 401, body: { message: '401: Unauthorized', code: 0 } };
       const limit = { total: 1000, remaining: this.remaining, reset_after: 60_000, max_concurrency: 1 };
       return { body: { url: this.ws_base_url, shards: 1, session_start_limit: limit } };
+    });
+    this.on('POST /api/v10/oauth2/token', ({ body }) => {
+      const granted = this.tokens.exchange(new URLSearchParams(body).get('code') ?? '');
+      if (granted === null) return { status: 400, body: { error: 'invalid_grant' } };
+      const { access_token, refresh_token, owner, scopes } = granted;
+      const guild = { id: owner, name: `Guild ${owner}`, icon: null };
+      const of = { access_token, refresh_token, expires_in: 604_800, scope: scopes.join(' '), token_type: 'Bearer' };
+      return { body: { ...of, guild } };
     });
     this.server.on('upgrade', (request, socket, head) => {
       this.door.handleUpgrade(request, socket, head, (ws) => this.admit(ws));
