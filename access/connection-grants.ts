@@ -87,6 +87,19 @@ export async function readGrant(grants: Grants, connection_id: string): Promise<
   return opened(grants, row);
 }
 
+/** Where a grant is, whether its tokens can be read or not. */
+export type GrantRow = Pick<KeptGrant, 'connection_id' | 'account_id' | 'platform' | 'generation' | 'dead'>;
+
+/** The same where its person was erased, so that nobody can read it. */
+export async function readGrantRow(db: Pick<Queryable, 'query'>, connection_id: string): Promise<GrantRow | null> {
+  const [row] = await db.query<GrantRow & Record<string, unknown>>(
+    'select connection_id, account_id, platform, generation, dead from connection_grants where connection_id = $1',
+    [connection_id],
+    'connection-grant-row',
+  );
+  return row ?? null;
+}
+
 /** Keeps what a login at the vendor gave, over what was kept before. */
 export async function writeGrant(
   { db, texts }: Grants,
@@ -149,26 +162,30 @@ export async function releaseRefresh(db: Queryable, connection_id: string, holde
 
 /**
  * Keeps the vendor's answer to a refresh. It counts as long as the tokens it came of are the ones that are kept, also
- * when the right to ask has ended meanwhile: the vendor may have made the old ones useless. False when they are others.
+ * when the right to ask has ended meanwhile: the vendor may have made the old ones useless. Says `revived` where
+ * another process had marked those as refused, and `late` where others are kept by now.
  */
 export async function writeRefreshed(
   { db, texts }: Grants,
   kept: KeptGrant,
   { grant, after_refusal }: { grant: OAuthGrant; after_refusal: boolean },
-): Promise<boolean> {
+): Promise<'stored' | 'revived' | 'late'> {
   const { username, display_name, avatar_url, refresh_token } = kept;
   const text = sealedOf(grant, { username, display_name, avatar_url, refresh_token });
   const { key_id, sealed } = await texts.seal(subjectOf(kept), text, contextOf(kept.connection_id));
-  const rows = await db.query(
-    `update connection_grants
+  const [row] = await db.query<{ was_dead: boolean }>(
+    `with before as (
+       select dead from connection_grants where connection_id = $1 and generation = $2 for update)
+     update connection_grants g
      set key_id = $3, sealed = $4, expires_at = to_timestamp($5 / 1000.0), after_refusal = $6,
        scopes = coalesce($7, scopes), generation = generation + 1, stored_at = clock_timestamp(), dead = false,
        refreshing = null, refreshing_until = null
-     where connection_id = $1 and generation = $2 returning 1 as one`,
+     from before where g.connection_id = $1 returning before.dead as was_dead`,
     [kept.connection_id, kept.generation, key_id, sealed, grant.expires_at, after_refusal, grant.scopes],
     'connection-grant-refreshed',
   );
-  return rows.length > 0;
+  if (row === undefined) return 'late';
+  return row.was_dead ? 'revived' : 'stored';
 }
 
 /** The vendor refuses these tokens for good: they are not asked with again. False when others are kept by now. */

@@ -13,7 +13,8 @@ import { retry } from '../kernel/retry';
 import type { Settings } from '../kernel/settings';
 import { Signal } from '../kernel/signal';
 import { AppRefused, GrantRefused, VendorAway, type OAuthVendor } from '../vendors/oauth/port';
-import { claimRefresh, markDead, readGrant, releaseRefresh, writeRefreshed, type KeptGrant } from './connection-grants';
+import { claimRefresh, markDead, readGrant, readGrantRow, releaseRefresh, writeRefreshed } from './connection-grants';
+import type { GrantRow, KeptGrant } from './connection-grants';
 import { appOfGrant } from './oauth-apps';
 import { readSeToken, refuseSeToken } from './se-tokens';
 import { actingAs } from './service-acts';
@@ -101,8 +102,11 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
     const give_up = performance.now() + PATIENCE_MS;
     for (;;) {
       const kept = await readGrant(deps, connection_id);
-      if (kept === null) return tipToken(connection_id, refused);
-      if (kept.dead) await flag(kept);
+      if (kept === null) {
+        const erased = await readGrantRow(db, connection_id);
+        if (erased === null) return tipToken(connection_id, refused);
+        await flag(erased);
+      } else if (kept.dead) await flag(kept);
       else if (kept.access_token !== refused && !aboutToEnd(kept)) return kept.access_token;
       else if (performance.now() >= give_up) throw new TokenAway(connection_id);
       else if (!(await refreshed(kept, refused))) return kept.access_token;
@@ -145,12 +149,13 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
     try {
       const grant = await askVendor(kept);
       // The vendor may know only this one by now.
-      await retry(async () => void (await writeRefreshed(deps, kept, { grant, after_refusal })), {
+      const written = await retry(() => writeRefreshed(deps, kept, { grant, after_refusal }), {
         first_ms: 50,
         most_ms: 2_000,
         within_ms: KEEP_WITHIN_MS,
         passing: () => true,
       });
+      if (written === 'revived') await say('connection:clear_reconnect', kept);
       stored = true;
     } catch (error) {
       if (error instanceof GrantRefused) return await flag(kept);
@@ -190,27 +195,36 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
   }
 
   /** Flags the connection, unless somebody has logged in there meanwhile. Always throws where its tokens stay dead. */
-  async function flag(kept: KeptGrant): Promise<void> {
-    const { connection_id, account_id, platform } = kept;
+  async function flag(kept: GrantRow): Promise<void> {
+    const { connection_id } = kept;
     if (!kept.dead && !(await markDead(db, kept))) return;
+    await say('connection:require_reconnect', kept);
+    // Who logged in between the mark and the event is not asked to do it again.
+    if ((await readGrantRow(db, connection_id))?.generation !== kept.generation)
+      await say('connection:clear_reconnect', kept);
+    throw new ReconnectRequired(connection_id);
+  }
+
+  /** Says so of the connection; one that was disconnected meanwhile needs no word. */
+  async function say(
+    type: 'connection:require_reconnect' | 'connection:clear_reconnect',
+    { connection_id, account_id, platform }: GrantRow,
+  ): Promise<void> {
     const act = actingAs(SERVICE, deps.events);
     try {
-      if (account_id === null) {
-        const stream = systemConnectionStream(platform as AppPlatform);
-        const command = { type: 'system_connection:require_reconnect', platform: platform as AppPlatform } as const;
-        await act(systemConnection, stream, { ...command, connection_id });
+      if (account_id !== null) {
+        await act(connections, connectionsStream(account_id), { type, account_id, connection_id });
       } else {
-        const of = { account_id, connection_id };
-        await act(connections, connectionsStream(account_id), { type: 'connection:require_reconnect', ...of });
-        // Who logged in between the mark and the event is not asked to do it again.
-        if ((await readGrant(deps, connection_id))?.dead === false)
-          await act(connections, connectionsStream(account_id), { type: 'connection:clear_reconnect', ...of });
+        const of = { platform: platform as AppPlatform, connection_id };
+        const ending = type === 'connection:require_reconnect' ? 'require_reconnect' : 'clear_reconnect';
+        await act(systemConnection, systemConnectionStream(of.platform), {
+          type: `system_connection:${ending}`,
+          ...of,
+        });
       }
     } catch (error) {
-      // Disconnected by now.
       if (!(error instanceof DomainError && error.reason === 'CONNECTION_NOT_FOUND')) throw error;
     }
-    throw new ReconnectRequired(connection_id);
   }
 
   async function tipToken(token_id: string, refused: string | undefined): Promise<string> {

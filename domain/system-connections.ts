@@ -54,7 +54,12 @@ export type SystemConnectionCommand =
       now: string;
     }
   | { type: 'system_connection:disconnect_bot'; platform: AppPlatform; now: string }
-  | { type: 'system_connection:require_reconnect'; platform: AppPlatform; connection_id: string; now: string };
+  | {
+      type: 'system_connection:require_reconnect' | 'system_connection:clear_reconnect';
+      platform: AppPlatform;
+      connection_id: string;
+      now: string;
+    };
 
 export interface CredentialModes {
   channel_mode: CredentialMode | undefined;
@@ -103,10 +108,14 @@ export const systemConnection: Decider<SystemConnection, SystemConnectionCommand
         const { connection_id } = state.bot;
         return [{ type: 'system_connection:bot_disconnected', platform, connection_id, disconnected_at: now }];
       }
-      case 'system_connection:require_reconnect': {
-        const { connection_id } = command;
+      case 'system_connection:require_reconnect':
+      case 'system_connection:clear_reconnect': {
+        const { type, connection_id } = command;
         if (state.bot?.connection_id !== connection_id) throw new DomainError('CONNECTION_NOT_FOUND', { platform });
-        if (state.bot.reconnect_required) return [];
+        const required = type === 'system_connection:require_reconnect';
+        if (state.bot.reconnect_required === required) return [];
+        if (!required)
+          return [{ type: 'system_connection:bot_reconnected', platform, connection_id, reconnected_at: now }];
         return [{ type: 'system_connection:bot_reconnect_required', platform, connection_id, required_at: now }];
       }
       default:
