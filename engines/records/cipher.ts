@@ -28,13 +28,12 @@ export function combined(keys: readonly Buffer[]): Buffer {
 
 /** AES-256-GCM: format byte, nonce, tag, ciphertext. `context` binds it to its record. */
 export function encrypt(text: string, key: Buffer, context: string, format: Format = 1): Buffer {
-  const clear = Buffer.from(text);
-  const sealed = Buffer.allocUnsafe(HEAD_BYTES + clear.length);
+  const sealed = Buffer.allocUnsafe(HEAD_BYTES + Buffer.byteLength(text));
   sealed[0] = format;
   nonce(sealed, 1);
   const cipher = createCipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES));
   cipher.setAAD(Buffer.from(context));
-  cipher.update(clear).copy(sealed, HEAD_BYTES);
+  cipher.update(text, 'utf8').copy(sealed, HEAD_BYTES);
   cipher.final();
   cipher.getAuthTag().copy(sealed, 1 + IV_BYTES);
   return sealed;

@@ -62,14 +62,17 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
     sessions: metrics.counter('lumio_adapter_sessions_total', 'Connections to vendors that were opened', ['vendor']),
   };
   const held = metrics.gauge('lumio_adapter_links', 'Connections to vendors that this process holds', ['vendor']);
-  const count = (vendor: Vendor): number =>
-    [...offered].filter(([name, one]) => one.held !== undefined && name.startsWith(`${vendor}:`)).length;
+  const counts = new Map<Vendor, number>();
+  const count = (vendor: Vendor, change: 1 | -1): void => {
+    counts.set(vendor, (counts.get(vendor) ?? 0) + change);
+    held.set(counts.get(vendor)!, { vendor });
+  };
 
   async function hold(adapter: Adapter, one: Offered, signal: AbortSignal): Promise<void> {
     const taken = await leases.take(adapter.vendor, one.connection);
     const link = new HeldLink(adapter, one.connection, taken, link_deps);
     one.held = link;
-    held.set(count(adapter.vendor), { vendor: adapter.vendor });
+    count(adapter.vendor, 1);
     const running = link.run();
     await new Promise<void>((given_up) => {
       signal.addEventListener('abort', () => given_up(), { once: true });
@@ -77,7 +80,7 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
     });
     if (!one.gone) await link.announce();
     one.held = undefined;
-    held.set(count(adapter.vendor), { vendor: adapter.vendor });
+    count(adapter.vendor, -1);
     const left = (
       one.gone ? link.forget() : link.giveAway(stopping.signal.aborted ? STOP_HANDOVER_MS : undefined)
     ).then(() => running);
