@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { JsonObject } from '../../kernel/json';
 import type { Enqueued, JobDeclaration, JobRequest } from '../../kernel/job';
 import type { Pauses } from '../../kernel/retry';
@@ -92,6 +93,8 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
     wake: () => queue.wake(),
     async start(names = [...declared.keys()]) {
       const stopping = new AbortController();
+      // Each periodic job waits on it.
+      setMaxListeners(names.length + 1, stopping.signal);
       const metrics = jobMetrics(deps.metrics);
       const attempt = createTries({
         declared,
