@@ -192,6 +192,7 @@ describe('the build before and this one beside each other', () => {
     await until(async () => of_before.acked > 100, 'the build before to have work', 30_000);
 
     const after = await start('after');
+    const [heard_before, heard_after] = [await listen(before), await listen(after)];
     const of_after = new Traffic(after, { seed: SEED, name: 'after', pause_ms: 10 }).start();
     await until(async () => of_after.acked > 300, 'both to have worked beside each other', 60_000);
     const acked = of_before.acked;
@@ -200,6 +201,17 @@ describe('the build before and this one beside each other', () => {
     await key(after, before);
 
     const sent_before = await of_before.stop();
+    // Both read the one order of ids of the other's messages as of their own, and no writer has left it yet.
+    const { db } = database;
+    expect(await db.query(`select value from installation where name = 'outbox_one_order'`)).toHaveLength(1);
+    const seq = async () => (await db.query('select max(seq) as seq from channel_heads'))[0]!.seq as number;
+    const reached = await seq();
+    await until(() => [heard_before, heard_after].every((heard) => heard().at(-1)! >= reached), 'all to be heard');
+    for (const heard of [heard_before, heard_after]) {
+      const numbers = heard();
+      expect(numbers.length).toBeGreaterThan(500);
+      expect(numbers).toEqual(numbers.map((_, n) => numbers[0]! + n));
+    }
     expect(await before.stop()).toBe(0);
     const alone = of_after.acked;
     await until(async () => of_after.acked > alone + 300, 'this build to go on alone', 60_000);
@@ -207,6 +219,17 @@ describe('the build before and this one beside each other', () => {
     expect(before.printed.unexcused()).toEqual([]);
     await checkInvariant(after, sent, { excused: [] });
   });
+
+  /** A client of this node on the account's events: the numbers of those that it got, in the order they came. */
+  async function listen(node: Lumio): Promise<() => number[]> {
+    const socket = await Client.open(node.ws_url, node.credentials.access_token);
+    const channel = `events:${node.credentials.account_id}`;
+    expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+    return () =>
+      socket.messages
+        .filter((message) => message.channel === channel && message.data !== undefined)
+        .map(({ id }) => Number(id!.slice(id!.lastIndexOf('-') + 1)));
+  }
 
   /** A key made by one is known to the other, and dead for the other once the one has removed it. */
   async function key(maker: Lumio, other: Lumio): Promise<void> {
