@@ -55,7 +55,7 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
   const guilds = guildsOf(living, settings.discord);
   stops.add(() => guilds.close());
   const running = startAdapters({
-    adapters: [...adaptersOf(settings, http, metrics, db), ...othersOf(settings, http, engines, guilds)],
+    adapters: [...adaptersOf(settings, http, metrics, db), ...othersOf(settings, http, metrics, engines, guilds)],
     connections: heldConnections(living, guilds),
     async token({ connection_id }, refused) {
       if (connection_id === DISCORD_BOT.connection_id) {
@@ -109,8 +109,14 @@ function adaptersOf(settings: Settings, http: HttpClients, metrics: Metrics, db:
 }
 
 /** What is connected beside the streaming platforms. */
-function othersOf(settings: Settings, http: HttpClients, engines: Engines, guilds: Guilds): Adapter[] {
-  const live = liveOf(engines);
+function othersOf(
+  settings: Settings,
+  http: HttpClients,
+  metrics: Metrics,
+  engines: Engines,
+  guilds: Guilds,
+): Adapter[] {
+  const live = liveOf(engines, metrics);
   return [
     createStreamElementsAdapter(streamElementsApi(http, settings.streamelements)) as Adapter,
     createSpotifyAdapter({

@@ -1,4 +1,5 @@
 import { SERVICE } from '../domain/vendors';
+import { keepsOneOrder } from '../projections/runtime/outbox-order';
 import { createRealtime } from '../realtime/runtime/service';
 import { CHANNELS } from './areas';
 import type { CallersDeps, Callers } from './callers';
@@ -16,6 +17,7 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         db,
         wakeups,
         relay,
+        builds_before: () => keepsOneOrder(db),
         families: CHANNELS,
         presence: engines.presence,
         features,

@@ -76,7 +76,15 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     stops.add(() => jobs.close());
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
     const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });
-    const services = createServices({ settings, engines, db, read_models, oauth: connections.vendors, ...callers });
+    const services = createServices({
+      settings,
+      engines,
+      metrics,
+      db,
+      read_models,
+      oauth: connections.vendors,
+      ...callers,
+    });
     // No read model is waited for: this is done before any of them runs.
     const unattended = {
       db: engines.db,

@@ -6,15 +6,18 @@ import type { Settings } from '../kernel/settings';
 import type { Tokens } from '../access/tokens';
 import { stringify } from '../kernel/raw-json';
 import type { Metadata, StreamWrite } from '../engines/event-store/port';
+import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
-import { LIVE_TOPIC } from '../realtime/runtime/envelopes';
+import { keepsOneOrder } from '../projections/runtime/outbox-order';
+import { TransientSender } from '../realtime/runtime/transient';
 import { readersOf } from './areas';
 import type { Engines } from './engines';
 
 export interface ServiceParts {
   settings: Settings;
   engines: Engines;
+  metrics: Metrics;
   /** As operations may use it. */
   db: Database;
   read_models: ReadModels;
@@ -60,7 +63,7 @@ export function createServices(parts: ServiceParts): Services {
     logins,
     oauth,
     access,
-    live: liveOf(engines),
+    live: liveOf(engines, parts.metrics),
     metadata,
     settle,
     async commit(request, writes) {
@@ -72,9 +75,10 @@ export function createServices(parts: ServiceParts): Services {
 }
 
 /** Messages that are pushed and kept nowhere. */
-export const liveOf = ({ relay }: Pick<Engines, 'relay'>): Services['live'] => ({
-  broadcast: (channel, message) => relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message: stringify(message) })),
-});
+export function liveOf({ relay, db }: Pick<Engines, 'relay' | 'db'>, metrics: Metrics): Services['live'] {
+  const transient = new TransientSender({ relay, metrics, builds_before: () => keepsOneOrder(db) });
+  return { broadcast: (channel, message) => transient.publish(channel, stringify(message)) };
+}
 
 /** Who did it, why, through which credential, and where it came from; flat strings, absent where unknown. Design §5. */
 export function metadata(caller: Caller, context: RequestContext): Metadata {

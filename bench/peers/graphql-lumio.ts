@@ -28,7 +28,17 @@ async function main(): Promise<void> {
   const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
   const read_models = createReadModels({ db, events, wakeups });
   const outside = { logins: new Map(), oauth: new Map() };
-  const services = createServices({ settings, engines, db, read_models, features, tokens, ...outside, access });
+  const services = createServices({
+    settings,
+    engines,
+    metrics,
+    db,
+    read_models,
+    features,
+    tokens,
+    ...outside,
+    access,
+  });
   const api = await createApi({
     settings,
     operations: SAMPLE_OPERATIONS,

@@ -1,8 +1,8 @@
 import { messageId } from './ids';
 
 /**
- * The relay topic of messages that are not stored: `{"channel", "message"}`, `message` being the whole server message
- * as text.
+ * Begins the relay topics of messages that are not stored (see TransientSender). Alone it is the one topic of builds
+ * before: `{"channel", "message"}`, `message` being the whole server message as text.
  */
 export const LIVE_TOPIC = 'live';
 

@@ -1,4 +1,4 @@
-import { hashOfName } from '../../kernel/shards';
+import { hashOfName, SHARDS, shardOf } from '../../kernel/shards';
 
 /** Bits for each name at least: one name in sixteen that nobody hears is taken for a heard one. */
 const BITS_PER_NAME = 16;
@@ -11,6 +11,10 @@ const LEAST_BITS = 1_024;
 export class HeardChannels<Value> extends Map<string, Value> {
   /** Names that came since it was last cleared. */
   readonly fresh = new Set<string>();
+  /** Told when the first name of a shard comes, and when the last one goes. */
+  onShard: (shard: number, wanted: boolean) => void = () => undefined;
+  /** How many names each shard has. */
+  private readonly shards = new Uint32Array(SHARDS);
   /** How many names set each bit. */
   private counts = new Uint16Array(LEAST_BITS);
   private bits = Buffer.alloc(LEAST_BITS / 8);
@@ -19,6 +23,8 @@ export class HeardChannels<Value> extends Map<string, Value> {
     if (this.has(name)) return super.set(name, value);
     super.set(name, value);
     this.fresh.add(name);
+    const shard = shardOf(name);
+    if (this.shards[shard]!++ === 0) this.onShard(shard, true);
     if (this.size * BITS_PER_NAME > this.counts.length) this.resize(this.counts.length * 2);
     else this.count(name, 1);
     return this;
@@ -26,6 +32,8 @@ export class HeardChannels<Value> extends Map<string, Value> {
 
   override delete(name: string): boolean {
     if (!super.delete(name)) return false;
+    const shard = shardOf(name);
+    if (--this.shards[shard]! === 0) this.onShard(shard, false);
     if (this.size * BITS_PER_NAME * 4 < this.counts.length && this.counts.length > LEAST_BITS)
       this.resize(this.counts.length / 2);
     else this.count(name, -1);
@@ -33,8 +41,7 @@ export class HeardChannels<Value> extends Map<string, Value> {
   }
 
   override clear(): void {
-    super.clear();
-    this.resize(LEAST_BITS);
+    for (const name of [...this.keys()]) this.delete(name);
   }
 
   /** The bits as they are now; what comes later does not change them. */

@@ -1,14 +1,14 @@
 import type { Counts } from '../../access/counts';
 import { messageBucket } from '../../access/rate-buckets';
 import type { Logger } from '../../engines/log/port';
-import type { Relay } from '../../engines/relay/port';
-import { broadcastText, LIVE_TOPIC } from './envelopes';
+import { broadcastText } from './envelopes';
 import { pongFrame } from './frames';
 import type { Gates } from './gates';
 import { LIMITS } from './limits';
 import { parseClientMessage, PONG } from './protocol';
 import type { Session } from './session';
 import type { Subscriptions } from './subscriptions';
+import type { TransientSender } from './transient';
 
 const WINDOW_MS = 1_000;
 /** No text that a client can send is answered like it: stands for a binary frame. */
@@ -17,7 +17,7 @@ const NOT_TEXT = '';
 export interface MessagesDeps {
   subscriptions: Subscriptions;
   gates: Gates;
-  relay: Relay;
+  transient: Pick<TransientSender, 'publish'>;
   counts: Pick<Counts, 'pace'>;
   log: Logger;
 }
@@ -145,9 +145,6 @@ export class Messages {
     } catch {
       return session.error('INVALID_FORMAT', channel);
     }
-    await this.deps.relay.publish(
-      LIVE_TOPIC,
-      JSON.stringify({ channel, message: broadcastText(channel, payload, parsed) }),
-    );
+    await this.deps.transient.publish(channel, broadcastText(channel, payload, parsed));
   }
 }

@@ -19,7 +19,6 @@ import type { Subscription } from './channel';
 import { Door } from './door';
 import { Hub } from './hub';
 import { CLOSE } from './limits';
-import { LIVE_TOPIC } from './envelopes';
 import { Messages } from './messages';
 import { RealtimeMetrics } from './metrics';
 import { Outbox } from './outbox';
@@ -28,6 +27,7 @@ import { PresenceRooms } from './presence-rooms';
 import { Subscriptions } from './subscriptions';
 import { Tail } from './tail';
 import { Sockets } from './sockets';
+import { TransientReceiver, TransientSender } from './transient';
 import { refuse } from './upgrade';
 
 export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_on'> {
@@ -37,6 +37,8 @@ export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_o
   db: Queryable;
   wakeups: Wakeups;
   relay: Relay;
+  /** True while nodes of a build before may be connected, which know one topic for all that is not stored. */
+  builds_before?: (() => Promise<boolean>) | undefined;
   /** Who is on which presence channel, on all nodes. Absent: presence channels are silent. */
   presence?: Presence;
   /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
@@ -114,7 +116,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     log,
     metrics,
   });
-  const messages = new Messages({ subscriptions, gates, relay: deps.relay, counts: deps.counts, log });
+  const { relay, builds_before } = deps;
+  const transient = new TransientSender({ relay, metrics: deps.metrics, builds_before });
+  const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, log });
   const sockets = new Sockets({
     hub,
     messages,
@@ -137,22 +141,20 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     windows: deps.windows,
   });
   const end_revocations = deps.on_revoked?.((revocation) => heartbeat.revoked(revocation));
-  const end_relay = deps.relay.subscribe(LIVE_TOPIC, (text) => relayed(text));
+  const receiver = new TransientReceiver({
+    relay: deps.relay,
+    metrics: deps.metrics,
+    log,
+    deliver(channel, message) {
+      metrics.relayed.inc();
+      hub.transient(channel, message);
+    },
+  });
+  hub.channels.onShard = (shard, wanted) => receiver.listen(shard, wanted);
   const origins = [...deps.settings.allowed_origins];
   if (deps.settings.public_url) origins.push(new URL(deps.settings.public_url).origin);
   const { resolve, client_ip, counts, slots } = deps;
   const door = new Door({ origins, resolve, client_ip, counts, slots, log });
-
-  function relayed(text: string): void {
-    metrics.relayed.inc();
-    try {
-      const { channel, message } = JSON.parse(text) as { channel?: unknown; message?: unknown };
-      if (typeof channel === 'string' && typeof message === 'string') hub.transient(channel, message);
-      else log.warn({}, 'a relay message has no channel or no message');
-    } catch (error) {
-      log.warn({ err: error }, 'a relay message is not JSON');
-    }
-  }
 
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until `ws` takes the socket over nobody else listens: a reset in between must not end the process.
@@ -181,7 +183,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     stats: () => ({ sessions: sessions.size, channels: hub.count() }),
     async stop(drain_ms = 3_000) {
       door.closed = true;
-      end_relay();
+      receiver.stop();
       end_revocations?.();
       heartbeat.stop();
       end_erasures();

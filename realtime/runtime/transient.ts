@@ -1,0 +1,160 @@
+import type { Logger } from '../../engines/log/port';
+import type { Counter, Metrics } from '../../engines/metrics/port';
+import type { Relay } from '../../engines/relay/port';
+import { keyOfChannel, shardOf } from '../../kernel/shards';
+import { LIVE_TOPIC } from './envelopes';
+
+/** Longest message, in bytes. */
+export const MESSAGE_BYTES = 64 * 1024;
+/** Most messages of one account in a second. */
+export const MESSAGES_PER_SECOND = 200;
+
+/** The relay topic of a shard: `<channel>`, a line feed and the whole server message as text. */
+const topicOf = (shard: number): string => `${LIVE_TOPIC}:${shard}`;
+
+/** What each account has had in this second; forgotten with it. */
+class Rates {
+  private second = -1;
+  private readonly counts = new Map<string, number>();
+
+  constructor(private readonly now: () => number) {}
+
+  /** False when the account of this channel has had its messages. */
+  take(channel: string): boolean {
+    const second = Math.floor(this.now() / 1000);
+    if (second !== this.second) {
+      this.second = second;
+      this.counts.clear();
+    }
+    const key = keyOfChannel(channel);
+    const count = this.counts.get(key) ?? 0;
+    if (count >= MESSAGES_PER_SECOND) return false;
+    this.counts.set(key, count + 1);
+    return true;
+  }
+}
+
+type Reason = 'too_large' | 'too_many';
+const droppedOf = (metrics: Metrics): ((reason: Reason) => void) => {
+  const counter: Counter = metrics.counter(
+    'lumio_websocket_transient_dropped_total',
+    'Messages that are not stored and were dropped: over 64 KiB, or over 200 a second of one account',
+    ['reason'],
+  );
+  return (reason) => counter.inc(1, { reason });
+};
+
+export interface TransientDeps {
+  relay: Relay;
+  metrics: Metrics;
+  /** True while nodes of a build before may be connected, which know one topic for all. Default: none is. */
+  builds_before?: (() => Promise<boolean>) | undefined;
+  /** Default: the clock. */
+  now?: (() => number) | undefined;
+}
+
+/** How long an answer of `builds_before` holds. */
+const ASKED_MS = 1_000;
+
+/**
+ * Sends messages that are not stored to those who are on their channels now, on all nodes, at most once. What is over
+ * {@link MESSAGE_BYTES} or {@link MESSAGES_PER_SECOND} is dropped and counted.
+ */
+export class TransientSender {
+  private readonly rates: Rates;
+  private readonly dropped: (reason: Reason) => void;
+  private asked: { at: number; before: Promise<boolean> } | undefined;
+
+  constructor(private readonly deps: TransientDeps) {
+    this.rates = new Rates(deps.now ?? Date.now);
+    this.dropped = droppedOf(deps.metrics);
+  }
+
+  /** `message` is the whole server message as JSON text. */
+  async publish(channel: string, message: string): Promise<void> {
+    if (Buffer.byteLength(message) > MESSAGE_BYTES) return this.dropped('too_large');
+    if (!this.rates.take(channel)) return this.dropped('too_many');
+    const shard = shardOf(channel);
+    await this.deps.relay.publish(topicOf(shard), `${channel}\n${message}`);
+    if (await this.buildsBefore())
+      await this.deps.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message, shard }));
+  }
+
+  private async buildsBefore(): Promise<boolean> {
+    const { builds_before } = this.deps;
+    if (!builds_before) return false;
+    const at = performance.now();
+    if (this.asked === undefined || at - this.asked.at > ASKED_MS) {
+      // Where it cannot be told, it is better said twice than not at all.
+      this.asked = { at, before: builds_before().catch(() => true) };
+    }
+    return this.asked.before;
+  }
+}
+
+export interface TransientReceiverDeps {
+  relay: Relay;
+  metrics: Metrics;
+  log: Logger;
+  deliver(channel: string, message: string): void;
+  now?: (() => number) | undefined;
+}
+
+/**
+ * Hears the messages of those shards that have channels on this node. {@link MESSAGES_PER_SECOND} holds here too, for
+ * what several nodes send.
+ */
+export class TransientReceiver {
+  private readonly rates: Rates;
+  private readonly dropped: (reason: Reason) => void;
+  private readonly ends = new Map<number, () => void>();
+  private readonly end_before: () => void;
+
+  constructor(private readonly deps: TransientReceiverDeps) {
+    this.rates = new Rates(deps.now ?? Date.now);
+    this.dropped = droppedOf(deps.metrics);
+    this.end_before = deps.relay.subscribe(LIVE_TOPIC, (text) => this.onBefore(text));
+  }
+
+  /** The shard has its first channel here, or has none any more. */
+  listen(shard: number, wanted: boolean): void {
+    if (!wanted) {
+      this.ends.get(shard)?.();
+      this.ends.delete(shard);
+    } else if (!this.ends.has(shard)) {
+      this.ends.set(
+        shard,
+        this.deps.relay.subscribe(topicOf(shard), (text) => this.onText(text)),
+      );
+    }
+  }
+
+  stop(): void {
+    this.end_before();
+    for (const end of this.ends.values()) end();
+    this.ends.clear();
+  }
+
+  private onText(text: string): void {
+    const end = text.indexOf('\n');
+    if (end > 0) this.received(text.slice(0, end), text.slice(end + 1));
+    else this.deps.log.warn({}, 'a relay message has no channel');
+  }
+
+  /** Of a build before; what builds since then sent for its nodes says its shard, and is heard there. */
+  private onBefore(text: string): void {
+    try {
+      const { channel, message, shard } = JSON.parse(text) as Record<'channel' | 'message' | 'shard', unknown>;
+      if (shard !== undefined) return;
+      if (typeof channel === 'string' && typeof message === 'string') this.received(channel, message);
+      else this.deps.log.warn({}, 'a relay message has no channel or no message');
+    } catch (error) {
+      this.deps.log.warn({ err: error }, 'a relay message is not JSON');
+    }
+  }
+
+  private received(channel: string, message: string): void {
+    if (this.rates.take(channel)) this.deps.deliver(channel, message);
+    else this.dropped('too_many');
+  }
+}
