@@ -68,5 +68,14 @@ export class CredentialMemory {
     const is_right = remembered.found.caller !== null;
     (is_right ? this.refused : this.right).delete(key);
     (is_right ? this.right : this.refused).set(key, remembered);
+    this.letGo(remembered.at);
+  }
+
+  /** What is too old to be of use goes with the next that comes: ten thousand sockets are remembered otherwise. */
+  private letGo(now: number): void {
+    for (const key of this.right.rkeys()) {
+      if (now - (this.right.peek(key)?.at ?? 0) < REMEMBER_MS) return;
+      this.right.delete(key);
+    }
   }
 }

@@ -169,3 +169,35 @@ export async function people({ url, credentials }: Lumio, count: number): Promis
   await client.end();
   return made;
 }
+
+/** Keys of their own for so many clients, five a person, written in one go; they may what the demo's owner may. */
+export async function keys({ url, credentials }: Lumio, count: number): Promise<string[]> {
+  const made = Array.from({ length: count }, () => generateKey('user_api_key'));
+  const users = Array.from({ length: Math.ceil(count / 5) }, () => v7());
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const owner = credentials.user_id;
+  await client.query(
+    `insert into users (id, created_at) select given, created_at from users, unnest($1::uuid[]) given where id = $2`,
+    [users, owner],
+  );
+  await client.query(
+    `insert into account_members select account_id, given, gen_random_uuid(), role_id, joined_at
+     from account_members, unnest($1::uuid[]) given where user_id = $2 and account_id = $3`,
+    [users, owner, credentials.account_id],
+  );
+  await client.query(
+    `insert into api_keys select gen_random_uuid(), account_id, given.user_id, hash, prefix, 'Overlay', permissions,
+       created_at, null
+     from (select * from api_keys where user_id = $1 limit 1) one,
+       unnest($2::uuid[], $3::text[], $4::text[]) as given (user_id, hash, prefix)`,
+    [
+      owner,
+      made.map((_key, n) => users[Math.floor(n / 5)]),
+      made.map(({ hash }) => hash),
+      made.map(({ prefix }) => prefix),
+    ],
+  );
+  await client.end();
+  return made.map(({ key }) => key);
+}

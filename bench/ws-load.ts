@@ -1,87 +1,151 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-export interface Subscribers {
+/** How one server's clients come in and stay. */
+export interface Dialect {
+  /** Path and headers of the upgrade of client number `n`. */
+  upgrade(n: number): { path: string; headers?: Readonly<Record<string, string>> };
+  /** Sent after the upgrade. */
+  hello: readonly string[];
+  /** In the frame that says that the client is on the channel; null: nothing is said of it. */
+  ready: string | null;
+  /** In the frame that says that it cannot be. */
+  refused?: string;
+  /** A sign of life that the protocol wants; once in 20 s. */
+  alive?: string;
+  /** Sees this client's frames instead of everybody's listener. */
+  onFrame?: (frame: Buffer) => void;
+  /** The frame that asks for a sign of life, and the answer. */
+  ping?: readonly [asked: string, answer: string];
+}
+
+/** Lumio's clients of one channel. */
+export const lumioClients = (channel: string) => ({
+  hello: [JSON.stringify({ type: 'subscribe', channel })],
+  ready: '"type":"subscribed"',
+  refused: '"type":"error"',
+  alive: '{"type":"ping"}',
+});
+
+export interface Clients {
+  readonly count: number;
+  /** A text frame of one of them. */
+  send(n: number, text: string): void;
+  /** Reads nothing any more. */
+  pause(): void;
   close(): void;
 }
 
+const ALIVE_MS = 20_000;
 const HEAD_END = Buffer.from('\r\n\r\n');
+/** What is read from any socket lies here until the callback returns. */
+const READ = Buffer.allocUnsafe(256 * 1024);
 
 /**
- * Many WebSocket clients on one channel. Frames are cut by hand and not copied or decoded: at a thousand sockets a full
- * client would be the limit, not the server. `onText` sees each text frame of each socket, during the call alone.
- * Resolves when every subscription is confirmed.
+ * Many WebSocket clients. Frames are cut by hand and not copied or decoded: at a thousand sockets a full client would
+ * be the limit, not the server. `onFrame` sees each data frame of each socket once it is ready, during the call alone.
+ * Resolves when all are ready.
  */
-export async function subscribers(
+export async function clients(
+  url: string,
+  count: number,
+  dialect: Dialect | ((n: number) => Dialect),
+  onFrame: (frame: Buffer) => void,
+  parallel = 50,
+): Promise<Clients> {
+  const sockets: Socket[] = [];
+  const of = typeof dialect === 'function' ? dialect : () => dialect;
+  for (let n = 0; n < count; n += parallel) {
+    const length = Math.min(parallel, count - n);
+    const some = Array.from({ length }, (_, i) => client(url, n + i, of(n + i), of(n + i).onFrame ?? onFrame));
+    sockets.push(...(await Promise.all(some)));
+  }
+  let next = 0;
+  const { alive: sign } = of(0);
+  // A few at a time, so that it is no burst.
+  const alive = setInterval(() => {
+    if (sign === undefined) return clearInterval(alive);
+    for (let n = 0; n < count / 200; n += 1) sockets[(next = (next + 1) % count)]!.write(maskedText(sign));
+  }, ALIVE_MS / 200);
+  return {
+    count,
+    send: (n, text) => void sockets[n]!.write(maskedText(text)),
+    pause: () => sockets.forEach((socket) => socket.pause()),
+    close() {
+      clearInterval(alive);
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** The same on one channel of Lumio, each with these headers. */
+export const subscribers = (
   url: string,
   count: number,
   headers: Readonly<Record<string, string>>,
   channel: string,
   onText: (frame: Buffer) => void,
-): Promise<Subscribers> {
-  const sockets: Socket[] = [];
-  for (let n = 0; n < count; n += 50) {
-    const some = Array.from({ length: Math.min(50, count - n) }, () => subscriber(url, headers, channel, onText));
-    sockets.push(...(await Promise.all(some)));
-  }
-  return { close: () => sockets.forEach((socket) => socket.destroy()) };
-}
+): Promise<Clients> =>
+  clients(url, count, { ...lumioClients(channel), upgrade: () => ({ path: '/v1/ws', headers }) }, onText);
 
-function subscriber(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  channel: string,
-  onText: (frame: Buffer) => void,
-): Promise<Socket> {
+function client(url: string, n: number, dialect: Dialect, onFrame: (frame: Buffer) => void): Promise<Socket> {
   const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-  const lines = [
-    'GET /v1/ws HTTP/1.1',
-    'host: 127.0.0.1',
-    'connection: Upgrade',
-    'upgrade: websocket',
-    'sec-websocket-version: 13',
-    `sec-websocket-key: ${randomBytes(16).toString('base64')}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-  ];
-  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
-  // The protocol wants a sign of life every 30 s.
-  const alive = setInterval(() => socket.write(maskedText('{"type":"ping"}')), 10_000);
-  return new Promise((subscribed, fail) => {
-    let held: Buffer = Buffer.alloc(0);
+  const { path, headers = {} } = dialect.upgrade(n);
+  return new Promise((ready, fail) => {
+    let held: Buffer | null = null;
     let upgraded = false;
-    let ready = false;
+    let on_channel = false;
     const take = (frame: Buffer) => {
-      if (ready) onText(frame);
-      else if (frame.includes('"type":"subscribed"')) {
-        ready = true;
-        subscribed(socket);
-      } else if (frame.includes('"type":"error"')) fail(new Error(frame.toString()));
-    };
-    socket.on('data', (chunk: Buffer) => {
-      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      if (!upgraded) {
-        const end = held.indexOf(HEAD_END);
-        if (end === -1) return;
-        if (!held.subarray(0, 12).equals(Buffer.from('HTTP/1.1 101'))) {
-          fail(new Error(held.toString()));
-          return;
-        }
-        upgraded = true;
-        held = held.subarray(end + HEAD_END.length);
-        socket.write(maskedText(JSON.stringify({ type: 'subscribe', channel })));
+      if (on_channel) {
+        if (frame.length < 8 && dialect.ping?.[0] === frame.toString()) socket.write(maskedText(dialect.ping[1]));
+        else onFrame(frame);
+      } else if (dialect.ready === null || frame.includes(dialect.ready)) {
+        on_channel = true;
+        ready(socket);
+      } else if (dialect.refused !== undefined && frame.includes(dialect.refused)) {
+        fail(new Error(frame.toString()));
       }
-      held = frames(held, take);
-    });
+    };
+    const read = (length: number): boolean => {
+      let bytes = READ.subarray(0, length);
+      if (held !== null) bytes = Buffer.concat([held, bytes]);
+      if (!upgraded) {
+        const end = bytes.indexOf(HEAD_END);
+        if (end === -1) {
+          held = Buffer.from(bytes);
+          return true;
+        }
+        if (!bytes.subarray(0, 12).equals(Buffer.from('HTTP/1.1 101'))) fail(new Error(bytes.toString()));
+        upgraded = true;
+        bytes = bytes.subarray(end + HEAD_END.length);
+        for (const text of dialect.hello) socket.write(maskedText(text));
+        if (dialect.ready === null) {
+          on_channel = true;
+          ready(socket);
+        }
+      }
+      const left = frames(bytes, take);
+      held = left.length === 0 ? null : Buffer.from(left);
+      return true;
+    };
+    const onread = { buffer: READ, callback: read };
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true, onread });
+    const lines = [
+      `GET ${path} HTTP/1.1`,
+      'host: 127.0.0.1',
+      'connection: Upgrade',
+      'upgrade: websocket',
+      'sec-websocket-version: 13',
+      `sec-websocket-key: ${randomBytes(16).toString('base64')}`,
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ];
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`);
     socket.on('error', fail);
-    socket.on('close', () => {
-      clearInterval(alive);
-      fail(new Error('the server closed a subscriber'));
-    });
+    socket.on('close', () => fail(new Error('the server closed a subscriber')));
   });
 }
 
-/** Hands on whole text frames and returns what is left; servers do not mask. */
+/** Hands on whole data frames and returns what is left; servers do not mask. */
 function frames(held: Buffer, take: (frame: Buffer) => void): Buffer {
   let at = 0;
   while (held.length - at >= 2) {
@@ -91,7 +155,7 @@ function frames(held: Buffer, take: (frame: Buffer) => void): Buffer {
     const length =
       short === 126 ? held.readUInt16BE(at + 2) : short === 127 ? Number(held.readBigUInt64BE(at + 2)) : short;
     if (held.length - at < head + length) break;
-    if ((held[at]! & 0x0f) === 1) take(held.subarray(at + head, at + head + length));
+    if ((held[at]! & 0x0f) <= 2) take(held.subarray(at + head, at + head + length));
     at += head + length;
   }
   return at === 0 ? held : held.subarray(at);

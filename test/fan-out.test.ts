@@ -1,6 +1,6 @@
 import { createServer, connect, type Socket } from 'node:net';
 import { once } from 'node:events';
-import { Channel, type Subscription } from '../realtime/runtime/channel';
+import { Channel, Subscription } from '../realtime/runtime/channel';
 import { FanOut } from '../realtime/runtime/fan-out';
 import { SendQueue, type Chunk } from '../realtime/runtime/send-queue';
 import type { Session } from '../realtime/runtime/session';
@@ -25,8 +25,7 @@ const channel = (name: string, seq = 0): Channel => {
 };
 
 function join(to: Channel, session: Taking): Subscription {
-  const place = { seq: to.seq, from: 0, at: -1, fell_back: false };
-  const joined: Subscription = { session: session as unknown as Session, channel: to, state: 'live', ...place };
+  const joined = new Subscription(session as unknown as Session, to, to.seq);
   to.join(joined);
   return joined;
 }

@@ -1,65 +1,121 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { v7 } from 'uuid';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
-import { migrate } from '../../engines/postgres/migrate';
-import { PostgresDatabase } from '../../engines/postgres/pool';
-import { createPostgresWakeups } from '../../engines/wakeups/postgres';
-import { median, rounded, type TrackOptions } from '../harness';
-import { openLoop } from '../loops';
+import { ask } from '../history';
+import { ROOT, rounded, type TrackOptions } from '../harness';
 import { type BenchPostgres, onPostgres } from '../postgres';
+import { PLAIN_WS, Receivers, SOCKET_IO, type Wire } from '../receivers';
 import { check, report } from '../report';
-import { database, startPeer } from '../system';
+import { keys, type Lumio, type Program, startLumio, startPeer } from '../system';
+import { lumioClients } from '../ws-load';
 
-const APPENDS_A_SECOND = 200;
-const MANY = 40;
+interface Idle {
+  /** Bytes of resident memory that one more connection takes, after a collection. */
+  rss: number;
+  /** The same of the heap and what hangs on it. */
+  used: number;
+  /** Share of a core while nothing is published. */
+  core: number;
+}
 
 /**
- * What projections cost that have nothing to do, while 200 events a second are appended that none of them reads: a
- * projector process with one of them and another with forty take turns. The figures are shares of a core, the
- * process's and its database's.
+ * What a connection costs that gets nothing: memory after a collection of garbage, and CPU. Ours are authenticated with
+ * a key of their own each, subscribed, and looked at again every 30 s; plain `ws` and Socket.IO have accepted theirs.
  */
 export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
-  const [rounds, ms] = options.smoke ? [1, 1500] : [5, 10_000];
-  const used: Record<'one' | 'many', number[]> = { one: [], many: [] };
-  const above: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const one = await cores(postgres, `one_${round}`, 1, ms);
-    const many = await cores(postgres, `many_${round}`, MANY, ms);
-    used.one.push(one);
-    used.many.push(many);
-    above.push(many - one);
+  const [few, many, ms] = options.smoke ? [20, 100, 500] : [1_000, 10_000, 60_000];
+  const rows: Record<string, Idle> = {};
+  const folder = mkdtempSync(join(tmpdir(), 'lumio-bench-idle-'));
+  const hook = (name: string) => ({
+    NODE_OPTIONS: `--require ${join(ROOT, 'dist/bench/peers/memory-hook.js')}`,
+    BENCH_MEMORY_FILE: join(folder, name),
+  });
+  let statements: Record<string, number> = {};
+  try {
+    for (const [name, wire] of [
+      ['fanout-ws', PLAIN_WS],
+      ['fanout-socketio', SOCKET_IO],
+    ] as const) {
+      const peer = await startPeer(name, [], hook(name));
+      try {
+        rows[name] = await idle(peer, join(folder, name), wire, Array(many).fill(''), few, ms);
+      } finally {
+        await peer.stop();
+      }
+    }
+    const lumio = await startLumio(postgres, 'lumio_idle', hook('lumio'));
+    try {
+      const asked = await askedBy(lumio);
+      const tokens = (await keys(lumio, many)).map((key) => `authorization: Bearer ${key}`);
+      const { path, ...dialect } = { path: '/v1/ws', ...lumioClients(`events:${lumio.credentials.account_id}`) };
+      let opened = 0;
+      const onOpen = async () => void (opened = await asked());
+      rows.lumio = await idle(lumio, join(folder, 'lumio'), { path, ...dialect }, tokens, few, ms, onOpen);
+      statements = { opening: opened, idle_a_second: rounded(((await asked()) - opened) / (ms / 1_000)) };
+    } finally {
+      await lumio.stop();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
-  const cost = Object.fromEntries(Object.entries(used).map(([name, all]) => [name, all.map(rounded)]));
-  console.log('\nidle: cores used, each round', cost);
-  const checks = [check(`cores that ${MANY} projections cost above one`, median(above), 0.1)];
-  return report('idle', [], { cost, appends_a_second: APPENDS_A_SECOND, checks }, options);
+  console.log(`\nidle: ${many} connections; bytes each, share of a core`);
+  console.table(rows);
+  console.log('idle: transactions of the database', statements);
+  const plain = rows['fanout-ws']!;
+  const checks = [
+    check("memory of an idle connection over plain ws's", rows.lumio!.rss / plain.rss, 1.3),
+    check('the same of the heap', rows.lumio!.used / plain.used, options.smoke ? 100 : 2),
+  ];
+  return report('idle', [], { connections: many, rows, statements, checks }, options);
 }
 
-/** Cores that the process and its database use while events are appended, the appends' own cost included. */
-async function cores(postgres: BenchPostgres, name: string, projections: number, ms: number): Promise<number> {
-  const url = await database(postgres, name);
-  await migrate(url);
-  const db = new PostgresDatabase({ url, name: 'appender', size: 4 });
-  const wakeups = createPostgresWakeups({ url });
-  const events = await createPostgresEventStore({ pool: db.pool, wakeups });
-  const append = async (n: number) => {
-    const event = { id: v7(), type: 'bench:happened', data: { n } };
-    await events.append([{ stream: `bench-${n % 100}`, expected: 'any', events: [event] }], {});
-  };
-  const projector = await startPeer('idle-projections', [url, String(projections)]);
+/** Opens few and then all of them: what the rest takes is of the connections alone. */
+async function idle(
+  program: Program,
+  file: string,
+  wire: Wire,
+  headers: readonly string[],
+  few: number,
+  ms: number,
+  onOpen: () => Promise<void> = async () => undefined,
+): Promise<Idle> {
+  const first = await Receivers.open(program.base_url, few, wire, headers.slice(0, few));
+  const before = await memory(program, file);
+  const rest = await Receivers.open(program.base_url, headers.length - few, wire, headers.slice(few));
   try {
-    await openLoop(APPENDS_A_SECOND, 1000, append);
-    const [own, engine, started] = [projector.cpu(), postgres.engineCpu(), performance.now()];
-    await openLoop(APPENDS_A_SECOND, ms, append);
-    const seconds = (performance.now() - started) / 1000;
-    return (projector.cpu() - own + postgres.engineCpu() - engine) / 1e6 / seconds;
+    await onOpen();
+    const used = program.cpu();
+    await sleep(ms);
+    const core = (program.cpu() - used) / (ms * 1_000);
+    const after = await memory(program, file);
+    const each = (name: 'rss' | 'used') => Math.round((after[name] - before[name]) / (headers.length - few));
+    return { rss: each('rss'), used: each('used'), core: rounded(core) };
   } finally {
-    await projector.stop();
-    await events.close();
-    await wakeups.close();
-    await db.close();
-    await sleep(100);
+    first.close();
+    rest.close();
   }
+}
+
+async function memory({ pid }: Program, file: string): Promise<{ rss: number; used: number }> {
+  rmSync(file, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  for (const deadline = Date.now() + 30_000; ; await sleep(50)) {
+    const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    if (text.endsWith('}')) return JSON.parse(text) as { rss: number; used: number };
+    if (Date.now() > deadline) throw new Error('the program did not say how much memory it uses');
+  }
+}
+
+/** Transactions of the program's database since now. */
+async function askedBy({ url }: Lumio): Promise<() => Promise<number>> {
+  const total = async () => {
+    await sleep(1_500); // a backend that has nothing to do tells its figures within a second
+    const sql = 'select xact_commit::int as n from pg_stat_database where datname = current_database()';
+    return (await ask<{ n: number }>(url, sql))[0]!.n;
+  };
+  const from = await total();
+  return async () => (await total()) - from;
 }

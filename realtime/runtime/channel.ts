@@ -5,22 +5,25 @@ import { channelEpoch } from './ids';
 import type { Session } from './session';
 
 /** One session on one channel. */
-export interface Subscription {
-  session: Session;
-  channel: Channel;
+export class Subscription {
   /**
    * `live` ones get each frame as it comes; `replaying` ones read the history at their own pace; `ended` ones get
    * nothing.
    */
-  state: 'replaying' | 'live' | 'ended';
-  /** Last seq sent by a replay, and the channel's when it went live: from then on it stands where its channel does. */
-  seq: number;
+  state: 'replaying' | 'live' | 'ended' = 'replaying';
   /** Number of the channel's frame that is the first for it since it went live; frames before it are not for it. */
-  from: number;
+  from = 0;
   /** Place among the channel's live ones. */
-  at: number;
+  at = -1;
   /** It replays because its queue was full, not because it resumed: it must keep making progress. */
-  fell_back: boolean;
+  fell_back = false;
+
+  constructor(
+    readonly session: Session,
+    readonly channel: Channel,
+    /** Last seq sent by a replay, and the one at which it went live: from then on it stands where its channel does. */
+    public seq: number,
+  ) {}
 }
 
 /** Frames of one channel that will leave in one write. */

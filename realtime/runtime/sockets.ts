@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
-import { WebSocket, WebSocketServer, type RawData, type ServerOptions } from 'ws';
+import { WebSocket, WebSocketServer, type ServerOptions } from 'ws';
 import type { Caller } from '../../access/caller';
 import type { Logger } from '../../engines/log/port';
 import type { Hub } from './hub';
@@ -29,12 +29,35 @@ interface HardenedOptions extends ServerOptions {
   closeTimeout: number;
 }
 
+/** What a connection tells of. */
+interface SocketEvents {
+  message(session: Session, data: Buffer, is_binary: boolean): void;
+  ping(session: Session, data: Buffer): void;
+  pong(session: Session): void;
+  error(session: Session, error: Error): void;
+  close(session: Session): void;
+}
+
 /**
- * A connection with its session on it: listeners are shared functions that find the session here, so an idle socket
- * costs no closures.
+ * A connection with its session on it. What `ws` emits is handed on without listeners: a table of five of them would be
+ * the largest part of an idle socket.
  */
 class SessionSocket extends WebSocket {
-  session: Session | null = null;
+  private session: Session | null = null;
+  private events: SocketEvents | null = null;
+
+  begin(session: Session, events: SocketEvents): void {
+    this.session = session;
+    this.events = events;
+  }
+
+  override emit(event: string | symbol, ...given: unknown[]): boolean {
+    const { session, events } = this;
+    if (session === null || events === null || !Object.hasOwn(events, event)) return super.emit(event, ...given);
+    // The names and what comes with them are those of the documentation of `ws`.
+    (events[event as keyof SocketEvents] as (session: Session, ...given: unknown[]) => void)(session, ...given);
+    return true;
+  }
 
   /**
    * Called by `ws` itself when a frame breaks the protocol or its limits: an oversized message gets its error first.
@@ -96,13 +119,8 @@ export class Sockets {
 
   private opened(ws: SessionSocket, socket: Socket, caller: Caller): void {
     const session = new Session(uuidv7(), ws, socket, caller, Date.now(), this.onBlocked);
-    ws.session = session;
+    ws.begin(session, this.events);
     this.sessions.set(session.id, session);
-    ws.on('message', this.onMessage);
-    ws.on('ping', this.onPing);
-    ws.on('pong', onPong);
-    ws.on('error', this.onError);
-    ws.on('close', this.onClose);
     this.deps.onOpened(session);
   }
 
@@ -112,31 +130,19 @@ export class Sockets {
 
   private readonly onBlocked = (session: Session): void => void this.deps.hub.blocked.add(session);
 
-  // `ws` calls these with the connection as `this`.
-  private readonly onMessage = listener((session, data: RawData, is_binary: boolean) => {
+  private readonly events: SocketEvents = {
     // Node buffers (the default binary type) are never arrays or ArrayBuffers here.
-    this.deps.messages.received(session, data as Buffer, is_binary);
-  });
-  private readonly onPing = listener((session, data: Buffer) => this.deps.messages.pinged(session, data));
-  private readonly onError = listener((session, error: Error) =>
-    this.deps.log.debug({ err: error, session: session.id }, 'a socket failed'),
-  );
-  private readonly onClose = listener((session) => {
-    session.closing = true;
-    this.sessions.delete(session.id);
-    this.deps.hub.blocked.delete(session);
-    this.forget(session);
-    session.ended();
-    this.deps.onGone(session.caller);
-  });
-}
-
-const onPong = listener((session) => void (session.last_seen = Date.now()));
-
-/** A listener of a connection that finds its session. */
-function listener<Given extends unknown[]>(handle: (session: Session, ...given: Given) => void) {
-  return function (this: WebSocket, ...given: Given): void {
-    const { session } = this as SessionSocket;
-    if (session) handle(session, ...given);
+    message: (session, data, is_binary) => this.deps.messages.received(session, data, is_binary),
+    ping: (session, data) => this.deps.messages.pinged(session, data),
+    pong: (session) => void (session.last_seen = Date.now()),
+    error: (session, error) => this.deps.log.debug({ err: error, session: session.id }, 'a socket failed'),
+    close: (session) => {
+      session.closing = true;
+      this.sessions.delete(session.id);
+      this.deps.hub.blocked.delete(session);
+      this.forget(session);
+      session.ended();
+      this.deps.onGone(session.caller);
+    },
   };
 }

@@ -4,7 +4,7 @@ import { eventText, storedMessageText } from './envelopes';
 import { textFrame } from './frames';
 import type { ChannelServices, Families, Subscriber } from './family';
 import type { Gates } from './gates';
-import type { Channel, Subscription } from './channel';
+import { type Channel, Subscription } from './channel';
 import type { Hub } from './hub';
 import { type HistoryEntry, historyEntry } from './history';
 import { messageId, parseMessageId } from './ids';
@@ -108,9 +108,9 @@ export class Subscriptions {
     if (!session.open) return;
     if (channel.gone) return this.attach(session, name, since);
     if (!recovered) from = channel.seq;
-    const place = { seq: from, from: 0, at: -1, fell_back: false };
-    const subscription: Subscription = { session, channel, state: 'replaying', ...place };
-    session.subscriptions.push(subscription);
+    const subscription = new Subscription(session, channel, from);
+    // An array that is pushed to keeps room for seventeen; most sockets are on one channel for ever.
+    session.subscriptions = [...session.subscriptions, subscription];
     // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
     session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
     if (from === channel.seq) {

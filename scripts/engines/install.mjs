@@ -43,8 +43,9 @@ function goProgram(name, version, module, install) {
 /** The same, as its makers publish it: `path` is its package within the module. */
 const goInstalled = (name, version, module, path) =>
   goProgram(name, version, module, (target, program) => {
-    run('go', ['install', `${module}/${path}@v${version}`], { env: { ...process.env, GOBIN: target }, cwd: folder });
-    renameSync(join(target, path.split('/').at(-1)), program);
+    const source = path === '' ? module : `${module}/${path}`;
+    run('go', ['install', `${source}@v${version}`], { env: { ...process.env, GOBIN: target }, cwd: folder });
+    if (path !== '') renameSync(join(target, path.split('/').at(-1)), program);
   });
 
 /** Lumio as it was at a commit of this repository, with the packages that its own lock file names. */
@@ -115,6 +116,7 @@ const ENGINES = {
       }),
   },
   caddy: goInstalled('caddy', '2.10.2', 'github.com/caddyserver/caddy/v2', 'cmd/caddy'),
+  'nats-server': goInstalled('nats-server', '2.15.2', 'github.com/nats-io/nats-server/v2', ''),
   toxiproxy: goInstalled('toxiproxy', '2.5.0', 'github.com/Shopify/toxiproxy/v2', 'cmd/server'),
   'lumio-before': ownBuild('lumio-before', 'd893b11'),
 };
