@@ -9,15 +9,15 @@ const CHUNK_MESSAGES = 128;
 const GATHER_MS = 4;
 const GATHER_TIMES = 6;
 /** No frame waits for company longer. */
-const GATHER_MOST_MS = 60;
+const GATHER_MOST_MS = 200;
 /** Sockets are written in slices of about this long; between them the loop serves everybody else. */
 const SLICE_MS = 1;
 /** A channel that waited this long for its turn gets every second slice until it is done. */
 const AGED_MS = 20;
 /** The clock is looked at after so many writes. */
 const WRITES = 16;
-/** A slice with fewer writes says too little of what one costs. */
-const MEASURED = 64;
+/** A slice with fewer writes says too little of what one costs, and one in which the machine did something else. */
+const MEASURED = { writes: 64, most_us: 100 } as const;
 /** Waiting for sockets of this node, beyond which the tail had better wait. */
 const SATURATED = { messages: 8_192, bytes: 16 * 1024 * 1024 } as const;
 
@@ -37,7 +37,7 @@ export class FanOut {
   private immediate: NodeJS.Immediate | null = null;
   private timer: NodeJS.Timeout | null = null;
   private timer_at = Infinity;
-  /** CPU of one write, microseconds; measured as it goes. */
+  /** What one write takes, microseconds; measured as it goes, so that a loaded machine gathers longer. */
   private write_us = 3;
   private waiting_messages = 0;
   private waiting_bytes = 0;
@@ -166,8 +166,8 @@ export class FanOut {
     if (this.jobs.length === 0) return;
     if (!this.sorted) this.jobs.sort((a, b) => b.count - b.done - (a.count - a.done));
     this.sorted = true;
-    const cpu = this.jobs[0]!.count < MEASURED ? null : process.cpuUsage();
-    const until = performance.now() + SLICE_MS;
+    const started = performance.now();
+    const until = started + SLICE_MS;
     this.turns += 1;
     const aged = this.turns % 2 === 0 ? this.aged(until - AGED_MS) : null;
     let writes = 0;
@@ -182,9 +182,9 @@ export class FanOut {
       if (job.done < job.count) break;
       finished.push(this.jobs.pop()!);
     }
-    if (cpu !== null && writes >= MEASURED) {
-      const { user, system } = process.cpuUsage(cpu);
-      this.write_us += ((user + system) / writes - this.write_us) / 8;
+    if (writes >= MEASURED.writes) {
+      const took_us = ((performance.now() - started) * 1_000) / writes;
+      this.write_us += (Math.min(took_us, MEASURED.most_us) - this.write_us) / 8;
     }
     for (const job of finished) this.finish(job);
   }
