@@ -9,6 +9,7 @@ import { livePageAddress } from '../api/live-page';
 import { NotBuilt } from '../kernel/errors';
 import { retry } from '../kernel/retry';
 import type { Engines } from './engines';
+import type { RecordLog } from '../engines/records/port';
 import { recordEnvironment } from '../engines/postgres/environment';
 import { startNode } from './node';
 import { readSettings } from './read-settings';
@@ -26,6 +27,7 @@ export interface Running {
   data_dir: string;
   /** Resolves with the exit code when the process has stopped by a signal or because an engine was lost. */
   readonly ended: Promise<number>;
+  readonly records: RecordLog;
   stop(): void;
 }
 
@@ -96,7 +98,8 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
     }
     const lines = [`lumio ready at ${node.base_url}`, ...(live_page ? [`lumio: live page at ${live_page}`] : [])];
     if (!stopping) process.stdout.write(`${lines.join('\n')}\n`);
-    return { base_url: node.base_url, data_dir: settings.data_dir, ended, stop: () => stop(0, 'asked') };
+    const { records } = node.engines;
+    return { base_url: node.base_url, data_dir: settings.data_dir, ended, records, stop: () => stop(0, 'asked') };
   } catch (error) {
     await stopAll();
     throw inUse(error, settings) ?? error;

@@ -59,10 +59,8 @@ export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => 
         ];
       }
       case 'stream': {
-        const { is_live, title } = beat;
-        return [
-          kick('livestream.status.updated', { is_live, title, started_at: now(), ended_at: is_live ? null : now() }),
-        ];
+        const { is_live, title, started_at = now() } = beat;
+        return [kick('livestream.status.updated', { is_live, title, started_at, ended_at: is_live ? null : now() })];
       }
       case 'cheer':
         return [

@@ -9,7 +9,8 @@ export type Beat =
   | { kind: 'subscribe'; viewer: Viewer; months: number }
   | { kind: 'gift'; viewer: Viewer; giftees: Viewer[] }
   | { kind: 'ban'; viewer: Viewer; moderator: Viewer; reason: string }
-  | { kind: 'stream'; is_live: boolean; title: string }
+  /** `started_at`: when the stream that begins or ends began, RFC 3339; added by who plays the story. */
+  | { kind: 'stream'; is_live: boolean; title: string; started_at?: string }
   | { kind: 'cheer'; viewer: Viewer; bits: number; message: string }
   | { kind: 'raid'; viewer: Viewer; viewers: number }
   | { kind: 'spell'; viewer: Viewer; gift: string; num: number; gift_value: number }

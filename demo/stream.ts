@@ -2,7 +2,7 @@ import { retry } from '../kernel/retry';
 import { pause } from '../kernel/signal';
 import { createDeliveries } from './deliveries';
 import type { DemoCredentials, DemoRequest } from './vendor-requests';
-import { createStory } from './story';
+import { type Beat, createStory } from './story';
 
 export interface DemoOptions {
   /**
@@ -16,6 +16,8 @@ export interface DemoOptions {
   signal?: AbortSignal;
   /** Takes a status line. Default: standard output. */
   print?: (line: string) => void;
+  /** Lets a beat happen elsewhere; false: it is sent from here. Default: all are. */
+  play?: (beat: Beat) => boolean;
   /** Milliseconds between status lines. Default 5000. */
   status_every_ms?: number;
 }
@@ -44,12 +46,14 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
     signal,
     print = (line) => void process.stdout.write(`${line}\n`),
     status_every_ms = 5000,
+    play = () => false,
   } = options;
   const story = createStory(seed);
   const deliveries = createDeliveries(credentials);
   const totals: DemoTotals = { accepted: 0, refused: 0, lost: 0 };
   const under_way = new Set<Promise<void>>();
   let last_problem = '';
+  let live_since: string | undefined;
   let printed = { at: Date.now(), accepted: 0 };
 
   function status(): void {
@@ -97,7 +101,12 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
   const timer = setInterval(status, status_every_ms);
   try {
     while (!signal?.aborted) {
-      const requests = deliveries(story.next());
+      const beat = story.next();
+      if (beat.kind === 'stream') {
+        if (beat.is_live) live_since = new Date().toISOString();
+        beat.started_at = live_since;
+      }
+      const requests = play(beat) ? [] : deliveries(beat);
       const sent = (async () => {
         for (const request of requests) await send(request);
       })().finally(() => under_way.delete(sent));

@@ -63,10 +63,12 @@ async function goOnline({ account_id, platform }: LoggedTurn, turn: StreamTurn, 
   return online;
 }
 
+/** Where one broadcast is on air at a time, whatever began before has ended too. */
 async function goOffline({ account_id, platform }: LoggedTurn, turn: StreamTurn, tx: Queryable): Promise<Changed[]> {
   const ended = await tx.query<Changed>(
     `update channel_status set is_online = false, ended_at = $4, updated_at = $4
-     where account_id = $1 and platform = $2 and is_online and ($3::text is null and started_at <= $4 or broadcast_id = $3)
+     where account_id = $1 and platform = $2 and is_online
+       and (broadcast_id = $3 or ($3::text is null or platform <> 'youtube') and started_at <= $4)
      returning ${CHANGED}`,
     [account_id, platform, turn.broadcast_id, turn.at],
     'channel-status-offline',

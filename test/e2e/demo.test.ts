@@ -10,6 +10,7 @@ const STOPS_WITHIN_MS = 10_000;
 
 describe('lumio demo', () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-demo-'));
+  const keys = `test:${randomBytes(32).toString('base64')}`;
   let database: TestDatabase;
 
   beforeAll(async () => {
@@ -20,11 +21,14 @@ describe('lumio demo', () => {
     rmSync(data_dir, { recursive: true, force: true });
   });
 
-  test('plays a stream on all platforms, tells how it goes, and ends by SIGINT', async () => {
-    const child = spawnLumio(['demo', '--rate', '20'], {
+  test.each([
+    ['plays a stream on all platforms', []],
+    ['plays it through every adapter', ['--vendors']],
+  ])('%s, tells how it goes, and ends by SIGINT', async (_name, options) => {
+    const child = spawnLumio(['demo', '--rate', '20', ...options], {
       ...settingsOf(data_dir),
       LUMIO_DATABASE__URL: database.url,
-      LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
+      LUMIO_SECRETS__KEYS: keys,
     });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -44,6 +48,9 @@ describe('lumio demo', () => {
         'events of every platform',
         30_000,
       );
+      const sampled = async () =>
+        (await database.db.query('select 1 from broadcast_figures limit 1')).length || undefined;
+      await eventually(sampled, 'how many watch', 30_000);
       const status = await eventually(async () => /^demo {2}.*$/m.exec(output)?.[0], `a status line in: ${output}`);
       expect(status).toMatch(/^demo {2}\w+ +[\d.]+\/s {2}accepted [1-9]\d* {2}refused 0 {2}lost 0$/);
 

@@ -20,6 +20,8 @@ interface Subscription {
   broadcaster_user_id: number;
 }
 
+export const KICK_CLIENT = 'kick-client';
+
 /** Kick's API, its tokens, and its webhooks: signed with a key pair of its own, one callback for the whole app. */
 export class FakeKick extends FakeCloud {
   readonly tokens = new FakeTokens('kick');
@@ -40,6 +42,11 @@ export class FakeKick extends FakeCloud {
       this.tokens.of(call.headers.authorization) === null
         ? { status: 401, body: { message: 'Unauthorized', data: {} } }
         : handler(call);
+    this.on('POST /oauth/token/introspect', (call) => {
+      const grant = this.tokens.of(call.headers.authorization);
+      const said = { active: true, client_id: KICK_CLIENT, token_type: 'user', scope: grant?.scopes.join(' ') };
+      return data(grant === null ? { active: false } : said);
+    });
     this.on('POST /oauth/token', (call) => this.token(new URLSearchParams(call.body)));
     this.on('GET /public/v1/public-key', () => data({ public_key: this.public_key }));
     this.on(

@@ -17,6 +17,8 @@ export interface FakeTrovoChannel {
 
 type Item = Record<string, unknown>;
 
+export const TROVO_CLIENT = 'trovo-client';
+
 const CHAT_TOKEN_MS = 20_000;
 const HISTORY = 50;
 
@@ -60,6 +62,10 @@ export class FakeTrovo extends FakeCloud {
     this.on(
       'POST /openplatform/channels/id',
       identified((call) => this.channelInfo(call)),
+    );
+    this.on(
+      'GET /openplatform/validate',
+      guarded((call) => this.validated(call)),
     );
     this.on(
       'GET /openplatform/getuserinfo',
@@ -168,6 +174,11 @@ export class FakeTrovo extends FakeCloud {
     const token = randomUUID();
     this.chat_tokens.set(token, { channel_id, until: Date.now() + CHAT_TOKEN_MS });
     return { body: { token } };
+  }
+
+  private validated(call: FakeCall): FakeAnswer {
+    const expire_ts = String(Math.floor(Date.now() / 1000) + 14_400);
+    return { body: { uid: this.ownerOf(call), client_id: TROVO_CLIENT, scopes: ['chat_connect'], expire_ts } };
   }
 
   private userInfo(channel_id: string): FakeAnswer {

@@ -191,10 +191,12 @@ export class FakeYoutube extends FakeCloud {
     return { body: { kind: 'youtube#videoListResponse', items } };
   }
 
-  private channels({ query }: FakeCall): FakeAnswer {
-    const items = idsOf(query).map((id) => ({
+  private channels({ query, headers }: FakeCall): FakeAnswer {
+    const { owner } = this.tokens.of(headers.authorization)!;
+    const items = (query.get('mine') === 'true' && owner !== null ? [owner] : idsOf(query)).map((id) => ({
       kind: 'youtube#channel',
       id,
+      snippet: { title: id, customUrl: `@${id.toLowerCase()}` },
       statistics: { subscriberCount: String(this.subscribers.get(id) ?? 0), hiddenSubscriberCount: false },
     }));
     return { body: { kind: 'youtube#channelListResponse', items } };

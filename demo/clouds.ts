@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { PLATFORMS, type Platform } from '../domain/vendors';
+import type { Beat } from './story';
+
+/** Clouds of the four platforms on this machine, which speak as the real ones do. */
+export interface DemoClouds {
+  /** The settings that lead to them. */
+  env(): Record<string, string>;
+  /** The channels that are connected, by the platforms' own ids. */
+  open(channels: Record<Platform, string>): void;
+  /** What a platform's login hands back once the channel's owner has agreed. */
+  code(platform: Platform, owner: string): string;
+  /** Resolves when all of them are listened to, or a while has passed. */
+  listened(): Promise<void>;
+  /** Lets it happen there; false where it is none of theirs, or comes as a webhook. */
+  play(beat: Beat): boolean;
+  close(): Promise<void>;
+}
+
+/** @throws Error where this installation was made without them */
+export async function startClouds(): Promise<DemoClouds> {
+  const file = join(__dirname, '../test/vendors/demo-clouds');
+  if (!existsSync(`${file}.js`))
+    throw new Error('the demo’s vendors are no part of this build: run it from a checkout');
+  // eslint-disable-next-line @typescript-eslint/no-require-imports -- absent from a build for production
+  const { startDemoClouds } = require(file) as { startDemoClouds(): Promise<DemoClouds> };
+  return startDemoClouds();
+}
+
+export interface ConnectingCredentials {
+  base_url: string;
+  access_token: string;
+  connections: Record<Platform, { platform_channel_id: string }>;
+}
+
+/** Logs the demo's channels in at their platforms, as their owner would in a browser. */
+export async function connectClouds(clouds: DemoClouds, credentials: ConnectingCredentials): Promise<void> {
+  const { base_url, access_token, connections } = credentials;
+  const ids = PLATFORMS.map((platform) => [platform, connections[platform].platform_channel_id] as const);
+  clouds.open(Object.fromEntries(ids) as Record<Platform, string>);
+  const post = async (path: string, body: object): Promise<Record<string, string>> => {
+    const headers = { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' };
+    const answer = await fetch(new URL(path, base_url), { method: 'POST', headers, body: JSON.stringify(body) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${path} ${answer.status} ${text.slice(0, 200)}`);
+    return JSON.parse(text) as Record<string, string>;
+  };
+  for (const [platform, owner] of ids) {
+    const path = `/v1/connections/oauth/${platform}`;
+    const return_to = `${process.env['LUMIO_HOSTS__WEB']}/connections`;
+    const { state } = await post(`${path}/start`, { kind: 'channel', return_to });
+    await post(`${path}/exchange`, { code: clouds.code(platform, owner), state });
+  }
+  await clouds.listened();
+}
