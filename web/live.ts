@@ -32,7 +32,6 @@ function arrived(event_type: string, data: EventPush): void {
   const delay = delayOf(data.created_at, now);
   if (delay !== null) delays.add(delay);
   feed.add(event_type, data, delay);
-  viewers.look(data.payload);
   if (stale) return;
   stale = true;
   requestAnimationFrame(() => {
@@ -87,7 +86,7 @@ function connect({ account_id, wsToken }: Session): void {
   };
   client.subscribe(`events:${account_id}`, ({ event_type, data }) => arrived(event_type, data), { onEnded: over });
   client.subscribe(`chat:${account_id}`, (message) => chat.add(message));
-  client.subscribe(`history:${account_id}`, ({ data }) => viewers.look(data));
+  client.subscribe(`channel-status:${account_id}`, (message) => viewers.take(message));
 }
 
 byId<HTMLFormElement>('entry-form').addEventListener('submit', (event) => {

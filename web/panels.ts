@@ -2,7 +2,6 @@ import type { Channels } from '../clients/js/index';
 import { byId, element } from './dom';
 
 const LINES = 100;
-const SOURCES = 20;
 
 /** The chats of the account; the panel appears with the first message. */
 export class Chat {
@@ -33,22 +32,24 @@ export class Chat {
   }
 }
 
-/** Viewers of each stream; the panel appears with the first number. */
+/** Viewers of each broadcast on air; the panel appears with the first number. */
 export class Viewers {
   private readonly counts = new Map<string, number>();
 
-  /** Takes what tells of viewers out of a message, whatever else it is about. */
-  look(data: unknown): void {
-    if (typeof data !== 'object' || data === null) return;
-    const { platform, viewer_count, viewers } = data as Record<string, unknown>;
-    const count = viewer_count ?? viewers;
-    if (typeof platform !== 'string' || typeof count !== 'number') return;
-    if (!this.counts.has(platform) && this.counts.size >= SOURCES) return;
-    this.counts.set(platform, count);
-    byId('viewers-panel').hidden = false;
-    const rows = [...this.counts].map(([name, number]) =>
-      element('li', '', element('span', 'platform', name), ' ', element('b', '', number.toLocaleString())),
-    );
+  take(message: Channels[`channel-status:${string}`]): void {
+    const { platform } = message.data;
+    if (message.event_type === 'channel:figures') this.counts.set(platform, message.data.viewer_count);
+    else if (message.event_type === 'channel:offline') this.counts.delete(platform);
+    this.show();
+  }
+
+  private show(): void {
+    byId('viewers-panel').hidden = this.counts.size === 0;
+    const rows = [...this.counts].map(([name, number]) => {
+      const row = element('li', '', element('span', 'platform', name), ' ', element('b', '', number.toLocaleString()));
+      row.dataset.platform = name;
+      return row;
+    });
     byId('viewers').replaceChildren(...rows);
   }
 }

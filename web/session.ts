@@ -9,7 +9,7 @@ export interface Session {
 const KEPT = 'lumio-token';
 const POPOUT = 'lm_pop_';
 /** What the page reads, and nothing else: a token for hours may do no more. */
-const READS = ['events:read', 'chat:read', 'history:read'];
+const READS = ['events:read', 'chat:read', 'spotify:read'];
 const HOURS_12 = 12 * 3_600_000;
 
 /**

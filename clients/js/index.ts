@@ -1,6 +1,7 @@
 /** The client of Lumio's WebSocket. See README.md. */
 export * from './channels';
 export { LumioClient } from './client';
+export { isEvent, type EventOf } from './events';
 export {
   Refused,
   type ClientOptions,

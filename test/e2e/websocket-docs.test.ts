@@ -56,14 +56,16 @@ test('the example by hand comes back to what it missed', async () => {
   expect(await run(example!)).toEqual({ code: 0, output: blocks('docs/websocket.md', 'text')[0] });
 });
 
-test("the client is loaded by CommonJS too, and its README's chat is typed as shown", async () => {
+test("the client is loaded by CommonJS too, and its README's messages are typed as shown", async () => {
   const loaded = await run(
     "import { createRequire } from 'node:module';\n" +
       "console.log(Object.keys(createRequire(import.meta.url)('@lumio/client')).sort().join());",
   );
-  expect(loaded).toEqual({ code: 0, output: 'LumioClient,Refused\n' });
-  const [chat] = blocks('clients/js/README.md', 'ts');
-  const head = `import { LumioClient } from '@lumio/client';
+  expect(loaded).toEqual({ code: 0, output: 'LumioClient,Refused,isEvent\n' });
+  const shown = blocks('clients/js/README.md', 'ts');
+  expect(shown).toHaveLength(2);
+  const head = `import { isEvent, LumioClient } from '@lumio/client';
+declare function cheer(bits: number): void;
 const client = new LumioClient({ url: 'wss://api.example/v1/ws' });
 declare const account_id: string;
 declare function show(username: string, message: string): void;
@@ -71,7 +73,7 @@ declare function greyOut(person: string): void;
 `;
   const mistake =
     '// @ts-expect-error -- there is no such channel\nclient.subscribe(`chats:${account_id}`, () => undefined);\n';
-  writeFileSync(join(folder, 'chat.ts'), head + chat + mistake);
+  writeFileSync(join(folder, 'chat.ts'), head + shown.join('') + mistake);
   const options = ['--noEmit', '--strict', '--module', 'node20', '--lib', 'es2022,dom', '--types', 'node'];
   const compiled = spawnSync(TSC, [...options, '--typeRoots', TYPES, 'chat.ts'], { cwd: folder, encoding: 'utf8' });
   expect([compiled.stdout, compiled.status]).toEqual(['', 0]);

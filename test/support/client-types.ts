@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ChannelMessage } from '../../kernel/channel';
 import type { Family } from '../../realtime/runtime/family';
+import { EVENT_TYPES, shapeOf } from '../../domain/event-catalogue';
 import { typeOf } from './json-schema-types';
 
 type Json = Record<string, unknown>;
@@ -25,6 +26,7 @@ export type ErrorCode =${alternatives(
   )}
 
 ${shapes.join('\n')}
+${eventPayloads()}
 /** The messages of each channel, by its name. */
 export interface Channels {
 ${channels.join('\n')}
@@ -81,3 +83,20 @@ function dataType({ data }: ChannelMessage, named: Map<string, Json>): string {
 
 const alternatives = (types: readonly string[], indent: string): string =>
   types.length === 1 ? ` ${types[0]};` : `\n${types.map((type) => `${indent}  | ${type}`).join('\n')};`;
+
+/** Payloads by the type of the event; those that go over `chat:` are typed there. */
+function eventPayloads(): string {
+  const members = EVENT_TYPES.filter(({ delivered }) => delivered !== 'chat').map(
+    (one) => `  /** ${one.summary} */\n  '${one.type}': ${typeOf(shapeOf(one) as Json, 1)};`,
+  );
+  return `/**
+ * \`payload\` of the events that the server knows. Vendors add members; of a person who was erased it is the text
+ * \`[erased]\`.
+ */
+export interface EventPayloads {
+${members.join('\n')}
+}
+
+export type EventType = keyof EventPayloads;
+`;
+}
