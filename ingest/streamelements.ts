@@ -20,8 +20,9 @@ export interface StreamElementsTimings {
 }
 
 const TIMINGS: StreamElementsTimings = { open_ms: 15_000, silence_ms: 75_000 };
-/** Tips that are asked for after a gap; more than these were missed. */
-const MOST_MISSED = 100;
+/** Tips that are asked for at once after a gap, and how often; more than these were missed. */
+const PAGE = 100;
+const MOST_PAGES = 20;
 /** Longest pause that Astro may ask for. */
 const MOST_PAUSE_MS = 3_600_000;
 /** A tip is dated when it is made, and told when it is paid: so long before the gap it may have been made. */
@@ -118,16 +119,18 @@ export class TipsSession implements AdapterSession {
     const since = last - PAID_WITHIN_MS;
     const now = Date.now();
     try {
-      const tips = await withToken(
-        (refused) => this.link.token(refused),
-        (token) => this.api.tips(this.room, token, since, MOST_MISSED),
-      );
-      const stored = tips
-        .reverse()
-        .map((tip) => this.deliver(JSON.stringify({ type: 'message', topic: TIPS, data: tip })));
-      await Promise.all(stored);
-      if (tips.length < MOST_MISSED) return this.keep(now);
-      this.link.missed({ from: last, to: now, detail: `StreamElements gives the newest ${MOST_MISSED} tips alone.` });
+      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+        const page = { since, offset: pages * PAGE, limit: PAGE };
+        const tips = await withToken(
+          (refused) => this.link.token(refused),
+          (token) => this.api.tips(this.room, token, page),
+        );
+        const told = tips.map((tip) => JSON.stringify({ type: 'message', topic: TIPS, data: tip }));
+        await Promise.all(told.reverse().map((text) => this.deliver(text)));
+        if (tips.length < PAGE) return this.keep(now);
+      }
+      const detail = `StreamElements was asked for the newest ${MOST_PAGES * PAGE} tips alone.`;
+      this.link.missed({ from: last, to: now, detail });
     } catch (error) {
       if (!(error instanceof HttpFailed) || error.status === 429 || error.status >= 500) throw error;
       this.link.missed({ from: last, to: now, detail: `The tips since then could not be fetched (${error.status}).` });

@@ -132,6 +132,15 @@ describe('the gateway', () => {
     expect(vendor.asked('/kappa/v2/channels/me')).toBeGreaterThan(0);
   });
 
+  test('however many were paid meanwhile, all are fetched', async () => {
+    const { link, session, adapter } = await opened();
+    await adapter.stop(session);
+    const missed = Array.from({ length: 250 }, () => `streamelements:${vendor.tip(CHANNEL)._id}`);
+    const { link: next } = await opened(link);
+    expect(ids(next)).toEqual(expect.arrayContaining(missed));
+    expect(next.gaps).toEqual([]);
+  });
+
   test('where the tips of a gap cannot be fetched, that is told; where the vendor is away, it is tried again', async () => {
     const { link, session, adapter } = await opened();
     await adapter.stop(session);

@@ -37,7 +37,8 @@ export class FakeStreamElements extends FakeCloud {
       if (channel === null || path.split('/').pop() !== channel) return UNAUTHORIZED;
       const since = Number(query.get('after') ?? 0);
       const docs = (this.tips.get(channel) ?? []).filter(({ createdAt }) => Date.parse(createdAt) >= since);
-      return { body: { docs: docs.reverse().slice(0, Number(query.get('limit') ?? 25)), total: docs.length } };
+      const [offset, limit] = [Number(query.get('offset') ?? 0), Number(query.get('limit') ?? 25)];
+      return { body: { docs: docs.reverse().slice(offset, offset + limit), total: docs.length } };
     });
     this.server.on('upgrade', (request, socket, head) => {
       if (this.refuse !== null && this.refuse.times > 0) {

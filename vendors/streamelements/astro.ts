@@ -32,8 +32,9 @@ export function streamElementsApi(http: HttpClients, { api_url, astro_url }: Str
     async channel(token) {
       return read(await ask('channels/me', token), Own)._id;
     },
-    async tips(channel_id, token, since, limit) {
-      const asked = new URLSearchParams({ after: String(since), limit: String(limit), sort: '-createdAt' });
+    async tips(channel_id, token, { since, offset, limit }) {
+      const [after, from, most] = [since, offset, limit].map(String) as [string, string, string];
+      const asked = new URLSearchParams({ after, offset: from, limit: most, sort: '-createdAt' });
       return read(await ask(`tips/${encodeURIComponent(channel_id)}?${asked}`, token), Tips).docs;
     },
     socket(reconnect_token) {
