@@ -41,12 +41,13 @@ export function openConnections(deps: {
   ]);
   const texts = createPersonalTexts(subject_keys);
   const tokens = createConnectionTokens({ db, texts, secrets, settings, events, wakeups, log, vendors });
+  const living = createLivingConnections({ db, wakeups });
   const at_vendors: VendorConnections = {
-    ...{ vendors, tokens, texts },
+    ...{ vendors, tokens, texts, living },
     kick: kickSubscriptions(http, kick),
     appOf: (grant) => appOfGrant({ db, secrets, settings }, grant),
   };
-  return { vendors, tokens, living: createLivingConnections({ db, wakeups }), at_vendors };
+  return { vendors, tokens, living, at_vendors };
 }
 
 export type OpenConnections = ReturnType<typeof openConnections>;

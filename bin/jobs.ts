@@ -1,5 +1,5 @@
 import type { JobTools } from '../access/job';
-import type { VendorConnections } from '../access/vendor-connections';
+import { renewKickSubscriptions, type VendorConnections } from '../access/vendor-connections';
 import { createPayloadSealing } from '../engines/jobs/sealing';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
@@ -11,8 +11,10 @@ import { JOBS } from './areas';
 import type { Engines } from './engines';
 import { eraseUser } from './erasers';
 import { indexing } from './indexing';
-import { upkeep } from './upkeep';
+import { recurring, upkeep } from './upkeep';
 import { createHttpClients } from '../vendors/http/client';
+
+const SIX_HOURS_MS = 6 * 3_600_000;
 
 /**
  * The jobs of this process, and those of them that its roles run: the areas' and upkeep where it is a worker, the
@@ -26,6 +28,10 @@ export function openJobs(
   const { jobs: queue, projector_db: db, subject_keys, tracing } = engines;
   const own: JobDeclaration[] = has('worker') ? upkeep({ db, subject_keys, jobs: queue, log }) : [];
   if (has('worker')) own.push(indexing(engines, log));
+  if (has('worker')) {
+    const renew = (signal: AbortSignal) => renewKickSubscriptions(connections, log, signal);
+    own.push(recurring(SIX_HOURS_MS, 'kick-subscriptions', renew, log));
+  }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
   const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
   const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { dropGrant, otherGrants, readGrant } from '../access/connection-grants';
-import { ReconnectRequired, type ConnectionTokens } from '../access/connection-tokens';
+import { ReconnectRequired } from '../access/connection-tokens';
 import { job, type JobTools } from '../access/job';
+import { withToken } from '../access/vendor-connections';
 import { INSTALLATION } from '../access/oauth-apps';
 import { reactor, type ReactionTools } from '../access/reactor';
 import { ACCOUNT_APP_EVENTS } from '../domain/account-apps';
@@ -9,22 +10,6 @@ import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { CONNECTION_EVENTS } from '../domain/connections';
 import { SE_TOKEN_EVENTS, seTokens, seTokensStream } from '../domain/se-tokens';
 import { SYSTEM_CONNECTION_EVENTS } from '../domain/system-connections';
-import { HttpFailed } from '../vendors/http/port';
-
-/** Does something with a connection's token; with a new one where the vendor refuses it. */
-async function withToken<T>(
-  tokens: ConnectionTokens,
-  connection_id: string,
-  work: (token: string) => Promise<T>,
-): Promise<T> {
-  const token = await tokens.token(connection_id);
-  try {
-    return await work(token);
-  } catch (error) {
-    if (!(error instanceof HttpFailed && error.status === 401)) throw error;
-    return work(await tokens.token(connection_id, token));
-  }
-}
 
 /** Who has to log in there again is not asked by a job: it is done once they have. */
 async function unlessFlagged(work: Promise<unknown>): Promise<void> {

@@ -4,6 +4,8 @@ import { writeApp } from '../access/oauth-apps';
 import { writeSeToken } from '../access/se-tokens';
 import { actingAs } from '../access/service-acts';
 import { statesOf } from '../access/states';
+import { renewKickSubscriptions } from '../access/vendor-connections';
+import { HttpFailed } from '../vendors/http/port';
 import { connections, connectionsStream, type ConnectionEvent } from '../domain/connections';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import type { EventStore } from '../engines/event-store/port';
@@ -27,7 +29,7 @@ import {
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
-import { silentLog } from './support/log';
+import { keptLog, silentLog } from './support/log';
 
 const now = '2026-01-02T03:04:05.000Z';
 const account_id = uuid(1);
@@ -292,6 +294,34 @@ describe('tokens of connections', () => {
     await expect(node().token(uuid(9), 'tips')).rejects.toThrow(ReconnectRequired);
     await expect(node().token(uuid(9))).rejects.toThrow(ReconnectRequired);
   });
+});
+
+test('what Kick has dropped is asked for again, whatever stops one channel', async () => {
+  const channel = (n: number, client_id: string | null = 'app') => ({
+    ...{ connection_id: uuid(n), account_id, platform: 'kick' as const, kind: 'channel' as const, client_id },
+    ...{ platform_channel_id: String(n), bot_enabled: true, since: now },
+  });
+  const asked: string[] = [];
+  const parts = {
+    living: { of: async () => [channel(1), channel(2), channel(3), channel(4, null)], onChange: () => () => undefined },
+    tokens: {
+      async token(id: string, refused?: string) {
+        if (id === uuid(1)) throw new ReconnectRequired(id);
+        return refused === undefined ? `old ${id}` : `new ${id}`;
+      },
+    },
+    kick: {
+      async ensure(token: string) {
+        if (token === `old ${uuid(3)}`) throw new HttpFailed('api.kick.com', 401);
+        if (token === `old ${uuid(2)}`) throw new Error('Kick refuses');
+        asked.push(token);
+      },
+      end: async () => undefined,
+    },
+  };
+  const log = keptLog();
+  expect(await renewKickSubscriptions(parts, log, new AbortController().signal)).toBe(1);
+  expect([asked, log.lines.length]).toEqual([[`new ${uuid(3)}`], 1]);
 });
 
 test('the read model of connections bears its events twice', async () => {

@@ -279,6 +279,44 @@ test('operators detach what an account has, and say which login shows it', async
   expect((await owner.send('PUT', `${path}/primary-connection`, { login_connection_id: null })).status).toBe(200);
 });
 
+test('a dissolved account leaves no token, no secret and no subscription behind', async () => {
+  const nobody = new ApiClient(server.base_url, '');
+  const login = { provider: 'twitch', provider_id: 'founder', access_token: 'development:founder' };
+  const { token } = (await nobody.send('POST', '/v1/auth/token/exchange', login)).body;
+  const founded = (await new ApiClient(server.base_url, token).send('POST', '/v1/accounts', { name: 'Short' })).body
+    .data;
+  const founder = new ApiClient(server.base_url, founded.token);
+  const features = [{ key: 'feature:connections', enabled: true }];
+  await owner.send('PATCH', `/v1/admin/accounts/${founded.id}/overrides`, { features });
+  expect(await connect(founder, 'kick', '31')).toMatchObject({ status: 200 });
+  expect(await connect(founder, 'trovo', '32', 'bot')).toMatchObject({ status: 200 });
+  const app = { client_id: 'theirs', client_secret: 'own-secret' };
+  expect((await founder.send('PUT', '/v1/connections/credentials/twitch', app)).status).toBe(200);
+  const tips = { platform: 'kick', token: 'tip-token-of-the-founder' };
+  expect((await founder.send('POST', '/v1/se-tokens', tips)).status).toBe(201);
+  const left = async () => {
+    const [row] = await server.database!.db.query<{ n: number }>(
+      `select (select count(*)::int from connection_grants where account_id = $1)
+            + (select count(*)::int from app_secrets where id like $1::text || '/%')
+            + (select count(*)::int from se_token_secrets s join se_tokens t on t.id = s.token_id
+               where t.account_id = $1) as n`,
+      [founded.id],
+    );
+    return row!.n;
+  };
+  expect(await left()).toBe(4);
+  await eventually(async () => (cloud.subscriptions.size === 7 ? true : undefined), 'subscriptions');
+  const before = cloud.revoked.length;
+  const gone = await founder.send('DELETE', `/v1/accounts/${founded.id}`, { confirm_name: 'Short' });
+  expect(gone.status).toBe(200);
+  await eventually(async () => ((await left()) === 0 ? true : undefined), 'nothing to be left');
+  expect(cloud.subscriptions.size).toBe(0);
+  // Kick takes both tokens back, Trovo one.
+  await eventually(async () => (cloud.revoked.length === before + 3 ? true : undefined), 'three revoked tokens');
+  const rows = await server.database!.db.query('select 1 from se_token_secrets');
+  expect(rows).toEqual([]);
+});
+
 test('metadata of platforms are everybody’s', async () => {
   const { body } = await new ApiClient(server.base_url, '').get('/v1/platforms/metadata');
   expect(body.data).toContainEqual(
