@@ -7,7 +7,7 @@ import { sharedServer } from './support/shared-server';
 
 const EVENTS = `events:${ACCOUNT}`;
 /** The same number plays the same frames again. */
-const SEED = Number(process.env.LUMIO_SEED ?? Date.now() % 1_000_000);
+const SEED = Number(process.env.LUMIO_TEST_SEED ?? Date.now() % 1_000_000);
 const SEQUENCES = 250;
 
 let t: TestDatabase;
@@ -182,7 +182,7 @@ async function play(seed: number): Promise<void> {
   }
 }
 
-test(`frames of any kind end in what was asked for, or in the code of their fault (LUMIO_SEED=${SEED})`, async () => {
+test(`frames of any kind end in what was asked for, or in the code of their fault (LUMIO_TEST_SEED=${SEED})`, async () => {
   const neighbour = await Client.open(node.url);
   expect(await neighbour.subscribe(EVENTS)).toMatchObject({ type: 'subscribed' });
   for (let from = 0; from < SEQUENCES; from += 25) {

@@ -1,4 +1,4 @@
-import { Client } from '../support/realtime';
+import { Client, type ServerMessage } from '../support/realtime';
 import { ApiClient } from '../support/vendor-cloud';
 import { type Cluster, startCluster } from './support/cluster';
 import { dose, SEED, sleep, until } from './support/dose';
@@ -19,6 +19,9 @@ describe('Redis fails', () => {
   let traffic: Traffic;
   let socket: Client;
   let channel: string;
+  /** Present on the node that is never killed. */
+  let watcher: Client;
+  let presence: string;
   let alive: NodeJS.Timeout;
 
   beforeAll(async () => {
@@ -36,19 +39,66 @@ describe('Redis fails', () => {
     channel = `events:${a.credentials.account_id}`;
     socket = await Client.open(b.ws_url, b.credentials.access_token);
     expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+    presence = `presence:${channel}`;
+    watcher = await present(a);
     // A client that says nothing for 30 s is closed.
-    alive = setInterval(() => socket.send({ type: 'ping' }), 10_000);
+    alive = setInterval(() => [socket, watcher].forEach((client) => client.send({ type: 'ping' })), 10_000);
     traffic = new Traffic(a, { seed: SEED, name: 'redis', pause_ms: 20 }).start();
   });
   afterAll(async () => {
     clearInterval(alive);
-    socket?.end();
+    for (const client of [socket, watcher]) client?.end();
     await b?.dispose();
     await a?.dispose();
     await proxy?.stop();
     await redis?.dispose();
     await cluster?.dispose();
   });
+
+  /** One who left while Redis was away comes back, and gets all that is stored since. */
+  async function comesBack(): Promise<void> {
+    const client = await Client.open(b.ws_url, b.credentials.access_token);
+    const answer = await client.subscribe(channel, stored()[0]!.id);
+    expect(answer).toMatchObject({ type: 'subscribed', recovered: true });
+    const { length } = stored();
+    await client.until(
+      () => client.messages.filter(({ id, type }) => type === 'event' && id).length >= length - 1,
+      'all',
+    );
+    client.end();
+    // Messages of another epoch cannot be had: it is told so.
+    const stranger = await Client.open(b.ws_url, b.credentials.access_token);
+    expect(await stranger.subscribe(channel, '000000000000-1')).toMatchObject({ recovered: false });
+    stranger.end();
+  }
+
+  const idOf = (client: Client) => client.messages[0]!.session_id!;
+  async function present(node: Lumio): Promise<Client> {
+    const client = await Client.open(node.ws_url, node.credentials.access_token);
+    expect(await client.subscribe(presence)).toMatchObject({ type: 'subscribed' });
+    return client;
+  }
+
+  /** Who comes on either node is seen by both, and who goes is not. */
+  async function presenceIsWhole(): Promise<void> {
+    const [near, far] = [await present(a), await present(b)];
+    const ids = [watcher, near, far].map(idOf).sort();
+    await until(
+      async () => {
+        const looking = await present(b);
+        await looking.next(({ event_type }) => event_type === 'presence:bootstrap', 'the list');
+        const { data } = looking.messages.find(({ event_type }) => event_type === 'presence:bootstrap')!;
+        const there = (data!.connections as { connection_id: string }[]).map(({ connection_id }) => connection_id);
+        const own = idOf(looking);
+        looking.end();
+        return JSON.stringify(there.filter((id) => id !== own).sort()) === JSON.stringify(ids);
+      },
+      'the presence of both nodes',
+      30_000,
+    );
+    near.end();
+    far.end();
+  }
 
   /** What the client got and the log holds; messages that are not stored have no id. */
   const stored = () => socket.messages.filter(({ type, id }) => type === 'event' && id !== undefined);
@@ -91,8 +141,10 @@ describe('Redis fails', () => {
       expect(traffic.p99Since(moment)).toBeLessThan(3000);
       const api = new ApiClient(a.base_url, a.credentials.user_api_key);
       expect((await api.get('/v1/events?limit=1')).status).toBe(200);
+      await comesBack();
       await mend();
       await broadcastArrives(30_000);
+      await presenceIsWhole();
     },
   );
 
@@ -105,5 +157,16 @@ describe('Redis fails', () => {
     const seqs = stored().map(({ id }) => seqOf(id!));
     expect(seqs).toEqual(seqs.map((_, at) => seqs[0]! + at));
     expect([a.ends, b.ends]).toEqual([[], []]);
+  });
+
+  test('row 14: clients of a node that is killed leave the presence of the others', async () => {
+    const leaving = await present(b);
+    const told = (event_type: string) => (message: ServerMessage) =>
+      message.event_type === event_type && String(message.data!.connection_id) === idOf(leaving);
+    await watcher.next(told('presence:join'), 'the join');
+    await b.kill();
+    await watcher.until(() => watcher.messages.some(told('presence:leave')), 'the leave', 45_000);
+    await b.start();
+    await presenceIsWhole();
   });
 });
