@@ -1,3 +1,4 @@
+import { EngineAway } from '../kernel/failures';
 import { SUBSCRIPTIONS } from '../ingest/twitch/subscriptions';
 import { type TestDatabase, testDatabase } from './support/database';
 import { keptLog, silentLog } from './support/log';
@@ -193,6 +194,20 @@ describe('a channel on Twitch', () => {
     twitch.notify(CHANNEL, 'channel.follow', follow('new'), { message_timestamp: minutesAgo(9) });
     await until(() => records.of('twitch:follower').length === 1);
     expect(records.of('twitch:follower')[0]!.subject).toBe('twitch:new');
+  });
+
+  test('what is said while the log is away waits, and is stored in its order', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    records.away = new EngineAway('the log', new Error('connection refused'));
+    const users = Array.from({ length: 50 }, (_, n) => String(n));
+    for (const user of users) twitch.notify(CHANNEL, 'channel.follow', follow(user));
+    await until(() => records.refused > 1);
+    expect(records.of('twitch:follower')).toEqual([]);
+    records.away = null;
+    await until(() => records.of('twitch:follower').length === users.length);
+    expect(records.of('twitch:follower').map(({ subject }) => subject)).toEqual(users.map((user) => `twitch:${user}`));
   });
 
   test('what is no frame of Twitch’s is parked, and the session goes on', async () => {

@@ -13,7 +13,9 @@ import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { ProcessSession } from '../../engines/postgres/process-session';
 import type { Queryable } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
+import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createLocalWakeups } from '../../engines/wakeups/local';
+import type { Wakeups } from '../../engines/wakeups/port';
 import { createHttpClients } from '../../vendors/http/client';
 import { createTwitch } from '../../vendors/twitch/api';
 import type { FakeTwitch } from '../vendors/twitch-cloud';
@@ -78,15 +80,18 @@ export const QUICK: Partial<LinkTimings> = {
   refused_ms: 200,
 };
 
+/** What seals the records of these tests. */
+export const TEST_KEYS = parseMasterKeys(`t:${Buffer.alloc(32, 7).toString('base64')}`);
+
 export interface WorkerOptions {
   db: Queryable;
   url: string;
-  twitch: FakeTwitch;
-  connections: TestConnections;
+  twitch: Pick<FakeTwitch, 'base_url' | 'eventsub_url'>;
+  connections: LivingConnections & Pick<TestConnections, 'token' | 'refused'>;
   records: Pick<RecordLog, 'append'>;
   log: Logger;
   timings?: Partial<LinkTimings>;
-  wakeups?: ReturnType<typeof createLocalWakeups>;
+  wakeups?: Wakeups;
   heartbeat_ms?: number;
 }
 
@@ -137,9 +142,13 @@ export function startWorker(options: WorkerOptions): TestWorker {
 export class MemoryRecords implements Pick<RecordLog, 'append'> {
   readonly records: RecordEnvelope[] = [];
   away: Error | null = null;
+  refused = 0;
 
   append(_topic: string, records: readonly RecordEnvelope[]) {
-    if (this.away) return Promise.reject(this.away);
+    if (this.away) {
+      this.refused += 1;
+      return Promise.reject(this.away);
+    }
     this.records.push(...records);
     return Promise.resolve(new Map());
   }
