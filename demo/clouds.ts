@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { PLATFORMS, type Platform } from '../domain/vendors';
 import type { Beat } from './story';
 
-/** Clouds of the four platforms on this machine, which speak as the real ones do. */
+/** Posts to the server as the demo's owner, and answers the body. */
+export type Post = (path: string, body: object, method?: string) => Promise<Record<string, string>>;
+
+/** Clouds of the vendors on this machine, which speak as the real ones do. */
 export interface DemoClouds {
   /** The settings that lead to them. */
   env(): Record<string, string>;
@@ -11,6 +14,8 @@ export interface DemoClouds {
   open(channels: Record<Platform, string>): void;
   /** What a platform's login hands back once the channel's owner has agreed. */
   code(platform: Platform, owner: string): string;
+  /** Connects the account to what there is beside the platforms. */
+  connectOthers(account_id: string, post: Post, return_to: string): Promise<void>;
   /** Resolves when all of them are listened to, or a while has passed. */
   listened(): Promise<void>;
   /** Lets it happen there; false where it is none of theirs, or comes as a webhook. */
@@ -30,27 +35,29 @@ export async function startClouds(): Promise<DemoClouds> {
 
 export interface ConnectingCredentials {
   base_url: string;
+  account_id: string;
   access_token: string;
   connections: Record<Platform, { platform_channel_id: string }>;
 }
 
 /** Logs the demo's channels in at their platforms, as their owner would in a browser. */
 export async function connectClouds(clouds: DemoClouds, credentials: ConnectingCredentials): Promise<void> {
-  const { base_url, access_token, connections } = credentials;
+  const { base_url, account_id, access_token, connections } = credentials;
   const ids = PLATFORMS.map((platform) => [platform, connections[platform].platform_channel_id] as const);
   clouds.open(Object.fromEntries(ids) as Record<Platform, string>);
-  const post = async (path: string, body: object): Promise<Record<string, string>> => {
+  const post: Post = async (path, body, method = 'POST') => {
     const headers = { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' };
-    const answer = await fetch(new URL(path, base_url), { method: 'POST', headers, body: JSON.stringify(body) });
+    const answer = await fetch(new URL(path, base_url), { method, headers, body: JSON.stringify(body) });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${path} ${answer.status} ${text.slice(0, 200)}`);
     return JSON.parse(text) as Record<string, string>;
   };
+  const return_to = `${process.env['LUMIO_HOSTS__WEB']}/connections`;
   for (const [platform, owner] of ids) {
     const path = `/v1/connections/oauth/${platform}`;
-    const return_to = `${process.env['LUMIO_HOSTS__WEB']}/connections`;
     const { state } = await post(`${path}/start`, { kind: 'channel', return_to });
     await post(`${path}/exchange`, { code: clouds.code(platform, owner), state });
   }
+  await clouds.connectOthers(account_id, post, return_to);
   await clouds.listened();
 }

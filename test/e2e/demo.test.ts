@@ -22,9 +22,9 @@ describe('lumio demo', () => {
   });
 
   test.each([
-    ['plays a stream on all platforms', []],
-    ['plays it through every adapter', ['--vendors']],
-  ])('%s, tells how it goes, and ends by SIGINT', async (_name, options) => {
+    ['plays a stream on all platforms', [], []],
+    ['plays it through every adapter', ['--vendors'], ['discord', 'spotify', 'streamelements']],
+  ])('%s, tells how it goes, and ends by SIGINT', async (_name, options, others) => {
     const child = spawnLumio(['demo', '--rate', '20', ...options], {
       ...settingsOf(data_dir),
       LUMIO_DATABASE__URL: database.url,
@@ -39,7 +39,7 @@ describe('lumio demo', () => {
       const path = join(data_dir, 'dev-credentials.json');
       const { base_url, access_token } = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
       const api = new ApiClient(base_url, access_token);
-      const platforms = ['kick', 'shopify', 'trovo', 'twitch', 'youtube'];
+      const platforms = ['kick', 'shopify', 'trovo', 'twitch', 'youtube', ...others];
       await eventually(
         async () => {
           const seen = new Set((await api.allEvents()).map(({ platform }) => platform as string));

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Beat, Viewer } from '../../demo/story';
 import type { DemoClouds } from '../../demo/clouds';
+import { startDemoCompanions } from './demo-companions';
 import { FakeKick, KICK_CLIENT } from './kick-cloud';
 import { FakeTrovo, TROVO_CLIENT } from './trovo-cloud';
 import { FakeTwitch, TWITCH_CLIENT } from './twitch-cloud';
@@ -13,6 +14,7 @@ const secret = 'demo-secret';
 export async function startDemoClouds(): Promise<DemoClouds> {
   const [twitch, youtube, kick, trovo] = [new FakeTwitch(), new FakeYoutube(), new FakeKick(), new FakeTrovo()];
   await Promise.all([twitch, youtube, kick, trovo].map((cloud) => cloud.start()));
+  const companions = await startDemoCompanions();
   youtube.quota = 1_000_000_000;
   let on_air: FakeBroadcast | null = null;
   let channels: Parameters<DemoClouds['open']>[0] | null = null;
@@ -100,6 +102,7 @@ export async function startDemoClouds(): Promise<DemoClouds> {
 
   return {
     env: () => ({
+      ...companions.env(),
       LUMIO_OUTGOING__ALLOW_LOOPBACK: 'true',
       LUMIO_HOSTS__WEB: 'http://127.0.0.1:3000',
       LUMIO_LIVE__LOOK_EVERY: '5s',
@@ -138,8 +141,11 @@ export async function startDemoClouds(): Promise<DemoClouds> {
       for (const until = Date.now() + 20_000; !all() && Date.now() < until;)
         await new Promise((resume) => setTimeout(resume, 100));
     },
+    connectOthers: (account_id, post, return_to) => companions.connect(account_id, post, return_to),
+
     play(beat: Beat): boolean {
       audience();
+      companions.play(beat);
       switch (beat.kind) {
         case 'stream':
           if (beat.is_live) goLive(beat.title);
@@ -183,7 +189,7 @@ export async function startDemoClouds(): Promise<DemoClouds> {
       }
     },
     async close() {
-      await Promise.all([twitch, youtube, kick, trovo].map((cloud) => cloud.close()));
+      await Promise.all([companions, twitch, youtube, kick, trovo].map((cloud) => cloud.close()));
     },
   };
 }
