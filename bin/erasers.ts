@@ -4,11 +4,12 @@ import { parkedWebhooksEraser } from '../ingest/runtime/parked-erasure';
 import { noteErasures } from '../engines/subject-keys/transfer';
 import type { Eraser, ErasureServices, RecordEraser } from '../kernel/eraser';
 import { auditLogEraser } from '../maintenance/audit-log-erasure';
+import { chatLiveEraser } from '../maintenance/chat-live-erasure';
 import { eventLogEraser } from '../maintenance/event-log-erasure';
 import { paymentsEraser } from '../maintenance/payments-erasure';
 
 /** What every read model over a topic of records does when a person is erased. */
-export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser, paymentsEraser];
+export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser, paymentsEraser, chatLiveEraser];
 
 /** What every other area does; test/erasers.test.ts finds a table that none of them cleans. */
 export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser, auditLogEraser];
