@@ -201,7 +201,7 @@ describe('a channel on Twitch', () => {
     begin();
     await subscribed();
     records.away = new EngineAway('the log', new Error('connection refused'));
-    const users = Array.from({ length: 50 }, (_, n) => String(n));
+    const users = Array.from({ length: 50 }, (_, n) => String(n + 1));
     for (const user of users) twitch.notify(CHANNEL, 'channel.follow', follow(user));
     await until(() => records.refused > 1);
     expect(records.of('twitch:follower')).toEqual([]);
