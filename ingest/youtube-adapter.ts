@@ -42,6 +42,8 @@ const TIMINGS: YoutubeTimings = {
 const OVER = new Set(['liveChatEnded', 'liveChatDisabled', 'liveChatNotFound']);
 const USED_UP = new Set(['quotaExceeded', 'dailyLimitExceeded']);
 const RATE = new Set(['rateLimitExceeded', 'userRateLimitExceeded']);
+/** How often a connection without a broadcast is held against the quota. */
+const QUOTA_LOOK_MS = 30_000;
 /** How long a share may make a chat wait before its account is told. */
 const SLOW_MS = 30_000;
 /** Chats that are over and their last pages; more than a channel has at once. */
@@ -101,9 +103,13 @@ class ChannelReading {
 
   async run(): Promise<void> {
     this.keep();
-    this.show('connected', 'Waiting for a broadcast.');
+    let looked_at = -Infinity;
     while (!this.signal.aborted) {
       if (this.failed !== null) throw this.failed.error;
+      if (this.readers.size === 0 && performance.now() - looked_at > QUOTA_LOOK_MS) {
+        looked_at = performance.now();
+        await this.showIdle();
+      }
       for (const chat of await this.deps.chatsOf(this.link.connection)) {
         if (this.readers.has(chat) || this.over.has(chat)) continue;
         const reader = this.read(chat)
@@ -220,8 +226,7 @@ class ChannelReading {
       const asked = await this.deps.quota.take(this.client_id, connection.connection_id, COSTS.chat);
       if (asked.granted) return true;
       if (asked.exhausted) {
-        const at = new Date(Date.now() + asked.wait_ms).toISOString().slice(0, 16);
-        this.show('degraded', `The day’s YouTube quota is used up; the chat goes on at ${at}Z.`);
+        this.showUsedUp(asked.wait_ms);
       } else if (asked.wait_ms > SLOW_MS) {
         this.show('degraded', 'The chat is read more slowly, so that the YouTube quota lasts through the day.');
       }
@@ -233,6 +238,18 @@ class ChannelReading {
 
   private withToken<T>(call: (token: string) => Promise<T>): Promise<T> {
     return withToken(this.token, call);
+  }
+
+  /** Without a quota no broadcast is found, either. */
+  private async showIdle(): Promise<void> {
+    const wait_ms = await this.deps.quota.usedUp(this.client_id);
+    if (wait_ms === null) this.show('connected', 'Waiting for a broadcast.');
+    else this.showUsedUp(wait_ms);
+  }
+
+  private showUsedUp(wait_ms: number): void {
+    const at = new Date(Date.now() + wait_ms).toISOString().slice(0, 16);
+    this.show('degraded', `The day’s YouTube quota is used up; it goes on at ${at}Z.`);
   }
 
   private finish(chat: string): void {

@@ -89,7 +89,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
     case 'giftMembershipReceivedEvent':
       return { event: 'gift_membership_received', others: [details('giftMembershipReceived', 'gifterChannelId')] };
     case 'pollEvent':
-      return { event: 'poll', state: textAt(details('poll', 'status')) };
+      return { event: 'poll', state: textAt(details('poll', 'metadata', 'status') ?? details('poll', 'status')) };
     case 'messageDeletedEvent': {
       const message_id = idText(details('messageDeleted', 'deletedMessageId'));
       return { chat: moderationOf(channel_id, { action: 'delete', moderator: authorOf(item), message_id }) };

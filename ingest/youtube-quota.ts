@@ -15,6 +15,8 @@ export type Granted =
 export interface YoutubeQuota {
   /** Takes units for a call of this connection, where its share has them. */
   take(client_id: string, connection_id: string, units: number): Promise<Granted>;
+  /** Milliseconds until the next day begins, where nothing is left of this one; null where something is. */
+  usedUp(client_id: string): Promise<number | null>;
   /** Google said that the day's quota is used up, whatever was counted here. */
   exhausted(client_id: string): Promise<void>;
 }
@@ -75,6 +77,15 @@ export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): Yo
         ]);
         return { granted: true };
       }),
+    async usedUp(client_id) {
+      const [day] = await db.query<{ ms: number }>(
+        `select (extract(epoch from ${NEXT_DAY} - now()) * 1000)::float8 as ms from youtube_quota
+         where client_id = $1 and day = ${DAY} and (exhausted or used >= $2)`,
+        [client_id, daily_units],
+        'youtube-quota-used-up',
+      );
+      return day?.ms ?? null;
+    },
     async exhausted(client_id) {
       await db.query(
         `insert into youtube_quota (client_id, day, exhausted) values ($1, ${DAY}, true)

@@ -176,7 +176,7 @@ describe('a YouTube chat', () => {
     on_air = [youtube.goLive('UCa')];
     worker(adapter(), connection, renewed);
     await eventually(async () => (await linkOf(connection))?.status === 'degraded' || undefined, 'its status');
-    expect((await linkOf(connection))!.detail).toMatch(/quota is used up; the chat goes on at \d{4}-/);
+    expect((await linkOf(connection))!.detail).toMatch(/quota is used up; it goes on at \d{4}-/);
     const asked = youtube.calls.length;
     await new Promise((resume) => setTimeout(resume, 300));
     expect(youtube.calls.length).toBe(asked);

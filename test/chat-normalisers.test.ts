@@ -80,6 +80,15 @@ describe('youtube', () => {
     });
   });
 
+  test('a poll is stored once in each of its states', () => {
+    const poll = (status: string) =>
+      recordsOf(read(`{"id":"p","snippet":{"type":"pollEvent","pollDetails":{"metadata":{"status":"${status}"}}}}`));
+    expect([...poll('active'), ...poll('closed')].map(({ type, external_id }) => [type, external_id])).toEqual([
+      ['youtube:poll', 'youtube:p:active'],
+      ['youtube:poll', 'youtube:p:closed'],
+    ]);
+  });
+
   test('who gave a membership is named beside who got it', () => {
     expect(of('livechat.list.giftMembershipReceivedEvent.json')).toMatchObject([
       { type: 'youtube:gift_membership_received', subject: 'youtube:UCrecipient', subjects: ['youtube:UCgifter'] },
