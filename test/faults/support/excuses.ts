@@ -33,6 +33,9 @@ export const NO_DESCRIPTORS: readonly Excuse[] = [...ENGINE_AWAY, ...because(/\b
 /** A test made a consumer stand still, and the watchdog ended it. */
 export const STALLED: Excuse = { message: /^consumer stopped$/, reason: /^Stalled / };
 
+/** A newer build's read model took the place of the live one: the older build fills it no more. */
+export const TAKEN_OVER: Excuse = { message: /^consumer stopped$/, reason: /^CheckpointLost / };
+
 /** The embedded database was killed: the server ends with it. */
 export const DATABASE_KILLED: readonly Excuse[] = [
   ...ENGINE_AWAY,
