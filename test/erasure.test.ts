@@ -96,6 +96,7 @@ test('under live traffic about the person, nothing clear of them is left, and th
 });
 
 test('it waits for a rebuild that runs, and runs again without effect', async () => {
+  await t.db.query(`select ensure_outbox_partitions('3 minutes')`);
   const runtime = runtimeOf(t.db, on, [eventLog]);
   await runtime.start();
   await on.records.append(
@@ -103,6 +104,9 @@ test('it waits for a rebuild that runs, and runs again without effect', async ()
     Array.from({ length: 30 }, (_, n) => event(n, n % 3)),
   );
   await applied(30);
+  // Its messages lie in two partitions: those of an earlier time have none of their own.
+  await t.db.query(`update outbox set created_at = created_at - interval '5 minutes' where seq % 2 = 0`);
+  expect(await t.db.query('select distinct tableoid from outbox')).toHaveLength(2);
   let running: Promise<unknown> | undefined;
   await withRebuildLock(t.db, 'event-log', async () => {
     running = erase(1, { settle_ms: 0 });
