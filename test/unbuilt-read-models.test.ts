@@ -10,7 +10,7 @@ describe('a read model that is still being built', () => {
     server = await startServer();
     await server.stop();
     await server.database!.db.query(
-      `update checkpoints set built = false, silent_to = '999999999' where projection = 'api-keys'`,
+      `update checkpoints set built = false, silent_to = '999999999' where projection in ('api-keys', 'chat-live')`,
     );
     server = await server.restart();
     api = new ApiClient(server.base_url, server.credentials.access_token);

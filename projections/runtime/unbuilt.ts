@@ -108,4 +108,7 @@ export function createUnbuilt(deps: UnbuiltDeps): Unbuilt {
  * Any of the projection's tables as a word of a statement. A column of the same name is refused with it: for the time
  * of a build that is the lesser evil.
  */
-const namesOf = ({ tables }: Projection): RegExp => new RegExp(`\\b(?:${tables.join('|')})\\b`);
+const namesOf = ({ tables }: Projection): RegExp =>
+  tables.length === 0 ? NO_NAME : new RegExp(`\\b(?:${tables.join('|')})\\b`);
+/** A projection without tables has nothing that could be read too early; a choice among no names would fit all. */
+const NO_NAME = /(?!)/;
