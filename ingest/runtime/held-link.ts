@@ -60,6 +60,8 @@ const LINK_BYTES = 2 << 20;
 const ALL_BYTES = 64 << 20;
 /** How often it is noted that the vendor was heard. */
 const HEARD_EVERY_MS = 15_000;
+/** Longest detail of a status, in characters: vendors' words may be in it. */
+const MOST_DETAIL = 500;
 const REPORT_AGAIN_MS = 1_000;
 const DRAIN_LOOK_MS = 20;
 /** The database did not say who follows. */
@@ -190,7 +192,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
 
   status(status: LinkStatus, detail?: string): void {
     this.shown = status;
-    this.report({ status, detail: detail ?? null });
+    this.report({ status, detail: detail?.slice(0, MOST_DETAIL) ?? null });
   }
 
   keep(state: Json): void {

@@ -4,6 +4,7 @@ import { Collector } from '../../kernel/collector';
 import type { Json } from '../../kernel/json';
 import type { Vendor } from '../../domain/vendors';
 import type { LinkStatus, LivingConnection } from './adapter';
+import { storableJson } from './text';
 
 /** Known by its fence token: of two holders the one with the greater token is the later one. */
 export interface LinkFence {
@@ -161,7 +162,8 @@ async function write(db: Queryable, group: readonly Reported[]): Promise<boolean
        given_away boolean)
      where l.link = r.link and l.token = r.token
      returning l.link, l.token`,
-    [JSON.stringify(rows)],
+    // What PostgreSQL does not keep would fail the reports of all links in the group, again and again.
+    [storableJson(JSON.stringify(rows))],
     'adapter-link-report',
   );
   const held = new Set(written.map(({ link, token }) => `${link} ${token}`));

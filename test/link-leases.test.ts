@@ -1,0 +1,27 @@
+import { v7 as uuid } from 'uuid';
+import { createLinkLeases } from '../ingest/runtime/link-leases';
+import { type TestDatabase, testDatabase } from './support/database';
+
+let t: TestDatabase;
+beforeAll(async () => {
+  t = await testDatabase();
+});
+afterAll(() => t.drop());
+
+test.each([['\0'], ['\ud83d']])(
+  'what a vendor made unstorable fails neither its own report nor the others’',
+  async (id) => {
+    const leases = createLinkLeases(t.db, { lock: 1 });
+    const take = () => leases.take('twitch', { connection_id: uuid(), account_id: uuid(), channel_id: '1' });
+    const [odd, plain] = [await take(), await take()];
+    const reports = [
+      leases.report(odd.fence, { state: { poll: id, [id]: 1 }, status: 'degraded', detail: `Twitch says ${id}` }),
+      leases.report(plain.fence, { state: { poll: 'p' } }),
+    ];
+    expect(await Promise.all(reports)).toEqual([true, true]);
+    const rows = await t.db.query('select state from adapter_links where link = any ($1) order by token', [
+      [odd.fence.link, plain.fence.link],
+    ]);
+    expect(rows).toEqual([{ state: { poll: '\ufffd', '\ufffd': 1 } }, { state: { poll: 'p' } }]);
+  },
+);
