@@ -86,6 +86,7 @@ export class TipsSession implements AdapterSession {
   private current: Socket | undefined;
   private over = false;
   private last = 0;
+  private moving = false;
   /** What came before this session is stored, or told to be missed. */
   private caught_up = false;
 
@@ -167,13 +168,18 @@ export class TipsSession implements AdapterSession {
   /** The old socket is read until the new one is welcome. */
   private async move(reconnect_token: string): Promise<void> {
     const before = this.current;
+    // One move at a time, and none before there is something to move: a socket beside them would be closed by nobody.
+    if (before === undefined || this.moving) return;
+    this.moving = true;
     try {
       const socket = await this.open(reconnect_token);
       this.current = socket;
-      before?.close();
+      before.close();
     } catch (error) {
       // The old one ends soon: everything is opened anew, and what falls between is fetched.
       if (!this.over) this.settle(error as Error);
+    } finally {
+      this.moving = false;
     }
   }
 

@@ -23,6 +23,8 @@ export class FakeStreamElements extends FakeCloud {
   refuse: { status: number; retry_after: number; times: number } | null = null;
   /** Subscribing to these topics is answered with an error. */
   readonly refused_topics = new Set<string>();
+  /** Sockets are not welcomed. */
+  silent = false;
   /** Sockets that were opened. */
   opened = 0;
 
@@ -127,6 +129,7 @@ export class FakeStreamElements extends FakeCloud {
     ws.on('error', () => undefined);
     ws.on('close', () => this.subscribed.delete(ws));
     ws.on('message', (bytes: Buffer) => this.answer(ws, bytes.toString()));
+    if (this.silent) return;
     const data = { message: 'You are in a maze of dank memes, all alike.', client_id: randomUUID() };
     ws.send(JSON.stringify({ id: randomUUID(), ts: new Date().toISOString(), type: 'welcome', data }));
   }
