@@ -61,6 +61,9 @@ const LEAVING = 4_200;
 const LEAST_BEAT_MS = 20;
 const MOST_BEAT_MS = 300_000;
 
+/** Most bytes of words that wait for what came before them; then no more is read for a while. */
+const MOST_WAITING = 4 << 20;
+
 /** What a successor needs to go on in the same session. */
 interface Kept {
   session_id: string;
@@ -146,6 +149,7 @@ export class DiscordSession implements AdapterSession {
   private cause: Error | undefined;
   /** Words are looked at one after the other, since whose they are is asked. */
   private work: Promise<void> = Promise.resolve();
+  private waiting_bytes = 0;
 
   constructor(
     private readonly link: Link,
@@ -219,7 +223,11 @@ export class DiscordSession implements AdapterSession {
     const at = (...path: string[]) => member(frame.value, ...path);
     switch (at('op')) {
       case OP.dispatch:
-        return this.dispatch(at('t'), at('s'), at('d'), received_at);
+        this.waiting_bytes += text.length;
+        this.dispatch(at('t'), at('s'), at('d'), received_at);
+        if (this.waiting_bytes > MOST_WAITING) this.socket.pause();
+        void this.work.then(() => this.done(text.length));
+        return;
       case OP.heartbeat:
         return this.heartbeat();
       case OP.reconnect:
@@ -256,7 +264,7 @@ export class DiscordSession implements AdapterSession {
   }
 
   private beats(interval: number): void {
-    if (!this.acknowledged) {
+    if (!this.acknowledged && !this.socket.isPaused) {
       // The line is dead, whatever the socket says; the session is not.
       this.cause = new LinkLost('Discord did not answer a heartbeat.');
       return this.socket.terminate();
@@ -291,6 +299,14 @@ export class DiscordSession implements AdapterSession {
         this.cause = error;
         this.end();
       });
+  }
+
+  private done(bytes: number): void {
+    this.waiting_bytes -= bytes;
+    if (this.waiting_bytes > MOST_WAITING / 2 || !this.socket.isPaused) return;
+    // The answer to the last heartbeat is among what was not read.
+    this.acknowledged = true;
+    this.socket.resume();
   }
 
   private ready(data: unknown): void {

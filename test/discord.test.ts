@@ -19,12 +19,15 @@ const vendor = new FakeDiscord();
 const http = createHttpClients({ metrics: noMetrics, allow_loopback: true });
 const sessions: DiscordSession[] = [];
 let lookups_fail = false;
+/** Whose a guild is, is not known before. */
+let known: Promise<unknown> = Promise.resolve();
 const adapter = createDiscordAdapter({
   gateway: {
     place: (token) => discordGateway(http, { api_url: vendor.base_url }).place(token),
     socket: (url) => discordGateway(http, { api_url: vendor.base_url }).socket(url),
   },
   async accountOf(guild_id) {
+    await known;
     if (lookups_fail) throw new Error('the database is away');
     return guild_id === GUILD ? ACCOUNT : null;
   },
@@ -173,6 +176,22 @@ test('while it cannot be asked whose a guild is, nothing is passed over', async 
   const { link: next } = await opened({ state: link.state });
   await stored(next, 1);
   expect(next.records[0]).toMatchObject({ subject: 'discord:2' });
+});
+
+test('what cannot be stored yet is left with Discord, and none of it is lost', async () => {
+  vendor.heartbeat_interval = 400;
+  const { link } = await opened();
+  let open = () => undefined as void;
+  known = new Promise<void>((resolve) => (open = resolve));
+  const heard = jest.spyOn(link, 'heard');
+  const nick = 'x'.repeat(100_000);
+  for (let n = 0; n < 400; n += 1) vendor.say('GUILD_MEMBER_ADD', person(String(n), { nick }));
+  const beats = vendor.beats;
+  await until(() => vendor.beats > beats + 2);
+  expect(heard.mock.calls.length).toBeLessThan(100);
+  open();
+  await stored(link, 400);
+  expect(link.gaps).toEqual([]);
 });
 
 test('whatever the gateway sends, the process lives', async () => {
