@@ -132,6 +132,17 @@ describe('a channel on Twitch', () => {
     twitch.silent = false;
   });
 
+  test('that promises a word in years is looked at in minutes', async () => {
+    const timers = jest.spyOn(global, 'setTimeout');
+    twitch.keepalive_seconds = 2e6;
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const longest = Math.max(...timers.mock.calls.map(([, ms = 0]) => ms));
+    timers.mockRestore();
+    expect(longest).toBe(720_000);
+  });
+
   test('is degraded by what Twitch refuses, and flagged when its owner takes it back', async () => {
     twitch.refused.set('channel.moderate', { status: 403, message: 'subscription missing proper authorization' });
     const connection = connections.connect(CHANNEL);

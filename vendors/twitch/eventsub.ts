@@ -17,6 +17,8 @@ export interface EventSubOptions {
 /** A silence that Twitch did not promise to avoid is its end; the fifth more is what the network may take. */
 const PATIENCE = 1.2;
 const WELCOME_MS = 10_000;
+/** Longest silence that Twitch grants; a timer of more than some weeks would run at once. */
+const MOST_KEEPALIVE_S = 600;
 const MOST_BYTES = 1 << 20;
 /** A new socket that fails is tried again while the old one is read; Twitch closes that after some 30 s. */
 const MOVE = { first_ms: 250, most_ms: 2_000 };
@@ -313,7 +315,8 @@ function welcomeOf(value: unknown, metadata: Members): Welcome | undefined {
   const session = membersOf(membersOf(membersOf(value)['payload'])['session']);
   const { id, keepalive_timeout_seconds: seconds, connected_at } = session;
   if (typeof id !== 'string' || id === '') return undefined;
-  const keepalive_ms = typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : WELCOME_MS;
+  const keepalive_ms =
+    typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, MOST_KEEPALIVE_S) * 1000 : WELCOME_MS;
   const at = [metadata['message_timestamp'], connected_at].find((time) => typeof time === 'string');
   return { session_id: id, keepalive_ms, at: at ?? new Date().toISOString() };
 }
