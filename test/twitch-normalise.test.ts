@@ -46,6 +46,25 @@ test('raw is the event alone, digit for digit', () => {
 });
 
 describe('a chat message', () => {
+  test('names everybody whom its payload names, the first of a thread too', () => {
+    const frame = JSON.parse(twitchFrame('channel.chat.message.v1.body.json'));
+    frame.payload.event.reply = {
+      ...{ parent_message_id: 'p', parent_message_body: 'hi', parent_user_id: '21', parent_user_name: 'P' },
+      ...{ parent_user_login: 'p', thread_message_id: 't', thread_user_id: '22', thread_user_name: 'T' },
+    };
+    const text = JSON.stringify(frame);
+    const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+    const { chatter_user_id } = frame.payload.event;
+    expect(outcome).toMatchObject({
+      records: [
+        {
+          subject: `twitch:${chatter_user_id}`,
+          subjects: expect.arrayContaining(['twitch:21', 'twitch:22']),
+        },
+      ],
+    });
+  });
+
   test('in a room of several channels says whose room it was said in', () => {
     expect(chatOf('channel.chat.message.v1.shared_chat.body.json')).toMatchObject({
       kind: 'message',

@@ -6,19 +6,22 @@ import { readJson, storableJson } from './text';
 import { type DraftRecord, type Outcome, type Owner, park, subjectOf } from './webhook';
 
 /**
- * A record on `chat-events`: it is about whom the draft names first, and names the others. `raw` is the vendor's JSON.
+ * A record on `chat-events`: it is about whom the draft names first, and names the others. `raw` is the vendor's JSON,
+ * which may name more: `others`, by their ids.
  */
 export function chatRecord(
   draft: ChatDraft,
   raw: string,
   rest: Pick<DraftRecord, 'owner' | 'external_id' | 'same_raw' | 'former_id' | 'occurred_at'>,
+  others: Iterable<string> = [],
 ): DraftRecord {
+  const [about = null, ...named] = personsOf(draft);
   return {
     ...rest,
     topic: TOPICS.chat_events,
     type: chatRecordType(draft),
     platform: draft.platform,
-    ...people(draft.platform, personsOf(draft)),
+    ...people(draft.platform, [about, ...named, ...others]),
     raw: chatRecordText(draft, raw),
   };
 }

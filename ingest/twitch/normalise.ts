@@ -119,7 +119,8 @@ class Reader {
   }
 
   private chatRecord(draft: ChatDraft, times: readonly unknown[] = []): DraftRecord {
-    return chatRecord(draft, this.notification.raw, this.facts(times));
+    const { event, raw } = this.notification;
+    return chatRecord(draft, raw, this.facts(times), personsIn(event, this.channel_id));
   }
 
   private facts(times: readonly unknown[]) {
