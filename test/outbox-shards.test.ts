@@ -217,6 +217,23 @@ describe('beside a build that reads by one order of ids', () => {
     await old.query(`reset application_name`);
     old.release();
   });
+
+  test('time in which the database was away, or this process stood still, is no quiet', async () => {
+    await t.db.query(`insert into installation (name, value) values ('outbox_one_order', 'kept')`);
+    let now = 0;
+    let away = false;
+    const query: typeof t.db.query = async (...asked: Parameters<typeof t.db.query>) =>
+      away ? Promise.reject(new Error('away')) : t.db.query(...asked);
+    const look = createOutboxOrder({ query } as typeof t.db, 60_000, () => now);
+    expect(await look()).toBe(false);
+    away = true;
+    for (now of [30_000, 59_000]) await expect(look()).rejects.toThrow('away');
+    away = false;
+    for (now of [60_000, 118_999]) expect([now, await look()]).toEqual([now, false]);
+    for (now of [178_999, 238_998]) expect([now, await look()]).toEqual([now, false]);
+    now = 238_999;
+    expect([await look(), await keepsOneOrder(t.db)]).toEqual([true, false]);
+  });
 });
 
 describe('the tail of a node', () => {

@@ -21,12 +21,15 @@ export const keepsOneOrder = async (db: Queryable): Promise<boolean> => (await d
 /**
  * Keeps the outbox in one order of ids as long as processes of a build before are connected. Each call is one look;
  * true when shards have only their own. When one comes back, writers keep the one order again from the next look on.
+ * Time in which nobody looked, or nobody could, is no quiet: a database that was away is away for all, and the process
+ * of before may need longer than this one to connect again.
  * @param quiet_ms how long none must have been seen
  */
 export function createOutboxOrder(db: Queryable, quiet_ms = QUIET_MS, now = () => performance.now()) {
   let seen_at = now();
+  let looked_at = now();
   let marked: boolean | undefined;
-  return async (): Promise<boolean> => {
+  const look = async (): Promise<boolean> => {
     const before = (await db.query(BEFORE)).length > 0;
     if (before) seen_at = now();
     if (marked === undefined || before) marked = await keepsOneOrder(db);
@@ -43,5 +46,16 @@ export function createOutboxOrder(db: Queryable, quiet_ms = QUIET_MS, now = () =
       marked = false;
     }
     return !marked;
+  };
+  return async (): Promise<boolean> => {
+    if (now() - looked_at >= quiet_ms) seen_at = now();
+    try {
+      return await look();
+    } catch (error) {
+      seen_at = now();
+      throw error;
+    } finally {
+      looked_at = now();
+    }
   };
 }
