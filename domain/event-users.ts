@@ -5,28 +5,35 @@ import { ERASED_RAW } from './records';
  * Where each vendor's payloads name the person an event is about; the first that is there wins. A top-level `user_id`
  * is looked at before these.
  */
-const PATHS: Readonly<Record<string, readonly string[]>> = {
-  twitch: [
-    'chatter_user_id',
-    'event.user_id',
-    'event.chatter_user_id',
-    'from_broadcaster_user_id',
-    'event.from_broadcaster_user_id',
-  ],
-  youtube: ['authorDetails.channelId', 'snippet.authorChannelId'],
-  kick: [
-    'follower.user_id',
-    'subscriber.user_id',
-    'gifter.user_id',
-    'redeemer.user_id',
-    'sender.user_id',
-    'banned_user.user_id',
-  ],
-  trovo: ['sender_id', 'uid', 'data.sender_id'],
-  shopify: ['customer.id'],
-  streamelements: ['donation.user.channel', 'data.providerId', 'providerId'],
-  discord: ['user.id', 'd.user.id'],
-};
+const PATHS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    twitch: [
+      'chatter_user_id',
+      'event.user_id',
+      'event.chatter_user_id',
+      'from_broadcaster_user_id',
+      'event.from_broadcaster_user_id',
+    ],
+    youtube: ['authorDetails.channelId', 'snippet.authorChannelId'],
+    kick: [
+      'follower.user_id',
+      'subscriber.user_id',
+      'gifter.user_id',
+      'redeemer.user_id',
+      'sender.user_id',
+      'banned_user.user_id',
+    ],
+    trovo: ['sender_id', 'uid', 'data.sender_id'],
+    shopify: ['customer.id'],
+    streamelements: ['donation.user.channel', 'data.providerId', 'providerId', 'donation.user.username'],
+    discord: ['user.id', 'd.user.id'],
+  }),
+);
+/**
+ * Where a payload says whose channel it came to. StreamElements writes that in the giver's place too, where it knows
+ * them by their name alone.
+ */
+const OWNERS: ReadonlyMap<string, string> = new Map([['streamelements', 'channel']]);
 const MAX_LENGTH = 128;
 
 /**
@@ -43,9 +50,11 @@ export function eventUserId(platform: string, raw: string): string | null {
   }
   const own = userAt(parsed, raw, 'user_id');
   if (own !== null) return own;
-  for (const path of PATHS[platform] ?? []) {
+  const owner_path = OWNERS.get(platform);
+  const owner = owner_path === undefined ? null : userAt(parsed, raw, owner_path);
+  for (const path of PATHS.get(platform) ?? []) {
     const found = userAt(parsed, raw, path);
-    if (found !== null) return found;
+    if (found !== null && found !== owner) return found;
   }
   return null;
 }

@@ -41,7 +41,7 @@ describe('what Astro says', () => {
       expect(JSON.parse(raw)).toMatchObject({
         donation: { amount: 4.2, currency: 'USD', user: { username: 'ExampleTipper' } },
       });
-      expect(eventUserId('streamelements', raw)).not.toBeNull();
+      expect(eventUserId('streamelements', raw)).toBe('ExampleTipper');
     },
   );
 
