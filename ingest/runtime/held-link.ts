@@ -15,7 +15,7 @@ import {
   type Received,
 } from './adapter';
 import type { LinkLeases, LinkReport, TakenLink } from './link-leases';
-import type { LinkStore } from './link-store';
+import type { Item, LinkStore } from './link-store';
 import { park, type Outcome } from './webhook';
 
 export interface HeldLinkDeps {
@@ -64,6 +64,7 @@ const HEARD_EVERY_MS = 15_000;
 const MOST_DETAIL = 500;
 const REPORT_AGAIN_MS = 1_000;
 const DRAIN_LOOK_MS = 20;
+const NOTHING_TO_STORE = Promise.resolve();
 /** The database did not say who follows. */
 const UNKNOWN: { taken: boolean; state?: Json } = { taken: true };
 
@@ -169,25 +170,14 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     while (this.full && !this.signal.aborted) await pause(DRAIN_LOOK_MS, this.signal);
   }
 
-  async deliver(received: Received): Promise<void> {
+  deliver(received: Received): Promise<void> {
     this.heard(received.received_at);
     const outcome = this.normalised(received);
     const { vendor } = this.adapter;
-    const item = this.deps.store.item(vendor, this.connection, this.taken.fence, received, outcome);
-    if (item === null) return;
-    this.pending += 1;
-    this.waiting_bytes += received.text.length;
-    try {
-      if (!this.replaced && (await this.deps.store.add(item)) === 'stored') return;
-      this.replaced = true;
-      if (await this.isMineAlone(received)) await this.deps.store.add({ ...item, unfenced: true });
-    } catch (error) {
-      const { connection_id } = this.connection;
-      this.deps.log.error({ vendor, connection_id, err: error }, 'what a vendor said was not stored: the process ends');
-    } finally {
-      this.pending -= 1;
-      this.waiting_bytes -= received.text.length;
-    }
+    // Without what was parsed: until it is stored, every collection of garbage would carry those objects along.
+    const { value: _value, ...waits } = received;
+    const item = this.deps.store.item(vendor, this.connection, this.taken.fence, waits, outcome);
+    return item === null ? NOTHING_TO_STORE : this.store(item);
   }
 
   status(status: LinkStatus, detail?: string): void {
@@ -262,6 +252,23 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     } finally {
       if (this.session) await this.stop(this.session);
       this.session = undefined;
+    }
+  }
+
+  private async store(item: Item): Promise<void> {
+    const { received } = item;
+    this.pending += 1;
+    this.waiting_bytes += received.text.length;
+    try {
+      if (!this.replaced && (await this.deps.store.add(item)) === 'stored') return;
+      this.replaced = true;
+      if (await this.isMineAlone(received)) await this.deps.store.add({ ...item, unfenced: true });
+    } catch (error) {
+      const facts = { vendor: item.vendor, connection_id: this.connection.connection_id, err: error };
+      this.deps.log.error(facts, 'what a vendor said was not stored: the process ends');
+    } finally {
+      this.pending -= 1;
+      this.waiting_bytes -= received.text.length;
     }
   }
 

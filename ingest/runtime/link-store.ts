@@ -23,7 +23,7 @@ export interface LinkStoreDeps {
 }
 
 /** What was received, on its way into the log or the dead letters. */
-interface Item {
+export interface Item {
   vendor: Vendor;
   connection: LivingConnection;
   fence: LinkFence;
@@ -68,7 +68,10 @@ export class LinkStore {
         const count = fitting(waiting, GROUP, ({ received }) => ({ items: 1, bytes: received.text.length }));
         return { count, group: waiting.slice(0, count) };
       },
-      send: (group) => this.send(group),
+      send: (group) =>
+        this.send(group).finally(() => {
+          for (const { received } of group) this.waiting_bytes -= received.text.length;
+        }),
       gather_ms: GATHER_MS,
     });
   }
@@ -101,9 +104,8 @@ export class LinkStore {
 
   /** Resolves when it is durable, or was refused by the fence. Rejects when the store was closed before. */
   add(item: Item): Promise<StoredOutcome> {
-    const bytes = item.received.text.length;
-    this.waiting_bytes += bytes;
-    return this.groups.add(item).finally(() => (this.waiting_bytes -= bytes));
+    this.waiting_bytes += item.received.text.length;
+    return this.groups.add(item);
   }
 
   /** Gives up what cannot be stored now. */
