@@ -214,7 +214,8 @@ describe('on the server', () => {
     const inside = server.door(token);
     expect((await inside.rest('GET', '/v1/tokens/me')).json.data.permissions).toHaveLength(123);
     expect((await inside.rest('GET', '/v1/roles')).json.data).toHaveLength(4);
-    expect((await inside.rest('GET', `/v1/accounts/${data.id}`)).json.data).toEqual(data);
+    const connected = { bot_connections: [], channel_connections: [] };
+    expect((await inside.rest('GET', `/v1/accounts/${data.id}`)).json.data).toEqual({ ...data, ...connected });
 
     const refresh = { refresh_token: elsewhere.refresh_token };
     const refreshed = await server.door('').rest('POST', '/v1/auth/refresh', { body: refresh });

@@ -118,6 +118,7 @@ export async function cloneLateIndexes(
  */
 export async function analyzeTables(db: Queryable, tables: readonly string[], shadow: string): Promise<void> {
   const filled = (await tableTree(db, shadow, tables)).filter(({ kind }) => kind === 'r');
+  if (filled.length === 0) return;
   await db.query(`analyze ${filled.map(({ name }) => `${ident(shadow)}.${ident(name)}`).join(', ')}`);
 }
 
@@ -158,6 +159,8 @@ export async function swapTables(
   shadow: string,
   live = 'public',
 ): Promise<void> {
+  // A projection may announce without keeping anything.
+  if (tables.length === 0) return;
   const moving = await tableTree(tx, shadow, tables);
   await tx.query(
     `lock table ${tables.map((table) => `${ident(live)}.${ident(table)}`).join(', ')} in access exclusive mode`,

@@ -157,7 +157,7 @@ describe('a caller with every right and bad input', () => {
 
   test('paths and methods that do not exist', async () => {
     flat(await get('/v1/nothing'), 404, 'NOT_FOUND');
-    flat(await get('/'), 404, 'NOT_FOUND');
+    flat(await get('/index.html'), 404, 'NOT_FOUND');
     flat(await get('/v1/events/not-an-id'), 400, 'VALIDATION_ERROR');
     flat(await get('/v1/events/00000000-0000-7000-8000-000000000000'), 404, 'NOT_FOUND');
     flat(await get('/v1/events/%00'), 400, 'VALIDATION_ERROR');

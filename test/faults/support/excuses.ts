@@ -36,6 +36,12 @@ export const STALLED: Excuse = { message: /^consumer stopped$/, reason: /^Stalle
 /** A newer build's read model took the place of the live one: the older build fills it no more. */
 export const TAKEN_OVER: Excuse = { message: /^consumer stopped$/, reason: /^CheckpointLost / };
 
+/** The same, met when the older build began again. */
+export const NEWER_ROWS: Excuse = {
+  message: /^projection \S+: its rows are of version \d+, this program makes version \d+; run: lumio rebuild \S+$/,
+  reason: /^$/,
+};
+
 /** The embedded database was killed: the server ends with it. */
 export const DATABASE_KILLED: readonly Excuse[] = [
   ...ENGINE_AWAY,
