@@ -114,7 +114,7 @@ describe('who a token is of, by the word of', () => {
     beforeEach(async () => {
       vendor = await fake().start();
       http = createHttpClients({ metrics: createPrometheusMetrics({}), allow_loopback: true });
-      provider = make(http, vendor.url);
+      provider = make(http, vendor.base_url);
       const person = { id: '4711', name: 'Ada', email: 'ada@example.com', scopes: ['a', 'b'] };
       vendor.people.set('right', { ...person, client_id: 'our-app' });
       vendor.people.set('phone', { ...person, client_id: 'our-phone-app' });
@@ -122,7 +122,7 @@ describe('who a token is of, by the word of', () => {
     });
     afterEach(async () => {
       await http.close();
-      await vendor.stop();
+      await vendor.close();
     });
 
     test('the id, the profile and the scopes are the provider’s', async () => {
@@ -170,19 +170,19 @@ describe('logins on the server', () => {
         LUMIO_OUTGOING__ALLOW_LOOPBACK: 'true',
         LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
         LUMIO_TWITCH__CLIENT_ID: 'our-app',
-        LUMIO_TWITCH__ID_URL: twitch.url,
-        LUMIO_TWITCH__API_URL: `${twitch.url}/`,
+        LUMIO_TWITCH__ID_URL: twitch.base_url,
+        LUMIO_TWITCH__API_URL: `${twitch.base_url}/`,
         LUMIO_KICK__CLIENT_ID: 'our-app',
-        LUMIO_KICK__ID_URL: kick.url,
-        LUMIO_KICK__API_URL: kick.url,
+        LUMIO_KICK__ID_URL: kick.base_url,
+        LUMIO_KICK__API_URL: kick.base_url,
       },
     });
     nobody = new ApiClient(server.base_url, '');
   });
   afterAll(async () => {
     await server?.dispose();
-    await twitch?.stop();
-    await kick?.stop();
+    await twitch?.close();
+    await kick?.close();
   });
   afterEach(() => {
     twitch.fault = null;

@@ -29,12 +29,12 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   paypal.vendor.fault = null;
-  paypal.vendor.asked.length = 0;
+  paypal.vendor.calls.length = 0;
   clock = NOW;
 });
 afterAll(async () => {
   await http.close();
-  await paypal.vendor.stop();
+  await paypal.vendor.close();
   await database.drop();
 });
 
@@ -42,7 +42,7 @@ function setUp(options: { payments?: Parameters<typeof support.webhookSettings>[
   const records = support.keptRecords();
   const parked = createDeadLetters({ db: database.db });
   const settings = support.webhookSettings({}, options.payments);
-  const { url: api_url } = paypal.vendor;
+  const { base_url: api_url } = paypal.vendor;
   const verification = paypalVerification(http, { ...paypal.app, api_url, now: () => clock });
   const deps = {
     settings,
@@ -230,7 +230,7 @@ describe('paypal is asked whether a delivery is its own', () => {
     const { deliver } = setUp();
     const deliveries = Array.from({ length: 5 }, () => deliver('paypal-payouts', body, paypalHeaders(body)));
     await expect(Promise.all(deliveries)).resolves.toEqual(Array(5).fill(OK));
-    const tokens = () => paypal.vendor.asked.filter(({ path }) => path === '/v1/oauth2/token').length;
+    const tokens = () => paypal.vendor.calls.filter(({ path }) => path === '/v1/oauth2/token').length;
     expect(tokens()).toBe(1);
     paypal.revokeTokens();
     await expect(deliver('paypal-payouts', body, paypalHeaders(body))).resolves.toEqual(OK);
@@ -260,7 +260,7 @@ describe('paypal is asked whether a delivery is its own', () => {
     await expect(deliver('paypal-payouts', body, elsewhere)).rejects.toEqual(refusal(401));
     const long = { ...headers, 'paypal-auth-algo': 'x'.repeat(2000) };
     await expect(deliver('paypal-payouts', body, long)).rejects.toEqual(refusal(401));
-    expect(paypal.vendor.asked).toEqual([]);
+    expect(paypal.vendor.calls).toEqual([]);
   });
 
   test('503 while PayPal is away, and nothing is kept', async () => {
@@ -277,7 +277,7 @@ describe('paypal is asked whether a delivery is its own', () => {
   test('without the webhook’s id, or an app that may ask, everything is 401', async () => {
     for (const options of [{ payments: { paypal_webhook_id: '' } }, { verifies: false }])
       await expect(setUp(options).deliver('paypal-payouts', body, paypalHeaders(body))).rejects.toEqual(refusal(401));
-    expect(paypal.vendor.asked).toEqual([]);
+    expect(paypal.vendor.calls).toEqual([]);
   });
 
   test.each([

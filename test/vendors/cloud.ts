@@ -134,7 +134,7 @@ export class FakeCloud {
     return fault;
   }
 
-  private handlerOf({ method, path }: FakeCall): FakeHandler {
+  protected handlerOf({ method, path }: FakeCall): FakeHandler {
     const exact = this.routes.get(`${method} ${path}`);
     const below = this.routes.get(`${method} ${path.slice(0, path.lastIndexOf('/'))}/*`);
     return exact ?? below ?? (() => ({ status: 404, body: { error: { code: 404, message: `no ${method} ${path}` } } }));
