@@ -4,7 +4,7 @@ import { byId, pill } from './dom';
 import { Feed } from './feed';
 import { watchHealth } from './health';
 import { Chat, Viewers } from './panels';
-import { forget, givenToken, keep, openSession, type Session } from './session';
+import { forget, givenToken, keep, openSession, tokenInAddress, type Session } from './session';
 
 const MINUTE_MS = 60_000;
 const LOOKS = { connecting: 'waiting', open: 'good', waiting: 'waiting', stopped: 'bad' } as const;
@@ -19,6 +19,8 @@ const feed = new Feed();
 const delays = new Delays();
 const chat = new Chat();
 const viewers = new Viewers();
+/** Tries to watch: the last one counts, so that pressing twice does not watch twice. */
+let tries = 0;
 let count = 0;
 /** When the events of the last minute came, oldest first. */
 let minute: number[] = [];
@@ -62,11 +64,15 @@ function askForToken(reason: string): void {
 }
 
 async function watch(token: string): Promise<void> {
+  const mine = ++tries;
   pill(byId('state'), 'connecting', 'waiting');
   try {
-    connect(await openSession(token));
+    const session = await openSession(token);
+    if (mine !== tries) return;
+    connect(session);
     byId('entry').hidden = true;
   } catch (error) {
+    if (mine !== tries) return;
     if (error instanceof Refused) forget();
     askForToken(error instanceof Error ? error.message : String(error));
   }
@@ -95,6 +101,10 @@ byId<HTMLFormElement>('entry-form').addEventListener('submit', (event) => {
   byId<HTMLInputElement>('token').value = '';
   keep(token);
   void watch(token);
+});
+// An address with a token that is opened where the page is already changes the fragment alone.
+window.addEventListener('hashchange', () => {
+  if (tokenInAddress() !== null) location.reload();
 });
 setInterval(figures, 5_000);
 void watchHealth();

@@ -12,12 +12,14 @@ const POPOUT = 'lm_pop_';
 const READS = ['events:read', 'chat:read', 'spotify:read'];
 const HOURS_12 = 12 * 3_600_000;
 
+export const tokenInAddress = (): string | null => new URLSearchParams(location.hash.slice(1)).get('token');
+
 /**
  * The token of the fragment, else the one that this tab had before a reload; null for a stranger. The fragment leaves
  * the address at once, so that nobody copies it with the link.
  */
 export function givenToken(): string | null {
-  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  const given = tokenInAddress();
   if (given !== null) {
     history.replaceState(null, '', location.pathname);
     keep(given);

@@ -27,6 +27,10 @@ export async function livePage(page, credentials) {
   await page.reload();
   await page.getByText('live', { exact: true }).waitFor();
   await contrasts(page);
+  // The address of a later start, opened in the same tab: the token leaves it there, too.
+  await page.evaluate((token) => (window.location.hash = `token=${token}`), credentials.access_token);
+  await page.waitForURL(`${credentials.base_url}/`);
+  await page.getByText('live', { exact: true }).waitFor();
 }
 
 /** A stranger, on a phone: a wrong token is refused in words, a right one opens the page. */
