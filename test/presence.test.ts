@@ -3,6 +3,7 @@ import { createLocalPresence } from '../engines/presence/local';
 import type { Presence } from '../engines/presence/port';
 import { createLocalRelay } from '../engines/relay/local';
 import type { Relay } from '../engines/relay/port';
+import { shardOf } from '../kernel/shards';
 import { type TestDatabase, testDatabase } from './support/database';
 import {
   ACCOUNT,
@@ -16,6 +17,7 @@ import {
 
 const ADA = '0190a000-0000-7000-8000-0000000000aa';
 const WIDGET = `presence:widget:w1`;
+const widget = async (id: string) => (id === 'w1' ? { account_id: ACCOUNT, bound: false, owned: false } : null);
 
 describe('presence channels', () => {
   let t: TestDatabase;
@@ -34,7 +36,6 @@ describe('presence channels', () => {
     relay = createLocalRelay();
     store = createLocalPresence();
     const windows = { silence_ms: 30_000, stall_ms: 30_000, compare_ms: 100 };
-    const widget = async (id: string) => (id === 'w1' ? { account_id: ACCOUNT, bound: false, owned: false } : null);
     const node = () => realtimeNode(t, { relay, presence: store, windows, families: familiesWith({ widget }) });
     nodes = await Promise.all([node(), node()]);
     for (const one of nodes) {
@@ -48,7 +49,7 @@ describe('presence channels', () => {
     await Promise.all(nodes.map((node) => node.stop()));
   });
 
-  async function open(node: 0 | 1, token: string | null): Promise<Client> {
+  async function open(node: 0 | 1 | 2, token: string | null): Promise<Client> {
     const client = await Client.open(nodes[node]!.url, token);
     clients.push(client);
     return client;
@@ -133,6 +134,39 @@ describe('presence channels', () => {
     await ada.next(told('presence:join'), 'the join that nobody told');
     await store.leave(WIDGET, 'ghost');
     await ada.next(told('presence:leave'), 'the leave that nobody told');
+  });
+
+  test('each is told on the topic of its shard, as it is, and a build before is heard and told', async () => {
+    const said: [string, string][] = [];
+    const own = createLocalRelay();
+    const told: Relay = {
+      ...own,
+      publish: (topic, message) => (said.push([topic, message]), own.publish(topic, message)),
+    };
+    const heard_before: unknown[] = [];
+    own.subscribe('presence', (text) => heard_before.push(JSON.parse(text)));
+    const given = { relay: told, presence: createLocalPresence(), builds_before: async () => true };
+    const node = await realtimeNode(t, { ...given, families: familiesWith({ widget }) });
+    nodes.push(node);
+    node.callers.set('ada', caller({ user_id: ADA }));
+    const ada = await open(2, 'ada');
+    await ada.subscribe(WIDGET);
+    await ada.next(of('presence:join'), 'the join');
+    const info = JSON.stringify((await ada.next(of('presence:join'), 'the join')).data);
+    const shard = shardOf(WIDGET);
+    const id = idOf(ada)!;
+    await ada.until(() => heard_before.length === 1, 'the build before');
+    expect(heard_before).toEqual([{ channel: WIDGET, id, info, shard }]);
+    expect(said[0]).toEqual([`presence:${shard}`, `${WIDGET}\n${id}\n${info}`]);
+    await own.publish('presence', JSON.stringify({ channel: WIDGET, id: 'old', info: '{"connection_id":"old"}' }));
+    const old = (message: { data?: object }) => JSON.stringify(message.data) === '{"connection_id":"old"}';
+    await ada.next(old, 'the join of a build before');
+    await own.publish('presence', JSON.stringify({ channel: WIDGET, id: 'old' }));
+    await ada.next(of('presence:leave'), 'its leave');
+    expect(ada.messages.filter(of('presence:join'))).toHaveLength(2);
+    await ada.ask({ type: 'unsubscribe', channel: WIDGET }, 'unsubscribed');
+    await ada.until(() => heard_before.length === 4, 'the leave');
+    expect(said.filter(([topic]) => topic !== 'presence').at(-1)).toEqual([`presence:${shard}`, `${WIDGET}\n${id}`]);
   });
 
   test('a node that stops takes its connections along', async () => {

@@ -1,4 +1,5 @@
-import { hashOfName, SHARDS, shardOf } from '../../kernel/shards';
+import { hashOfName } from '../../kernel/shards';
+import { ByShard } from './by-shard';
 
 /** Bits for each name at least: one name in sixteen that nobody hears is taken for a heard one. */
 const BITS_PER_NAME = 16;
@@ -8,13 +9,9 @@ const LEAST_BITS = 1_024;
  * Values by the name of their channel, and which names there are as bits that the database can ask in constant time
  * (migrations/functions/outbox_tail.sql): the bit of a name that is here is set, and few others.
  */
-export class HeardChannels<Value> extends Map<string, Value> {
+export class HeardChannels<Value> extends ByShard<Value> {
   /** Names that came since it was last cleared. */
   readonly fresh = new Set<string>();
-  /** Told when the first name of a shard comes, and when the last one goes. */
-  onShard: (shard: number, wanted: boolean) => void = () => undefined;
-  /** How many names each shard has. */
-  private readonly shards = new Uint32Array(SHARDS);
   /** How many names set each bit. */
   private counts = new Uint16Array(LEAST_BITS);
   private bits = Buffer.alloc(LEAST_BITS / 8);
@@ -23,8 +20,6 @@ export class HeardChannels<Value> extends Map<string, Value> {
     if (this.has(name)) return super.set(name, value);
     super.set(name, value);
     this.fresh.add(name);
-    const shard = shardOf(name);
-    if (this.shards[shard]!++ === 0) this.onShard(shard, true);
     if (this.size * BITS_PER_NAME > this.counts.length) this.resize(this.counts.length * 2);
     else this.count(name, 1);
     return this;
@@ -32,16 +27,10 @@ export class HeardChannels<Value> extends Map<string, Value> {
 
   override delete(name: string): boolean {
     if (!super.delete(name)) return false;
-    const shard = shardOf(name);
-    if (--this.shards[shard]! === 0) this.onShard(shard, false);
     if (this.size * BITS_PER_NAME * 4 < this.counts.length && this.counts.length > LEAST_BITS)
       this.resize(this.counts.length / 2);
     else this.count(name, -1);
     return true;
-  }
-
-  override clear(): void {
-    for (const name of [...this.keys()]) this.delete(name);
   }
 
   /** The bits as they are now; what comes later does not change them. */

@@ -4,8 +4,11 @@ import type { Queryable } from '../../engines/postgres/port';
 import type { Presence } from '../../engines/presence/port';
 import type { Relay } from '../../engines/relay/port';
 import { regularly } from '../../kernel/regularly';
+import { shardOf } from '../../kernel/shards';
+import { ByShard } from './by-shard';
 import { eventText } from './envelopes';
 import type { Subscriber } from './family';
+import { publishToShard, ShardTopics } from './shard-topics';
 import type { Subscription } from './channel';
 import type { Hub } from './hub';
 
@@ -15,13 +18,18 @@ export interface PresenceDeps {
   relay: Relay;
   db: Queryable;
   log: Logger;
+  /** True while nodes of a build before may be connected, which know one topic for all. Default: none is. */
+  builds_before?: (() => Promise<boolean>) | undefined;
   /**
    * How often rooms are compared with the store, to find whom the relay or a dead node did not tell of. Default 10 s.
    */
   compare_ms?: number | undefined;
 }
 
-/** The relay topic of who comes and goes: `{"channel", "id", "info"}` for a join, without `info` for a leave. */
+/**
+ * Begins the relay topics of who comes and goes (see ShardTopics): the connection's id, and for a join a line feed and
+ * its info. Alone it is the one topic of builds before: `{"channel", "id", "info"}`, without `info` for a leave.
+ */
 const PRESENCE_TOPIC = 'presence';
 
 /** A presence channel with subscribers on this node. */
@@ -42,14 +50,19 @@ interface Room {
  * doc3 §4.1.
  */
 export class PresenceRooms {
-  private readonly rooms = new Map<string, Room>();
+  private readonly rooms = new ByShard<Room>();
   /** Per session and channel: joins and leaves take effect in their order. */
   private readonly pending = new Map<string, Promise<void>>();
+  private readonly topics: ShardTopics;
   private readonly endListening: () => void;
   private readonly endComparing: () => void;
 
   constructor(private readonly deps: PresenceDeps) {
-    this.endListening = deps.relay.subscribe(PRESENCE_TOPIC, (text) => this.onRelayed(text));
+    const { relay, log } = deps;
+    const heard = (channel: string, text: string) => this.onRelayed(channel, text);
+    this.topics = new ShardTopics({ relay, log, prefix: PRESENCE_TOPIC, heard });
+    this.rooms.onShard = (shard, wanted) => this.topics.listen(shard, wanted);
+    this.endListening = relay.subscribe(PRESENCE_TOPIC, (text) => this.onBefore(text));
     const failed = (error: unknown) => deps.log.error({ err: error }, 'presence could not be compared');
     this.endComparing = regularly(deps.compare_ms ?? 10_000, () => this.compare(), failed);
   }
@@ -69,7 +82,7 @@ export class PresenceRooms {
         for (const member of members) if (member.id !== id) room.known.set(member.id, member.info);
       }
       subscriber.send('presence:bootstrap', `{"connections":[${members.map((member) => member.info).join(',')}]}`);
-      await this.deps.relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel, id, info }));
+      await this.tell(channel, id, info);
     });
   }
 
@@ -81,7 +94,7 @@ export class PresenceRooms {
     if (room.here === 0) this.rooms.delete(name);
     this.inOrder(id, name, async () => {
       await this.deps.store.leave(name, id);
-      await this.deps.relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel: name, id }));
+      await this.tell(name, id);
     });
   }
 
@@ -115,8 +128,30 @@ export class PresenceRooms {
     });
   }
 
-  private onRelayed(text: string): void {
-    const { channel, id, info } = JSON.parse(text) as { channel: string; id: string; info?: string };
+  /** Tells all nodes; without `info` of a leave. */
+  private async tell(channel: string, id: string, info?: string): Promise<void> {
+    const { relay, builds_before } = this.deps;
+    await publishToShard(relay, PRESENCE_TOPIC, channel, info === undefined ? id : `${id}\n${info}`);
+    if (await builds_before?.())
+      await relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel, id, info, shard: shardOf(channel) }));
+  }
+
+  private onRelayed(channel: string, text: string): void {
+    const end = text.indexOf('\n');
+    if (end < 0) this.changed(channel, text);
+    else this.changed(channel, text.slice(0, end), text.slice(end + 1));
+  }
+
+  /** Of a build before; what builds since then told its nodes says its shard, and is heard there. */
+  private onBefore(text: string): void {
+    const { channel, id, info, shard } = JSON.parse(text) as Record<'channel' | 'id', string> & {
+      info?: string;
+      shard?: number;
+    };
+    if (shard === undefined) this.changed(channel, id, info);
+  }
+
+  private changed(channel: string, id: string, info?: string): void {
     const room = this.rooms.get(channel);
     if (!room) return;
     if (info === undefined) this.tellLeave(channel, room, id);

@@ -12,6 +12,7 @@ import type { Relay } from '../../engines/relay/port';
 import type { Slots } from '../../engines/slots/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
+import { buildsBefore } from './builds-before';
 import { Families, type ChannelServices, type Family } from './family';
 import { Gates, type GateDeps } from './gates';
 import { Heartbeat, type Windows } from './heartbeat';
@@ -97,10 +98,10 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   // A person was erased: their frames must not be sent again from memory.
   const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
   const resume_window_ms = deps.settings.realtime.resume_window;
-  const store = deps.presence;
-  const rooms = store
-    ? new PresenceRooms({ hub, store, relay: deps.relay, db: deps.db, log, compare_ms: deps.windows?.compare_ms })
-    : null;
+  const { relay, db, presence: store } = deps;
+  const builds_before = buildsBefore(deps.builds_before);
+  const compare_ms = deps.windows?.compare_ms;
+  const rooms = store ? new PresenceRooms({ hub, store, relay, db, log, builds_before, compare_ms }) : null;
   if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
   const services: ChannelServices = { db: deps.db, rooms, streamSnapshot: deps.stream_snapshot ?? (async () => null) };
   const { features, permissions_on } = deps;
@@ -116,7 +117,6 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     log,
     metrics,
   });
-  const { relay, builds_before } = deps;
   const transient = new TransientSender({ relay, metrics: deps.metrics, builds_before });
   const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, log });
   const sockets = new Sockets({

@@ -3,14 +3,12 @@ import type { Counter, Metrics } from '../../engines/metrics/port';
 import type { Relay } from '../../engines/relay/port';
 import { keyOfChannel, shardOf } from '../../kernel/shards';
 import { LIVE_TOPIC } from './envelopes';
+import { publishToShard, ShardTopics } from './shard-topics';
 
 /** Longest message, in bytes. */
 export const MESSAGE_BYTES = 64 * 1024;
 /** Most messages of one account in a second. */
 export const MESSAGES_PER_SECOND = 200;
-
-/** The relay topic of a shard: `<channel>`, a line feed and the whole server message as text. */
-const topicOf = (shard: number): string => `${LIVE_TOPIC}:${shard}`;
 
 /** What each account has had in this second; forgotten with it. */
 class Rates {
@@ -53,9 +51,6 @@ export interface TransientDeps {
   now?: (() => number) | undefined;
 }
 
-/** How long an answer of `builds_before` holds. */
-const ASKED_MS = 1_000;
-
 /**
  * Sends messages that are not stored to those who are on their channels now, on all nodes, at most once. What is over
  * {@link MESSAGE_BYTES} or {@link MESSAGES_PER_SECOND} is dropped and counted.
@@ -63,7 +58,6 @@ const ASKED_MS = 1_000;
 export class TransientSender {
   private readonly rates: Rates;
   private readonly dropped: (reason: Reason) => void;
-  private asked: { at: number; before: Promise<boolean> } | undefined;
 
   constructor(private readonly deps: TransientDeps) {
     this.rates = new Rates(deps.now ?? Date.now);
@@ -74,21 +68,9 @@ export class TransientSender {
   async publish(channel: string, message: string): Promise<void> {
     if (Buffer.byteLength(message) > MESSAGE_BYTES) return this.dropped('too_large');
     if (!this.rates.take(channel)) return this.dropped('too_many');
-    const shard = shardOf(channel);
-    await this.deps.relay.publish(topicOf(shard), `${channel}\n${message}`);
-    if (await this.buildsBefore())
-      await this.deps.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message, shard }));
-  }
-
-  private async buildsBefore(): Promise<boolean> {
-    const { builds_before } = this.deps;
-    if (!builds_before) return false;
-    const at = performance.now();
-    if (this.asked === undefined || at - this.asked.at > ASKED_MS) {
-      // Where it cannot be told, it is better said twice than not at all.
-      this.asked = { at, before: builds_before().catch(() => true) };
-    }
-    return this.asked.before;
+    await publishToShard(this.deps.relay, LIVE_TOPIC, channel, message);
+    if (await this.deps.builds_before?.())
+      await this.deps.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message, shard: shardOf(channel) }));
   }
 }
 
@@ -107,38 +89,25 @@ export interface TransientReceiverDeps {
 export class TransientReceiver {
   private readonly rates: Rates;
   private readonly dropped: (reason: Reason) => void;
-  private readonly ends = new Map<number, () => void>();
+  private readonly topics: ShardTopics;
   private readonly end_before: () => void;
 
   constructor(private readonly deps: TransientReceiverDeps) {
     this.rates = new Rates(deps.now ?? Date.now);
     this.dropped = droppedOf(deps.metrics);
+    const { relay, log } = deps;
+    this.topics = new ShardTopics({ relay, log, prefix: LIVE_TOPIC, heard: (...one) => this.received(...one) });
     this.end_before = deps.relay.subscribe(LIVE_TOPIC, (text) => this.onBefore(text));
   }
 
   /** The shard has its first channel here, or has none any more. */
   listen(shard: number, wanted: boolean): void {
-    if (!wanted) {
-      this.ends.get(shard)?.();
-      this.ends.delete(shard);
-    } else if (!this.ends.has(shard)) {
-      this.ends.set(
-        shard,
-        this.deps.relay.subscribe(topicOf(shard), (text) => this.onText(text)),
-      );
-    }
+    this.topics.listen(shard, wanted);
   }
 
   stop(): void {
     this.end_before();
-    for (const end of this.ends.values()) end();
-    this.ends.clear();
-  }
-
-  private onText(text: string): void {
-    const end = text.indexOf('\n');
-    if (end > 0) this.received(text.slice(0, end), text.slice(end + 1));
-    else this.deps.log.warn({}, 'a relay message has no channel');
+    this.topics.stop();
   }
 
   /** Of a build before; what builds since then sent for its nodes says its shard, and is heard there. */
