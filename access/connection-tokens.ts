@@ -1,23 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { connections, connectionsStream } from '../domain/connections';
-import { systemConnection, systemConnectionStream, type AppPlatform } from '../domain/system-connections';
 import type { EventStore } from '../engines/event-store/port';
 import type { Logger } from '../engines/log/port';
 import type { Database } from '../engines/postgres/port';
 import type { SecretBox } from '../engines/secrets/port';
 import type { PersonalTexts } from '../engines/subject-keys/port';
 import type { Wakeups } from '../engines/wakeups/port';
-import { DomainError } from '../kernel/errors';
 import { retry } from '../kernel/retry';
 import type { Settings } from '../kernel/settings';
 import { Signal } from '../kernel/signal';
 import { AppRefused, GrantRefused, VendorAway, type OAuthVendor } from '../vendors/oauth/port';
+import { sayReconnect } from './connection-flags';
 import { claimRefresh, markDead, readGrant, readGrantRow, releaseRefresh, writeRefreshed } from './connection-grants';
 import type { GrantRow, KeptGrant } from './connection-grants';
 import { appOfGrant } from './oauth-apps';
 import { readSeToken, refuseSeToken } from './se-tokens';
-import { actingAs } from './service-acts';
 
 /** The vendor takes none of the tokens that are kept: somebody must log in there again. The connection is flagged. */
 export class ReconnectRequired extends Error {
@@ -79,9 +76,6 @@ const AWAY_MS = 5_000;
 const USABLE_MS = 5_000;
 /** Told after a refresh has ended, however it did. */
 const REFRESHED = 'connection-tokens';
-
-/** Who says so, where a connection is flagged. */
-const SERVICE = 'connections';
 
 /**
  * {@link ConnectionTokens} over sealed rows. The right to refresh is a mark in the row that ends by itself, since a row
@@ -155,7 +149,7 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
         within_ms: KEEP_WITHIN_MS,
         passing: () => true,
       });
-      if (written === 'revived') await say('connection:clear_reconnect', kept);
+      if (written === 'revived') await sayReconnect(deps.events, 'clear_reconnect', kept);
       stored = true;
     } catch (error) {
       if (error instanceof GrantRefused) return await flag(kept);
@@ -198,33 +192,11 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
   async function flag(kept: GrantRow): Promise<void> {
     const { connection_id } = kept;
     if (!kept.dead && !(await markDead(db, kept))) return;
-    await say('connection:require_reconnect', kept);
+    await sayReconnect(deps.events, 'require_reconnect', kept);
     // Who logged in between the mark and the event is not asked to do it again.
     if ((await readGrantRow(db, connection_id))?.generation !== kept.generation)
-      await say('connection:clear_reconnect', kept);
+      await sayReconnect(deps.events, 'clear_reconnect', kept);
     throw new ReconnectRequired(connection_id);
-  }
-
-  /** Says so of the connection; one that was disconnected meanwhile needs no word. */
-  async function say(
-    type: 'connection:require_reconnect' | 'connection:clear_reconnect',
-    { connection_id, account_id, platform }: GrantRow,
-  ): Promise<void> {
-    const act = actingAs(SERVICE, deps.events);
-    try {
-      if (account_id !== null) {
-        await act(connections, connectionsStream(account_id), { type, account_id, connection_id });
-      } else {
-        const of = { platform: platform as AppPlatform, connection_id };
-        const ending = type === 'connection:require_reconnect' ? 'require_reconnect' : 'clear_reconnect';
-        await act(systemConnection, systemConnectionStream(of.platform), {
-          type: `system_connection:${ending}`,
-          ...of,
-        });
-      }
-    } catch (error) {
-      if (!(error instanceof DomainError && error.reason === 'CONNECTION_NOT_FOUND')) throw error;
-    }
   }
 
   async function tipToken(token_id: string, refused: string | undefined): Promise<string> {

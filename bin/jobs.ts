@@ -1,3 +1,4 @@
+import { clearStaleFlags } from '../access/connection-flags';
 import type { JobTools } from '../access/job';
 import { renewKickSubscriptions, type VendorConnections } from '../access/vendor-connections';
 import { createPayloadSealing } from '../engines/jobs/sealing';
@@ -14,6 +15,7 @@ import { indexing } from './indexing';
 import { recurring, upkeep } from './upkeep';
 import { createHttpClients } from '../vendors/http/client';
 
+const QUARTER_HOUR_MS = 15 * 60_000;
 const SIX_HOURS_MS = 6 * 3_600_000;
 
 /**
@@ -25,12 +27,13 @@ export function openJobs(
   connections: VendorConnections,
 ) {
   const has = (role: Role) => settings.roles.includes(role);
-  const { jobs: queue, projector_db: db, subject_keys, tracing } = engines;
+  const { jobs: queue, projector_db: db, events, subject_keys, tracing } = engines;
   const own: JobDeclaration[] = has('worker') ? upkeep({ db, subject_keys, jobs: queue, log }) : [];
   if (has('worker')) own.push(indexing(engines, log));
   if (has('worker')) {
     const renew = (signal: AbortSignal) => renewKickSubscriptions(connections, log, signal);
     own.push(recurring(SIX_HOURS_MS, 'kick-subscriptions', renew, log));
+    own.push(recurring(QUARTER_HOUR_MS, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
   const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];

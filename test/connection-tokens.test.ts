@@ -1,5 +1,6 @@
+import { clearStaleFlags } from '../access/connection-flags';
 import { createConnectionTokens, ReconnectRequired, TokenAway } from '../access/connection-tokens';
-import { type GrantPlace, readGrant, writeGrant } from '../access/connection-grants';
+import { type GrantPlace, readGrant, writeGrant, writeRefreshed } from '../access/connection-grants';
 import { writeApp } from '../access/oauth-apps';
 import { writeSeToken } from '../access/se-tokens';
 import { actingAs } from '../access/service-acts';
@@ -263,6 +264,26 @@ describe('tokens of connections', () => {
     open();
     expect(await slow).toBe('a2');
     expect([await flagged(), await node().token(connection_id)]).toEqual([false, 'a2']);
+  });
+
+  test('that are good again clear the flag later, where who stored them died before saying so', async () => {
+    const of = { account_id, connection_id, platform: 'kick' } as const;
+    await feed(t.db, readModel, [
+      { type: 'connection:channel_connected', ...of, platform_channel_id: '7', connected_at: now },
+      { type: 'connection:reconnect_required', ...of, kind: 'channel', required_at: now },
+    ]);
+    await keepEnding(1_000);
+    const kept = await stored();
+    vendor.fault = new GrantRefused('used already');
+    await expect(node().token(connection_id)).rejects.toThrow(ReconnectRequired);
+    expect([await clearStaleFlags(parts), await flagged()]).toEqual([0, true]);
+    const grant = { access_token: 'a9', refresh_token: 'r9', expires_at: null, scopes: null };
+    expect(await writeRefreshed(parts, kept, { grant, after_refusal: false })).toBe('revived');
+    // Its own process may be about to say so.
+    expect([await clearStaleFlags(parts), await flagged()]).toEqual([0, true]);
+    await t.db.query("update connection_grants set stored_at = now() - interval '2 minutes'");
+    expect([await clearStaleFlags(parts), await flagged()]).toEqual([1, false]);
+    expect(await node().token(connection_id)).toBe('a9');
   });
 
   test('that are lost with a crash after the vendor has rotated end in a flag, never in a loop', async () => {

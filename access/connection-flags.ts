@@ -1,0 +1,56 @@
+import { connections, connectionsStream } from '../domain/connections';
+import { systemConnection, systemConnectionStream, type AppPlatform } from '../domain/system-connections';
+import type { EventStore } from '../engines/event-store/port';
+import type { Queryable } from '../engines/postgres/port';
+import { DomainError } from '../kernel/errors';
+import type { GrantRow } from './connection-grants';
+import { actingAs } from './service-acts';
+
+/** Who says so, where a connection is flagged or its flag is cleared. */
+const SERVICE = 'connections';
+
+type Flagged = Pick<GrantRow, 'connection_id' | 'account_id' | 'platform'>;
+
+/** Says of a connection whether it must be made anew; one that was disconnected meanwhile needs no word. */
+export async function sayReconnect(
+  events: EventStore,
+  ending: 'require_reconnect' | 'clear_reconnect',
+  { connection_id, account_id, platform }: Flagged,
+): Promise<void> {
+  const act = actingAs(SERVICE, events);
+  try {
+    if (account_id !== null) {
+      const of = { account_id, connection_id };
+      await act(connections, connectionsStream(account_id), { type: `connection:${ending}`, ...of });
+    } else {
+      const of = { platform: platform as AppPlatform, connection_id };
+      await act(systemConnection, systemConnectionStream(of.platform), { type: `system_connection:${ending}`, ...of });
+    }
+  } catch (error) {
+    if (!(error instanceof DomainError && error.reason === 'CONNECTION_NOT_FOUND')) throw error;
+  }
+}
+
+/** Whoever has just stored tokens says so itself. */
+const SETTLED = "interval '1 minute'";
+
+/**
+ * Clears the flags of connections whose tokens are good: who stored them died before saying so. What is flagged is held
+ * by nobody, so that nothing else would find out. Returns how many.
+ */
+export async function clearStaleFlags({ db, events }: { db: Queryable; events: EventStore }): Promise<number> {
+  const rows = await db.query<Flagged & Record<string, unknown>>(
+    `select c.* from (
+       select id as connection_id, account_id, platform from channel_connections where reconnect_required
+       union all
+       select id, account_id, platform from bot_connections where reconnect_required
+       union all
+       select bot_connection_id, null, platform from system_connections where reconnect_required) c
+     join connection_grants g using (connection_id)
+     where not g.dead and g.stored_at < clock_timestamp() - ${SETTLED}`,
+    [],
+    'connections-flagged-for-nothing',
+  );
+  for (const row of rows) await sayReconnect(events, 'clear_reconnect', row);
+  return rows.length;
+}
