@@ -1,3 +1,8 @@
+import { sayReconnect } from '../access/connection-flags';
+import { actingAs } from '../access/service-acts';
+import { user, userStream } from '../domain/users';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
+import { createLocalWakeups } from '../engines/wakeups/local';
 import { APP, FakeOAuthCloud } from './vendors/oauth-cloud';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
@@ -146,6 +151,79 @@ test('a state is good once, for ten minutes, for its user, account, platform and
     'https://app.example\\@evil.example',
   ])
     expect([bad, await start(stranger, 'youtube', 'channel', bad)]).toMatchObject([bad, { status: 400 }]);
+});
+
+test('a state of one account is worth nothing under another of the same person', async () => {
+  const { account_id, other } = server.credentials;
+  const { code, state } = cloud.login((await start(stranger, 'trovo')).body.authorize_url, '99');
+  const begunFor = (id: string) =>
+    server.database!.db.query('update oauth_states set account_id = $1 where user_id = $2 and used_by is null', [
+      ...[id, other.user_id],
+    ]);
+  await begunFor(account_id);
+  expect(await exchange(stranger, 'trovo', { code, state })).toMatchObject({
+    status: 400,
+    body: { message: 'This login was not begun here, is over, or was used: begin again' },
+  });
+  expect(await one(stranger, '/v1/connections/channel', 'trovo')).toBeUndefined();
+  expect(await one(owner, '/v1/connections/channel', 'trovo')).not.toMatchObject({ platform_channel_id: '99' });
+  // It was not spent by that.
+  await begunFor(other.account_id);
+  const done = await exchange(stranger, 'trovo', { code, state });
+  expect(done).toMatchObject({ status: 200 });
+  await stranger.send('DELETE', `/v1/channel-connections/${done.body.connection_id}`, undefined);
+});
+
+test('what must be connected again is shown to its people alone, and cleared by those who may connect it', async () => {
+  const { db } = server.database!;
+  const events = await createPostgresEventStore({ pool: db.pool, wakeups: createLocalWakeups() });
+  const channel = (await connect(stranger, 'twitch', '6001')).body.connection_id;
+  const bot = (await connect(stranger, 'trovo', '6002', 'bot')).body.connection_id;
+  const linked = await stranger.send('POST', '/v1/auth/link', {
+    ...{ provider: 'kick', provider_id: 'flagged', access_token: 'development:flagged' },
+  });
+  const login = (linked.body.data ?? linked.body).id;
+  const { account_id, user_id } = server.credentials.other;
+  for (const [connection_id, platform] of [
+    [channel, 'twitch'],
+    [bot, 'trovo'],
+  ])
+    await sayReconnect(events, 'require_reconnect', { connection_id, account_id, platform });
+  await actingAs('test', events)(user, userStream(user_id), {
+    ...{ type: 'user:require_login_reconnect', login_connection_id: login },
+  });
+  const flagged = () => listed(stranger, '/v1/connections/flagged');
+  await eventually(async () => ((await flagged()).length === 3 ? true : undefined), 'three flags');
+  expect(await flagged()).toEqual([
+    { id: bot, kind: 'bot', platform: 'trovo', account_id },
+    { id: channel, kind: 'channel', platform: 'twitch', account_id },
+    { id: login, kind: 'login', platform: 'kick', account_id: null },
+  ]);
+  const { data } = await stranger.gql('{ flaggedConnections { id kind platform } }');
+  expect(data.flaggedConnections).toContainEqual({ id: bot, kind: 'BOT', platform: 'trovo' });
+  expect(await listed(owner, '/v1/connections/flagged')).toEqual([]);
+  const system = new ApiClient(server.base_url, server.credentials.system_key);
+  expect((await system.get('/v1/connections/flagged')).status).toBe(403);
+  expect(await one(stranger, '/v1/connections/status', 'twitch')).toMatchObject({
+    ...{ is_connected: false, reconnect_required: true },
+  });
+
+  const clear = (api: ApiClient, path: string) => api.send('PUT', `/v1/${path}/reconnect-flag`, {});
+  const paths = [`channel-connections/${channel}`, `bot-connections/${bot}`, `login-connections/${login}`];
+  for (const path of [...paths, `bot-connections/${channel}`, `channel-connections/${bot}`]) {
+    const api = paths.includes(path) ? owner : stranger;
+    expect([path, (await clear(api, path)).status]).toEqual([path, 404]);
+  }
+  expect(await flagged()).toHaveLength(3);
+  await db.query('update connection_grants set dead = true where connection_id = any ($1)', [[channel, bot]]);
+  // A third time as well as the first.
+  for (const path of [...paths, ...paths, ...paths])
+    expect([path, await clear(stranger, path)]).toMatchObject([path, { status: 200, body: { success: true } }]);
+  expect(await flagged()).toEqual([]);
+  const dead = await db.query('select 1 from connection_grants where dead and account_id = $1', [account_id]);
+  expect(dead).toEqual([]);
+  for (const path of paths.slice(0, 2)) await stranger.send('DELETE', `/v1/${path}`, undefined);
+  await events.close();
 });
 
 test('a vendor that is away is 503, and a wrong secret says so', async () => {
