@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import { objectsAt } from '../domain/json-digits';
+import type { Json } from '../kernel/json';
 import { within } from '../kernel/signal';
 import { HttpFailed } from '../vendors/http/port';
 import { withToken } from './runtime/with-token';
 import type { TrovoOpenApi } from '../vendors/trovo/port';
-import { type Adapter, type AdapterSession, type Link, LinkLost } from './runtime/adapter';
+import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from './runtime/adapter';
 import { readJson } from './runtime/text';
 import { readTime } from './runtime/times';
 import { idText, member } from './runtime/webhook';
@@ -73,11 +74,21 @@ export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<
       return open(link, typeof last === 'number' ? last : Date.now() - SKEW_MS, typeof last === 'number');
     },
     normalise: normaliseTrovoChat,
+    beforeSuccessor,
     async stop(session) {
       session.end();
       await session.ended.catch(() => undefined);
     },
   };
+}
+
+/**
+ * Whether an item was sent before the successor listened: of such it has got the newest alone. What both store has one
+ * id, so that clocks that differ do no harm.
+ */
+function beforeSuccessor({ text }: Received, state: Json): boolean {
+  const [opened, at] = [member(state, 'opened'), sentAt(text)];
+  return at !== null && typeof opened === 'number' && at <= opened + SKEW_MS;
 }
 
 /** One socket. */
@@ -91,6 +102,8 @@ export class TrovoSession implements AdapterSession {
     this.refused = refused;
   });
   private first_frame = true;
+  /** When the chat was opened; Unix milliseconds. */
+  private opened = 0;
   /** When the newest item that is stored was sent; Unix milliseconds. */
   private last: number;
   private gap_ms: number;
@@ -144,8 +157,9 @@ export class TrovoSession implements AdapterSession {
     const error = member(frame, 'error') ?? member(frame, 'data', 'error');
     if (typeof error === 'string' && error !== '')
       return this.refused(new LinkLost(`Trovo refuses the chat: ${error}`));
+    this.opened = received_at;
     // From here on a successor goes on from what this one has stored.
-    this.link.keep({ last: this.last });
+    this.keep();
     this.granted();
     this.pingLater();
   }
@@ -166,7 +180,7 @@ export class TrovoSession implements AdapterSession {
     void Promise.all(stored).then(() => {
       if (newest <= this.last) return;
       this.last = newest;
-      this.link.keep({ last: newest });
+      this.keep();
     });
   }
 
@@ -187,13 +201,21 @@ export class TrovoSession implements AdapterSession {
   }
 
   private pingLater(): void {
-    this.timer = setTimeout(() => {
-      // Nothing came since the last PING, not even its PONG: the line is dead, whatever the socket says.
-      if (!this.answered) return this.end();
-      this.answered = false;
-      this.send({ type: 'PING', nonce: randomUUID() });
-      this.pingLater();
-    }, this.gap_ms);
+    // A process that was paused finds its timers due before it has read what came meanwhile: that is read between both.
+    this.timer = setTimeout(() => setImmediate(() => this.ping()), this.gap_ms);
+  }
+
+  private ping(): void {
+    // Nothing came since the last PING, not even its PONG: the line is dead, whatever the socket says.
+    if (!this.answered) return this.end();
+    if (this.socket.readyState !== this.socket.OPEN) return;
+    this.answered = false;
+    this.send({ type: 'PING', nonce: randomUUID() });
+    this.pingLater();
+  }
+
+  private keep(): void {
+    this.link.keep({ last: this.last, opened: this.opened });
   }
 
   private send(message: object): void {

@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import type { LivingConnection, LivingConnections } from '../../ingest/runtime/adapter';
+import type { Adapter, LivingConnection, LivingConnections } from '../../ingest/runtime/adapter';
 import { ConnectionRefused } from '../../ingest/runtime/adapter';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import type { LinkTimings } from '../../ingest/runtime/held-link';
@@ -17,6 +17,7 @@ import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { createHttpClients } from '../../vendors/http/client';
+import type { HttpClients } from '../../vendors/http/port';
 import { createTwitch } from '../../vendors/twitch/api';
 import type { FakeTwitch } from '../vendors/twitch-cloud';
 import { TWITCH_CLIENT } from '../vendors/twitch-cloud';
@@ -87,6 +88,8 @@ export interface WorkerOptions {
   db: Queryable;
   url: string;
   twitch: Pick<FakeTwitch, 'base_url' | 'eventsub_url'>;
+  /** Of other vendors, beside Twitch. */
+  beside?: (http: HttpClients) => readonly Adapter[];
   connections: LivingConnections & Pick<TestConnections, 'token' | 'refused'>;
   records: Pick<RecordLog, 'append'>;
   log: Logger;
@@ -98,7 +101,7 @@ export interface WorkerOptions {
 /** What a process with the role `worker` runs, over engines of its own. */
 export function startWorker(options: WorkerOptions): TestWorker {
   const { db, url, twitch, connections, records, log, timings = QUICK } = options;
-  const { wakeups = createLocalWakeups(), heartbeat_ms = 100 } = options;
+  const { wakeups = createLocalWakeups(), heartbeat_ms = 100, beside = () => [] } = options;
   const metrics = createPrometheusMetrics({ service: 'lumio', env: 'test' });
   const session = new ProcessSession({ connectionString: url }, log);
   const shares = createPostgresShares({ db, session, wakeups, log, heartbeat_ms });
@@ -110,7 +113,7 @@ export function startWorker(options: WorkerOptions): TestWorker {
     metrics,
   });
   const running = startAdapters({
-    adapters: [adapter],
+    adapters: [adapter, ...beside(http)],
     connections,
     token: (connection, refused) => connections.token(connection, refused),
     refused({ connection_id }, reason) {

@@ -271,10 +271,18 @@ class Socket {
     this.fail(new EventSubEnded('closed by us', 1000));
   }
 
-  /** One timer for all frames: it looks when the last one was, and waits for the rest. */
-  private look(): void {
+  /**
+   * One timer for all frames: it looks when the last one was, and waits for the rest.
+   *
+   * @param read whether everything that has arrived was read: a process that was paused finds its timers due before it
+   *   has read what was sent meanwhile, and Twitch sends nothing again
+   */
+  private look(read = false): void {
+    if (this.end) return;
     const quiet_ms = performance.now() - this.alive_at;
     if (quiet_ms >= this.silence_ms && !this.ws.isPaused) {
+      // Sockets are read between a timer and this.
+      if (!read) return void setImmediate(() => this.look(true));
       this.fail(new EventSubEnded(`Twitch was silent for ${Math.round(quiet_ms / 1000)} s`));
       return;
     }

@@ -1,0 +1,91 @@
+import type { Vendor } from '../../domain/vendors';
+import { createPostgresBroker } from '../../engines/broker/postgres';
+import { PostgresDatabase } from '../../engines/postgres/pool';
+import type { Database } from '../../engines/postgres/port';
+import { createRecordLog } from '../../engines/records/log';
+import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { createPostgresWakeups } from '../../engines/wakeups/postgres';
+import { createDiscordAdapter } from '../../ingest/discord';
+import type { Adapter, LivingConnection } from '../../ingest/runtime/adapter';
+import { createStreamElementsAdapter } from '../../ingest/streamelements';
+import { createTrovoAdapter } from '../../ingest/trovo-adapter';
+import { createYoutubeAdapter } from '../../ingest/youtube-adapter';
+import { createLiveChats } from '../../ingest/youtube-chats';
+import { createYoutubeQuota } from '../../ingest/youtube-quota';
+import { discordGateway } from '../../vendors/discord/gateway';
+import type { HttpClients } from '../../vendors/http/port';
+import { streamElementsApi } from '../../vendors/streamelements/astro';
+import { trovoOpenApi } from '../../vendors/trovo/open-api';
+import { youtubeDataApi } from '../../vendors/youtube/data-api';
+import { silentLog } from './log';
+import { startWorker, TEST_KEYS } from './twitch';
+
+/** What the process is given, as JSON. */
+export interface VendorChildGiven {
+  /** Of the database. */
+  url: string;
+  /** Where the fakes are. */
+  twitch: { base_url: string; eventsub_url: string };
+  youtube: { base_url: string };
+  trovo: { base_url: string; chat_url: string };
+  streamelements: { base_url: string; astro_url: string };
+  discord: { base_url: string; account_id: string };
+  connections: Partial<Record<Vendor, readonly LivingConnection[]>>;
+  /** By connection. */
+  tokens: Record<string, string>;
+}
+
+/** So much silence of the database is an outage; in production it is more. */
+const QUERY_TIMEOUT_MS = 3_000;
+const ENOUGH_UNITS = 100_000_000;
+
+const beside = (db: Database, given: VendorChildGiven) => (http: HttpClients) => {
+  const { youtube, trovo, streamelements, discord } = given;
+  const tips = { api_url: streamelements.base_url, astro_url: streamelements.astro_url };
+  return [
+    createYoutubeAdapter({
+      api: youtubeDataApi(http, { api_url: youtube.base_url }),
+      quota: createYoutubeQuota({ db, daily_units: ENOUGH_UNITS }),
+      chatsOf: createLiveChats(db),
+    }),
+    createTrovoAdapter({ api: trovoOpenApi(http, { api_url: trovo.base_url, chat_url: trovo.chat_url }) }),
+    createStreamElementsAdapter(streamElementsApi(http, tips)),
+    createDiscordAdapter({
+      gateway: discordGateway(http, { api_url: discord.base_url }),
+      accountOf: () => Promise.resolve(discord.account_id),
+    }),
+  ] as Adapter[];
+};
+
+/**
+ * A process of its own that holds connections to the fakes, to be killed, paused and cut off by a test.
+ * Usage: node vendor-child.js '{@link VendorChildGiven}'
+ */
+function main([text]: string[]): void {
+  const given = JSON.parse(text!) as VendorChildGiven;
+  const { url, twitch, connections, tokens } = given;
+  const db = new PostgresDatabase({ url, name: 'child', size: 6, query_timeout_ms: QUERY_TIMEOUT_MS });
+  const wakeups = createPostgresWakeups({ url });
+  const subject_keys = createSubjectKeys({ db, master_keys: TEST_KEYS });
+  const worker = startWorker({
+    db,
+    url,
+    twitch,
+    beside: beside(db, given),
+    connections: {
+      list: (vendor) => Promise.resolve(connections[vendor] ?? []),
+      onChange: () => () => undefined,
+      token: ({ connection_id }) => Promise.resolve(tokens[connection_id]!),
+      refused: [],
+    },
+    records: createRecordLog({ broker: createPostgresBroker({ pool: db.pool, wakeups }), subject_keys }),
+    log: silentLog,
+    timings: {},
+    wakeups,
+    heartbeat_ms: 1_000,
+  });
+  process.once('SIGTERM', () => void worker.stop().then(() => process.exit(0)));
+  process.stdout.write('running\n');
+}
+
+main(process.argv.slice(2));

@@ -1,0 +1,276 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { v7 as uuid } from 'uuid';
+import { type Topic, TOPICS } from '../../domain/records';
+import { createPostgresBroker } from '../../engines/broker/postgres';
+import type { Broker } from '../../engines/broker/port';
+import { createRecordLog } from '../../engines/records/log';
+import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { PostgresDatabase } from '../../engines/postgres/pool';
+import { createLocalWakeups } from '../../engines/wakeups/local';
+import { until } from './projections';
+import { TEST_KEYS, TestConnections } from './twitch';
+import type { VendorChildGiven } from './vendor-child';
+import { FakeDiscord } from '../vendors/discord-cloud';
+import { FakeStreamElements } from '../vendors/streamelements-cloud';
+import { FakeTrovo } from '../vendors/trovo-cloud';
+import { FakeTwitch } from '../vendors/twitch-cloud';
+import { FakeYoutube } from '../vendors/youtube-cloud';
+
+const CHILD = join(__dirname, '../../dist/test/support/vendor-child.js');
+const TWITCH_CHANNELS = ['1', '2', '3', '4'];
+const EVERY_MS = 50;
+/** A vendor's words carry a number of nine digits that begins so, by which they are known in what is stored. */
+const FIRST_WORD = 900_000_000;
+const WORD = /"(9\d{8})"/;
+const ROOM = '5ad23dcc18fff500d78c5348';
+const GUILD = '1132079436691415100';
+const RECORDED: readonly Topic[] = [TOPICS.platform_events, TOPICS.chat_events];
+
+/** How one vendor speaks. */
+interface Speaker {
+  name: string;
+  /** Whether it repeats to a successor whatever was missed: then every word arrives, whoever was killed. */
+  repeats: boolean;
+  /** True when somebody can receive it: a socket is open, or it will be repeated. */
+  say(word: string): boolean;
+}
+
+interface Word {
+  speaker: Speaker;
+  /** Unix milliseconds. */
+  at: number;
+}
+
+/**
+ * Fakes of all vendors that speak without a pause, processes that hold connections to them over one database, and the
+ * judge of what is stored: every word that could be received, once.
+ */
+export class VendorWorkers {
+  readonly twitch = new FakeTwitch();
+  private readonly youtube = new FakeYoutube();
+  private readonly trovo = new FakeTrovo();
+  private readonly streamelements = new FakeStreamElements();
+  readonly discord = new FakeDiscord();
+  private readonly clouds = [this.twitch, this.youtube, this.trovo, this.streamelements, this.discord];
+  private readonly connections = new TestConnections(this.twitch);
+  private readonly account_id = uuid();
+  private readonly db: PostgresDatabase;
+  private readonly broker: Broker;
+  private given!: Omit<VendorChildGiven, 'url'>;
+  private speakers: readonly Speaker[] = [];
+  private talking: NodeJS.Timeout | undefined;
+  private readonly workers: ChildProcess[] = [];
+  /** What could be received, by its number. */
+  private readonly told = new Map<string, Word>();
+  /** What counts of it, by its number: what the ledger takes for one event has one id. */
+  private readonly stored = new Map<string, Set<string>>();
+  private readonly read_to = new Map<string, number>();
+  private readonly lost: [from: number, to: number][] = [];
+  private words = FIRST_WORD;
+
+  private constructor(private readonly url: string) {
+    this.db = new PostgresDatabase({ url, name: 'judge', size: 4 });
+    this.broker = createPostgresBroker({ pool: this.db.pool, wakeups: createLocalWakeups() });
+  }
+
+  /** On a migrated database. */
+  static async start(url: string): Promise<VendorWorkers> {
+    const made = new VendorWorkers(url);
+    await made.broker.ensureTopics(RECORDED, 2);
+    for (const cloud of made.clouds) await cloud.start();
+    made.speakers = await made.vendors();
+    made.talking = setInterval(() => made.speakers.forEach((speaker) => made.speak(speaker)), EVERY_MS);
+    return made;
+  }
+
+  async close(): Promise<void> {
+    this.silence();
+    for (const worker of this.workers) worker.kill('SIGKILL');
+    for (const cloud of this.clouds) await cloud.close();
+    await this.broker.close();
+    await this.db.close();
+  }
+
+  /** The vendors say no more. */
+  silence(): void {
+    clearInterval(this.talking);
+  }
+
+  /** What a killed worker has in hand at this moment is lost with it, where the vendor sends nothing again. */
+  kill(worker: ChildProcess): void {
+    this.lost.push([Date.now() - 300, Date.now() + 300]);
+    worker.kill('SIGKILL');
+  }
+
+  /** Connects an account to every vendor; answers with how each of them speaks. */
+  private async vendors(): Promise<Speaker[]> {
+    const { twitch, youtube, trovo, streamelements, discord, connections, account_id } = this;
+    for (const id of TWITCH_CHANNELS) connections.connect(id);
+    const connection = (channel_id: string) => ({ connection_id: uuid(), account_id, channel_id, client_id: 'app' });
+    const of = { youtube: connection('UCa'), trovo: connection('100'), streamelements: connection('twitch') };
+    const bot = { connection_id: 'discord-bot', account_id: null, channel_id: 'bot' };
+    youtube.quota = 1_000_000;
+    const broadcast = youtube.goLive('UCa');
+    await this.db.query(
+      `insert into channel_status
+         (account_id, platform, broadcast_id, channel_id, is_online, live_chat_id, updated_at)
+       values ($1, 'youtube', $2, 'UCa', true, $3, clock_timestamp())`,
+      [account_id, broadcast.video_id, broadcast.live_chat_id],
+    );
+    trovo.channel('100');
+    streamelements.channels.set('tips-token', ROOM);
+    discord.bot_tokens.add('bot-token');
+    const { base_url, eventsub_url } = twitch;
+    this.given = {
+      twitch: { base_url, eventsub_url },
+      youtube: { base_url: youtube.base_url },
+      trovo: { base_url: trovo.base_url, chat_url: trovo.chat_url },
+      streamelements: { base_url: streamelements.base_url, astro_url: streamelements.astro_url },
+      discord: { base_url: discord.base_url, account_id },
+      connections: {
+        twitch: connections.all,
+        youtube: [of.youtube],
+        trovo: [of.trovo],
+        streamelements: [of.streamelements],
+        discord: [bot],
+      },
+      tokens: {
+        ...Object.fromEntries(connections.tokens),
+        [of.youtube.connection_id]: youtube.tokens.give('UCa').access_token,
+        [of.trovo.connection_id]: trovo.tokens.give('100').access_token,
+        [of.streamelements.connection_id]: 'tips-token',
+        [bot.connection_id]: 'bot-token',
+      },
+    };
+    let tipped = false;
+    const followed = (broadcaster_user_id: string): Speaker => ({
+      name: `twitch ${broadcaster_user_id}`,
+      repeats: false,
+      say(user_id) {
+        const event = { user_id, broadcaster_user_id, followed_at: new Date().toISOString() };
+        return twitch.notify(broadcaster_user_id, 'channel.follow', event) > 0;
+      },
+    });
+    return [
+      ...TWITCH_CHANNELS.map(followed),
+      { name: 'youtube', repeats: true, say: (word) => Boolean(youtube.text(broadcast, 'UCviewer', word)) },
+      {
+        name: 'trovo',
+        repeats: false,
+        say(content) {
+          trovo.say('100', { content, sender_id: 'v', user_name: 'viewer' });
+          return trovo.listening('100').size > 0;
+        },
+      },
+      {
+        name: 'streamelements',
+        repeats: true,
+        say(username) {
+          // What was paid before anybody has listened is asked for by nobody.
+          tipped ||= streamelements.listening(ROOM).length > 0;
+          streamelements.tip(ROOM, { donation: { user: { username }, amount: 4.2, currency: 'USD' } });
+          return tipped;
+        },
+      },
+      {
+        name: 'discord',
+        repeats: true,
+        say(id) {
+          const joined_at = new Date().toISOString();
+          discord.say('GUILD_MEMBER_ADD', { guild_id: GUILD, user: { id, username: `user-${id}` }, joined_at });
+          return discord.identified > 0;
+        },
+      },
+    ];
+  }
+
+  private speak(speaker: Speaker): void {
+    const word = String((this.words += 1));
+    const at = Date.now();
+    if (speaker.say(word)) this.told.set(word, { speaker, at });
+  }
+
+  /** One more process; `url` is its way to the database. */
+  begin(url = this.url): ChildProcess {
+    const text = JSON.stringify({ url, ...this.given });
+    const worker = spawn(process.execPath, [CHILD, text], { stdio: ['ignore', 'ignore', 'inherit'] });
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** Holders of the connections that are open and whose state is kept. */
+  private async holders(): Promise<string[]> {
+    const rows = await this.db.query<{ holder: string }>(
+      `select holder from adapter_links where status = 'connected' and state_token = token`,
+    );
+    return rows.map(({ holder }) => holder);
+  }
+
+  /** Waits until everything is held by others than those; answers with who they are. */
+  async allHeld(before: readonly string[] = []): Promise<string[]> {
+    return until(async () => {
+      const now = await this.holders();
+      return now.length === this.speakers.length && now.every((one) => !before.includes(one)) && [...new Set(now)];
+    }, 30_000);
+  }
+
+  /** Reads on in the log. */
+  private async readStored(): Promise<void> {
+    const log = createRecordLog({
+      broker: this.broker,
+      subject_keys: createSubjectKeys({ db: this.db, master_keys: TEST_KEYS }),
+    });
+    for (const topic of RECORDED) {
+      for (const partition of (await this.broker.bounds(topic)).keys()) {
+        const place = `${topic} ${partition}`;
+        for await (const page of this.broker.read(topic, partition, this.read_to.get(place) ?? 0)) {
+          for (const { id, external_id, raw, offset } of (await log.decode(page)).records) {
+            this.read_to.set(place, offset + 1);
+            const word = WORD.exec(raw)?.[1] ?? raw;
+            this.stored.set(word, (this.stored.get(word) ?? new Set()).add(external_id ?? id));
+          }
+        }
+      }
+    }
+  }
+
+  /** Everything that could be received until now is stored, and counts once. */
+  async nothingMissingOrTwice(): Promise<void> {
+    const now = Date.now();
+    const missing = () => {
+      const at = new Map<string, number[]>();
+      for (const [word, one] of this.told) {
+        if (one.at >= now || !this.certain(one) || this.stored.has(word)) continue;
+        at.set(one.speaker.name, [...(at.get(one.speaker.name) ?? []), now - one.at]);
+      }
+      return [...at].map(([name, ms]) => `${name}: ${ms.length}, ${ms[0]} to ${ms.at(-1)} ms ago`);
+    };
+    const whole = async () => {
+      await this.readStored();
+      return missing().length === 0;
+    };
+    await until(whole).catch(() => undefined);
+    expect(missing()).toEqual([]);
+    expect(this.stored.size).toBeGreaterThan(50);
+    expect(new Set([...this.told.values()].map(({ speaker }) => speaker)).size).toBe(this.speakers.length);
+    expect([...this.stored].filter(([, ids]) => ids.size > 1)).toEqual([]);
+  }
+
+  /** A worker that stops hands everything over. */
+  async stop(worker: ChildProcess): Promise<void> {
+    const ended = once(worker, 'exit');
+    worker.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  }
+
+  /** Waits until nobody holds a channel beside its new holder. */
+  oneReader(): Promise<boolean> {
+    return until(() => TWITCH_CHANNELS.every((id) => this.twitch.of(id).length === 1), 30_000);
+  }
+
+  private certain({ speaker, at }: Word): boolean {
+    return speaker.repeats || !this.lost.some(([from, to]) => at > from && at < to);
+  }
+}

@@ -1,0 +1,42 @@
+import { pause } from '../kernel/signal';
+import { type TestDatabase, testDatabase } from './support/database';
+import { until } from './support/projections';
+import { VendorWorkers } from './support/vendor-workers';
+
+describe('workers that hold connections of all vendors', () => {
+  let t: TestDatabase;
+  let all: VendorWorkers;
+  beforeAll(async () => {
+    t = await testDatabase();
+    all = await VendorWorkers.start(t.url);
+  });
+  afterAll(async () => {
+    await all.close();
+    await t.drop();
+  });
+
+  test('one that is killed, then one that is paused: another takes over, and everything is stored once', async () => {
+    const killed = all.begin();
+    const first = await all.allHeld();
+    await pause(500);
+    all.kill(killed);
+    await until(() => all.twitch.sessions.size === 0);
+    const paused = all.begin();
+    const second = await all.allHeld(first);
+    await pause(500);
+    await all.nothingMissingOrTwice();
+
+    paused.kill('SIGSTOP');
+    // Its sockets stay open: the vendors go on sending to them.
+    const last = all.begin();
+    await all.allHeld(second);
+    await pause(500);
+    paused.kill('SIGCONT');
+    await all.oneReader();
+    await all.nothingMissingOrTwice();
+
+    all.silence();
+    await Promise.all([all.stop(paused), all.stop(last)]);
+    await until(() => all.twitch.sessions.size === 0 && all.discord.connected === 0);
+  }, 90_000);
+});
