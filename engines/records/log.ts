@@ -34,28 +34,27 @@ export interface RecordLogOptions {
  */
 export function createRecordLog(options: RecordLogOptions): RecordLog {
   const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
-  const named = schema_ids.foreign ? { [SCHEMA_HEADER]: String(WRITTEN_SCHEMA_ID) } : undefined;
+  const schema_header = schema_ids.foreign ? { [SCHEMA_HEADER]: String(WRITTEN_SCHEMA_ID) } : undefined;
   const turns = new Turns();
   return {
     append(topic, records) {
       return turns.inTurn(topic, records, async () => {
-        const subjects: string[] = [];
-        for (const record of records) subjects.push(...personsOf(record));
+        const named_persons = records.map(personsOf);
+        const subjects = named_persons.flat();
         const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
         if (schema_ids.foreign) await schema_ids.ready();
         const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
-        const values = records.map((record) => {
-          const persons = personsOf(record).map((person) => keys!.get(person)!);
-          const raw = sealed(record, persons);
-          const named_by_hash = namedByHash(record, persons);
-          const key_id = persons[0]?.key_id ?? null;
-          const value = codec.encode({ ...named_by_hash, key_id, raw }, wire_id);
+        const values = records.map((record, place) => {
+          const persons = named_persons[place]!.map((person) => keys!.get(person)!);
+          const value = codec.encode(named(record, persons, sealed(record, persons)), wire_id);
           const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
           const identity = identityHeaders(record);
           const others = namesOthers(record) ? { [PERSONS_HEADER]: personsHeader(persons) } : undefined;
           const headers =
-            traced || named || identity || others ? { ...named, ...traced, ...identity, ...others } : undefined;
-          const opened = storedAsItIs(record) ? new Opened(named_by_hash, key_id) : undefined;
+            traced || schema_header || identity || others
+              ? { ...schema_header, ...traced, ...identity, ...others }
+              : undefined;
+          const opened = storedAsItIs(record) ? new Opened(named(record, persons, record.raw)) : undefined;
           return { key: record.account_id, value, opened, ...(headers && { headers }) };
         });
         return () => broker.publish(topic, values);
@@ -176,22 +175,20 @@ const isClear = (subject: string): boolean => subject.includes(':');
 
 /** A record as this process wrote it, beside its bytes. */
 class Opened {
-  constructor(
-    readonly record: RecordEnvelope,
-    readonly key_id: string | null,
-  ) {}
+  constructor(readonly record: RecordEnvelope & Pick<WrittenEnvelope, 'key_id'>) {}
 
   get id(): string {
     return this.record.id;
   }
+
+  get key_id(): string | null {
+    return this.record.key_id;
+  }
 }
 
-// A lone surrogate becomes U+FFFD in the bytes.
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
-/** Whether the bytes will be read as the very texts that were written. */
+/** Whether the bytes will be read as the very texts that were written: a lone surrogate becomes U+FFFD in them. */
 const storedAsItIs = ({ id, account_id, type, platform, external_id, raw }: RecordEnvelope) =>
-  !LONE_SURROGATE.test(`${id}${account_id}${type}${platform}${external_id}`) && !LONE_SURROGATE.test(raw);
+  `${id}${account_id}${type}${platform}${external_id}`.isWellFormed() && raw.isWellFormed();
 
 function logged(
   record: BrokerRecord,
@@ -244,13 +241,25 @@ function unsealed(written: WrittenEnvelope, keys: readonly Buffer[], of_several:
     : decrypt(written.raw, only, contextOf(written));
 }
 
-/** The record as the log keeps it: nobody is named in clear. */
-function namedByHash(record: RecordEnvelope, [first, ...others]: readonly SubjectKey[]): RecordEnvelope {
-  const { subjects: _subjects, ...rest } = record;
-  if (!namesOthers(record)) return { ...rest, subject: first?.hash ?? null };
-  return record.subject
-    ? { ...rest, subject: first!.hash, subjects: others.map(({ hash }) => hash) }
-    : { ...rest, subject: null, subjects: [first!, ...others].map(({ hash }) => hash) };
+/** The record as the log keeps it: nobody is named in clear. Member by member, as copying whole objects is dearer. */
+function named<Raw extends Buffer | string>(
+  record: RecordEnvelope,
+  [first]: readonly SubjectKey[],
+  raw: Raw,
+): Omit<WrittenEnvelope, 'raw'> & { raw: Raw } {
+  return {
+    id: record.id,
+    account_id: record.account_id,
+    type: record.type,
+    platform: record.platform,
+    external_id: record.external_id,
+    occurred_at: record.occurred_at,
+    received_at: record.received_at,
+    subject: record.subject ? first!.hash : null,
+    key_id: first?.key_id ?? null,
+    raw,
+    trace: record.trace,
+  };
 }
 
 const contextOf = ({ id, account_id }: { id: string; account_id: string }) => `${id} ${account_id}`;

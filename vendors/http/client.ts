@@ -119,8 +119,11 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       const { deadline_ms = DEADLINE_MS, max_bytes = MAX_BYTES } = request;
       const url = destination(request.url, { hosts, allow_loopback });
       const repeatable = bearsRepeating(request);
-      const timeout = AbortSignal.timeout(deadline_ms);
-      const signal = request.signal ? AbortSignal.any([request.signal, timeout]) : timeout;
+      // AbortSignal.timeout would keep the call's objects until the deadline, long after its answer.
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(new DOMException('no time is left', 'TimeoutError')), deadline_ms);
+      timer.unref();
+      const signal = request.signal ? AbortSignal.any([request.signal, late.signal]) : late.signal;
       const circuit = circuitOf(url.host);
       let unknown: OutcomeUnknown | undefined;
       let answered: HttpAnswer | undefined;
@@ -166,6 +169,8 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         if (answered !== undefined) return answered;
         if (error instanceof NotSent || error instanceof OutcomeUnknown) throw error;
         throw new NotSent(`${url.hostname}: no time is left`, { cause: error });
+      } finally {
+        clearTimeout(timer);
       }
     }
 
