@@ -31,6 +31,7 @@ describe('a master key is replaced by the command line', () => {
     LUMIO_DATABASE__URL: database.url,
     LUMIO_SECRETS__KEYS: keys,
     LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
+    LUMIO_HOSTS__WEB: 'https://app.example',
   });
   async function serve(keys: string): Promise<ApiClient> {
     if (server) expect(await server.stop()).toBe(0);
@@ -45,6 +46,12 @@ describe('a master key is replaced by the command line', () => {
     expect((await vendors.kickFollow(4711)).status).toBe(200);
     const login = { provider: 'twitch', provider_id: '7', access_token: 'development:7' };
     expect((await first.send('POST', '/v1/auth/token/exchange', login)).status).toBe(200);
+    const app = { client_id: 'ours', client_secret: 'hidden' };
+    expect((await first.send('PUT', '/v1/connections/credentials/twitch', app)).status).toBe(200);
+    const begun = { kind: 'channel', return_to: 'https://app.example/done' };
+    expect((await first.send('POST', '/v1/connections/oauth/twitch/start', begun)).status).toBe(200);
+    const tips = { platform: 'twitch', token: 'tip-token', label: 'Tips' };
+    expect((await first.send('POST', '/v1/se-tokens', tips)).status).toBe(201);
     const raw = await eventually(async () => {
       const [event] = await first.allEvents('&user_id=4711');
       return event?.raw as object | undefined;
