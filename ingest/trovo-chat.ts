@@ -12,7 +12,7 @@ import { TOPICS } from '../domain/records';
 import type { LivingConnection, Received } from './runtime/adapter';
 import { chatRecord, ownerOf, people, readReceived } from './runtime/chat-record';
 import { eventTime } from './runtime/times';
-import { externalId, idText, member, ok, type Outcome, park, skip } from './runtime/webhook';
+import { externalId, idText, member, ok, type Outcome, park, skip, textOf } from './runtime/webhook';
 
 /** Kinds of items that are stored as events, behind `trovo:`. Source: vendors.md §5. */
 const EVENTS: ReadonlyMap<number, string> = new Map([
@@ -34,7 +34,6 @@ const CHATS: ReadonlyMap<number, string> = new Map([
 ]);
 const AVATARS = 'https://headicon.trovo.live/user/';
 
-const textAt = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 const textsAt = (value: unknown): string[] =>
   (Array.isArray(value) ? value : []).filter((one) => typeof one === 'string');
 
@@ -77,14 +76,14 @@ function idOf(item: unknown, raw: string): string | null {
 function authorOf(item: unknown): ChatPerson | null {
   const id = idText(member(item, 'sender_id')) ?? idText(member(item, 'uid'));
   if (id === null || id === '0') return null;
-  const [user_name, nick_name] = [textAt(member(item, 'user_name')), textAt(member(item, 'nick_name'))];
-  const avatar = textAt(member(item, 'avatar'));
+  const [user_name, nick_name] = [textOf(member(item, 'user_name')), textOf(member(item, 'nick_name'))];
+  const avatar = textOf(member(item, 'avatar'));
   const avatar_url = avatar === null || /^https?:/.test(avatar) ? avatar : `${AVATARS}${encodeURI(avatar)}`;
   return chatPerson(id, user_name ?? nick_name, nick_name ?? user_name, avatar_url);
 }
 
 function messageOf(item: unknown, channel_id: string, message_type: string, author: ChatPerson | null): ChatDraft {
-  const text = textAt(member(item, 'content')) ?? '';
+  const text = textOf(member(item, 'content')) ?? '';
   const medals = textsAt(member(item, 'medals'));
   return {
     kind: 'message',

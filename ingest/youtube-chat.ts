@@ -12,11 +12,10 @@ import { TOPICS } from '../domain/records';
 import type { LivingConnection, Received } from './runtime/adapter';
 import { chatRecord, ownerOf, people, readReceived } from './runtime/chat-record';
 import { eventTime } from './runtime/times';
-import { type DraftRecord, externalId, idText, member, ok, type Outcome, park, skip } from './runtime/webhook';
+import { type DraftRecord, externalId, idText, member, ok, type Outcome, park, skip, textOf } from './runtime/webhook';
 
 type Item = unknown;
 const at = (item: Item, ...path: string[]) => member(item, 'snippet', ...path);
-const textAt = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
 /** What an item of YouTube's live chat is stored as: an event, a chat record, or both. Source: vendors.md §3. */
 interface Reading {
@@ -36,7 +35,7 @@ export function normaliseYoutubeChat(received: Received, connection: LivingConne
 
 function outcomeOf(item: unknown, raw: string, received_at: number, connection: LivingConnection): Outcome {
   const { channel_id } = connection;
-  const type = textAt(at(item, 'type'));
+  const type = textOf(at(item, 'type'));
   const id = idText(member(item, 'id'));
   if (type === null || id === null) return park('bad_payload', 'id or snippet.type is missing');
   const reading = read(type, item, channel_id);
@@ -64,7 +63,7 @@ function outcomeOf(item: unknown, raw: string, received_at: number, connection: 
 function read(type: string, item: Item, channel_id: string): Reading | null {
   const details = (name: string, ...path: string[]) => at(item, `${name}Details`, ...path);
   const said = (message_type: string, text: unknown, paid: ChatMessage['paid'] = null): ChatDraft =>
-    messageOf(item, channel_id, message_type, textAt(text) ?? '', paid);
+    messageOf(item, channel_id, message_type, textOf(text) ?? '', paid);
   switch (type) {
     case 'textMessageEvent':
       return { chat: said('text', details('textMessage', 'messageText') ?? at(item, 'displayMessage')) };
@@ -81,7 +80,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
     case 'newSponsorEvent':
       return { event: 'member' };
     case 'memberMilestoneChatEvent': {
-      const comment = textAt(details('memberMilestoneChat', 'userComment'));
+      const comment = textOf(details('memberMilestoneChat', 'userComment'));
       return comment === null ? { event: 'member' } : { event: 'member', chat: said('member_milestone', comment) };
     }
     case 'membershipGiftingEvent':
@@ -89,7 +88,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
     case 'giftMembershipReceivedEvent':
       return { event: 'gift_membership_received', others: [details('giftMembershipReceived', 'gifterChannelId')] };
     case 'pollEvent':
-      return { event: 'poll', state: textAt(details('poll', 'metadata', 'status') ?? details('poll', 'status')) };
+      return { event: 'poll', state: textOf(details('poll', 'metadata', 'status') ?? details('poll', 'status')) };
     case 'messageDeletedEvent': {
       const message_id = idText(details('messageDeleted', 'deletedMessageId'));
       return { chat: moderationOf(channel_id, { action: 'delete', moderator: authorOf(item), message_id }) };
@@ -107,7 +106,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
 
 function authorOf(item: Item): ChatPerson | null {
   const id = idText(member(item, 'authorDetails', 'channelId')) ?? idText(at(item, 'authorChannelId'));
-  const of = (name: string) => textAt(member(item, 'authorDetails', name));
+  const of = (name: string) => textOf(member(item, 'authorDetails', name));
   return id === null ? null : chatPerson(id, of('displayName'), of('displayName'), of('profileImageUrl'));
 }
 
@@ -132,7 +131,7 @@ function messageOf(
     channel_id,
     shared_chat: null,
     message_id: idText(member(item, 'id')),
-    live_chat_id: textAt(at(item, 'liveChatId')),
+    live_chat_id: textOf(at(item, 'liveChatId')),
     author: authorOf(item),
     color: null,
     badges: roles.map((kind) => ({ kind, id: null, info: null, image_url: null })),
@@ -149,13 +148,13 @@ function messageOf(
 
 /** Amounts are texts of whole millionths; some senders write numbers. */
 function paidOf(kind: 'superchat' | 'supersticker', details: unknown): ChatMessage['paid'] {
-  const currency = textAt(member(details, 'currency')) ?? '';
+  const currency = textOf(member(details, 'currency')) ?? '';
   const tier = Number(member(details, 'tier'));
   return {
     kind,
     amount_minor: minorOfMicros(idText(member(details, 'amountMicros')) ?? 0, currency),
     currency,
-    display: textAt(member(details, 'amountDisplayString')),
+    display: textOf(member(details, 'amountDisplayString')),
     tier: Number.isSafeInteger(tier) ? tier : null,
     sticker_id: idText(member(details, 'superStickerMetadata', 'stickerId')),
   };
@@ -181,10 +180,10 @@ function moderationOf(
 }
 
 function banOf(item: Item, channel_id: string, details: unknown): ChatDraft {
-  const of = (name: string) => textAt(member(details, 'bannedUserDetails', name));
+  const of = (name: string) => textOf(member(details, 'bannedUserDetails', name));
   const id = idText(member(details, 'bannedUserDetails', 'channelId'));
   const seconds = Number(idText(member(details, 'banDurationSeconds')) ?? Number.NaN);
-  const temporary = textAt(member(details, 'banType'))?.toLowerCase() === 'temporary';
+  const temporary = textOf(member(details, 'banType'))?.toLowerCase() === 'temporary';
   return moderationOf(channel_id, {
     action: temporary ? 'timeout' : 'ban',
     moderator: authorOf(item),

@@ -130,16 +130,16 @@ function list(value: unknown): unknown[] {
 }
 
 /** Text of an element, with or without attributes. */
-function textOf(value: unknown): string | null {
+function elementText(value: unknown): string | null {
   const first = Array.isArray(value) ? value[0] : value;
   const text = typeof first === 'object' ? webhook.member(first, '#text') : first;
-  return typeof text === 'string' && text !== '' ? text : null;
+  return webhook.textOf(text);
 }
 
-const entryChannel = (entry: unknown) => textOf(webhook.member(entry, 'channelId'));
+const entryChannel = (entry: unknown) => elementText(webhook.member(entry, 'channelId'));
 
 function tombstoneChannel(entry: unknown): string | null {
-  const uri = textOf(webhook.member(entry, 'by', 'uri'));
+  const uri = elementText(webhook.member(entry, 'by', 'uri'));
   return entryChannel(entry) ?? /\/channel\/([^/?#\s]+)/.exec(uri ?? '')?.[1] ?? null;
 }
 
@@ -148,7 +148,7 @@ function videoIn(text: string | null): string | null {
 }
 
 function entryRecord(delivery: Delivery, entry: unknown, channel_id: string): DraftRecord {
-  const at = (name: string) => textOf(webhook.member(entry, name));
+  const at = (name: string) => elementText(webhook.member(entry, name));
   const video_id = at('videoId') ?? videoIn(at('id'));
   const [published, updated] = [at('published'), at('updated')];
   const raw = { channel_id, video_id, title: at('title'), published, updated };
@@ -156,8 +156,8 @@ function entryRecord(delivery: Delivery, entry: unknown, channel_id: string): Dr
 }
 
 function tombstoneRecord(delivery: Delivery, entry: unknown, channel_id: string): DraftRecord {
-  const video_id = videoIn(textOf(webhook.member(entry, '@ref')));
-  const when = textOf(webhook.member(entry, '@when'));
+  const video_id = videoIn(elementText(webhook.member(entry, '@ref')));
+  const when = elementText(webhook.member(entry, '@when'));
   const raw = { channel_id, video_id, title: null, published: null, updated: when, deleted: true };
   return record(delivery, channel_id, raw, when ?? 'deleted', [when]);
 }

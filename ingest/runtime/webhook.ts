@@ -208,6 +208,9 @@ export function idText(value: unknown): string | null {
   return typeof value === 'number' && Number.isFinite(value) ? String(value) : null;
 }
 
+/** A text; null when it is none, or empty. */
+export const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+
 /** A member that may be missing or of another type. */
 export function member(value: unknown, ...path: readonly string[]): unknown {
   let at = value;

@@ -1,12 +1,9 @@
 import { chatPerson, type ChatPerson } from '../../domain/chat-messages';
-import { idText } from '../runtime/webhook';
+import { idText, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 
 /** A member that is a text; null when it is none, or empty. */
-export const textAt = (event: Members, name: string): string | null => {
-  const value = event[name];
-  return typeof value === 'string' && value !== '' ? value : null;
-};
+export const textAt = (event: Members, name: string): string | null => textOf(event[name]);
 
 /** The person that the members `<prefix>_id`, `_login` and `_name` tell of; null when there is none. */
 export function personAt(event: Members, prefix: string): ChatPerson | null {
