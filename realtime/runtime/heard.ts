@@ -13,7 +13,7 @@ export class HeardChannels<Value> extends ByShard<Value> {
   /** Names that came since it was last cleared. */
   readonly fresh = new Set<string>();
   /** How many names set each bit. */
-  private counts = new Uint16Array(LEAST_BITS);
+  private counts = new Uint32Array(LEAST_BITS);
   private bits = Buffer.alloc(LEAST_BITS / 8);
 
   override set(name: string, value: Value): this {
@@ -39,7 +39,7 @@ export class HeardChannels<Value> extends ByShard<Value> {
   }
 
   private resize(bits: number): void {
-    this.counts = new Uint16Array(bits);
+    this.counts = new Uint32Array(bits);
     this.bits = Buffer.alloc(bits / 8);
     for (const name of this.keys()) this.count(name, 1);
   }
