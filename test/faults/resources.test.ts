@@ -46,7 +46,7 @@ describe('something runs out', () => {
   });
 
   test('row 23: no database connection is left: refused with 503, nothing lost', async () => {
-    const cluster = await startCluster({ settings: ['max_connections=40', 'superuser_reserved_connections=3'] });
+    const cluster = await startCluster({ settings: ['max_connections=48', 'superuser_reserved_connections=3'] });
     const url = await cluster.createDatabase();
     const lumio = await Lumio.start({ database_url: url });
     const greedy: pg.Client[] = [];
