@@ -157,6 +157,7 @@ describe('on a node', () => {
     const chat = listen(client, CHAT);
     await until(() => chat.ended.length === 1, 'the end of the chat');
     expect(chat.ended[0]).toMatchObject({ code: 'FEATURE_DISABLED', channel: CHAT });
+    await until(() => events.accepted.length === 1, 'the channel of events');
     await publish(t, node, EVENTS, numbers(1, 1));
     await until(() => events.got.length === 1, 'an event');
     expect([client.state, events.ended]).toEqual(['open', []]);
