@@ -190,6 +190,7 @@ test('YouTube is asked for fifty videos at once, a refused token is changed once
     expect(row).toEqual({ live_chat_id: broadcast.live_chat_id, is_online: true });
     youtube.goOffline(broadcast);
     await eventually(async () => types().includes('youtube:stream_offline') || undefined, 'the end');
+    await eventually(async () => turnsOf(messages).length > 1 || undefined, 'the news of it');
     expect(turnsOf(messages)).toEqual(['channel:online', 'channel:offline']);
     const sample = records.kept.find(({ type }) => type === 'stream:sample')!;
     expect(JSON.parse(sample.raw)).toMatchObject({ viewer_count: 5, follower_count: 77, tags: ['games'] });

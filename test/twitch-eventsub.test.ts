@@ -138,9 +138,11 @@ describe('a channel on Twitch', () => {
     connections.connect(CHANNEL);
     begin();
     await subscribed();
-    const longest = Math.max(...timers.mock.calls.map(([, ms = 0]) => ms));
+    // Others of the process wait for something, too.
+    const waits = timers.mock.calls.map(([, ms = 0]) => ms);
     timers.mockRestore();
-    expect(longest).toBe(720_000);
+    expect(waits).toContain(720_000);
+    expect(Math.max(...waits)).toBeLessThan(2 ** 31);
   });
 
   test('is degraded by what Twitch refuses, and flagged when its owner takes it back', async () => {
