@@ -80,6 +80,8 @@ export class PostgresDatabase implements Database {
     });
     // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the
     // process. While we close, the server may end a connection before our farewell reaches it: that is no news.
+    // Whoever uses a client hears of its end by the statement; without a listener the event would end the process.
+    this.pool.on('connect', (client) => void client.on('error', () => undefined));
     this.pool.on('error', (error) => {
       if (!this.pool.ending) options.onError?.(error);
     });
