@@ -2,17 +2,17 @@ import { CONNECTIONS_WAKEUP } from '../access/living-connections';
 import { ACCOUNT_EVENTS } from '../domain/accounts';
 import { SE_TOKEN_EVENTS } from '../domain/se-tokens';
 import { sql } from '../kernel/sql';
-import { all, handled, last, pick } from './runtime/handlers';
+import { all, each, handled, pick } from './runtime/handlers';
 
 /** Tip tokens that are there; what they are is sealed beside them. */
 export const seTokens = handled({
   name: 'se-tokens',
-  version: 1,
+  version: 2,
   tables: ['se_tokens'],
   wakes: CONNECTIONS_WAKEUP,
   events: [SE_TOKEN_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
-    'se_token:saved': last(
+    'se_token:saved': each(
       ['account_id', 'platform'],
       sql`
       insert into se_tokens (id, account_id, platform, label, created_at, saved_at)
