@@ -8,6 +8,10 @@ import { createVendorRequests, type DemoCredentials, type DemoRequest, kickUser,
  */
 export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => DemoRequest[] {
   const { kick, trovo, shopify, youtube, api, emit } = createVendorRequests(credentials);
+  let ids = 0;
+  // Eighteen digits, as the vendor's: the time alone is no id, since one millisecond can hold two objects.
+  const shopifyId = () => `82${Date.now()}${String((ids += 1) % 1000).padStart(3, '0')}`;
+
   return function deliveries(beat) {
     switch (beat.kind) {
       case 'chat': {
@@ -95,7 +99,7 @@ export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => 
           }),
         ];
       case 'order': {
-        const id = `8209${Date.now()}0`;
+        const id = shopifyId();
         const total = beat.items.reduce((sum, item) => sum + item.cents * item.quantity, 0);
         const order = {
           admin_graphql_api_id: `gid://shopify/Order/${id}`,
@@ -114,7 +118,7 @@ export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => 
         ];
       }
       case 'product': {
-        const id = `7880${Date.now()}0`;
+        const id = shopifyId();
         const variants = [{ title: 'Default', price: decimal(beat.cents) }];
         return [
           shopify('products/create', id, {

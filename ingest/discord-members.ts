@@ -66,7 +66,7 @@ export function normaliseDiscord({ text, received_at }: Received): Outcome {
   if (user_id === null || guild_id === null) return webhook.park('bad_payload', 'guild_id or user.id is missing');
   const at = action === 'boost' ? member.premium_since : action === 'member_join' ? member.joined_at : null;
   // Who joins again, or boosts again, does so at another time; a word without one is known by its place.
-  const once = readTime(at) === null ? place : String(at);
+  const once = readTime(at) === null ? place : (webhook.idText(at) ?? place);
   return webhook.ok({
     owner: { kind: 'account', account_id },
     topic: TOPICS.platform_events,

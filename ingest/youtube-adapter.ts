@@ -6,7 +6,7 @@ import type { Json } from '../kernel/json';
 import { Backoff } from '../kernel/retry';
 import { pause } from '../kernel/signal';
 import { type Adapter, type AdapterSession, ConnectionRefused, type Link } from './runtime/adapter';
-import { idText, member } from './runtime/webhook';
+import { idText, member, numberOf } from './runtime/webhook';
 import { normaliseYoutubeChat } from './youtube-chat';
 import type { YoutubeQuota } from './youtube-quota';
 
@@ -196,7 +196,7 @@ class ChannelReading {
     const page = await this.withToken((token) => this.deps.api.chatPage(token, chat, this.pages.get(chat) ?? null));
     this.show('connected', 'Reading the live chat, page by page.');
     if (await this.take(chat, page)) return true;
-    const asked = Number(member(JSON.parse(page), 'pollingIntervalMillis'));
+    const asked = numberOf(member(JSON.parse(page), 'pollingIntervalMillis'));
     await pause(Math.max(this.deps.timings.page_ms, Number.isFinite(asked) ? asked : 0), this.signal);
     return false;
   }

@@ -12,7 +12,18 @@ import { TOPICS } from '../domain/records';
 import type { LivingConnection, Received } from './runtime/adapter';
 import { chatRecord, ownerOf, people, readReceived } from './runtime/chat-record';
 import { eventTime } from './runtime/times';
-import { type DraftRecord, externalId, idText, member, ok, type Outcome, park, skip, textOf } from './runtime/webhook';
+import {
+  type DraftRecord,
+  externalId,
+  idText,
+  member,
+  numberOf,
+  ok,
+  type Outcome,
+  park,
+  skip,
+  textOf,
+} from './runtime/webhook';
 
 type Item = unknown;
 const at = (item: Item, ...path: string[]) => member(item, 'snippet', ...path);
@@ -149,7 +160,7 @@ function messageOf(
 /** Amounts are texts of whole millionths; some senders write numbers. */
 function paidOf(kind: 'superchat' | 'supersticker', details: unknown): ChatMessage['paid'] {
   const currency = textOf(member(details, 'currency')) ?? '';
-  const tier = Number(member(details, 'tier'));
+  const tier = numberOf(member(details, 'tier'));
   return {
     kind,
     amount_minor: minorOfMicros(idText(member(details, 'amountMicros')) ?? 0, currency),
@@ -182,7 +193,7 @@ function moderationOf(
 function banOf(item: Item, channel_id: string, details: unknown): ChatDraft {
   const of = (name: string) => textOf(member(details, 'bannedUserDetails', name));
   const id = idText(member(details, 'bannedUserDetails', 'channelId'));
-  const seconds = Number(idText(member(details, 'banDurationSeconds')) ?? Number.NaN);
+  const seconds = numberOf(member(details, 'banDurationSeconds'));
   const temporary = textOf(member(details, 'banType'))?.toLowerCase() === 'temporary';
   return moderationOf(channel_id, {
     action: temporary ? 'timeout' : 'ban',

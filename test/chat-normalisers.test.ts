@@ -249,8 +249,17 @@ test('whatever a vendor sends, its normaliser answers, and what it keeps can be 
       ])
         for (const record of recordsOf(outcome)) if (record.topic === 'chat-events') readChatRecord(record);
     }),
-    { numRuns: 1000 },
+    { numRuns: 1000, examples: [[UNCONVERTIBLE]] },
   );
+});
+/** Objects that are no numbers, nor texts, and throw where they are made one. */
+const UNCONVERTIBLE = JSON.stringify({
+  id: 'm',
+  snippet: {
+    type: 'superChatEvent',
+    superChatDetails: { amountMicros: { toString: '' }, currency: 'USD', tier: { toString: '', valueOf: '' } },
+  },
+  authorDetails: { channelId: 'UC', displayName: { toString: '' } },
 });
 const headersOfChat = { 'kick-event-type': 'chat.message.sent' };
 

@@ -208,6 +208,9 @@ export function idText(value: unknown): string | null {
   return typeof value === 'number' && Number.isFinite(value) ? String(value) : null;
 }
 
+/** A number that is written as one or as text; NaN for everything else, an object that cannot be converted too. */
+export const numberOf = (value: unknown): number => Number(idText(value) ?? Number.NaN);
+
 /** A text; null when it is none, or empty. */
 export const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 

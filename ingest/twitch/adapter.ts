@@ -13,7 +13,7 @@ import {
 } from '../runtime/adapter';
 import type { Received } from '../runtime/adapter';
 import { readTime } from '../runtime/times';
-import { member } from '../runtime/webhook';
+import { member, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { normaliseTwitch } from './normalise';
 import { type Caught, catchUp, type Known, knownAfter, NOTHING_KNOWN, readState, type SessionState } from './state';
@@ -70,7 +70,7 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
 function beforeSuccessor({ text, value }: Received, state: Json): boolean {
   const successor = readState(state);
   const metadata = member(value ?? JSON.parse(text), 'metadata');
-  const since = successor?.since[String(member(metadata, 'subscription_type'))];
+  const since = successor?.since[textOf(member(metadata, 'subscription_type')) ?? ''];
   // What the successor does not receive at all, it cannot have received.
   if (since === undefined) return true;
   const [sent_at, from] = [readTime(member(metadata, 'message_timestamp')), readTime(since)];
@@ -253,8 +253,8 @@ class Opened implements TwitchSession {
   }
 
   private onRevocation(value: unknown): void {
-    const status = String(member(value, 'payload', 'subscription', 'status'));
-    const type = String(member(value, 'payload', 'subscription', 'type'));
+    const status = textOf(member(value, 'payload', 'subscription', 'status')) ?? '';
+    const type = textOf(member(value, 'payload', 'subscription', 'type')) ?? '';
     if (REVOKED.has(status)) {
       this.revoked ??= new ConnectionRefused(status);
       return this.lose(this.revoked);

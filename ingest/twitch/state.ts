@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Json } from '../../kernel/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
+import { readTime } from '../runtime/times';
+import { idText } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { textAt } from './people';
 
@@ -178,7 +180,7 @@ const LOOKS: readonly (readonly [string, Look])[] = [
         if (known.hype_train !== null && known.hype_train !== id)
           caught.push({ type: 'channel.hype_train.end', id: known.hype_train, event: { id: known.hype_train } });
         if (current && id !== null)
-          caught.push({ type: 'channel.hype_train.progress', id: `${id}:${String(current['total'])}`, event: current });
+          caught.push({ type: 'channel.hype_train.progress', id: `${id}:${idText(current['total'])}`, event: current });
         return caught;
       },
     },
@@ -242,16 +244,14 @@ const LOOKS: readonly (readonly [string, Look])[] = [
 const offline = (stream_id: string): Caught => ({ type: 'stream.offline', id: stream_id, event: {} });
 
 function endOf(poll: Members): string | null {
-  const [started, seconds] = [Date.parse(String(poll['started_at'])), poll['duration']];
-  return Number.isFinite(started) && typeof seconds === 'number'
-    ? new Date(started + seconds * 1000).toISOString()
-    : null;
+  const [started, seconds] = [readTime(poll['started_at']), poll['duration']];
+  return started !== null && typeof seconds === 'number' ? new Date(started + seconds * 1000).toISOString() : null;
 }
 
 /** Votes or points as a short text, so that the same state is told once. */
 function digest(list: unknown): string {
   if (!Array.isArray(list)) return '';
   return list
-    .map((one: unknown) => (isObject(one) ? String(one['votes'] ?? one['channel_points'] ?? '') : ''))
+    .map((one: unknown) => (isObject(one) ? (idText(one['votes'] ?? one['channel_points']) ?? '') : ''))
     .join('-');
 }

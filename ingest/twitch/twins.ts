@@ -1,4 +1,4 @@
-import { idText } from '../runtime/webhook';
+import { idText, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 
 /** An act of a moderator is told by two types; so far apart the second is still the first one's twin. */
@@ -40,7 +40,7 @@ function actOf(type: string, event: Members): string | null {
     case 'channel.chat.message_delete':
       return named('delete', event['message_id']);
     case 'channel.moderate': {
-      const action = String(event['action']);
+      const action = textOf(event['action']) ?? '';
       const detail = event[action];
       if (!isObject(detail)) return null;
       if (action === 'ban' || action === 'timeout') return named('ban', detail['user_id']);

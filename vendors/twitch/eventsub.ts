@@ -138,7 +138,8 @@ class Session implements EventSubSession {
       case 'session_reconnect':
         return this.move(membersOf(membersOf(membersOf(value)['payload'])['session'])['reconnect_url']);
     }
-    const sent_at = Date.parse(String(metadata['message_timestamp']));
+    const stamp = metadata['message_timestamp'];
+    const sent_at = typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN;
     const age_ms = Number.isFinite(sent_at) ? received_at - this.ahead_ms - sent_at : undefined;
     this.listener.onFrame({ text, value, message_type, received_at, age_ms } satisfies EventSubFrame);
   }
