@@ -101,7 +101,10 @@ export class FakeDiscord extends FakeCloud {
     const session = this.sessions.get(d.session_id);
     if (session === undefined) return ws.send(JSON.stringify({ op: 9, d: false }));
     this.resumed += 1;
+    // A session has one socket: who is replaced hears of it.
+    const before = session.socket;
     session.socket = ws;
+    if (before !== ws) before?.close(4000);
     for (const word of session.said.filter(({ s }) => s > d.seq)) ws.send(JSON.stringify({ op: 0, ...word }));
     const word = { s: session.said.length + 1, t: 'RESUMED', d: {} };
     session.said.push(word);
