@@ -358,6 +358,19 @@ test('a worker that stops lets its jobs end, and gives back what does not end in
   expect(await t.db.query('select 1 from job_holders')).toEqual([]);
 });
 
+test('workers that stop while they say that they live leave no holder behind', async () => {
+  const one = noting();
+  const on = await node(t.url, [one], { outside }, { beat_ms: 1 });
+  for (let times = 0; times < 10; times += 1) {
+    on.running ??= await on.jobs.start();
+    const [{ n }] = (await t.db.query('select count(*)::int as n from job_holders')) as [{ n: number }];
+    expect(n).toBeLessThanOrEqual(1);
+    await on.running.stop();
+    on.running = undefined;
+    expect(await t.db.query('select 1 from job_holders')).toEqual([]);
+  }
+});
+
 describe('a process that is killed', () => {
   async function child(): Promise<ChildProcess> {
     const made = spawn(process.execPath, [join(__dirname, '../dist/test/support/jobs-child.js'), t.url, outside], {

@@ -33,7 +33,7 @@ export class Workers implements JobWorkers {
   private readonly stopping = new AbortController();
   private pool: WorkerPool | undefined;
   private lost_at: number | null = null;
-  private beating = false;
+  private beating: Promise<void> | undefined;
   private readonly timer: NodeJS.Timeout;
   private readonly ended: Promise<void>;
 
@@ -41,7 +41,7 @@ export class Workers implements JobWorkers {
     private readonly deps: WorkersDeps,
     private readonly options: WorkOptions,
   ) {
-    this.timer = setInterval(() => void this.beat(), deps.beat_ms);
+    this.timer = setInterval(() => this.beat(), deps.beat_ms);
     this.timer.unref();
     // A link that breaks while the library holds it would end the process; whoever uses it is told.
     deps.db.pool.on('connect', (client) => client.on('error', () => undefined));
@@ -78,6 +78,9 @@ export class Workers implements JobWorkers {
       try {
         const pool = this.open();
         await pool.promise;
+        this.pool = undefined;
+        // A beat under way may say once more that the pool lives.
+        await this.beating;
         await unregister(this.deps.db, pool.id);
       } catch (error) {
         log.warn({ err: error }, 'the workers of jobs ended badly');
@@ -137,18 +140,22 @@ export class Workers implements JobWorkers {
     }
   }
 
-  private async beat(): Promise<void> {
-    const { db, process, grace_ms, log } = this.deps;
-    const { pool } = this;
+  private beat(): void {
+    const { process, grace_ms } = this.deps;
     this.lost_at = process.held ? null : (this.lost_at ?? performance.now());
     // Others take this process for dead soon: what runs here must have ended by then.
     if (this.lost_at !== null && performance.now() - this.lost_at >= grace_ms / 2) {
       this.abortAll(new Error('the database may take this process for dead'));
     }
-    if (this.beating) return;
-    this.beating = true;
+    this.beating ??= this.look().finally(() => (this.beating = undefined));
+  }
+
+  /** Says that this process lives, as far as it does, and lets go of what dead ones held. */
+  private async look(): Promise<void> {
+    const { db, process, grace_ms, log } = this.deps;
     try {
       let released = await releaseDead(db, grace_ms);
+      const { pool } = this;
       if (pool && process.held) {
         await register(db, pool.id, process.lock);
         released += await keep(db, pool.id, [...this.running.keys()], grace_ms);
@@ -160,8 +167,6 @@ export class Workers implements JobWorkers {
       }
     } catch (error) {
       log.warn({ err: error }, 'the holders of jobs could not be looked at; it is tried again');
-    } finally {
-      this.beating = false;
     }
   }
 
