@@ -28,6 +28,19 @@ export function parseTime(text: string): number | null {
   return utc - (zone[0] === '-' ? -offset : offset) * 60_000;
 }
 
+/**
+ * Whether one RFC 3339 time is before another, down to the last of their digits: vendors write nanoseconds. False when
+ * either is none.
+ */
+export function isBefore(one: unknown, other: unknown): boolean {
+  if (typeof one !== 'string' || typeof other !== 'string') return false;
+  const [a, b] = [parseTime(one), parseTime(other)];
+  if (a === null || b === null) return false;
+  return a === b ? fraction(one) < fraction(other) : a < b;
+}
+
+const fraction = (text: string): string => (RFC3339.exec(text.trim())?.[7] ?? '').padEnd(9, '0');
+
 /** Unix milliseconds of a member that holds a time in any of the vendors' forms; null when it does not. */
 export function readTime(value: unknown): number | null {
   if (typeof value === 'string' && !/^\d{9,16}$/.test(value)) return parseTime(value);

@@ -12,7 +12,7 @@ import {
   PauseAsked,
 } from '../runtime/adapter';
 import type { Received } from '../runtime/adapter';
-import { readTime } from '../runtime/times';
+import { isBefore } from '../runtime/times';
 import { member, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { normaliseTwitch } from './normalise';
@@ -73,8 +73,7 @@ function beforeSuccessor({ text, value }: Received, state: Json): boolean {
   const since = successor?.since[textOf(member(metadata, 'subscription_type')) ?? ''];
   // What the successor does not receive at all, it cannot have received.
   if (since === undefined) return true;
-  const [sent_at, from] = [readTime(member(metadata, 'message_timestamp')), readTime(since)];
-  return sent_at !== null && from !== null && sent_at < from;
+  return isBefore(member(metadata, 'message_timestamp'), since);
 }
 
 /** A session that is open, or about to be. */

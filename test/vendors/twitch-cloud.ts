@@ -53,6 +53,9 @@ export class FakeTwitch extends FakeCloud {
   silent = false;
   /** This clock less the real one. */
   skew_ms = 0;
+  /** Its times are told apart within a millisecond, as Twitch's are. */
+  private nanoseconds = 0;
+  private latest = '';
   private readonly door = new WebSocketServer({ noServer: true });
 
   constructor() {
@@ -170,7 +173,10 @@ export class FakeTwitch extends FakeCloud {
   }
 
   private now(): string {
-    return new Date(Date.now() + this.skew_ms).toISOString();
+    const time = new Date(Date.now() + this.skew_ms).toISOString();
+    this.nanoseconds = time === this.latest ? this.nanoseconds + 1 : 0;
+    this.latest = time;
+    return time.replace('Z', `${String(this.nanoseconds).padStart(6, '0')}Z`);
   }
 
   private admit(ws: WebSocket, moved_from: string | null): void {
