@@ -26,6 +26,6 @@ export function actingAs(service: string, events: EventStore): Act {
       caller: SERVICE_CALLER,
       context: { correlation_id, trace: null, ip: '', now: Date.now(), idempotency_seed: null },
     },
-    { events, commit: (_request, writes) => events.append(writes, metadata), settle: async () => undefined },
+    { events, commit: (_request, writes) => events.append(writes, metadata), awaitShown: async () => undefined },
   );
 }

@@ -91,7 +91,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       events,
       commit: ({ caller, context }: Parameters<Services['commit']>[0], writes: readonly StreamWrite[]) =>
         events.append(writes, metadata(caller, context)),
-      settle: async () => undefined,
+      awaitShown: async () => undefined,
     };
     await adoptFeatureFlags(unattended, asOperator('upgrade'));
     await seedPlans(unattended, asOperator('upgrade'));

@@ -41,10 +41,10 @@ export const shown = (read_models: ReadModels, written: Written): Promise<boolea
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, db, read_models, features, tokens, logins, oauth, access } = parts;
-  const settle: Services['settle'] = async (context, written) => {
+  const awaitShown: Services['awaitShown'] = async (context, written) => {
     if (await shown(read_models, written)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
-    (context.unsettled ??= []).push(written);
+    (context.not_shown ??= []).push(written);
   };
   return {
     settings,
@@ -65,10 +65,10 @@ export function createServices(parts: ServiceParts): Services {
     access,
     live: liveOf(engines, parts.metrics),
     metadata,
-    settle,
+    awaitShown,
     async commit(request, writes) {
       const result = await engines.events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, { position: result.position, types: typesOf(writes) });
+      await awaitShown(request.context, { position: result.position, types: typesOf(writes) });
       return result;
     },
   };

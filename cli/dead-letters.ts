@@ -6,7 +6,7 @@ import {
   parkedHeads,
   type DeadLetter,
 } from '../projections/runtime/dead-letters';
-import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/settle';
+import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/retry-letters';
 import {
   dropDeadLetter,
   NotSettled,

@@ -82,7 +82,7 @@ function readKept(state: Json): Kept | null {
 /** One subscription, over all the sockets that the server moves it to. */
 export class TipsSession implements AdapterSession {
   readonly ended: Promise<void>;
-  private settle!: (error: Error) => void;
+  private endWith!: (error: Error) => void;
   private current: Socket | undefined;
   private over = false;
   private last = 0;
@@ -96,7 +96,7 @@ export class TipsSession implements AdapterSession {
     private readonly room: string,
     private readonly timings: StreamElementsTimings,
   ) {
-    this.ended = new Promise((_resolve, reject) => (this.settle = reject));
+    this.ended = new Promise((_resolve, reject) => (this.endWith = reject));
     this.ended.catch(() => undefined);
   }
 
@@ -149,7 +149,7 @@ export class TipsSession implements AdapterSession {
   end(): void {
     this.over = true;
     this.current?.close();
-    this.settle(new LinkLost('The connection was given up.'));
+    this.endWith(new LinkLost('The connection was given up.'));
   }
 
   private async open(reconnect_token?: string): Promise<Socket> {
@@ -177,14 +177,14 @@ export class TipsSession implements AdapterSession {
       before.close();
     } catch (error) {
       // The old one ends soon: everything is opened anew, and what falls between is fetched.
-      if (!this.over) this.settle(error as Error);
+      if (!this.over) this.endWith(error as Error);
     } finally {
       this.moving = false;
     }
   }
 
   private onEnd(socket: Socket, error: Error): void {
-    if (socket === this.current) this.settle(error);
+    if (socket === this.current) this.endWith(error);
   }
 
   private onMessage(text: string): void {

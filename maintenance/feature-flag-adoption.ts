@@ -15,7 +15,7 @@ export async function adoptFeatureFlags(
     'select key, enabled, changed_at from feature_flags_before_events order by key',
   );
   // No read model is waited for: this is done before any of them runs.
-  const unattended = { ...services, settle: async () => undefined };
+  const unattended = { ...services, awaitShown: async () => undefined };
   for (const { key, enabled, changed_at } of rows) {
     await handle(request, unattended, {
       decider: featureFlag,

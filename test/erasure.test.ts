@@ -38,7 +38,7 @@ const erase = (person: number, options: Partial<ErasureDeps> = {}) =>
       ...on,
       erasers: [eventLogEraser],
       destroyKeys: (subject) => createSubjectKeys({ db: t.db, master_keys }).erase(subject),
-      settle_ms: 5200,
+      keys_cached_ms: 5200,
       ...options,
     },
     `kick:${person}`,
@@ -109,14 +109,14 @@ test('it waits for a rebuild that runs, and runs again without effect', async ()
   expect(await t.db.query('select distinct tableoid from outbox')).toHaveLength(2);
   let running: Promise<unknown> | undefined;
   await withRebuildLock(t.db, 'event-log', async () => {
-    running = erase(1, { settle_ms: 0 });
+    running = erase(1, { keys_cached_ms: 0 });
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect((await everything()).filter(({ raw }) => raw === ERASED_RAW)).toHaveLength(0);
-    await expect(erase(2, { settle_ms: 0, patience_ms: 100 })).rejects.toThrow(/rebuild of event-log is running/);
+    await expect(erase(2, { keys_cached_ms: 0, patience_ms: 100 })).rejects.toThrow(/rebuild of event-log is running/);
   });
   expect(await running).toMatchObject({ keys: 1, records: 10, rows: 10, messages: 10 });
-  expect(await erase(1, { settle_ms: 0 })).toEqual({ keys: 0, records: 10, rows: 0, messages: 0 });
-  expect(await erase(99, { settle_ms: 0 })).toEqual({ keys: 0, records: 0, rows: 0, messages: 0 });
+  expect(await erase(1, { keys_cached_ms: 0 })).toEqual({ keys: 0, records: 10, rows: 0, messages: 0 });
+  expect(await erase(99, { keys_cached_ms: 0 })).toEqual({ keys: 0, records: 0, rows: 0, messages: 0 });
   await runtime.stop();
 });
 

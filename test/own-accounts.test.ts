@@ -140,7 +140,7 @@ test('of two nodes that decide at once one goes first, and the other is told wha
     const decided = commands.map((command, n) => {
       const { events } = nodes[n]!;
       const services = {
-        ...{ events, settle: async () => undefined },
+        ...{ events, awaitShown: async () => undefined },
         commit: (_request: unknown, writes: Parameters<typeof events.append>[0]) => events.append(writes, {}),
       };
       return handle(asOperator('test'), services, { decider, stream, command: command as never });

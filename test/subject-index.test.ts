@@ -62,7 +62,7 @@ function counting(): { deps: Partial<ErasureDeps>; read: () => number; opened: (
 async function erase(person: string): Promise<{ records: number; read: number; opened: number }> {
   const { deps, read, opened } = counting();
   const destroyKeys = (subject: string) => on.subject_keys.erase(subject);
-  const all = { db: t.db, ...on, erasers: [eventLogEraser], destroyKeys, settle_ms: 0, ...deps };
+  const all = { db: t.db, ...on, erasers: [eventLogEraser], destroyKeys, keys_cached_ms: 0, ...deps };
   const { records } = await eraseSubject(all, `kick:${person}`);
   return { records, read: read(), opened: opened() };
 }

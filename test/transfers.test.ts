@@ -129,7 +129,7 @@ beforeAll(async () => {
   const rights = { account_id: 'a', permissions: new Set(['sounds:create']) };
   api = await serveDeclared(
     operations,
-    { blobs, db: t.db, settle: async () => undefined },
+    { blobs, db: t.db, awaitShown: async () => undefined },
     {
       ada: callerOf(rights),
       bob: callerOf({ account_id: 'a', user_id: 'bob' }),

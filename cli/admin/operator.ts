@@ -5,7 +5,7 @@ import type { Services } from '../../access/services';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 
 /** What is done to a system from its own machine works on. */
-export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'secrets' | 'relay'> & {
+export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'awaitShown' | 'secrets' | 'relay'> & {
   subject_keys: SubjectKeys;
 };
 

@@ -17,7 +17,7 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const { db, events, secrets, relay, settings, subject_keys } = context;
   const read_models = createReadModels(context);
   let behind = false;
-  const settle: AdminServices['settle'] = async (_context, written) => {
+  const awaitShown: AdminServices['awaitShown'] = async (_context, written) => {
     behind = !(await shown(read_models, written)) || behind;
   };
   return {
@@ -29,10 +29,10 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     subject_keys,
     tokens: await createTokens({ db, secrets }),
     behind: () => behind,
-    settle,
+    awaitShown,
     async commit(request, writes) {
       const result = await events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, { position: result.position, types: typesOf(writes) });
+      await awaitShown(request.context, { position: result.position, types: typesOf(writes) });
       return result;
     },
   };

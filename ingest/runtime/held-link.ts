@@ -41,7 +41,7 @@ export interface LinkTimings {
   /** How often it looks whether the successor does. */
   look_ms: number;
   /** How long it then reads on for what is on its way. */
-  settle_ms: number;
+  read_on_ms: number;
   /** How often a connection that its vendor refuses is tried, lest its owner mended it unseen. */
   refused_ms: number;
 }
@@ -51,7 +51,7 @@ export const TIMINGS: LinkTimings = {
   stable_ms: 60_000,
   handover_ms: 20_000,
   look_ms: 250,
-  settle_ms: 1_000,
+  read_on_ms: 1_000,
   refused_ms: 300_000,
 };
 
@@ -136,7 +136,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
       if (!taken && !(await leases.wanted(fence.link).catch(() => false))) break;
       if (state !== undefined) {
         // What was said before the successor listened may still be on its way.
-        await pause(timings.settle_ms, this.signal);
+        await pause(timings.read_on_ms, this.signal);
         break;
       }
       await pause(timings.look_ms, this.signal);

@@ -10,11 +10,11 @@ import type { EventStore, Metadata, StoredEvent } from '../../engines/event-stor
  */
 export function actingFor(reactor: string, event: StoredEvent, events: EventStore, now: number): Act {
   const metadata = metadataOf(reactor, event);
-  const services: Pick<Services, 'events' | 'commit' | 'settle'> = {
+  const services: Pick<Services, 'events' | 'commit' | 'awaitShown'> = {
     events,
     commit: (_request, writes) => events.append(writes, metadata),
     // Nobody waits for the answer of a reaction.
-    settle: async () => undefined,
+    awaitShown: async () => undefined,
   };
   const context: RequestContext = {
     correlation_id: metadata['correlation_id']!,

@@ -76,7 +76,7 @@ export class TestConnections implements LivingConnections {
 export const QUICK: Partial<LinkTimings> = {
   retry: { first_ms: 20, most_ms: 100 },
   look_ms: 20,
-  settle_ms: 300,
+  read_on_ms: 300,
   handover_ms: 3_000,
   refused_ms: 200,
 };

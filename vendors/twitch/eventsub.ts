@@ -53,7 +53,7 @@ class Session implements EventSubSession {
   session_id = '';
   connected_at = '';
   readonly ended: Promise<void>;
-  private settle!: { resolve(): void; reject(error: Error): void };
+  private outcome!: { resolve(): void; reject(error: Error): void };
   private current: Socket | undefined;
   private moving: Promise<void> | undefined;
   private readonly over = new AbortController();
@@ -65,7 +65,7 @@ class Session implements EventSubSession {
     private readonly options: EventSubOptions,
     private readonly listener: EventSubListener,
   ) {
-    this.ended = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+    this.ended = new Promise((resolve, reject) => (this.outcome = { resolve, reject }));
     this.ended.catch(() => undefined);
   }
 
@@ -94,7 +94,7 @@ class Session implements EventSubSession {
 
   async close(): Promise<void> {
     this.over.abort();
-    this.settle.resolve();
+    this.outcome.resolve();
     await this.current?.close();
     await this.moving;
   }
@@ -152,7 +152,7 @@ class Session implements EventSubSession {
 
   private fail(error: EventSubEnded): void {
     this.over.abort();
-    this.settle.reject(error);
+    this.outcome.reject(error);
   }
 
   private move(address: unknown): void {
