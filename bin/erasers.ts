@@ -4,8 +4,8 @@ import { parkedWebhooksEraser } from '../ingest/runtime/parked-erasure';
 import { noteErasures } from '../engines/subject-keys/transfer';
 import type { Eraser, ErasureServices, RecordEraser } from '../kernel/eraser';
 import { auditLogEraser } from '../maintenance/audit-log-erasure';
-import { chatLiveEraser } from '../maintenance/chat-live-erasure';
-import { eventLogEraser } from '../maintenance/event-log-erasure';
+import { chatLiveEraser } from '../maintenance/chat-erasure';
+import { eventLogEraser } from '../maintenance/events-erasure';
 import { paymentsEraser } from '../maintenance/payments-erasure';
 
 /** What every read model over a topic of records does when a person is erased. */

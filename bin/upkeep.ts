@@ -7,7 +7,7 @@ import type { Logger } from '../engines/log/port';
 import type { SubjectKeys } from '../engines/subject-keys/port';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { periodic, type JobDeclaration } from '../kernel/job';
-import { ensureEventLogPartitions } from '../projections/event-log';
+import { ensureEventLogPartitions } from '../projections/events';
 import { ensureLedgerPartitions, trimBodies } from '../projections/runtime/ledger';
 import { ensureStreamSamplePartitions } from '../projections/stream-samples';
 

@@ -3,7 +3,7 @@ import { Argument, InvalidArgumentError, Option, type Command } from 'commander'
 import { isKnownFlag, isPlanFlag, KNOWN_FLAGS, PLAN_FLAGS } from '../domain/feature-flags';
 import { SUPER_ADMIN } from '../domain/admin-roles';
 import { DEFAULT_ROLES, isSystemGrant } from '../domain/permissions';
-import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/user-logins';
+import { LOGIN_PROVIDERS, type LoginProvider } from '../domain/login-connections';
 import { PLATFORMS, type Platform } from '../domain/vendors';
 import { isUuid } from '../kernel/uuid';
 import type { AdminContext } from './admin/services';

@@ -13,7 +13,7 @@ import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { applyNotedErasures, importSubjectKeys } from '../engines/subject-keys/transfer';
 import { createArchiveReader } from '../maintenance/archive-reader';
-import { ensureEventLogPartitions } from '../projections/event-log';
+import { ensureEventLogPartitions } from '../projections/events';
 import { ensureLedgerPartitions } from '../projections/runtime/ledger';
 import { rebuild } from '../projections/runtime/rebuild';
 import { openBareDatabase } from './runtime/bare-database';

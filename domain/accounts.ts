@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
-import { decideInvite, evolveInvites, inviteEvents, type Invite, type InviteCommand } from './account-invites';
+import { decideInvite, evolveInvites, inviteEvents, type Invite, type InviteCommand } from './invites';
 import {
   decideLogin,
   evolveLogins,
@@ -11,7 +11,7 @@ import {
   unassigned,
   withoutPrimary,
   type LoginCommand,
-} from './account-logins';
+} from './login-assignments';
 import {
   AccountRole,
   asSeeded,
@@ -25,7 +25,7 @@ import {
   type Giver,
   type Role,
   type RoleCommand,
-} from './account-roles';
+} from './roles';
 import { isKnownFlag } from './feature-flags';
 import { FREE_PLAN_ID, isLimitValue, isPlanLimit } from './plan-limits';
 import { unreachable } from './unreachable';

@@ -13,7 +13,7 @@ import { createTrovoLook } from '../ingest/trovo-live';
 import { createYoutubeLook } from '../ingest/youtube-live';
 import { createYoutubeQuota } from '../ingest/youtube-quota';
 import type { Platform } from '../domain/vendors';
-import { eventLog } from '../projections/event-log';
+import { eventLog } from '../projections/events';
 import { createHttpClients } from '../vendors/http/client';
 import { kickChannels } from '../vendors/kick/channels';
 import { trovoOpenApi } from '../vendors/trovo/open-api';

@@ -4,7 +4,7 @@ import { load } from '../access/states';
 import { asOperator } from '../cli/admin/operator';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { connections, connectionsStream } from '../domain/connections';
-import { seededRoles } from '../domain/account-roles';
+import { seededRoles } from '../domain/roles';
 import { ownership, ownershipStream, type OwnershipCommand, type OwnershipEvent } from '../domain/ownerships';
 import { FREE_PLAN_ID, PRO_PLAN_ID } from '../domain/plan-limits';
 import { PostgresDatabase } from '../engines/postgres/pool';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ReconnectRequired, TokenAway } from '../../access/connection-tokens';
 import type { LivingConnection, LivingConnections } from '../../access/living-connections';
 import { TOPICS } from '../../domain/records';
-import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../../domain/samples';
+import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../../domain/stream-samples';
 import type { Platform } from '../../domain/vendors';
 import type { Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';

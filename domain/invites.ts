@@ -2,7 +2,7 @@ import { Set as PersistentSet } from 'immutable';
 import { z } from 'zod';
 import { event, instant } from '../kernel/event';
 import { DomainError } from '../kernel/errors';
-import { requireAssignable, requireGivable, type Giver } from './account-roles';
+import { requireAssignable, requireGivable, type Giver } from './roles';
 import type { Account, AccountEvent } from './accounts';
 import { ACCOUNT_PERMISSIONS } from './permissions';
 import { unreachable } from './unreachable';
