@@ -1,11 +1,11 @@
 import { createConnectionLookup } from '../access/connection-lookup';
-import { createKickLook } from '../ingest/kick-live';
+import { createKickLook } from '../ingest/kick/live';
 import { createIntake } from '../ingest/runtime/intake';
 import { startLiveWatch } from '../ingest/runtime/live-watch';
-import { createTrovoLook } from '../ingest/trovo-live';
-import { createTwitchLook } from '../ingest/twitch-live';
-import { createYoutubeLook } from '../ingest/youtube-live';
-import { createYoutubeQuota } from '../ingest/youtube-quota';
+import { createTrovoLook } from '../ingest/trovo/live';
+import { createTwitchLook } from '../ingest/twitch/live';
+import { createYoutubeLook } from '../ingest/youtube/live';
+import { createYoutubeQuota } from '../ingest/youtube/quota';
 import { createHttpClients } from '../vendors/http/client';
 import { kickChannels } from '../vendors/kick/channels';
 import { trovoOpenApi } from '../vendors/trovo/open-api';

@@ -8,9 +8,9 @@ import { type Adapter, ConnectionRefused, type LivingConnection } from '../inges
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
 import { createDeadLetters } from '../ingest/runtime/parked';
-import { createTrovoAdapter } from '../ingest/trovo-adapter';
-import { createYoutubeAdapter } from '../ingest/youtube-adapter';
-import { createYoutubeQuota } from '../ingest/youtube-quota';
+import { createTrovoAdapter } from '../ingest/trovo/adapter';
+import { createYoutubeAdapter } from '../ingest/youtube/adapter';
+import { createYoutubeQuota } from '../ingest/youtube/quota';
 import { createHttpClients } from '../vendors/http/client';
 import { trovoOpenApi } from '../vendors/trovo/open-api';
 import { youtubeDataApi } from '../vendors/youtube/data-api';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { INSTALLATION } from '../domain/records';
-import { isPaypalAddress } from '../ingest/paypal';
+import { isPaypalAddress } from '../ingest/paypal/webhook';
 import { createDeadLetters } from '../ingest/runtime/parked';
 import { retryDeadLetter } from '../ingest/runtime/retry-letter';
 import { webhookRoutes } from '../ingest/runtime/webhooks';

@@ -2,7 +2,7 @@ import { ApiError } from '../../kernel/errors';
 import { EngineAway } from '../../kernel/failures';
 import type { Metrics } from '../../engines/metrics/port';
 import type { DeliveryVerification } from '../../vendors/paypal/port';
-import { YOUTUBE_CHALLENGE } from '../youtube';
+import { YOUTUBE_CHALLENGE } from '../youtube/webhook';
 import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
 import type { DeadLetterSink } from './parked';
 import { createRemarks } from './remarks';

@@ -6,13 +6,13 @@ import {
   type ChatPerson,
   CHAT_ROLES,
   chatPerson,
-} from '../domain/chat-messages';
-import { textParts } from '../domain/chat-text';
-import { TOPICS } from '../domain/records';
-import type { LivingConnection, Received } from './runtime/adapter';
-import { chatRecord, ownerOf, people, readReceived } from './runtime/chat-record';
-import { eventTime } from './runtime/times';
-import { externalId, idText, member, ok, type Outcome, park, skip, textOf } from './runtime/webhook';
+} from '../../domain/chat-messages';
+import { textParts } from '../../domain/chat-text';
+import { TOPICS } from '../../domain/records';
+import type { LivingConnection, Received } from '../runtime/adapter';
+import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
+import { eventTime } from '../runtime/times';
+import { externalId, idText, member, ok, type Outcome, park, skip, textOf } from '../runtime/webhook';
 
 /** Kinds of items that are stored as events, behind `trovo:`. Source: vendors.md §5. */
 const EVENTS: ReadonlyMap<number, string> = new Map([

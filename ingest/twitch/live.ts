@@ -1,8 +1,8 @@
-import type { ConnectionTokens } from '../access/connection-tokens';
-import { HttpFailed } from '../vendors/http/port';
-import type { TwitchStream, TwitchStreams } from '../vendors/twitch/port';
-import { withAnyToken } from './runtime/with-token';
-import type { LiveLook, Looked, WatchedChannel } from './runtime/live-watch';
+import type { ConnectionTokens } from '../../access/connection-tokens';
+import { HttpFailed } from '../../vendors/http/port';
+import type { TwitchStream, TwitchStreams } from '../../vendors/twitch/port';
+import { withAnyToken } from '../runtime/with-token';
+import type { LiveLook, Looked, WatchedChannel } from '../runtime/live-watch';
 
 /** Twitch's figures of what is on air; that it is, EventSub tells. Followers are counted for a channel's own token. */
 export function createTwitchLook(api: TwitchStreams, tokens: ConnectionTokens): LiveLook {

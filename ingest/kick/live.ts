@@ -1,8 +1,8 @@
-import type { ConnectionTokens } from '../access/connection-tokens';
-import { broadcastIdOf } from '../domain/channel-status';
-import type { KickChannel, KickChannels } from '../vendors/kick/port';
-import { withAnyToken } from './runtime/with-token';
-import type { Broadcast, LiveLook, Looked } from './runtime/live-watch';
+import type { ConnectionTokens } from '../../access/connection-tokens';
+import { broadcastIdOf } from '../../domain/channel-status';
+import type { KickChannel, KickChannels } from '../../vendors/kick/port';
+import { withAnyToken } from '../runtime/with-token';
+import type { Broadcast, LiveLook, Looked } from '../runtime/live-watch';
 
 /** Kick says what is on air for many channels at once. Its API counts no followers. */
 export function createKickLook(api: KickChannels, tokens: ConnectionTokens): LiveLook {

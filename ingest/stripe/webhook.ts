@@ -1,9 +1,9 @@
-import { INSTALLATION, TOPICS } from '../domain/records';
-import { hmacMatches, isFresh, secretList } from './runtime/signatures';
-import { eventTime } from './runtime/times';
-import type { WebhookSettings } from './runtime/vendors';
-import * as webhook from './runtime/webhook';
-import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
+import { INSTALLATION, TOPICS } from '../../domain/records';
+import { hmacMatches, isFresh, secretList } from '../runtime/signatures';
+import { eventTime } from '../runtime/times';
+import type { WebhookSettings } from '../runtime/vendors';
+import * as webhook from '../runtime/webhook';
+import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
 
 /**
  * Stripe's webhooks (spec doc3 §4.2): of the platform's own account, and of the accounts connected to it, each with a

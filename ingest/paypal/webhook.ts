@@ -1,10 +1,10 @@
-import { INSTALLATION, TOPICS } from '../domain/records';
-import { ApiError } from '../kernel/errors';
-import { type DeliveryVerification, VerificationAway } from '../vendors/paypal/port';
-import { eventTime } from './runtime/times';
-import type { WebhookSettings } from './runtime/vendors';
-import * as webhook from './runtime/webhook';
-import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
+import { INSTALLATION, TOPICS } from '../../domain/records';
+import { ApiError } from '../../kernel/errors';
+import { type DeliveryVerification, VerificationAway } from '../../vendors/paypal/port';
+import { eventTime } from '../runtime/times';
+import type { WebhookSettings } from '../runtime/vendors';
+import * as webhook from '../runtime/webhook';
+import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
 
 /**
  * PayPal's webhook of payouts (spec doc3 §4.2). Whether a delivery is PayPal's own is asked of PayPal, which gets the

@@ -5,10 +5,10 @@ import {
   type ChatPerson,
   CHAT_ROLES,
   chatPerson,
-} from '../domain/chat-messages';
-import { textOfParts, textParts } from '../domain/chat-text';
-import { parseTime } from './runtime/times';
-import { idText, member } from './runtime/webhook';
+} from '../../domain/chat-messages';
+import { textOfParts, textParts } from '../../domain/chat-text';
+import { parseTime } from '../runtime/times';
+import { idText, member } from '../runtime/webhook';
 
 /** An emote as Kick writes it into the text. */
 const EMOTE = /\[emote:(\d{1,20}):([^\]\s]{0,100})\]/g;

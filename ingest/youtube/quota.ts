@@ -1,4 +1,4 @@
-import type { Database } from '../engines/postgres/port';
+import type { Database } from '../../engines/postgres/port';
 
 export interface YoutubeQuotaOptions {
   db: Database;

@@ -1,9 +1,9 @@
-import { TOPICS } from '../domain/records';
-import type { LivingConnection, Received } from './runtime/adapter';
-import { readJson, storableJson } from './runtime/text';
-import { eventTime } from './runtime/times';
-import * as webhook from './runtime/webhook';
-import type { Outcome } from './runtime/webhook';
+import { TOPICS } from '../../domain/records';
+import type { LivingConnection, Received } from '../runtime/adapter';
+import { readJson, storableJson } from '../runtime/text';
+import { eventTime } from '../runtime/times';
+import * as webhook from '../runtime/webhook';
+import type { Outcome } from '../runtime/webhook';
 
 export const TIPS = 'channel.tips';
 /** A tip that waited has been allowed or rejected. */

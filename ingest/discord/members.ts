@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { TOPICS } from '../domain/records';
-import type { Received } from './runtime/adapter';
-import { readJson, storableJson } from './runtime/text';
-import { eventTime, readTime } from './runtime/times';
-import * as webhook from './runtime/webhook';
-import type { Outcome } from './runtime/webhook';
+import { TOPICS } from '../../domain/records';
+import type { Received } from '../runtime/adapter';
+import { readJson, storableJson } from '../runtime/text';
+import { eventTime, readTime } from '../runtime/times';
+import * as webhook from '../runtime/webhook';
+import type { Outcome } from '../runtime/webhook';
 
 /** A word of the gateway for one account, as it is handed on to be stored. */
 const Told = z.object({

@@ -1,9 +1,9 @@
-import type { ConnectionTokens } from '../access/connection-tokens';
-import { COSTS, MOST_IDS, YoutubeRefused, type YoutubeDataApi, type YoutubeVideo } from '../vendors/youtube/port';
-import { withAnyToken } from './runtime/with-token';
-import type { Broadcast, LiveLook, Looked, WatchedChannel } from './runtime/live-watch';
-import { wholeOf } from './trovo-live';
-import type { YoutubeQuota } from './youtube-quota';
+import type { ConnectionTokens } from '../../access/connection-tokens';
+import { COSTS, MOST_IDS, YoutubeRefused, type YoutubeDataApi, type YoutubeVideo } from '../../vendors/youtube/port';
+import { withAnyToken } from '../runtime/with-token';
+import type { Broadcast, LiveLook, Looked, WatchedChannel } from '../runtime/live-watch';
+import { wholeOf } from '../runtime/numbers';
+import type { YoutubeQuota } from './quota';
 
 /** How often a channel that is on air is asked for a second broadcast. */
 const SECOND_EVERY_MS = 300_000;

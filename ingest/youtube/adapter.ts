@@ -1,14 +1,14 @@
-import { type TokenSource, withToken } from './runtime/with-token';
-import { HttpFailed } from '../vendors/http/port';
-import { COSTS, YoutubeRefused, type YoutubeDataApi } from '../vendors/youtube/port';
-import { objectsAt } from '../domain/json-digits';
-import type { Json } from '../kernel/json';
-import { Backoff } from '../kernel/retry';
-import { pause } from '../kernel/signal';
-import { type Adapter, type AdapterSession, ConnectionRefused, type Link } from './runtime/adapter';
-import { idText, member, numberOf } from './runtime/webhook';
-import { normaliseYoutubeChat } from './youtube-chat';
-import type { YoutubeQuota } from './youtube-quota';
+import { type TokenSource, withToken } from '../runtime/with-token';
+import { HttpFailed } from '../../vendors/http/port';
+import { COSTS, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
+import { objectsAt } from '../../domain/json-digits';
+import type { Json } from '../../kernel/json';
+import { Backoff } from '../../kernel/retry';
+import { pause } from '../../kernel/signal';
+import { type Adapter, type AdapterSession, ConnectionRefused, type Link } from '../runtime/adapter';
+import { idText, member, numberOf } from '../runtime/webhook';
+import { normaliseYoutubeChat } from './chat';
+import type { YoutubeQuota } from './quota';
 
 export interface YoutubeAdapterDeps {
   api: Pick<YoutubeDataApi, 'chatPage' | 'chatStream'>;

@@ -1,9 +1,9 @@
 import type { RawData, WebSocket } from 'ws';
-import type { Json } from '../kernel/json';
-import { within } from '../kernel/signal';
-import { HttpFailed } from '../vendors/http/port';
-import type { DiscordGateway } from '../vendors/discord/port';
-import { actionOf, Boosts, normaliseDiscord, type Told } from './discord-members';
+import type { Json } from '../../kernel/json';
+import { within } from '../../kernel/signal';
+import { HttpFailed } from '../../vendors/http/port';
+import type { DiscordGateway } from '../../vendors/discord/port';
+import { actionOf, Boosts, normaliseDiscord, type Told } from './members';
 import {
   type Adapter,
   type AdapterSession,
@@ -11,10 +11,10 @@ import {
   type Link,
   LinkLost,
   PauseAsked,
-} from './runtime/adapter';
-import { endSession } from './runtime/ending';
-import { readJson } from './runtime/text';
-import { idText, member } from './runtime/webhook';
+} from '../runtime/adapter';
+import { endSession } from '../runtime/ending';
+import { readJson } from '../runtime/text';
+import { idText, member } from '../runtime/webhook';
 
 export interface DiscordAdapterDeps {
   gateway: DiscordGateway;

@@ -1,7 +1,8 @@
-import { broadcastIdOf } from '../domain/channel-status';
-import type { TrovoChannel, TrovoOpenApi } from '../vendors/trovo/port';
-import type { Broadcast, LiveLook, Looked, WatchedChannel } from './runtime/live-watch';
-import { readTime } from './runtime/times';
+import { broadcastIdOf } from '../../domain/channel-status';
+import type { TrovoChannel, TrovoOpenApi } from '../../vendors/trovo/port';
+import type { Broadcast, LiveLook, Looked, WatchedChannel } from '../runtime/live-watch';
+import { wholeOf } from '../runtime/numbers';
+import { readTime } from '../runtime/times';
 
 /** Trovo shows one channel a call, and asks for no token of the channel's own. */
 export function createTrovoLook(api: Pick<TrovoOpenApi, 'channel'>): LiveLook {
@@ -48,10 +49,4 @@ function broadcastsOf(channel: TrovoChannel, { platform_channel_id }: WatchedCha
       raw: { channel_id: platform_channel_id, is_live: true, live_title, category_name, started_at },
     },
   ];
-}
-
-/** A count that is a number or a text; null where it is neither. */
-export function wholeOf(value: string | number | null | undefined): number | null {
-  const count = value === null || value === undefined || value === '' ? Number.NaN : Number(value);
-  return Number.isSafeInteger(count) && count >= 0 ? count : null;
 }

@@ -6,12 +6,12 @@ import {
   CHAT_ROLES,
   chatPerson,
   minorOfMicros,
-} from '../domain/chat-messages';
-import { textParts } from '../domain/chat-text';
-import { TOPICS } from '../domain/records';
-import type { LivingConnection, Received } from './runtime/adapter';
-import { chatRecord, ownerOf, people, readReceived } from './runtime/chat-record';
-import { eventTime } from './runtime/times';
+} from '../../domain/chat-messages';
+import { textParts } from '../../domain/chat-text';
+import { TOPICS } from '../../domain/records';
+import type { LivingConnection, Received } from '../runtime/adapter';
+import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
+import { eventTime } from '../runtime/times';
 import {
   type DraftRecord,
   externalId,
@@ -23,7 +23,7 @@ import {
   park,
   skip,
   textOf,
-} from './runtime/webhook';
+} from '../runtime/webhook';
 
 type Item = unknown;
 const at = (item: Item, ...path: string[]) => member(item, 'snippet', ...path);

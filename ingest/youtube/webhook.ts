@@ -1,11 +1,11 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
-import { TOPICS } from '../domain/records';
-import { ApiError } from '../kernel/errors';
-import type { Settings } from '../kernel/settings';
-import { hmacMatches, prefixedSignature, secretList } from './runtime/signatures';
-import { eventTime } from './runtime/times';
-import * as webhook from './runtime/webhook';
-import type { Delivery, DraftRecord, Outcome, WebhookAnswer, WebhookRequest, WebhookVendor } from './runtime/webhook';
+import { TOPICS } from '../../domain/records';
+import { ApiError } from '../../kernel/errors';
+import type { Settings } from '../../kernel/settings';
+import { hmacMatches, prefixedSignature, secretList } from '../runtime/signatures';
+import { eventTime } from '../runtime/times';
+import * as webhook from '../runtime/webhook';
+import type { Delivery, DraftRecord, Outcome, WebhookAnswer, WebhookRequest, WebhookVendor } from '../runtime/webhook';
 
 const PATH = '/v1/webhooks/youtube';
 

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
-import { objectsAt } from '../domain/json-digits';
-import type { Json } from '../kernel/json';
-import { within } from '../kernel/signal';
-import { HttpFailed } from '../vendors/http/port';
-import { withToken } from './runtime/with-token';
-import type { TrovoOpenApi } from '../vendors/trovo/port';
-import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from './runtime/adapter';
-import { readJson } from './runtime/text';
-import { readTime } from './runtime/times';
-import { idText, member } from './runtime/webhook';
-import { normaliseTrovoChat } from './trovo-chat';
+import { objectsAt } from '../../domain/json-digits';
+import type { Json } from '../../kernel/json';
+import { within } from '../../kernel/signal';
+import { HttpFailed } from '../../vendors/http/port';
+import { withToken } from '../runtime/with-token';
+import type { TrovoOpenApi } from '../../vendors/trovo/port';
+import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from '../runtime/adapter';
+import { readJson } from '../runtime/text';
+import { readTime } from '../runtime/times';
+import { idText, member } from '../runtime/webhook';
+import { normaliseTrovoChat } from './chat';
 
 export interface TrovoAdapterDeps {
   api: Pick<TrovoOpenApi, 'ownChatToken' | 'channelChatToken' | 'chat'>;

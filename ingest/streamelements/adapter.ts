@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
-import type { Json } from '../kernel/json';
-import { within } from '../kernel/signal';
-import { HttpFailed } from '../vendors/http/port';
-import { withToken } from './runtime/with-token';
-import { kindOf, type StreamElementsApi } from '../vendors/streamelements/port';
-import { type Adapter, type AdapterSession, type Link, LinkLost, PauseAsked } from './runtime/adapter';
-import { endSession } from './runtime/ending';
-import { readJson } from './runtime/text';
-import { idText, member } from './runtime/webhook';
-import { MODERATED_TIPS, normaliseTips, TIPS } from './streamelements-tips';
+import type { Json } from '../../kernel/json';
+import { within } from '../../kernel/signal';
+import { HttpFailed } from '../../vendors/http/port';
+import { withToken } from '../runtime/with-token';
+import { kindOf, type StreamElementsApi } from '../../vendors/streamelements/port';
+import { type Adapter, type AdapterSession, type Link, LinkLost, PauseAsked } from '../runtime/adapter';
+import { endSession } from '../runtime/ending';
+import { readJson } from '../runtime/text';
+import { idText, member } from '../runtime/webhook';
+import { MODERATED_TIPS, normaliseTips, TIPS } from './tips';
 
 export interface StreamElementsTimings {
   /** Longest time for the socket, its welcome and the answers to what is subscribed to. */

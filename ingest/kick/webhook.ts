@@ -1,14 +1,14 @@
-import { ApiError } from '../kernel/errors';
-import type { ChatDraft } from '../domain/chat-messages';
-import { broadcastIdOf } from '../domain/channel-status';
-import { TOPICS } from '../domain/records';
-import type { Settings } from '../kernel/settings';
-import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from './runtime/signatures';
-import { kickBan, kickMessage } from './kick-chat';
-import { chatRecord, people } from './runtime/chat-record';
-import { eventTime } from './runtime/times';
-import * as webhook from './runtime/webhook';
-import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from './runtime/webhook';
+import { ApiError } from '../../kernel/errors';
+import type { ChatDraft } from '../../domain/chat-messages';
+import { broadcastIdOf } from '../../domain/channel-status';
+import { TOPICS } from '../../domain/records';
+import type { Settings } from '../../kernel/settings';
+import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from '../runtime/signatures';
+import { kickBan, kickMessage } from './chat';
+import { chatRecord, people } from '../runtime/chat-record';
+import { eventTime } from '../runtime/times';
+import * as webhook from '../runtime/webhook';
+import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
 
 /**
  * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts

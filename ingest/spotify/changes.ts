@@ -1,4 +1,4 @@
-import type { PlayedItem, PlayerState } from '../vendors/spotify/port';
+import type { PlayedItem, PlayerState } from '../../vendors/spotify/port';
 
 /** The player at a moment. */
 export interface Seen {

@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import { TOPICS } from '../domain/records';
-import { pause } from '../kernel/signal';
-import type { Json } from '../kernel/json';
-import { HttpFailed } from '../vendors/http/port';
-import { withToken } from './runtime/with-token';
-import type { PlayerState, SpotifyPlayer } from '../vendors/spotify/port';
-import type { Adapter, AdapterSession, Link, LivingConnection, Received } from './runtime/adapter';
-import { endSession } from './runtime/ending';
-import { readJson } from './runtime/text';
-import * as webhook from './runtime/webhook';
-import type { Outcome } from './runtime/webhook';
-import { type Change, changesOf, isNews, type Seen, stateOf } from './spotify-changes';
+import { TOPICS } from '../../domain/records';
+import { pause } from '../../kernel/signal';
+import type { Json } from '../../kernel/json';
+import { HttpFailed } from '../../vendors/http/port';
+import { withToken } from '../runtime/with-token';
+import type { PlayerState, SpotifyPlayer } from '../../vendors/spotify/port';
+import type { Adapter, AdapterSession, Link, LivingConnection, Received } from '../runtime/adapter';
+import { endSession } from '../runtime/ending';
+import { readJson } from '../runtime/text';
+import * as webhook from '../runtime/webhook';
+import type { Outcome } from '../runtime/webhook';
+import { type Change, changesOf, isNews, type Seen, stateOf } from './changes';
 
 export interface SpotifyAdapterDeps {
   player: SpotifyPlayer;

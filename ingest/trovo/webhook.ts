@@ -1,9 +1,9 @@
-import { TOPICS } from '../domain/records';
-import type { Settings } from '../kernel/settings';
-import { hmacMatches, secretList } from './runtime/signatures';
-import { eventTime } from './runtime/times';
-import * as webhook from './runtime/webhook';
-import { type Delivery, type Identity, idText, type Outcome, type WebhookVendor } from './runtime/webhook';
+import { TOPICS } from '../../domain/records';
+import type { Settings } from '../../kernel/settings';
+import { hmacMatches, secretList } from '../runtime/signatures';
+import { eventTime } from '../runtime/times';
+import * as webhook from '../runtime/webhook';
+import { type Delivery, type Identity, idText, type Outcome, type WebhookVendor } from '../runtime/webhook';
 
 /** Trovo's webhooks (spec doc3 §4.2): receive-only, HMAC-SHA256 of the body in hex. */
 export function createTrovoWebhook(settings: Settings['webhooks']): WebhookVendor {

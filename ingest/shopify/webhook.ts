@@ -1,10 +1,10 @@
-import { readShopDomain } from '../domain/connections';
-import { TOPICS } from '../domain/records';
-import type { Settings } from '../kernel/settings';
-import { hmacMatches, secretList } from './runtime/signatures';
-import { eventTime } from './runtime/times';
-import * as webhook from './runtime/webhook';
-import type { Delivery, Outcome, WebhookVendor } from './runtime/webhook';
+import { readShopDomain } from '../../domain/connections';
+import { TOPICS } from '../../domain/records';
+import type { Settings } from '../../kernel/settings';
+import { hmacMatches, secretList } from '../runtime/signatures';
+import { eventTime } from '../runtime/times';
+import * as webhook from '../runtime/webhook';
+import type { Delivery, Outcome, WebhookVendor } from '../runtime/webhook';
 
 /**
  * Shopify's webhooks (spec doc3 §4.2), signed with the secret stored on the shop's connection. A shop that nobody

@@ -1,5 +1,5 @@
-import type { Queryable } from '../engines/postgres/port';
-import type { LivingConnection } from './runtime/adapter';
+import type { Queryable } from '../../engines/postgres/port';
+import type { LivingConnection } from '../runtime/adapter';
 
 /** How old an answer may be: all connections of a process share one. */
 const FRESH_MS = 1_000;
