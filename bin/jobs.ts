@@ -9,7 +9,7 @@ import type { Role, Settings } from '../kernel/settings';
 import { createJobs, type Jobs } from '../reactors/runtime/jobs';
 import { archiving } from './archiving';
 import { JOBS } from './areas';
-import type { Engines } from './engines';
+import type { Engines } from '../engines/engines';
 import { eraseUser } from './erasers';
 import { indexing } from './indexing';
 import { recurring, upkeep } from './upkeep';

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { destroyKeys, ERASERS, RECORD_ERASERS } from '../bin/erasers';
+import { ERASERS, RECORD_ERASERS } from '../bin/erasers';
+import { destroyKeys } from '../engines/subject-keys/transfer';
 import { isVendor } from '../domain/vendors';
 import type { Person } from '../kernel/eraser';
 import { erasePerson } from '../maintenance/erase-person';

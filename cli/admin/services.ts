@@ -2,7 +2,8 @@ import { createTokens, type Tokens } from '../../access/tokens';
 import type { Settings } from '../../kernel/settings';
 import { createReadModels } from '../../projections/runtime/read-models';
 import type { FullContext } from '../runtime/context';
-import { metadata, shown, typesOf } from '../../bin/services';
+import { metadata, typesOf } from '../../access/metadata';
+import { shown } from '../../bin/services';
 import type { AdminServices } from './operator';
 
 export interface AdminContext extends AdminServices {

@@ -1,12 +1,12 @@
 import type { Settings } from '../kernel/settings';
-import { createLocalCache } from '../engines/cache/local';
-import type { Logger } from '../engines/log/port';
-import type { Metrics } from '../engines/metrics/port';
-import { createLocalPresence } from '../engines/presence/local';
-import { createLocalRateLimits } from '../engines/rate-limits/local';
-import { createRedisEngines, type SharedEngines } from '../engines/redis/shared';
-import { createLocalRelay } from '../engines/relay/local';
-import { createLocalSlots } from '../engines/slots/local';
+import { createLocalCache } from './cache/local';
+import type { Logger } from './log/port';
+import type { Metrics } from './metrics/port';
+import { createLocalPresence } from './presence/local';
+import { createLocalRateLimits } from './rate-limits/local';
+import { createRedisEngines, type SharedEngines } from './redis/shared';
+import { createLocalRelay } from './relay/local';
+import { createLocalSlots } from './slots/local';
 
 /** What nodes share beside the database: over Redis where the settings name one, else within this process. */
 export async function openShared(options: {

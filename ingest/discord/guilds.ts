@@ -1,6 +1,6 @@
-import type { LivingConnections } from '../access/living-connections';
-import type { LivingConnection } from '../ingest/runtime/adapter';
-import type { Settings } from '../kernel/settings';
+import type { LivingConnections } from '../../access/living-connections';
+import type { LivingConnection } from '../runtime/adapter';
+import type { Settings } from '../../kernel/settings';
 
 /** The gateway's one connection: the bot is the installation's, and serves every server that it was let into. */
 export const DISCORD_BOT: LivingConnection = { connection_id: 'discord-bot', account_id: null, channel_id: 'bot' };

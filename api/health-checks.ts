@@ -1,4 +1,4 @@
-import type { HealthCheck } from '../api/health';
+import type { HealthCheck } from './health';
 import { TOPICS } from '../domain/records';
 import type { Blobs } from '../engines/blobs/port';
 import type { Broker } from '../engines/broker/port';
