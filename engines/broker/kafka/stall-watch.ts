@@ -47,21 +47,22 @@ export class StallWatch {
   }
 
   private look(): void {
-    const { stall_ms, busy, fetching } = this.options;
+    const { options } = this;
+    const { stall_ms } = options;
     const now = performance.now();
-    if (busy()) this.answered_at = this.progressed_at = now;
+    if (options.busy()) this.answered_at = this.progressed_at = now;
     if (now - this.turned_at > stall_ms) return this.stalled('no turn of the member');
-    if (fetching() && now - this.answered_at > stall_ms) return this.stalled('no fetch');
+    if (options.fetching() && now - this.answered_at > stall_ms) return this.stalled('no fetch');
     if (this.looking || now - this.progressed_at < stall_ms) return;
     this.looking = true;
-    this.options
+    options
       .behind()
       .then((behind) => {
         if (behind === null || this.progressed_at > now) return;
         if (behind) this.stalled('no record although there are some');
         else this.progressed();
       })
-      .catch(this.options.onBlind)
+      .catch((error: Error) => options.onBlind(error))
       .finally(() => (this.looking = false));
   }
 
