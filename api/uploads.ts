@@ -53,7 +53,7 @@ export async function readUpload(
     }
   } catch (error) {
     if (file) await drop(stores, file.key);
-    throw told(error, takes);
+    throw inOurWords(error, takes);
   }
   if (!file) throw refused(`${takes.file}: is missing`);
   const { key } = file;
@@ -138,7 +138,7 @@ const tooLarge = ({ file, most_bytes }: Upload) =>
   new ApiError('BAD_REQUEST', `${file}: is larger than ${most_bytes} bytes`, { status: 413 });
 
 /** The reader's own errors, in our words. */
-function told(error: unknown, takes: Upload): unknown {
+function inOurWords(error: unknown, takes: Upload): unknown {
   if (error instanceof ApiError) return error;
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLarge(takes);

@@ -5,7 +5,7 @@ import type { Adapter } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
 import { linkedConnections } from '../ingest/runtime/linked-connections';
-import { createDeadLetters } from '../ingest/runtime/parked';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { createDiscordAdapter } from '../ingest/discord/adapter';
 import { createSpotifyAdapter } from '../ingest/spotify/adapter';
 import { createStreamElementsAdapter } from '../ingest/streamelements/adapter';
@@ -52,7 +52,7 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
     shares,
     leases: createLinkLeases(db, session),
     records,
-    parked: createDeadLetters({ db }),
+    parked: createParkedWebhooks({ db }),
     log,
     metrics,
   });

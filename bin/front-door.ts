@@ -5,7 +5,7 @@ import { createConnectionLookup } from '../access/connection-lookup';
 import type { HealthCheck } from '../api/health';
 import { registerLivePage } from '../api/live-page';
 import { createApi } from '../api/server';
-import { createDeadLetters } from '../ingest/runtime/parked';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { CHANNELS, OPERATIONS } from './areas';
 import { openPaypal } from './paypal';
@@ -54,7 +54,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           paypal: openPaypal(deps),
           connections: lookup,
           records,
-          parked: createDeadLetters({ db }),
+          parked: createParkedWebhooks({ db }),
           log,
           metrics,
         })

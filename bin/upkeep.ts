@@ -6,7 +6,7 @@ import type { Database } from '../engines/postgres/port';
 import type { JobQueue } from '../engines/jobs/port';
 import type { Logger } from '../engines/log/port';
 import type { SubjectKeys } from '../engines/subject-keys/port';
-import { createDeadLetters } from '../ingest/runtime/parked';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { periodic, type JobDeclaration } from '../kernel/job';
 import { sweepUploads } from '../maintenance/upload-sweep';
 import { ensureEventLogPartitions } from '../projections/events';
@@ -36,7 +36,7 @@ export function upkeep({ db, subject_keys, jobs, blobs, log }: UpkeepParts): Job
   return [
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
-    every(HOUR_MS, 'ingest-dead-letters', () => createDeadLetters({ db }).trim(DEAD_LETTERS_KEPT_MS)),
+    every(HOUR_MS, 'ingest-dead-letters', () => createParkedWebhooks({ db }).trim(DEAD_LETTERS_KEPT_MS)),
     every(HOUR_MS, 'subject-keys', () => subject_keys.expire()),
     every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
     every(HOUR_MS, 'ledger-bodies', () => trimBodies(db)),

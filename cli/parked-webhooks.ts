@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { isVendor, type Vendor } from '../domain/vendors';
-import { createDeadLetters } from '../ingest/runtime/parked';
-import { retryDeadLetter } from '../ingest/runtime/retry-letter';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
+import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { type Connect, type FullContext, runCommand } from './runtime/context';
 
 const vendor = (text: string): Vendor => {
@@ -30,7 +30,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .addOption(new Option('--limit <n>', 'at most so many').default(100).argParser(count))
     .action((options: { vendor?: Vendor; limit: number }) =>
       runCommand(connect, async ({ db }) => {
-        for (const letter of await createDeadLetters({ db }).list(options)) {
+        for (const letter of await createParkedWebhooks({ db }).list(options)) {
           const { id, reason, attempts, last_received_at, detail } = letter;
           process.stdout.write(`${[id, letter.vendor, reason, attempts, last_received_at, detail].join('\t')}\n`);
         }
@@ -43,7 +43,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .description('show one delivery whole, as JSON; its body as base64')
     .action((id: string) =>
       runCommand(connect, async ({ db }) => {
-        const letter = await createDeadLetters({ db }).get(id);
+        const letter = await createParkedWebhooks({ db }).get(id);
         if (letter === null) throw new Error(`there is no parked webhook ${id}`);
         const shown = { ...letter, raw_body: letter.raw_body.toString('base64') };
         process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
@@ -57,8 +57,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .action((id: string) =>
       runCommand(connect, async ({ db, relay, secrets, records, settings, log }) => {
         const connections = createConnectionLookup({ db, relay, secrets });
-        const parked = createDeadLetters({ db });
-        const result = await retryDeadLetter(id, {
+        const parked = createParkedWebhooks({ db });
+        const result = await retryParkedWebhook(id, {
           settings,
           connections,
           records,
@@ -77,7 +77,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .description('give it up')
     .action((id: string) =>
       runCommand(connect, async ({ db }) => {
-        if (!(await createDeadLetters({ db }).settle(id, 'dropped'))) throw new Error(`${id} is not parked`);
+        if (!(await createParkedWebhooks({ db }).settle(id, 'dropped'))) throw new Error(`${id} is not parked`);
         process.stdout.write('dropped\n');
       }),
     );

@@ -7,7 +7,7 @@ import { createLocalWakeups } from '../engines/wakeups/local';
 import { type Adapter, ConnectionRefused, type LivingConnection } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
-import { createDeadLetters } from '../ingest/runtime/parked';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { createTrovoAdapter } from '../ingest/trovo/adapter';
 import { createYoutubeAdapter } from '../ingest/youtube/adapter';
 import { createYoutubeQuota } from '../ingest/youtube/quota';
@@ -65,7 +65,7 @@ function worker(adapter: Adapter, connection: LivingConnection, token: Token) {
     shares,
     leases: createLinkLeases(t.db, session),
     records: records as unknown as RecordLog,
-    parked: createDeadLetters({ db: t.db }),
+    parked: createParkedWebhooks({ db: t.db }),
     log: silentLog,
     metrics: createPrometheusMetrics({}),
     timings: QUICK,

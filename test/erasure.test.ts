@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { ERASED_RAW, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
-import { createDeadLetters } from '../ingest/runtime/parked';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { eraseSubject, type ErasureDeps } from '../maintenance/erasure';
 import { eventLog } from '../projections/events';
 import { eventLogEraser } from '../maintenance/events-erasure';
@@ -121,7 +121,7 @@ test('it waits for a rebuild that runs, and runs again without effect', async ()
 });
 
 test('parked webhooks that mention the person go, those that only look like it stay', async () => {
-  const parked = createDeadLetters({ db: t.db });
+  const parked = createParkedWebhooks({ db: t.db });
   const park = (vendor: 'kick' | 'trovo', body: string) =>
     parked.park({
       vendor,

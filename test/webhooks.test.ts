@@ -1,5 +1,5 @@
-import { createDeadLetters, type DeadLetters } from '../ingest/runtime/parked';
-import { retryDeadLetter } from '../ingest/runtime/retry-letter';
+import { createParkedWebhooks, type ParkedWebhooks } from '../ingest/runtime/parked';
+import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { testDatabase, type TestDatabase } from './support/database';
 import { keptLog } from './support/log';
@@ -13,10 +13,10 @@ const AT = '2026-11-21T09:59:58.123456789Z';
 const OK = { status: 200, body: '{"success":true}' };
 
 let database: TestDatabase;
-let parked: DeadLetters;
+let parked: ParkedWebhooks;
 beforeAll(async () => {
   database = await testDatabase();
-  parked = createDeadLetters({ db: database.db });
+  parked = createParkedWebhooks({ db: database.db });
 });
 afterAll(() => database.drop());
 
@@ -137,7 +137,7 @@ test('what the signature covers is remembered with a parked delivery', async () 
   await expect(deliver('kick', gift, legacy)).resolves.toEqual(OK);
   records.fail = null;
   for (const { id } of await parked.list())
-    await expect(retryDeadLetter(id, { ...deps, parked })).resolves.toEqual({ status: 'retried', records: 1 });
+    await expect(retryParkedWebhook(id, { ...deps, parked })).resolves.toEqual({ status: 'retried', records: 1 });
   expect(records.kept.map(({ external_id, same_raw }) => [external_id, same_raw])).toEqual([
     ['kick:rsa', undefined],
     ['kick:legacy', 'once'],
@@ -246,7 +246,7 @@ describe('what cannot be kept', () => {
     await parked.park({ vendor: 'kick', reason, detail: '', headers, raw_body: follow, trace: null, received_at: NOW });
     const letter = (await parked.list({ vendor: 'kick' })).find((one) => one.reason === reason)!;
     const failed = { status: 'failed', reason, detail: expect.stringMatching(/trim/) };
-    await expect(retryDeadLetter(letter.id, { ...deps, parked })).resolves.toEqual(failed);
+    await expect(retryParkedWebhook(letter.id, { ...deps, parked })).resolves.toEqual(failed);
     expect(await parked.get(letter.id)).toMatchObject({ status: 'parked', attempts: letter.attempts + 1, reason });
     expect(JSON.stringify(log.lines)).toContain('webhook normaliser failed');
     await parked.settle(letter.id, 'dropped');
@@ -266,13 +266,13 @@ describe('what cannot be kept', () => {
     expect(JSON.stringify(letter)).not.toContain(kick()['kick-event-signature']);
 
     const retry = { ...deps, parked };
-    await expect(retryDeadLetter(letter!.id, retry)).resolves.toMatchObject({
+    await expect(retryParkedWebhook(letter!.id, retry)).resolves.toMatchObject({
       status: 'failed',
       reason: 'not_storable',
     });
     records.fail = null;
-    await expect(retryDeadLetter(letter!.id, retry)).resolves.toEqual({ status: 'retried', records: 1 });
-    await expect(retryDeadLetter(letter!.id, retry)).resolves.toEqual({ status: 'not_parked' });
+    await expect(retryParkedWebhook(letter!.id, retry)).resolves.toEqual({ status: 'retried', records: 1 });
+    await expect(retryParkedWebhook(letter!.id, retry)).resolves.toEqual({ status: 'not_parked' });
     expect(records.kept).toEqual([
       expect.objectContaining({
         external_id: 'kick:01JX000000000000000000000A',

@@ -10,7 +10,7 @@ import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import { createLinkLeases } from '../../ingest/runtime/link-leases';
-import { createDeadLetters } from '../../ingest/runtime/parked';
+import { createParkedWebhooks } from '../../ingest/runtime/parked';
 import { createTwitchAdapter } from '../../ingest/twitch/adapter';
 import { createTwitch } from '../../vendors/twitch/api';
 import { createHttpClients } from '../../vendors/http/client';
@@ -50,7 +50,7 @@ async function main([url = '', address = '', count = '1']: string[]): Promise<vo
     shares: createPostgresShares({ db, session, wakeups, log: quiet }),
     leases: createLinkLeases(db, session),
     records: createRecordLog({ broker, subject_keys }),
-    parked: createDeadLetters({ db }),
+    parked: createParkedWebhooks({ db }),
     log: quiet,
     metrics,
   });

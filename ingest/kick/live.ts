@@ -2,7 +2,7 @@ import type { ConnectionTokens } from '../../access/connection-tokens';
 import { broadcastIdOf } from '../../domain/channel-status';
 import type { KickChannel, KickChannels } from '../../vendors/kick/port';
 import { withAnyToken } from '../runtime/with-token';
-import type { Broadcast, LiveLook, Looked } from '../runtime/live-watch';
+import type { Broadcast, LiveLook, SeenChannel } from '../runtime/live-watch';
 
 /** Kick says what is on air for many channels at once. Its API counts no followers. */
 export function createKickLook(api: KickChannels, tokens: ConnectionTokens): LiveLook {
@@ -16,7 +16,7 @@ export function createKickLook(api: KickChannels, tokens: ConnectionTokens): Liv
       const found = await withAnyToken(tokens, channels, (token) => api.channels(ids, token));
       const by_id = new Map(found.map((channel) => [String(channel.broadcaster_user_id), channel]));
       return new Map(
-        channels.flatMap(({ connection_id, platform_channel_id }): [string, Looked][] => {
+        channels.flatMap(({ connection_id, platform_channel_id }): [string, SeenChannel][] => {
           const channel = by_id.get(platform_channel_id);
           return channel ? [[connection_id, { broadcasts: broadcastsOf(channel, platform_channel_id), over: [] }]] : [];
         }),

@@ -10,14 +10,14 @@ import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import type { LivingConnection, Received } from './adapter';
 import type { LinkFence, LinkLeases } from './link-leases';
-import type { DeadLetterSink } from './parked';
+import type { ParkedWebhookSink } from './parked';
 import { MAX_STORED_BYTES } from './text';
 import type { DraftRecord, Outcome } from './webhook';
 
 export interface LinkStoreDeps {
   records: RecordLog;
   leases: LinkLeases;
-  parked: DeadLetterSink;
+  parked: ParkedWebhookSink;
   log: Logger;
   metrics: Metrics;
 }

@@ -29,7 +29,7 @@ export interface Broadcast extends Omit<StreamSample, 'viewer_count'> {
 }
 
 /** What a look at one channel has shown. */
-export interface Looked {
+export interface SeenChannel {
   broadcasts: readonly Broadcast[];
   /** Broadcasts of which the platform says that they are over; others are believed to be when they are gone twice. */
   over: readonly { broadcast_id: string; ended_at: string }[];
@@ -50,7 +50,7 @@ export interface LiveLook {
   look(
     channels: readonly WatchedChannel[],
     online: ReadonlyMap<string, readonly string[]>,
-  ): Promise<Map<string, Looked>>;
+  ): Promise<Map<string, SeenChannel>>;
 }
 
 export interface LiveWatchDeps {
@@ -181,7 +181,7 @@ class Watch {
     this.sampled = new Map([...this.sampled].filter(([, minute]) => minute >= now - 2 * SAMPLE_EVERY_MS));
   }
 
-  private turns(channel: WatchedChannel, seen: Looked, known: readonly string[], now: number): DraftRecord[] {
+  private turns(channel: WatchedChannel, seen: SeenChannel, known: readonly string[], now: number): DraftRecord[] {
     const { platform } = this.look;
     const turn = (name: string, id: string, occurred_at: string, raw: object): DraftRecord => ({
       owner: { kind: 'account', account_id: channel.account_id },
@@ -214,7 +214,7 @@ class Watch {
     return drafts;
   }
 
-  private samples({ account_id }: WatchedChannel, seen: Looked, now: number): DraftRecord[] {
+  private samples({ account_id }: WatchedChannel, seen: SeenChannel, now: number): DraftRecord[] {
     const { platform } = this.look;
     const minute = Math.floor(now / SAMPLE_EVERY_MS) * SAMPLE_EVERY_MS;
     const at = new Date(minute).toISOString();

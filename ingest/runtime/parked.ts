@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Vendor } from '../../domain/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 
-/** A delivery on its way to the dead letters. */
+/** A delivery that is to be parked. */
 export interface ParkedDelivery {
   vendor: Vendor;
   /** A word: `bad_json`, `too_deep`, `bad_payload`, `too_large`, `not_storable` … */
@@ -28,7 +28,7 @@ export interface ParkedWebhook extends Omit<ParkedDelivery, 'received_at'> {
 }
 
 /** Where deliveries go that cannot be normalised or stored. */
-export interface DeadLetterSink {
+export interface ParkedWebhookSink {
   /**
    * Durable when it resolves. The same delivery again raises the attempts of the one that is there, and parks it anew
    * when it had been settled.
@@ -37,7 +37,7 @@ export interface DeadLetterSink {
 }
 
 /** What operators do with them. */
-export interface DeadLetters extends DeadLetterSink {
+export interface ParkedWebhooks extends ParkedWebhookSink {
   /** Parked ones, oldest first, without their bodies. */
   list(filter?: { vendor?: Vendor; limit?: number }): Promise<Omit<ParkedWebhook, 'raw_body'>[]>;
   get(id: string): Promise<ParkedWebhook | null>;
@@ -59,8 +59,8 @@ export interface DeadLetters extends DeadLetterSink {
 const COLUMNS = 'id, vendor, reason, detail, headers, trace, status, attempts, first_received_at, last_received_at';
 const MAX_DETAIL = 500;
 
-/** Dead letters in PostgreSQL (`ingest_dead_letters`). */
-export function createDeadLetters({ db }: { db: Queryable }): DeadLetters {
+/** Parked webhooks in PostgreSQL (`ingest_dead_letters`). */
+export function createParkedWebhooks({ db }: { db: Queryable }): ParkedWebhooks {
   return {
     async park(delivery) {
       await db.query(

@@ -4,7 +4,7 @@ import type { Metrics } from '../../engines/metrics/port';
 import type { DeliveryVerification } from '../../vendors/paypal/port';
 import { YOUTUBE_CHALLENGE } from '../youtube/webhook';
 import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
-import type { DeadLetterSink } from './parked';
+import type { ParkedWebhookSink } from './parked';
 import { createRemarks } from './remarks';
 import { usualPath, vendors, type WebhookSettings } from './vendors';
 import { headerOf, toDelivery } from './webhook';
@@ -14,7 +14,7 @@ export interface WebhookDeps extends IntakeDeps {
   settings: WebhookSettings;
   /** Null where nothing is set up to ask PayPal. */
   paypal: DeliveryVerification | null;
-  parked: DeadLetterSink;
+  parked: ParkedWebhookSink;
   metrics: Metrics;
   /** Unix milliseconds; for signature tolerances. Default: the clock. */
   now?: () => number;

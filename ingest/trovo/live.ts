@@ -1,6 +1,6 @@
 import { broadcastIdOf } from '../../domain/channel-status';
 import type { TrovoChannel, TrovoOpenApi } from '../../vendors/trovo/port';
-import type { Broadcast, LiveLook, Looked, WatchedChannel } from '../runtime/live-watch';
+import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
 import { readTime } from '../runtime/times';
 
@@ -12,7 +12,7 @@ export function createTrovoLook(api: Pick<TrovoOpenApi, 'channel'>): LiveLook {
     every_ms: 25_000,
     turns: true,
     async look(channels) {
-      const looked = new Map<string, Looked>();
+      const looked = new Map<string, SeenChannel>();
       const failures: unknown[] = [];
       await Promise.all(
         channels.map(async (one) => {

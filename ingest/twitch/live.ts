@@ -2,7 +2,7 @@ import type { ConnectionTokens } from '../../access/connection-tokens';
 import { HttpFailed } from '../../vendors/http/port';
 import type { TwitchStream, TwitchStreams } from '../../vendors/twitch/port';
 import { withAnyToken } from '../runtime/with-token';
-import type { LiveLook, Looked, WatchedChannel } from '../runtime/live-watch';
+import type { LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 
 /** Twitch's figures of what is on air; that it is, EventSub tells. Followers are counted for a channel's own token. */
 export function createTwitchLook(api: TwitchStreams, tokens: ConnectionTokens): LiveLook {
@@ -27,7 +27,7 @@ export function createTwitchLook(api: TwitchStreams, tokens: ConnectionTokens): 
       const streams = await withAnyToken(tokens, channels, (token, { client_id }) =>
         api.live(ids, { token, client_id }),
       );
-      const looked = new Map<string, Looked>();
+      const looked = new Map<string, SeenChannel>();
       for (const channel of channels) {
         const stream = streams.find(({ user_id }) => user_id === channel.platform_channel_id);
         const broadcasts = stream === undefined ? [] : [broadcastOf(stream, await followersOf(channel))];

@@ -1,7 +1,7 @@
 import type { ConnectionTokens } from '../../access/connection-tokens';
 import { COSTS, MOST_IDS, YoutubeRefused, type YoutubeDataApi, type YoutubeVideo } from '../../vendors/youtube/port';
 import { withAnyToken } from '../runtime/with-token';
-import type { Broadcast, LiveLook, Looked, WatchedChannel } from '../runtime/live-watch';
+import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
 import type { YoutubeQuota } from './quota';
 
@@ -73,7 +73,7 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
       const { videos, complete } = await videosOf([...new Set(asking.flatMap(([, ids]) => ids))], payers);
       const live = payers.filter((channel) => candidates.get(channel)!.some((id) => isLive(videos.get(id))));
       const subscribers = await subscribersOf(live);
-      const looked = new Map<string, Looked>();
+      const looked = new Map<string, SeenChannel>();
       for (const [channel, ids] of candidates) {
         if (ids.length > 0 && !complete) continue;
         const count = subscribers.get(channel.platform_channel_id) ?? null;
@@ -99,7 +99,7 @@ function lookedAt(
   videos: ReadonlyMap<string, YoutubeVideo>,
   follower_count: number | null,
   { platform_channel_id }: WatchedChannel,
-): Looked {
+): SeenChannel {
   const found = ids.flatMap((id) => videos.get(id) ?? []);
   const over = found.flatMap(({ id, liveStreamingDetails }) => {
     const ended_at = liveStreamingDetails?.actualEndTime;

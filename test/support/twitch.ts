@@ -4,7 +4,7 @@ import { ConnectionRefused } from '../../ingest/runtime/adapter';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import type { LinkTimings } from '../../ingest/runtime/held-link';
 import { createLinkLeases } from '../../ingest/runtime/link-leases';
-import { createDeadLetters } from '../../ingest/runtime/parked';
+import { createParkedWebhooks } from '../../ingest/runtime/parked';
 import { createTwitchAdapter } from '../../ingest/twitch/adapter';
 import type { RecordEnvelope } from '../../domain/records';
 import type { Logger } from '../../engines/log/port';
@@ -123,7 +123,7 @@ export function startWorker(options: WorkerOptions): TestWorker {
     shares,
     leases: createLinkLeases(db, session),
     records: records as RecordLog,
-    parked: createDeadLetters({ db }),
+    parked: createParkedWebhooks({ db }),
     log,
     metrics,
     timings,

@@ -1,5 +1,5 @@
 import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
-import type { DeadLetters } from './parked';
+import type { ParkedWebhooks } from './parked';
 import { usualPath, vendors, type WebhookSettings } from './vendors';
 import { toDelivery } from './webhook';
 
@@ -9,12 +9,12 @@ export type RetryResult =
   | { status: 'not_parked' };
 
 /**
- * Normalises and stores a dead letter once more, as it would have been at its first receipt; its signature was verified
+ * Normalises and stores a parked webhook once more, as it would have been at its first receipt; its signature was verified
  * then. A failure leaves it parked. Storing it twice (a crash before it is settled) has one effect.
  */
-export async function retryDeadLetter(
+export async function retryParkedWebhook(
   id: string,
-  deps: IntakeDeps & { settings: WebhookSettings; parked: DeadLetters },
+  deps: IntakeDeps & { settings: WebhookSettings; parked: ParkedWebhooks },
 ): Promise<RetryResult> {
   const letter = await deps.parked.get(id);
   if (letter === null || letter.status !== 'parked') return { status: 'not_parked' };
