@@ -42,8 +42,8 @@ export function loadSettings(options: LoadOptions): Settings {
 }
 
 /**
- * Who leaves the port to the machine, or gives the metrics' usual one to the service, leaves that of the metrics to the
- * machine too.
+ * Leaves the metrics' port to the machine where it is not set and the service's port is left to it, too, or takes the
+ * metrics' usual one.
  */
 function besideOthers(settings: Settings): Settings {
   const { port, metrics } = settings;

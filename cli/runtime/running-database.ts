@@ -35,7 +35,7 @@ export async function runningDatabase(data_dir: string): Promise<{ running_url?:
   }
 }
 
-/** What a PostgreSQL says, or its socket, while it starts, stops, or has no database of ours yet. */
+/** Codes of PostgreSQL and its socket while it starts, stops, or does not have our database yet. */
 const NOT_NOW: ReadonlySet<unknown> = new Set(['57P03', '3D000', 'ENOENT', 'ECONNREFUSED']);
 
 async function answers(url: string): Promise<boolean> {

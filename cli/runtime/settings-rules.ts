@@ -47,7 +47,7 @@ export function contradictions(settings: Settings): void {
   }
 }
 
-/** Where vendors are called, by the setting that says so. */
+/** The addresses at which vendors are called, each with the path of its setting. */
 function vendorAddresses(settings: Settings): [string[], string][] {
   const { twitch, google, kick, trovo, discord, spotify, paypal, streamelements } = settings;
   const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal, streamelements });

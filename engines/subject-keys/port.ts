@@ -12,7 +12,7 @@ export interface SubjectKey {
  * replays included. Design §5.
  */
 export interface SubjectKeys {
-  /** Keys of these subjects, made (durably) where missing; what is made with `expires_at` is destroyed after it. */
+  /** Keys of these subjects; missing ones are made, durably. A key that is made with `expires_at` is destroyed then. */
   forWriting(subjects: readonly string[], expires_at?: Date): Promise<Map<string, SubjectKey>>;
   /** Keys by key id; a key that was erased is absent. */
   forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>>;
