@@ -22,7 +22,7 @@ export interface RestOptions {
   origin(request: FastifyRequest): string;
   idempotency: Idempotency;
   limiter: Limiter;
-  services: Pick<Services, 'blobs'>;
+  services: Pick<Services, 'blobs' | 'db'>;
 }
 
 /** A route whose answer is no JSON document; it only reads, so that nothing of it is kept for a repetition. */

@@ -34,11 +34,7 @@ export async function acceptMultipart(app: FastifyInstance): Promise<void> {
  * Streams the file of a multipart body into the blobs, never more of it in memory than a chunk.
  * @throws ApiError VALIDATION_ERROR, BAD_REQUEST (413, 415); nothing is left in the blobs then
  */
-export async function readUpload(
-  request: FastifyRequest,
-  takes: Upload,
-  stores: Stores,
-): Promise<Uploaded> {
+export async function readUpload(request: FastifyRequest, takes: Upload, stores: Stores): Promise<Uploaded> {
   if (!request.isMultipart()) {
     throw new ApiError('BAD_REQUEST', 'Unsupported content type: send multipart/form-data', { status: 415 });
   }

@@ -10,7 +10,14 @@ import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { CHANNELS, OPERATIONS } from './areas';
 import { openPaypal } from './paypal';
 import type { Callers, CallersDeps } from './callers';
-import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from '../api/health-checks';
+import {
+  blobsCheck,
+  brokerCheck,
+  cacheCheck,
+  databaseCheck,
+  eventStoreCheck,
+  timeseriesCheck,
+} from '../api/health-checks';
 import type { openLive } from './live';
 import { VERSION } from './version';
 

@@ -25,7 +25,7 @@ export const integer = (min: number, max: number) =>
     z.int().min(min).max(max),
   );
 export const secret = z.string().default('');
-const listOf = (value: unknown) =>
+export const listOf = (value: unknown) =>
   typeof value === 'string'
     ? value
         .split(',')
@@ -49,7 +49,8 @@ export const origins = z.preprocess(
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
 /** Where a vendor is called, without a slash at its end; another one than the vendor's own is for tests. */
-export const baseUrl = (vendors_own: string) => httpUrl.transform((url) => url.replace(/\/+$/, '')).default(vendors_own);
+export const baseUrl = (vendors_own: string) =>
+  httpUrl.transform((url) => url.replace(/\/+$/, '')).default(vendors_own);
 
 /** The same for a socket. */
 export const socketUrl = (vendors_own: string) =>

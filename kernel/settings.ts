@@ -7,6 +7,7 @@ import {
   httpUrl,
   integer,
   isBlobAddress,
+  listOf,
   origin,
   origins,
   secret,

@@ -21,7 +21,7 @@ export interface UploadSweepDeps {
  */
 export async function sweepUploads(deps: UploadSweepDeps, signal?: AbortSignal): Promise<number> {
   let swept = 0;
-  for (let found = TOGETHER; found === TOGETHER && !signal?.aborted; ) {
+  for (let found = TOGETHER; found === TOGETHER && !signal?.aborted;) {
     const page = await deps.db.transaction((tx) => sweepPage(tx, deps));
     swept += page.swept;
     found = page.found;
@@ -29,7 +29,10 @@ export async function sweepUploads(deps: UploadSweepDeps, signal?: AbortSignal):
   return swept;
 }
 
-async function sweepPage(tx: Queryable, { blobs, uploads }: UploadSweepDeps): Promise<{ found: number; swept: number }> {
+async function sweepPage(
+  tx: Queryable,
+  { blobs, uploads }: UploadSweepDeps,
+): Promise<{ found: number; swept: number }> {
   const rows = await tx.query<{ key: string }>(
     `select key from uploads_under_way where begun_at < now() - ${LEFT_AFTER}
      order by begun_at, key limit ${TOGETHER} for update skip locked`,

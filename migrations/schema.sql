@@ -994,6 +994,12 @@ create table system_keys (
   constraint system_keys_key_hash_key UNIQUE (key_hash)
 );
 
+create table uploads_under_way (
+  key text not null,
+  begun_at timestamp with time zone not null default now(),
+  constraint uploads_under_way_pkey PRIMARY KEY (key)
+);
+
 create table user_admin_roles (
   user_id uuid not null,
   role text not null,

@@ -203,7 +203,10 @@ describe('what payment vendors send becomes records', () => {
       reason: 'bad_payload',
       headers: { 'lumio-webhook': '/v1/webhooks/stripe-connect' },
     });
-    await expect(retryParkedWebhook(letter!.id, deps)).resolves.toMatchObject({ status: 'failed', reason: 'bad_payload' });
+    await expect(retryParkedWebhook(letter!.id, deps)).resolves.toMatchObject({
+      status: 'failed',
+      reason: 'bad_payload',
+    });
     expect(records.kept).toEqual([]);
   });
 });

@@ -9,8 +9,8 @@ export type RetryResult =
   | { status: 'not_parked' };
 
 /**
- * Normalises and stores a parked webhook once more, as it would have been at its first receipt; its signature was verified
- * then. A failure leaves it parked. Storing it twice (a crash before it is settled) has one effect.
+ * Normalises and stores a parked webhook once more, as it would have been at its first receipt; its signature was
+ * verified then. A failure leaves it parked. Storing it twice (a crash before it is settled) has one effect.
  */
 export async function retryParkedWebhook(
   id: string,

@@ -96,7 +96,9 @@ export class Revalidation {
   /** A check that fails for our own reasons cuts nobody: those sockets are due again with the next beat. */
   private async check(groups: readonly Group[]): Promise<void> {
     for (let from = 0; from < groups.length; from += TOGETHER) {
-      const outcomes = await Promise.allSettled(groups.slice(from, from + TOGETHER).map((group) => this.checkGroup(group)));
+      const outcomes = await Promise.allSettled(
+        groups.slice(from, from + TOGETHER).map((group) => this.checkGroup(group)),
+      );
       const failed = outcomes.find((outcome) => outcome.status === 'rejected');
       if (failed)
         this.deps.log.warn(
