@@ -17,7 +17,7 @@ const AsyncApi = z.looseObject({
     z.string(),
     z.looseObject({
       address: z.string().nullish(),
-      'x-gate': z.unknown(),
+      'x-gate': z.unknown().optional(),
       messages: z.record(z.string(), z.looseObject({ name: z.string() })),
     }),
   ),
