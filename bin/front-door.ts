@@ -5,19 +5,12 @@ import { createConnectionLookup } from '../access/connection-lookup';
 import type { HealthCheck } from '../api/health';
 import { registerLivePage } from '../api/live-page';
 import { createApi } from '../api/server';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
+import { createDeadLetters } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { CHANNELS, OPERATIONS } from './areas';
 import { openPaypal } from './paypal';
 import type { Callers, CallersDeps } from './callers';
-import {
-  blobsCheck,
-  brokerCheck,
-  cacheCheck,
-  databaseCheck,
-  eventStoreCheck,
-  timeseriesCheck,
-} from '../api/health-checks';
+import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
 import type { openLive } from './live';
 import { VERSION } from './version';
 
@@ -61,7 +54,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           paypal: openPaypal(deps),
           connections: lookup,
           records,
-          parked: createParkedWebhooks({ db }),
+          parked: createDeadLetters({ db, texts: services.texts }),
           log,
           metrics,
         })

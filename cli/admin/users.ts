@@ -4,7 +4,7 @@ import { handle } from '../../access/handle';
 import { load } from '../../access/states';
 import { identityHash } from '../../access/identities';
 import { registerUser } from '../../access/registration';
-import type { LoginProvider } from '../../domain/login-connections';
+import type { LoginProvider } from '../../domain/user-logins';
 import { user, userStream, type User } from '../../domain/users';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 

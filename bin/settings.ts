@@ -1,9 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
-import { METRICS_PORT, type Settings, SettingsSchema } from '../../kernel/settings';
-import { environmentName, SETTINGS_PREFIX, SettingsError } from '../../kernel/settings-error';
-import { contradictions, isLoopback } from './settings-rules';
+import { METRICS_PORT, type Settings, SettingsSchema } from '../kernel/settings';
+import { environmentName, SETTINGS_PREFIX, SettingsError } from '../kernel/settings-error';
+import { clientIp } from '../api/client-ip';
+import { isPublic } from '../vendors/http/addresses';
 
 type Tree = { [key: string]: unknown };
 
@@ -42,8 +44,8 @@ export function loadSettings(options: LoadOptions): Settings {
 }
 
 /**
- * Leaves the metrics' port to the machine where it is not set and the service's port is left to it, too, or takes the
- * metrics' usual one.
+ * Who leaves the port to the machine, or gives the metrics' usual one to the service, leaves that of the metrics to the
+ * machine too.
  */
 function besideOthers(settings: Settings): Settings {
   const { port, metrics } = settings;
@@ -98,6 +100,73 @@ function explain(issue: z.core.$ZodIssue, env_names: readonly string[]): string 
   const written = env_names.find((one) => one.startsWith(`${name}__`)) ?? name;
   const dotted = written.slice(SETTINGS_PREFIX.length).toLowerCase().replaceAll('__', '.');
   return `${written} (${dotted}): ${unknown ? 'unknown setting' : issue.message}`;
+}
+
+/** Rules that span several settings, or that the schema cannot tell. */
+function contradictions(settings: Settings): void {
+  if (settings.env === 'production' && settings.outgoing.allow_loopback) {
+    throw new SettingsError('LUMIO_OUTGOING__ALLOW_LOOPBACK (outgoing.allow_loopback): is for tests alone');
+  }
+  if (settings.env === 'production' && settings.auth.development_logins) {
+    throw new SettingsError('LUMIO_AUTH__DEVELOPMENT_LOGINS (auth.development_logins): lets anybody be anybody');
+  }
+  if (settings.env === 'production' && settings.payments.allow_unsigned_webhooks) {
+    throw new SettingsError(
+      'LUMIO_PAYMENTS__ALLOW_UNSIGNED_WEBHOOKS (payments.allow_unsigned_webhooks): lets anybody tell of payments',
+    );
+  }
+  for (const [path, url] of vendorAddresses(settings)) {
+    if (settings.env === 'production' && !leadsOutside(url)) {
+      throw new SettingsError(
+        `${environmentName(path)} (${path.join('.')}): must be ${url.startsWith('ws') ? 'wss' : 'https'}, and no private address`,
+      );
+    }
+  }
+  try {
+    clientIp(settings.trusted_proxies);
+  } catch (error) {
+    throw new SettingsError(`LUMIO_TRUSTED_PROXIES (trusted_proxies): ${(error as Error).message}`);
+  }
+  const { contact, expires } = settings.security;
+  if (contact.length > 0 !== (expires !== undefined)) {
+    throw new SettingsError(
+      'LUMIO_SECURITY__CONTACT, LUMIO_SECURITY__EXPIRES (security): must be set both, or neither',
+    );
+  }
+  if (settings.database.url !== undefined && settings.secrets.keys === undefined) {
+    throw new SettingsError(
+      'LUMIO_SECRETS__KEYS (secrets.keys): must be set (id:base64 of 32 bytes) with an external database, since all its nodes share the keys',
+    );
+  }
+  if (new Set(settings.roles).size < 5 && settings.redis.url === undefined) {
+    throw new SettingsError(
+      'LUMIO_REDIS__URL (redis.url): must be set when a process runs only some roles, since relay, limits and presence span processes',
+    );
+  }
+}
+
+/** Where vendors are called, by the setting that says so. */
+function vendorAddresses(settings: Settings): [string[], string][] {
+  const { twitch, google, kick, trovo, discord, spotify, paypal, streamelements } = settings;
+  const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal, streamelements });
+  return vendors.flatMap(([vendor, section]) =>
+    Object.entries(section).flatMap(([name, value]): [string[], string][] =>
+      name.endsWith('_url') && typeof value === 'string' ? [[[vendor, name], value]] : [],
+    ),
+  );
+}
+
+function leadsOutside(address: string): boolean {
+  const { protocol, hostname } = new URL(address);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const secure = protocol === 'https:' || protocol === 'wss:';
+  if (isIP(host) !== 0) return secure && isPublic(host);
+  return secure && host.includes('.') && !/\.(localhost|local|internal|test|invalid)\.?$/.test(host);
+}
+
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true;
+  return isIP(host) === 4 && host.startsWith('127.');
 }
 
 function isTree(value: unknown): value is Tree {
