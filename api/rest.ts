@@ -22,7 +22,7 @@ export interface RestOptions {
   origin(request: FastifyRequest): string;
   idempotency: Idempotency;
   limiter: Limiter;
-  services: Pick<Services, 'blobs' | 'db'>;
+  services: Pick<Services, 'blobs'>;
 }
 
 /** A route whose answer is no JSON document; it only reads, so that nothing of it is kept for a repetition. */
@@ -82,7 +82,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         request.body = { ...uploaded.fields, [takes!.file]: uploaded.file.sha256 };
       };
       const drop = async (error: unknown): Promise<never> => {
-        await uploaded?.drop();
+        if (uploaded) await options.services.blobs.delete(uploaded.file.key);
         throw error;
       };
       const admitted = takes ? prepared.admitFirst(caller, asked, read).catch(drop) : prepared.admit(caller, asked);
@@ -102,7 +102,6 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         const result = takes
           ? await prepared.run(admission, context, uploaded?.file).catch(drop)
           : await prepared.run(admission, context);
-        await uploaded?.keep();
         const headers = headersOf(request, context, result);
         if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
@@ -110,7 +109,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       const call = { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context };
       const stored = await options.idempotency.answerOnce(call, run).finally(async () => {
         // Refused, or answered by what the first call did with its own file.
-        await (kept ? uploaded?.keep() : uploaded?.drop());
+        if (uploaded && !kept) await options.services.blobs.delete(uploaded.file.key);
       });
       if (stored.headers) void reply.headers(stored.headers);
       return send(reply, stored.status, stored.body);

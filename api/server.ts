@@ -118,7 +118,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     db: deps.services.db,
     log,
     holder: deps.holder,
-    awaitShown: deps.services.awaitShown,
+    settle: deps.services.settle,
   });
   const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
   const origin = originOf(settings);

@@ -84,7 +84,7 @@ export const emitEvent = command({
         trace: context.trace,
       },
     ]);
-    await services.awaitShown(context, {
+    await services.settle(context, {
       topic: TOPICS.platform_events,
       ends: [...ends],
       projections: ['event-log'],

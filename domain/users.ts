@@ -10,7 +10,7 @@ import {
   type Login,
   type UserLoginCommand,
   type UserLogins,
-} from './login-connections';
+} from './user-logins';
 
 const user_id = z.uuid();
 

@@ -16,8 +16,7 @@ import { blame, type RequestState } from '../request-state';
 import { shapeOf, unwrap } from '../schema-shape';
 import { pascalCase } from './names';
 import { refuseDepth } from './argument-depth';
-import { type Convert, inputConverter, type InputMember } from './converters';
-import { type OutputType, TypeRegistry } from './types';
+import { inputConverter, TypeRegistry, type Convert, type InputMember, type OutputType } from './types';
 
 type Field = GraphQLFieldConfig<unknown, RequestState>;
 

@@ -10,7 +10,7 @@ import type { Adapter, LivingConnection, LivingConnections } from './adapter';
 import { HeldLink, type LinkTimings, TIMINGS } from './held-link';
 import { linkName, type LinkLeases } from './link-leases';
 import { LinkStore } from './link-store';
-import type { ParkedWebhookSink } from './parked';
+import type { DeadLetterSink } from './parked';
 
 export interface AdaptersDeps {
   adapters: readonly Adapter[];
@@ -22,7 +22,7 @@ export interface AdaptersDeps {
   shares: Pick<Shares, 'offer'>;
   leases: LinkLeases;
   records: RecordLog;
-  parked: ParkedWebhookSink;
+  parked: DeadLetterSink;
   log: Logger;
   metrics: Metrics;
   timings?: Partial<LinkTimings>;

@@ -59,7 +59,7 @@ export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
               key: String(letter.id),
               value: codec.deadLetter(relayedLetter(letter, upcasters)),
             })),
-            remember: (tx) => markRelayed(tx, some, broker.id),
+            settle: (tx) => markRelayed(tx, some, broker.id),
           };
         }
         after = letters.at(-1)!.id;

@@ -44,7 +44,7 @@ export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
             key: event.stream,
             value: codec.domainEvent(relayedEvent(event, upcasters)),
           })),
-          remember: (tx) => moveCheckpoints(tx, place, events.id, [move]),
+          settle: (tx) => moveCheckpoints(tx, place, events.id, [move]),
         };
         position = batch.position;
       }

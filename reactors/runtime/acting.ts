@@ -1,6 +1,7 @@
 import { actFor, type Act } from '../../access/act';
 import type { RequestContext } from '../../access/caller';
-import { SERVICE_CALLER, unattended } from '../../access/service-acts';
+import { SERVICE_CALLER } from '../../access/service-acts';
+import type { Services } from '../../access/services';
 import type { EventStore, Metadata, StoredEvent } from '../../engines/event-store/port';
 
 /**
@@ -9,6 +10,12 @@ import type { EventStore, Metadata, StoredEvent } from '../../engines/event-stor
  */
 export function actingFor(reactor: string, event: StoredEvent, events: EventStore, now: number): Act {
   const metadata = metadataOf(reactor, event);
+  const services: Pick<Services, 'events' | 'commit' | 'settle'> = {
+    events,
+    commit: (_request, writes) => events.append(writes, metadata),
+    // Nobody waits for the answer of a reaction.
+    settle: async () => undefined,
+  };
   const context: RequestContext = {
     correlation_id: metadata['correlation_id']!,
     causation_id: event.id,
@@ -17,10 +24,7 @@ export function actingFor(reactor: string, event: StoredEvent, events: EventStor
     now,
     idempotency_seed: `reactor:${reactor}\n${event.id}`,
   };
-  const act = actFor(
-    { caller: SERVICE_CALLER, context },
-    unattended(events, () => metadata),
-  );
+  const act = actFor({ caller: SERVICE_CALLER, context }, services);
   const asked = new Set<string>();
   return (decider, stream, command, options) => {
     const label = JSON.stringify([stream, options?.step]);

@@ -41,11 +41,7 @@ export function reservationContract(
         try {
           return await handle(
             { caller: {} as Caller, context: context() },
-            {
-              events: on.events,
-              commit: (_request, writes) => on.events.append(writes, {}),
-              awaitShown: async () => {},
-            },
+            { events: on.events, commit: (_request, writes) => on.events.append(writes, {}), settle: async () => {} },
             {
               decider: shelf,
               stream: id,
