@@ -14,8 +14,12 @@ import type { Services } from './services';
 import { newEvents, newId } from './event-ids';
 import { reservationWrites } from './reserving';
 import { fromStored, statesOf } from './states';
+import { Turns } from './turns';
 
 const ATTEMPTS = 8;
+/** Longest wait for those who lost the same race before. */
+const TURN_MS = 250;
+const turns = new Turns();
 
 export interface Handling<State, Command, Event extends DomainEvent> extends ActOptions<
   State,
@@ -40,43 +44,60 @@ export async function handle<State, Command, Event extends DomainEvent>(
   services: Pick<Services, 'events' | 'commit' | 'settle'>,
   handling: Handling<State, Command, Event>,
 ): Promise<Acted<State, Event>> {
+  let done: (() => void) | undefined;
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await handleOnce(request, services, handling);
+      } catch (error) {
+        if (!(error instanceof RevisionConflict) || attempt === ATTEMPTS) throw error;
+        // Who waits for a turn holds none, so that nobody waits for each other.
+        done?.();
+        done = undefined;
+        // Losers of one race should not all meet again at once, on whatever node they are.
+        await pause(Math.random() * Math.min(2 ** attempt, 50));
+        done = await turns.next(error.stream, TURN_MS);
+      }
+    }
+  } finally {
+    done?.();
+  }
+}
+
+/** @throws RevisionConflict when another one was quicker */
+async function handleOnce<State, Command, Event extends DomainEvent>(
+  request: { caller: Caller; context: RequestContext },
+  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  handling: Handling<State, Command, Event>,
+): Promise<Acted<State, Event>> {
   const { decider, stream, command } = handling;
   const seed = request.context.idempotency_seed;
   const label = handling.step === undefined ? stream : `${stream}\n${handling.step}`;
-  const states = statesOf(services.events);
-  for (let attempt = 1; ; attempt += 1) {
-    const { state: before, revision, seeded } = await states.load(decider, stream);
-    const first = seed === null ? undefined : seeded.get(firstId(seed, label));
-    if (seed !== null && first !== undefined && first <= revision) {
-      const earlier = await storedUnder(services.events, stream, first, seed, label);
-      const { position } = earlier[earlier.length - 1]!;
-      await services.settle(request.context, { position, types: typesOf(earlier) });
-      return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
-    }
-
-    const refusal = handling.given?.(before);
-    if (refusal) throw refusal;
-    const events = decider.decide(before, command);
-    if (events.length === 0) return { state: before, events, replayed: false, result: null };
-    const state = events.reduce((current, event) => decider.evolve(current, event), before);
-    const expected = revision === -1 ? 'none' : revision;
-    const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
-    const reserved = handling.reservations?.(events, state) ?? [];
-    writes.push(...(await reservationWrites(request.context, services.events, reserved)));
-    writes.push(...((await handling.also?.(events, state)) ?? []));
-    try {
-      const result = await services.commit(request, writes);
-      const kept = seed === null ? [] : await keptInstead(services.events, decider, result, writes[0]!, seed, label);
-      if (kept.length === 0) return { state, events, replayed: false, result };
-      const first = kept.map((event) => fromStored<Event>(event));
-      const then = first.reduce((current, event) => decider.evolve(current, event), before);
-      return { state: then, events: first, replayed: true, result };
-    } catch (error) {
-      if (!(error instanceof RevisionConflict) || attempt === ATTEMPTS) throw error;
-      // Losers of one race should not all meet again at once.
-      await pause(Math.random() * Math.min(2 ** attempt, 50));
-    }
+  const { state: before, revision, seeded } = await statesOf(services.events).load(decider, stream);
+  const first = seed === null ? undefined : seeded.get(firstId(seed, label));
+  if (seed !== null && first !== undefined && first <= revision) {
+    const earlier = await storedUnder(services.events, stream, first, seed, label);
+    const { position } = earlier[earlier.length - 1]!;
+    await services.settle(request.context, { position, types: typesOf(earlier) });
+    return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
   }
+
+  const refusal = handling.given?.(before);
+  if (refusal) throw refusal;
+  const events = decider.decide(before, command);
+  if (events.length === 0) return { state: before, events, replayed: false, result: null };
+  const state = events.reduce((current, event) => decider.evolve(current, event), before);
+  const expected = revision === -1 ? 'none' : revision;
+  const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
+  const reserved = handling.reservations?.(events, state) ?? [];
+  writes.push(...(await reservationWrites(request.context, services.events, reserved)));
+  writes.push(...((await handling.also?.(events, state)) ?? []));
+  const result = await services.commit(request, writes);
+  const kept = seed === null ? [] : await keptInstead(services.events, decider, result, writes[0]!, seed, label);
+  if (kept.length === 0) return { state, events, replayed: false, result };
+  const stored = kept.map((event) => fromStored<Event>(event));
+  const then = stored.reduce((current, event) => decider.evolve(current, event), before);
+  return { state: then, events: stored, replayed: true, result };
 }
 
 const typesOf = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);

@@ -39,6 +39,33 @@ describe('on a server', () => {
     });
   });
 
+  test('is edited and put on one plan by many at once: each is answered, and the plan counts them all', async () => {
+    const accounts = await Promise.all([1, 2, 3, 4].map(() => server.account()));
+    const slug = `crowd-${root.account_id.slice(-8)}`;
+    const offer = {
+      ...{ slug, name: 'Crowd', is_public: false, sort_order: 9, price_monthly: 0, price_yearly: 0, max_overlays: 1 },
+      ...{ max_storage_bytes: 1, max_upload_size_bytes: 1, max_integrations: 1, chat_retention_days: 1 },
+    };
+    const { id } = (await operator.send('POST', '/v1/admin/plans', offer)).body.data;
+    const path = `/v1/admin/plans/${id}`;
+    const wave = async (...changes: object[]) => {
+      const edits = accounts.flatMap(({ account_id }) =>
+        changes.map((change, n) =>
+          operator.send('PATCH', `/v1/admin/accounts/${account_id}`, change, {
+            'idempotency-key': `${account_id} ${n} ${JSON.stringify(change)}`,
+          }),
+        ),
+      );
+      return (await Promise.all(edits)).map(({ status }) => status);
+    };
+    const all = (status: number) => accounts.flatMap(() => [status, status, status]);
+    expect(await wave({ plan: slug }, { name: 'One' }, { description: 'Two', plan: slug })).toEqual(all(200));
+    expect((await operator.get(path)).body.data).toMatchObject({ accounts_using: accounts.length });
+    expect((await operator.send('DELETE', path, undefined)).status).toBe(409);
+    expect(await wave({ plan: 'free' }, { description: null }, { name: 'Three', plan: 'free' })).toEqual(all(200));
+    expect((await operator.send('DELETE', path, undefined)).status).toBe(204);
+  });
+
   test('is edited and put on a plan, and its own audit log says by whom', async () => {
     const ada = await server.account();
     const path = `/v1/admin/accounts/${ada.account_id}`;

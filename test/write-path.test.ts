@@ -207,7 +207,7 @@ describe('handle', () => {
         .slice(1)
         .sort(),
     ).toEqual([...new Set(doubled)].sort());
-    expect(lost).toBeLessThan(200);
+    expect(lost).toBeLessThan(40);
   });
 
   test('nothing to change appends nothing', async () => {

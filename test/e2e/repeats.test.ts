@@ -10,7 +10,7 @@ import { FakeOAuthCloud } from '../vendors/oauth-cloud';
  * its Idempotency-Key is answered, and nothing is done twice. A new command fails here until it says how it is called.
  */
 const commands = OPERATIONS.filter(({ kind, rest }) => kind === 'command' && rest !== null);
-/** Held by the test: whoever stores an answer waits for it. */
+/** Held by the test alone while others wait for it: whoever stores an answer then is cut off. */
 const GATE = 471_100;
 const AT_A_TIME = 8;
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   await server.database!.asAdmin(`
     create function hold_answers() returns trigger language plpgsql as
       'begin
-        if exists (select 1 from pg_locks where objid = ${GATE} and granted) then
+        if exists (select 1 from pg_locks where objid = ${GATE} and granted and mode = ''ExclusiveLock'') then
           perform pg_advisory_xact_lock_shared(${GATE});
           -- The statement goes on when its client is dead: it must store nothing.
           raise exception ''cut off'';
