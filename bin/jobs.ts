@@ -28,7 +28,7 @@ export function openJobs(
 ) {
   const has = (role: Role) => settings.roles.includes(role);
   const { jobs: queue, projector_db: db, events, subject_keys, tracing } = engines;
-  const own: JobDeclaration[] = has('worker') ? upkeep({ db, subject_keys, jobs: queue, log }) : [];
+  const own: JobDeclaration[] = has('worker') ? upkeep({ db, events, subject_keys, jobs: queue, log }) : [];
   if (has('worker')) own.push(indexing(engines, log));
   if (has('worker')) {
     const renew = (signal: AbortSignal) => renewKickSubscriptions(connections, log, signal);

@@ -1,6 +1,8 @@
+import { dropAbandonedProfiles } from '../access/abandoned-profiles';
 import { sweepGrants } from '../access/connection-grants';
 import { sweepStates } from '../access/oauth-states';
 import { sweepIdempotencyKeys } from '../api/idempotency';
+import type { EventStore } from '../engines/event-store/port';
 import type { Database } from '../engines/postgres/port';
 import type { JobQueue } from '../engines/jobs/port';
 import type { Logger } from '../engines/log/port';
@@ -17,13 +19,14 @@ const DAY_MS = 24 * HOUR_MS;
 
 export interface UpkeepParts {
   db: Database;
+  events: EventStore;
   subject_keys: Pick<SubjectKeys, 'expire'>;
   jobs: Pick<JobQueue, 'trim'>;
   log: Logger;
 }
 
 /** Work of the system that comes again and again, of one process at a time; each must bear being done twice. */
-export function upkeep({ db, subject_keys, jobs, log }: UpkeepParts): JobDeclaration[] {
+export function upkeep({ db, events, subject_keys, jobs, log }: UpkeepParts): JobDeclaration[] {
   const every = (every_ms: number, name: string, run: () => Promise<number>) => recurring(every_ms, name, run, log);
   return [
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
@@ -33,6 +36,7 @@ export function upkeep({ db, subject_keys, jobs, log }: UpkeepParts): JobDeclara
     every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
     every(HOUR_MS, 'ledger-bodies', () => trimBodies(db)),
     every(15 * MINUTE_MS, 'idempotency-keys', () => sweepIdempotencyKeys(db)),
+    every(HOUR_MS, 'abandoned-profiles', () => dropAbandonedProfiles({ db, events })),
     every(HOUR_MS, 'oauth-states', () => sweepStates(db)),
     every(DAY_MS, 'connection-grants', () => sweepGrants(db)),
     every(DAY_MS, 'finished-jobs', () => jobs.trim()),

@@ -1,4 +1,5 @@
 import { v7 } from 'uuid';
+import { dropAbandonedProfiles } from '../../access/abandoned-profiles';
 import { actFor } from '../../access/act';
 import { handle } from '../../access/handle';
 import { load } from '../../access/states';
@@ -16,30 +17,6 @@ export interface NewUser {
   login?: { provider: LoginProvider; provider_id: string };
 }
 
-/** Longer than any call of `createUser` takes. */
-const ABANDONED_AFTER = "interval '10 minutes'";
-const MOST_ABANDONED = 100;
-
-/**
- * Drops profiles of users that never came to be, since the call that made them was killed before its event: nobody
- * would ever erase them. Whether there is a user is asked of the events, since read models may be behind.
- */
-async function dropAbandoned({ db, events }: AdminServices): Promise<void> {
-  const abandoned = await db.query<{ user_id: string }>(
-    `select user_id from profiles p
-     where updated_at < clock_timestamp() - ${ABANDONED_AFTER}
-       and not exists (select 1 from users u where u.id = p.user_id)
-     order by updated_at limit $1`,
-    [MOST_ABANDONED],
-  );
-  for (const { user_id } of abandoned) {
-    if ((await load(events, user, userStream(user_id))) !== null) continue;
-    await db.query(`delete from profiles where user_id = $1 and updated_at < clock_timestamp() - ${ABANDONED_AFTER}`, [
-      user_id,
-    ]);
-  }
-}
-
 /**
  * Makes a user, with the identity that will log in, in one append. Asked again for the same identity, or under the same
  * id, it answers the user that is there. @throws AdminError when the identity logs in as another user
@@ -48,7 +25,7 @@ export async function createUser(
   services: AdminServices,
   { display_name, user_id: wanted, login }: NewUser,
 ): Promise<{ user_id: string; created: boolean }> {
-  await dropAbandoned(services);
+  await dropAbandonedProfiles(services);
   const identity = login && (await identityHash(services, login.provider, login.provider_id));
   const operator = asOperator(OPERATOR);
   const acting = { act: actFor(operator, services), context: operator.context };

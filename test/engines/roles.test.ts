@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keepDevelopmentSecrets } from '../../demo/credentials';
 import { upkeep } from '../../bin/upkeep';
+import type { EventStore } from '../../engines/event-store/port';
 import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { Client, refused } from '../support/realtime';
@@ -178,9 +179,8 @@ describe('roles in processes of their own', () => {
   test('upkeep is done by one of the workers', async () => {
     const log = silentLog;
     const jobs = { trim: async () => 0 };
-    const names = upkeep({ db: database.db, subject_keys: { expire: async () => 0 }, jobs, log }).map(
-      ({ name }) => name,
-    );
+    const parts = { db: database.db, events: {} as EventStore, subject_keys: { expire: async () => 0 }, jobs, log };
+    const names = upkeep(parts).map(({ name }) => name);
     const done = await eventually(async () => {
       const rows = await database.db.query<{ name: string }>(
         `select split_part(key, '/', 1) as name from finished_jobs where split_part(key, '/', 1) = any($1)`,
