@@ -21,6 +21,7 @@ export interface InputReader {
 export function inputReader(operation: Operation): InputReader {
   const shape = shapeOf(operation.input, 'input');
   const converters = new Map(Object.entries(shape).map(([name, schema]) => [name, converterFor(schema)]));
+  const ids = Object.keys(shape).filter((name) => unwrap(shape[name]!, 'input').def.format === 'uuid');
   const mapInput = operation.rest?.mapInput;
   const aliases = Object.entries(operation.rest?.aliases ?? {});
   return {
@@ -46,7 +47,10 @@ export function inputReader(operation: Operation): InputReader {
       }
       const result = operation.input.safeParse(input, { error: generic });
       if (!result.success) throw invalid(result.error);
-      return result.data;
+      const read = result.data as Members;
+      // Streams and states know ids in lower case (RFC 9562 §4: both are read).
+      for (const name of ids) if (typeof read[name] === 'string') read[name] = read[name].toLowerCase();
+      return read;
     },
   };
 }

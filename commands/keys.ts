@@ -34,7 +34,10 @@ export const SCOPE_ERRORS = {
   UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
   EXPIRY_IN_THE_PAST: invalid('expires_at cannot be in the past'),
   PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}'),
+  EXPIRY_BEYOND_OWN: forbidden('A key cannot make one that lives longer than itself'),
 };
+/** Credentials that end by themselves at a time that their maker set. */
+const ENDING: ReadonlySet<string> = new Set(['user_api_key', 'service_key', 'popout']);
 
 // A retry of a call whose answer was lost finds a key that nobody has seen: only its hash was kept.
 export const KEY_NOT_SHOWN = conflict('The key was created but can no longer be shown; delete it and create another', {
@@ -66,7 +69,8 @@ export async function requireRoom(
 
 /**
  * The scope and the end of a new key, as they are stored: registered permissions that the caller holds now. A system
- * key's `resource:*` lets it give any action of that resource. Source: spec doc1 §5.4.
+ * key's `resource:*` lets it give any action of that resource. What a key with an end makes ends with it at the latest.
+ * Source: spec doc1 §5.4.
  * @throws DomainError of {@link SCOPE_ERRORS}
  */
 export function scopeOf(
@@ -82,7 +86,12 @@ export function scopeOf(
   if (expires_at !== null && Date.parse(expires_at) <= now) throw refuse('EXPIRY_IN_THE_PAST');
   const permission = beyond(input.permissions, caller);
   if (permission !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission });
-  return { permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)), expires_at };
+  const own_end = ENDING.has(caller.kind) && caller.expires_at !== null ? caller.expires_at : Infinity;
+  if (expires_at !== null && Date.parse(expires_at) > own_end) throw refuse('EXPIRY_BEYOND_OWN');
+  return {
+    permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)),
+    expires_at: expires_at ?? (own_end === Infinity ? null : new Date(own_end).toISOString()),
+  };
 }
 
 /** A time that {@link expiry} let pass; null where there is none. */

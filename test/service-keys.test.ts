@@ -224,6 +224,30 @@ describe('over HTTP', () => {
     });
   });
 
+  test('is known by its id in whatever case', async () => {
+    const { id } = await make(['events:read']);
+    const path = `/v1/service-keys/${id.toUpperCase()}`;
+    expect((await owner.send('PATCH', path, { label: 'Shouted' })).body.data).toMatchObject({ id, label: 'Shouted' });
+    const { data } = await owner.gql(`mutation { deleteAccountServiceKey(id: "${id.toUpperCase()}") { success } }`);
+    expect(data.deleteAccountServiceKey).toEqual({ success: true });
+  });
+
+  test('made by a key that ends, it ends with that key at the latest', async () => {
+    const in_hours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+    const expires_at = in_hours(2);
+    const permissions = ['apikeys:create', 'events:read'];
+    const maker = (await owner.send('POST', '/v1/service-keys', { label: 'CI', permissions, expires_at })).body.data;
+    const by_it = (more: object) =>
+      as(maker.key).send('POST', '/v1/service-keys', { label: 'x', permissions: ['events:read'], ...more });
+    expect((await by_it({})).body.data).toMatchObject({ expires_at });
+    const sooner = in_hours(1);
+    expect((await by_it({ expires_at: sooner })).body.data).toMatchObject({ expires_at: sooner });
+    expect(await by_it({ expires_at: in_hours(3) })).toMatchObject({
+      status: 403,
+      body: { error: 'FORBIDDEN', message: 'A key cannot make one that lives longer than itself' },
+    });
+  });
+
   test('works on when its maker leaves, and no longer names them', async () => {
     const { account_id } = account;
     const { user_id, access_token } = await server.member(account_id, 'administrator');
