@@ -34,6 +34,8 @@ type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
 const PAGE = 500;
 /** Sessions of one user that are ended together. */
 const AT_A_TIME = 20;
+/** Living sessions of one user: whatever is done to all of them takes as long as there are. */
+const MOST_LIVING = 100;
 
 const instant = (ms: number): string => new Date(ms).toISOString();
 const refused = () => new DomainError('REFUSED_REFRESH_TOKEN');
@@ -163,13 +165,34 @@ export async function endSessions(
     'sessions-of-user',
   );
   const ids = rows.map(({ id }) => id);
+  await endAll(act, services, ids, reason);
+  return ids.length;
+}
+
+/** After a login: where a user has more sessions than may live, those that were refreshed longest ago end. */
+export async function endSurplus(act: Act, services: Ending, user_id: string): Promise<void> {
+  const rows = await services.db.query<{ id: string }>(
+    `select id from sessions where user_id = $1 and expires_at > now()
+     order by refreshed_at desc, id desc offset ${MOST_LIVING} limit ${AT_A_TIME}`,
+    [user_id],
+    'sessions-surplus',
+  );
+  if (rows.length > 0)
+    await endAll(
+      act,
+      services,
+      rows.map(({ id }) => id),
+      'revoked',
+    );
+}
+
+async function endAll(act: Act, services: Ending, ids: readonly string[], reason: SessionEnd): Promise<void> {
   await kill(services.db, ids);
   for (let n = 0; n < ids.length; n += AT_A_TIME) {
     const some = ids.slice(n, n + AT_A_TIME);
     await Promise.all(some.map((id) => act(session, sessionStream(id), { type: 'session:end', reason })));
     await Promise.all(some.map(async (credential_id) => services.access?.announce({ credential_id })));
   }
-  return ids.length;
 }
 
 /** Which sessions: one, all of a user, or all that point at an account. */

@@ -1,14 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestContext } from '../access/caller';
+import type { Caller, RequestContext } from '../access/caller';
 import type { Operation } from '../access/operation';
 import type { Services } from '../access/services';
 import type { RestRoute } from '../kernel/routes';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Asked, Prepared } from './invoke';
 import { ApiError } from '../kernel/errors';
+import { AtOnce } from './at-once';
 import { envelopeOf } from './envelopes';
 import { ownPath } from './links';
-import type { Limiter } from './rate-limit';
+import { RATE_LIMIT_MESSAGE, type Limiter } from './rate-limit';
 import { CLIENT_CHALLENGE, withClientCredentials } from './oauth-bodies';
 import { senderOf, type Sender } from './sending';
 import { readUpload, type Uploaded } from './uploads';
@@ -25,6 +26,9 @@ export interface RestOptions {
   services: Pick<Services, 'blobs'>;
 }
 
+/** Seconds after which somebody who reads as many streams as may be can try again. */
+const RETRY_STREAM = 5;
+
 /** A route whose answer is no JSON document; it only reads, so that nothing of it is kept for a repetition. */
 function registerSending(
   app: FastifyInstance,
@@ -33,8 +37,16 @@ function registerSending(
   sender: Sender,
   { limiter }: RestOptions,
 ): void {
-  const { name, per_minute, kind } = prepared.operation;
+  const { name, per_minute, kind, sends } = prepared.operation;
   if (kind === 'command') throw new Error(`${name}: only queries send files and streams`);
+  const streams = new AtOnce();
+  const stream = (caller: Caller, reply: FastifyReply, stalled_ms: number) => {
+    const end = streams.begin(caller, name);
+    if (end === null)
+      throw new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, { retry_after_seconds: RETRY_STREAM });
+    reply.raw.once('close', end);
+    reply.raw.setTimeout(stalled_ms, () => reply.raw.destroy());
+  };
   app.route({
     method: rest.method,
     url: fastifyPath(rest.path),
@@ -42,6 +54,7 @@ function registerSending(
       const { caller, context } = stateOf(request);
       if (per_minute !== undefined) await limiter.countCalls(caller, name, per_minute, 1, reply);
       const admission = await prepared.admit(caller, askedBy(prepared, request, false));
+      if (sends?.kind === 'ndjson') stream(admission.caller, reply, sends.stalled_ms);
       const result = await prepared.run(admission, context);
       sendContextHeaders(reply, context);
       return sender(request, reply.code(rest.status), result);

@@ -6,6 +6,7 @@ import type { Services } from '../access/services';
 import {
   accountAtLogin,
   endSession,
+  endSurplus,
   mintWsToken,
   openSession,
   refreshSession,
@@ -61,6 +62,7 @@ export const exchangeToken = command({
     const { user_id, created } = await logIn({ act, context, newId }, services, provider, said, input.access_token);
     const account_id = await accountAtLogin(services, user_id);
     const opened = await openSession({ act, context }, services, { user_id, account_id, provider });
+    await endSurplus(act, services, user_id);
     return resultOf(services, opened, created);
   },
 });

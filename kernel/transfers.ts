@@ -33,11 +33,15 @@ export type Sends =
   /** `run` returns an {@link Attachment}. */
   | { readonly kind: 'attachment'; readonly content_types: readonly string[] }
   /** `run` returns items of the output, one JSON document a line, written as fast as they are read. */
-  | { readonly kind: 'ndjson' };
+  | {
+      readonly kind: 'ndjson';
+      /** A reader that takes nothing for so long is cut off: it holds a place and a page of rows. */
+      readonly stalled_ms: number;
+    };
 
 export const download = (...content_types: string[]) => ({ kind: 'download', content_types }) as const;
 export const attachment = (...content_types: string[]) => ({ kind: 'attachment', content_types }) as const;
-export const ndjson = () => ({ kind: 'ndjson' }) as const;
+export const ndjson = ({ stalled_ms = 60_000 } = {}) => ({ kind: 'ndjson', stalled_ms }) as const;
 
 /** One file of a multipart body, taken into the blobs before `run`, beside the input's members as text fields. */
 export interface Upload {

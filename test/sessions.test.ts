@@ -1,5 +1,5 @@
 import { actFor } from '../access/act';
-import { endSessions, refreshSession, sessionOf, switchSessions } from '../access/sessions';
+import { endSessions, endSurplus, refreshSession, sessionOf, switchSessions } from '../access/sessions';
 import { createTokens, hashJti, type Tokens } from '../access/tokens';
 import { asOperator } from '../cli/admin/operator';
 import { session, sessionStream, type SessionEvent } from '../domain/sessions';
@@ -192,6 +192,29 @@ describe('in the database', () => {
     for (const id of others) expect(await typesOf(id)).toEqual(['session:started', 'session:ended']);
     expect(await typesOf(kept)).toEqual(['session:started']);
     expect(await t.db.query('select id from sessions where user_id = $1', [bob])).toEqual([{ id: kept }]);
+  });
+
+  test('a user keeps the hundred sessions that were refreshed last', async () => {
+    const eve = uuid(22);
+    await t.db.query('insert into users (id, created_at) values ($1, now())', [eve]);
+    const oldest = await house.open(eve, null, Date.now() - 60_000);
+    const newest = await house.open(eve, null);
+    await t.db.query(
+      `insert into sessions (id, user_id, refresh_jti_hash, created_at, refreshed_at, expires_at)
+       select gen_random_uuid(), $1, 'surplus ' || n, now(), now() - interval '1 second', now() + interval '1 day'
+       from generate_series(1, $2) n`,
+      [eve, 98],
+    );
+    const living = async () =>
+      (await t.db.query('select id from sessions where user_id = $1', [eve])).map(({ id }) => id);
+    await endSurplus(house.act, services(), eve);
+    expect(await living()).toHaveLength(100);
+    const third = await house.open(eve, null);
+    await endSurplus(house.act, services(), eve);
+    expect(await living()).toHaveLength(100);
+    expect(await living()).not.toContain(oldest.session_id);
+    expect(await living()).toEqual(expect.arrayContaining([newest.session_id, third.session_id]));
+    expect(await typesOf(oldest.session_id)).toEqual(['session:started', 'session:ended']);
   });
 
   test('a session of the build before stays valid, on its account, and gets its events with the first refresh', async () => {

@@ -17,6 +17,7 @@ const CONTENT = Buffer.from(Array.from({ length: 300_000 }, (_, n) => n % 251));
 const SHA = createHash('sha256').update(CONTENT).digest('hex');
 let opened: { start: number; end: number }[] = [];
 let produced = 0;
+let began = 0;
 let ended = 0;
 const Named = z.object({ id: z.string() });
 const base = { summary: 'x', graphql: null, guard: [authenticated] as const };
@@ -34,6 +35,7 @@ async function* bytes(start: number, end: number, failing: boolean) {
 }
 
 async function* lines(id: string) {
+  began += 1;
   try {
     if (id === 'broken') throw new Error('the database is gone');
     for (let n = 0; n < (id === 'endless' ? 1_000_000 : 3); n += 1) {
@@ -87,6 +89,15 @@ const operations = [
     output: z.object({ n: z.int(), text: z.string() }),
     run: async ({ input: { id } }) => lines(id),
   }),
+  query({
+    ...base,
+    name: 'tailBriefly',
+    rest: get('/v1/brief-tail/{id}'),
+    sends: ndjson({ stalled_ms: 200 }),
+    input: Named,
+    output: z.object({ n: z.int(), text: z.string() }),
+    run: async ({ input: { id } }) => lines(id),
+  }),
   command({
     ...base,
     name: 'uploadSound',
@@ -133,6 +144,7 @@ beforeAll(async () => {
     {
       ada: callerOf(rights),
       bob: callerOf({ account_id: 'a', user_id: 'bob' }),
+      limited: callerOf({ rate_bucket: 'limited', rate_limit: 1000 }),
     },
   );
 });
@@ -145,6 +157,7 @@ afterAll(async () => {
 beforeEach(() => {
   opened = [];
   produced = 0;
+  began = 0;
   ended = 0;
 });
 
@@ -171,11 +184,11 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 }
 
 /** Reads nothing of the answer, and goes away after `reached`. */
-function leave(path: string, reached: () => Promise<void>): Promise<void> {
+function leave(path: string, reached: () => Promise<void>, headers: Record<string, string> = {}): Promise<void> {
   return new Promise((resolve, reject) => {
-    const asked = httpRequest(api.url + path, { headers: { authorization: 'Bearer ada' } });
+    const asked = httpRequest(api.url + path, { headers: { authorization: 'Bearer ada', ...headers } });
     asked.once('error', reject).once('response', (response) => {
-      response.pause();
+      response.on('error', () => undefined).pause();
       void reached().then(() => {
         asked.off('error', reject).on('error', () => undefined);
         asked.destroy();
@@ -302,6 +315,25 @@ describe('a stream of lines', () => {
     const stopped = produced;
     expect((await ask('/v1/tail/x')).status).toBe(200);
     expect(produced).toBe(stopped + 3);
+  });
+
+  test('is cut off from a reader that takes nothing', async () => {
+    await leave('/v1/brief-tail/endless', async () => void (await until(() => ended === 1)));
+    expect(produced).toBeLessThan(50_000);
+  });
+
+  test('is read by one caller four times at once, and again when one has ended', async () => {
+    const as = { authorization: 'Bearer limited' };
+    let go!: () => void;
+    const gone = new Promise<void>((resolve) => (go = resolve));
+    const readers = [1, 2, 3, 4].map(() => leave('/v1/tail/endless', () => gone, as));
+    await until(() => began === 4);
+    const { headers, body } = await ask('/v1/tail/x', as);
+    expect([headers['retry-after'], JSON.parse(body.toString()).error]).toEqual(['5', 'RATE_LIMIT_EXCEEDED']);
+    expect((await ask('/v1/tail/x')).status).toBe(200);
+    go();
+    await Promise.all(readers);
+    await until(async () => (await ask('/v1/tail/x', as)).status === 200);
   });
 });
 
