@@ -13,8 +13,10 @@ import { attributedEventStore } from '../engines/event-store/attributed';
 import type { EventStore, Metadata } from '../engines/event-store/port';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
-import { catalogue, event, events, subject } from '../kernel/event';
+import { versionedEventStore } from '../engines/event-store/versioned';
+import { catalogue, event, type EventDeclaration, events, subject } from '../kernel/event';
 import type { JsonObject } from '../kernel/json';
+import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { verifyAuditLog } from '../maintenance/audit-verify';
 import { auditLog } from '../projections/audit-log';
@@ -411,6 +413,46 @@ describe('the read model', () => {
     await projected(1);
     expect(await kept()).toEqual(live);
   });
+});
+
+test('a later version of a type leaves a chain as it is; what is built anew says older entries in its words, and holds', async () => {
+  const t = await testDatabase(10);
+  const on = await engines(t.db);
+  const chair_id = uuid();
+  const build = (declared: ReturnType<typeof chairs>) => {
+    const known = catalogue([declared]);
+    const events = attributedEventStore(versionedEventStore(on.events, createUpcasters(upcastersOf(known))));
+    return { events, projection: auditLog(known) };
+  };
+  const chairs = (taken: EventDeclaration) => events({ 'chair:taken': taken });
+  const before = build(chairs(event({ chair_id: id, place: z.string() })));
+  const renamed = ({ place, ...one }: JsonObject): JsonObject => ({ ...one, row: place! });
+  const after = build(chairs(event({ chair_id: id, row: z.string() }, { version: 2, upcast: [renamed] })));
+  const take = async ({ events: store, projection }: typeof before, data: JsonObject, entries: number) => {
+    const one = { id: uuid(), type: 'chair:taken', data: { chair_id, ...data } };
+    await store.append([{ stream: `chair-${chair_id}`, expected: 'any', events: [one] }], {});
+    const runtime = runtimeOf(t.db, { ...on, events: store }, [projection]);
+    await runtime.start();
+    await until(async () => (await logged()).length === entries);
+    await runtime.stop();
+  };
+  const logged = () => t.db.query<{ hash: string; after: string }>('select hash, after from audit_log order by number');
+  const said = async () => (await logged()).map((row) => JSON.parse(row.after) as JsonObject);
+  const whole = { chains: 1, broken: [] };
+  await take(before, { place: 'A' }, 1);
+  const [first] = await logged();
+  await take(after, { row: 'B' }, 2);
+  expect(await said()).toEqual([{ place: 'A' }, { row: 'B' }]);
+  expect((await logged())[0]).toEqual(first);
+  expect(await verifyAuditLog(t.db)).toEqual({ ...whole, entries: 2 });
+
+  const { events: store, projection } = after;
+  await rebuild({ db: t.db, ...on, events: store, projections: [projection], name: projection.name });
+  expect(await said()).toEqual([{ row: 'A' }, { row: 'B' }]);
+  expect((await logged())[0]!.hash).not.toBe(first!.hash);
+  expect(await verifyAuditLog(t.db)).toEqual({ ...whole, entries: 2 });
+  await on.close();
+  await t.drop();
 });
 
 describe('on the server', () => {
