@@ -2,14 +2,26 @@ import { z } from 'zod';
 import { labelOf } from '../domain/feature-flags';
 import { CONNECTION_KINDS, type ConnectionKind, loginOfProvider, PROVIDERS, switchesOf } from '../domain/providers';
 import type { Queryable } from '../engines/postgres/port';
+import { notFound } from '../kernel/operation-errors';
 import type { Settings } from '../kernel/settings';
 
 const label = z.string();
+
+export const ProviderSlug = z.string().max(50);
+export const PROVIDER_NOT_FOUND = { PROVIDER_NOT_FOUND: notFound('Provider not found') };
 
 /** A streaming or login platform under its master switch. Source: spec extra-facts §26. */
 export const AdminPlatform = z
   .object({ platform: z.string(), label, enabled: z.boolean().describe('The master switch') })
   .meta({ id: 'AdminPlatform' });
+
+export type AdminPlatform = z.output<typeof AdminPlatform>;
+
+export const platformOf = ({ platform, label, enabled }: AdminPlatform): AdminPlatform => ({
+  platform,
+  label,
+  enabled,
+});
 
 const kind = z.boolean().nullable().describe('Null: it is not connected for that');
 

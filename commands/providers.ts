@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { Act } from '../access/act';
-import { adminPermission, command, invalid, notFound, patch } from '../access/operation';
-import { AdminPlatform, AdminProvider, adminProviders } from '../access/providers';
+import { adminPermission, command, invalid, patch } from '../access/operation';
+import { AdminPlatform, AdminProvider, adminProviders, platformOf } from '../access/providers';
+import { PROVIDER_NOT_FOUND, ProviderSlug } from '../access/providers';
 import type { Services } from '../access/services';
 import { featureFlag, featureFlagStream } from '../domain/feature-flags';
 import { CONNECTION_KINDS, PROVIDERS } from '../domain/providers';
 
-const platform = z.string().max(50);
-const PROVIDER_NOT_FOUND = { PROVIDER_NOT_FOUND: notFound('Provider not found') };
+const platform = ProviderSlug;
 
 /** Turns flags for everybody and answers what is then; each is a stream of its own, so a repeated call ends it well. */
 async function turn(
@@ -69,8 +69,6 @@ export const adminUpdatePlatform = command({
   errors: PROVIDER_NOT_FOUND,
   async run({ input: { platform: named, enabled: on }, act, refuse }, services) {
     if (!PROVIDERS.some(({ slug }) => slug === named)) throw refuse('PROVIDER_NOT_FOUND');
-    const turned = await turn({ act, slug: named, to: new Map([[`platform:${named}`, on]]) }, services);
-    const { platform, label, enabled } = turned;
-    return { platform, label, enabled };
+    return platformOf(await turn({ act, slug: named, to: new Map([[`platform:${named}`, on]]) }, services));
   },
 });

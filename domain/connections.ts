@@ -3,7 +3,7 @@ import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
 import type { JsonObject } from '../kernel/json';
-import { release, reserve, type ReservationCommand } from './reservations';
+import { release, reservationStream, reserve, type ReservationCommand } from './reservations';
 import { unreachable } from './unreachable';
 import { BOT_PLATFORMS, CHANNEL_PLATFORMS, type BotPlatform, type ChannelPlatform } from './vendors';
 
@@ -311,6 +311,9 @@ export const connections: Decider<Connections, ConnectionCommand, ConnectionEven
 /** Kinds of the reservations that make a shop and a Discord server one account's; their owner is the account's id. */
 const SHOP_DOMAIN = 'shop_domain';
 const DISCORD_GUILD = 'discord_guild';
+
+/** Who holds a Discord server, and held it. */
+export const guildStream = (guild_id: string): string => reservationStream(DISCORD_GUILD, guild_id);
 
 /** What these events reserve and give back: a shop and a Discord server are connected to one account. */
 export function connectionReservations(events: readonly ConnectionEvent[]): ReservationCommand[] {

@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { adminPermission, get, publicAccess, query, whole } from '../access/operation';
-import { AdminPlatform, AdminProvider, adminProviders as providersOf, enabledFor } from '../access/providers';
+import {
+  AdminPlatform,
+  AdminProvider,
+  adminProviders as providersOf,
+  enabledFor,
+  platformOf,
+} from '../access/providers';
+import { PROVIDER_NOT_FOUND, ProviderSlug } from '../access/providers';
 import { CONNECTION_KINDS } from '../domain/providers';
 
 /** Source: spec doc2 §4.3. */
@@ -38,6 +45,21 @@ export const adminProviders = query({
   run: (_request, services) => providersOf(services),
 });
 
+export const adminProvider = query({
+  name: 'adminProvider',
+  summary: 'One provider with its switches and how many connections there are',
+  rest: get('/v1/admin/providers/{platform}'),
+  guard: [adminPermission('providers:read')],
+  input: z.object({ platform: ProviderSlug }),
+  output: AdminProvider,
+  errors: PROVIDER_NOT_FOUND,
+  async run({ input: { platform }, refuse }, services) {
+    const [found] = await providersOf(services, platform);
+    if (found === undefined) throw refuse('PROVIDER_NOT_FOUND');
+    return found;
+  },
+});
+
 export const adminPlatforms = query({
   name: 'adminPlatforms',
   summary: 'Every platform with its master switch',
@@ -46,6 +68,20 @@ export const adminPlatforms = query({
   guard: [adminPermission('platforms:read')],
   input: z.object({}),
   output: AdminPlatform,
-  run: async (_request, services) =>
-    (await providersOf(services)).map(({ platform, label, enabled }) => ({ platform, label, enabled })),
+  run: async (_request, services) => (await providersOf(services)).map(platformOf),
+});
+
+export const adminPlatform = query({
+  name: 'adminPlatform',
+  summary: 'One platform with its master switch',
+  rest: get('/v1/admin/platforms/{platform}'),
+  guard: [adminPermission('platforms:read')],
+  input: z.object({ platform: ProviderSlug }),
+  output: AdminPlatform,
+  errors: PROVIDER_NOT_FOUND,
+  async run({ input: { platform }, refuse }, services) {
+    const [found] = await providersOf(services, platform);
+    if (found === undefined) throw refuse('PROVIDER_NOT_FOUND');
+    return platformOf(found);
+  },
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { adminPermission, get, query, whole } from '../access/operation';
 import { SystemConnection, systemConnectionsOf } from '../access/system-connections';
+import { APP_PLATFORMS } from '../domain/system-connections';
 
 /** Source: spec extra-facts §27. */
 export const systemConnections = query({
@@ -12,4 +13,17 @@ export const systemConnections = query({
   input: z.object({}),
   output: SystemConnection,
   run: (_request, services) => systemConnectionsOf(services),
+});
+
+export const systemConnection = query({
+  name: 'systemConnection',
+  summary: "The installation's own app and bot at one platform",
+  rest: get('/v1/admin/system-connections/{platform}'),
+  guard: [adminPermission('system-connections:read')],
+  input: z.object({ platform: z.enum(APP_PLATFORMS) }),
+  output: SystemConnection,
+  async run({ input: { platform } }, services) {
+    const [found] = await systemConnectionsOf(services, platform);
+    return found!;
+  },
 });

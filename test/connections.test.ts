@@ -335,6 +335,99 @@ test('a tip token is kept masked, one for each platform', async () => {
   expect(rows).toEqual([]);
 });
 
+test('operators see where the bot acts, pause it and let it act again, and the account sees by whom', async () => {
+  const { account_id, user_id } = server.credentials;
+  const row = { account_id, platform: 'kick', bot: 'none' };
+  const path = '/v1/admin/bot-control';
+  const listed_with = async (query: string) => (await owner.get(`${path}?${query}`)).body.data as object[];
+  expect(await listed_with('platform=kick&limit=100')).toContainEqual(
+    expect.objectContaining({ ...row, status: 'active', enabled: true }),
+  );
+  const put = (enabled: boolean) => owner.send('PATCH', `${path}/${account_id}/kick`, { enabled });
+  expect((await put(false)).body.data).toMatchObject({ ...row, status: 'paused', enabled: false });
+  expect(await one(owner, '/v1/bot-status', 'kick')).toMatchObject({ status: 'paused' });
+  expect(await listed_with('status=paused')).toMatchObject([row]);
+  expect(await listed_with('status=paused&search=nobody is called so')).toEqual([]);
+  const { data } = await owner.gql(
+    `mutation ($id: UUID!) { adminUpdateBotControl(accountId: $id, platform: "kick", enabled: true) { status accountName } }`,
+    { id: account_id },
+  );
+  expect(data.adminUpdateBotControl).toEqual({ status: 'ACTIVE', accountName: expect.any(String) });
+  const logged = await eventually(async () => {
+    const { body } = await owner.get('/v1/account/audit-log?action=connection:bot_toggled');
+    return body.data.length > 3 ? body.data : undefined;
+  }, 'both changes in the audit log');
+  expect(logged[0]).toMatchObject({ actor: { id: user_id }, after: { enabled: true }, before: { enabled: false } });
+  const other = server.credentials.other.account_id;
+  expect(await owner.send('PATCH', `${path}/${other}/kick`, { enabled: true })).toMatchObject({
+    status: 404,
+    body: { message: 'The account has no channel of this platform connected' },
+  });
+  expect((await stranger.get(path)).body.message).toBe('Missing permission: bot-control:read');
+  expect((await stranger.send('PATCH', `${path}/${other}/kick`, { enabled: true })).body.message).toBe(
+    'Missing permission: bot-control:edit',
+  );
+});
+
+test('operators see the Discord servers, and end the link of one, which another account may then have', async () => {
+  const path = '/v1/admin/discord-guilds';
+  const { account_id } = server.credentials.other;
+  const shown = { guild_id: '900', guild_name: 'Name 900', account_id, account_name: expect.any(String) };
+  expect((await owner.get(`${path}?search=900`)).body).toMatchObject({ data: [shown], _meta: { total: 1 } });
+  const { data } = await owner.gql('{ adminDiscordGuilds(search: "901") { total items { guildId } } }');
+  expect(data.adminDiscordGuilds).toEqual({ total: 0, items: [] });
+  expect((await stranger.get(path)).body.message).toBe('Missing permission: discord-guilds:read');
+  expect((await stranger.send('DELETE', `${path}/900`, undefined)).body.message).toBe(
+    'Missing permission: discord-guilds:delete',
+  );
+  const end = (key: string) => owner.send('DELETE', `${path}/900`, undefined, { 'idempotency-key': key });
+  expect([(await end('first')).status, (await end('first')).status]).toEqual([204, 204]);
+  expect((await end('second')).body).toEqual({ error: 'NOT_FOUND', message: 'Discord server not found' });
+  expect((await owner.send('DELETE', `${path}/901`, undefined)).status).toBe(404);
+  expect(await one(stranger, '/v1/bot-connections', 'discord')).toBeUndefined();
+  expect(await connect(owner, 'discord', '900', 'bot')).toMatchObject({ status: 200 });
+  expect((await owner.get(path)).body.data).toMatchObject([
+    { guild_id: '900', account_id: server.credentials.account_id },
+  ]);
+});
+
+test('what is on air on the channels is shown with its newest figures, and channels without a broadcast too', async () => {
+  const { account_id } = server.credentials;
+  const started_at = new Date(Date.now() - 60_000).toISOString();
+  const broadcaster = { broadcaster_user_id: server.credentials.connections.kick.platform_channel_id };
+  const say = (event_type: string, raw: object) =>
+    owner.send('POST', '/v1/events/emit', { event_type, platform: 'kick', raw: { ...broadcaster, id: 'b1', ...raw } });
+  const kick = () => one(owner, '/v1/channel-status', 'kick');
+  expect(await kick()).toMatchObject({
+    is_online: false,
+    broadcast_id: null,
+    broadcast_status: null,
+    updated_at: null,
+  });
+  await say('kick:stream_online', { started_at, title: 'Chess', category: { name: 'Board games' } });
+  const online = { is_online: true, broadcast_id: 'b1', broadcast_status: 'live', category: 'Board games' };
+  expect(await kick()).toMatchObject({ ...online, stream_title: 'Chess', viewer_count: null });
+  await server.database!.db.query(
+    `insert into broadcast_figures (account_id, platform, broadcast_id, viewer_count, stream_title, category, tags, sampled_at)
+     values ($1, 'kick', 'b1', 42, 'Chess and tea', 'Board games', '[]', now())`,
+    [account_id],
+  );
+  expect(await kick()).toMatchObject({ ...online, stream_title: 'Chess and tea', viewer_count: 42 });
+  const { data } = await owner.gql('{ channelStatus { platform isOnline viewerCount } }');
+  expect(data.channelStatus).toEqual(
+    ['twitch', 'youtube', 'kick', 'trovo'].map((platform) => ({
+      platform,
+      isOnline: platform === 'kick',
+      viewerCount: platform === 'kick' ? 42 : null,
+    })),
+  );
+  await say('kick:stream_offline', {});
+  const offline = await kick();
+  expect(offline).toMatchObject({ is_online: false, broadcast_id: null, stream_title: null, viewer_count: null });
+  expect(offline!['updated_at']).not.toBeNull();
+  expect((await listed(stranger, '/v1/channel-status')).filter((row) => row['updated_at'] !== null)).toEqual([]);
+});
+
 test('operators detach what an account has, and say which login shows it', async () => {
   const { account_id } = server.credentials.other;
   const { body } = await connect(stranger, 'twitch', '5150');

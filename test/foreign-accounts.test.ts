@@ -170,6 +170,8 @@ describe('every operation, called from another account', () => {
       max_accounts_override: 1,
       override: 'DEFAULT',
       category: 'FEATURE',
+      status: 'ACTIVE',
+      guild_id: '900',
       enabled: true,
       ...offer,
       limits: [{ name: 'max_sounds', value: 1 }],

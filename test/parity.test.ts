@@ -75,12 +75,14 @@ describe('each context at each operation', () => {
     const told = Object.entries(paths as Record<string, object>).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
-    // Documents and their like are in no document.
-    const beside = unserved(OPERATIONS, told).filter((at) => /^GET [^{]*$/.test(at));
-    const answers = await Promise.all(beside.map((at) => ask.send({}, 'GET', at.slice('GET '.length))));
+    // Documents and their like are in no document, nor are payments' webhooks.
+    const beside = unserved(OPERATIONS, told).filter((at) => /^(GET|POST \/v1\/webhooks)[^{]*$/.test(at));
+    const answers = await Promise.all(
+      beside.map((at) => ask.send({}, ...(at.split(' ') as [method: string, path: string]))),
+    );
     told.push(...beside.filter((_at, index) => answers[index]!.status !== 404));
     const missing = unserved(OPERATIONS, told);
-    expect(missing.filter((at) => !NOT_YET_SERVED.includes(at))).toEqual([]);
+    expect(missing.sort()).toEqual([...NOT_YET_SERVED, ON_A_LISTENER_OF_ITS_OWN].sort());
     expect(missing.length).toBeLessThan(STATED.length);
   });
 
@@ -223,6 +225,8 @@ function valueOf(member: string, schema: z.ZodType): unknown {
   }
 }
 const NOBODY = randomUUID();
+/** Not on the public origin (spec doc2 §4.2). */
+const ON_A_LISTENER_OF_ITS_OWN = 'GET /metrics';
 
 let made = 0;
 /** Values that commands take, and that nothing else has. */

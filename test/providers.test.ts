@@ -56,6 +56,10 @@ describe('providers on the server', () => {
     expect(spotify).toMatchObject({ platform: 'spotify', login: null, channel: true, bot: null });
     const { data } = (await operator.gql('{ adminPlatforms { platform label enabled } }')).json;
     expect(data.adminPlatforms).toContainEqual({ platform: 'kick', label: 'Kick', enabled: true });
+    expect((await operator.rest('GET', '/v1/admin/providers/twitch')).json.data).toEqual(twitch);
+    expect((await operator.rest('GET', '/v1/admin/platforms/kick')).json.data).toEqual(data.adminPlatforms[2]);
+    for (const path of ['/v1/admin/providers/shopify', '/v1/admin/platforms/shopify'])
+      expect((await operator.rest('GET', path)).json).toEqual({ error: 'NOT_FOUND', message: 'Provider not found' });
     // What is only integrated is no provider.
     expect(JSON.stringify(json)).not.toMatch(/shopify|streamelements/);
   });

@@ -36,7 +36,11 @@ test('a key is made, shown once, listed with its use, and gone at once', async (
     [],
   ]);
   const path = `/v1/admin/system-keys/${record.id}`;
+  const { last_used_at: _used, ...still } = record;
+  expect((await admin.get(path)).body.data).toMatchObject(still);
+  expect((await admin.get('/v1/admin/system-keys?search=no such label')).body._meta.total).toBe(0);
   expect((await admin.send('DELETE', path, undefined)).status).toBe(204);
+  expect((await admin.get(path)).body).toEqual({ error: 'NOT_FOUND', message: 'System key not found' });
   expect((await as(key).get('/v1/tokens/me')).status).toBe(401);
   expect(await admin.send('DELETE', path, undefined)).toMatchObject({
     status: 404,

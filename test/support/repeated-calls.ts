@@ -161,6 +161,10 @@ export const CALLS: Readonly<Record<string, Call>> = {
   },
   adminDisconnectBotConnection: { input: ({ account, detached_bot }) => ({ account_id: account, id: detached_bot }) },
   adminDeleteSeToken: { input: ({ account, detached_tips }) => ({ account_id: account, id: detached_tips }) },
+  adminUpdateBotControl: {
+    input: ({ account }) => ({ account_id: account, platform: 'kick', enabled: false }),
+  },
+  adminDeleteDiscordGuild: { input: () => ({ guild_id: '7' }) },
   adminSetPrimaryLoginConnection: {
     input: ({ account, own_login }) => ({ account_id: account, login_connection_id: own_login }),
   },
@@ -261,6 +265,7 @@ export async function prepareCalls(
   made.bot = await connect('twitch', 'bot');
   made.needless_bot = await connect('kick', 'bot');
   made.detached_bot = await connect('trovo', 'bot');
+  await connect('discord', 'bot');
   await connect('kick', 'system_bot');
   const connected = (await owner.get('/v1/connections/channel')).body.data as { id: string; platform: string }[];
   const channel = (of: string) => connected.find(({ platform }) => platform === of)!.id;

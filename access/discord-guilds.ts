@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { guildStream } from '../domain/connections';
+import type { ReservationEvent } from '../domain/reservations';
+import type { EventStore } from '../engines/event-store/port';
+import { rowsOf, type Rows } from '../kernel/pages';
+import { ACCOUNT_NAME } from './accounts';
+import { grantNames } from './connection-grants';
+import type { Services } from './services';
+import { fromStored } from './states';
+
+const dateTime = z.string().meta({ format: 'date-time' });
+export const GuildId = z.string().min(1).max(100);
+
+const Linked = z.object({
+  guild_id: z.string(),
+  connection_id: z.uuid(),
+  account_id: z.uuid(),
+  account_name: z.string(),
+  connected_at: dateTime,
+});
+
+/** A Discord server that the bot was let into, for an account. Source: spec extra-facts §27. */
+export const DiscordGuild = Linked.extend({ guild_name: z.string().nullable() }).meta({ id: 'AdminDiscordGuild' });
+export type DiscordGuild = z.output<typeof DiscordGuild>;
+
+/** The newest first; `search` is part of an account's name or its owner's, or the server's whole id. */
+export async function discordGuildsOf(
+  services: Pick<Services, 'db' | 'texts'>,
+  page: Rows,
+  search: string,
+): Promise<{ items: DiscordGuild[]; total: number }> {
+  const { items, total } = await rowsOf(services.db, page, Linked, {
+    from: `(
+      select b.platform_user_id as guild_id, b.id as connection_id, b.account_id, ${ACCOUNT_NAME} as account_name,
+        b.connected_at
+      from bot_connections b join accounts a on a.id = b.account_id left join profiles p on p.user_id = a.owner_id
+      where b.platform = 'discord' and ($1 = '' or b.platform_user_id = $1
+        or position(lower($1) in lower(a.name)) > 0 or position(lower($1) in lower(p.display_name)) > 0)
+    ) guilds`,
+    order: 'connected_at desc, guild_id',
+    values: [search],
+  });
+  const names = await grantNames(
+    services,
+    items.map(({ connection_id }) => connection_id),
+  );
+  const named = items.map((one) => ({ ...one, guild_name: names.get(one.connection_id)?.display_name ?? null }));
+  return { items: named, total };
+}
+
+/** The account that a Discord server is connected to, or was the last time; null for one that never was. */
+export async function accountOfGuild(events: EventStore, guild_id: string): Promise<string | null> {
+  const [last] = await events.read(guildStream(guild_id), undefined, { limit: 1, backwards: true });
+  return last === undefined ? null : fromStored<ReservationEvent>(last).owner;
+}
