@@ -1,6 +1,8 @@
 import type { Caller } from '../access/caller';
 import { createLocalRelay } from '../engines/relay/local';
+import { shardOf } from '../kernel/shards';
 import { testDatabase, type TestDatabase } from './support/database';
+import { until } from './support/projections';
 import {
   ACCOUNT,
   caller,
@@ -386,6 +388,12 @@ describe('gates', () => {
     expect(refused_at.code).toBe('UNAUTHORIZED');
     client.end();
     await own.stop();
+    // As long as no area tells the numbers, every broadcast is an unknown one.
+    const unfilled = await Client.open(node.url, null);
+    await unfilled.subscribe('public-stats:kick:shown');
+    await unfilled.ask({ type: 'ping' }, 'pong');
+    expect(unfilled.messages.map(({ type }) => type)).toEqual(['welcome', 'subscribed', 'pong']);
+    unfilled.end();
   });
 
   test('a flag that cannot be read is SUBSCRIBE_FAILED', async () => {
@@ -421,6 +429,26 @@ describe('broadcast', () => {
     }
     await a.stop();
     await b.stop();
+  });
+
+  test('who is subscribed hears other nodes: a channel opens when the relay has acknowledged its topic', async () => {
+    const local = createLocalRelay();
+    const asked: string[] = [];
+    let acknowledge = (): void => undefined;
+    const acknowledged = new Promise<boolean>((heard) => (acknowledge = () => heard(true)));
+    const held = `live:${shardOf(EVENTS)}`;
+    const heard = async (topic: string) => (asked.push(topic), topic === held ? acknowledged : true);
+    const own = await realtimeNode(t, { relay: { ...local, heard } });
+    const [waiting, other] = [await Client.open(own.url), await Client.open(own.url)];
+    waiting.send({ type: 'subscribe', channel: EVENTS });
+    await until(() => asked.includes(held));
+    // Another channel, whose head is read as well, is open meanwhile.
+    expect(await other.subscribe('ideas:list')).toMatchObject({ type: 'subscribed' });
+    expect(waiting.messages.map(({ type }) => type)).toEqual(['welcome']);
+    acknowledge();
+    await waiting.next(({ type }) => type === 'subscribed', 'the subscription');
+    for (const client of [waiting, other]) client.end();
+    await own.stop();
   });
 
   test.each([

@@ -36,6 +36,8 @@ export interface RedisLink {
   usable(): boolean;
   /** After each (re)connection, when the server has loaded its data. Returns a function that ends it. */
   onReady(listener: () => void): () => void;
+  /** After each ping that the server has answered: the regular ones, and the one that ends a silence. */
+  onAnswer(listener: () => void): () => void;
   /** The connection is gone; whatever the server kept for it (subscriptions) too. */
   onLost(listener: () => void): () => void;
   /** Settles when the first connection stands, or after `within_ms`: a server that is away does not stop a start. */
@@ -101,6 +103,7 @@ export function connectRedis(options: RedisLinkOptions): RedisLink {
   const connected = options.metrics.gauge('lumio_redis_connected', '1 while the link to Redis answers', ['link']);
   const reconnects = options.metrics.counter('lumio_redis_reconnects_total', 'Links to Redis made anew', ['link']);
   const ready = new Set<() => void>();
+  const answers = new Set<() => void>();
   const lost = new Set<() => void>();
   let away_since: number | null = null;
   let first = true;
@@ -135,22 +138,27 @@ export function connectRedis(options: RedisLinkOptions): RedisLink {
     const { stream } = client;
     const before = stream.bytesRead;
     const deadline = performance.now() + silent_ms;
+    let alive = false;
     try {
-      for (;;) {
+      // Without a connection pings fail at once: asking on would hold up the whole process.
+      while (!alive && client.status === 'ready') {
         const answered = await client.ping().then(
           () => true,
           () => false,
         );
         // Late answers count: a server that is slow is not away.
-        if (answered || stream !== client.stream || stream.bytesRead > before) return;
-        if (performance.now() >= deadline) break;
+        alive = answered || stream !== client.stream || stream.bytesRead > before;
+        if (!alive && performance.now() >= deadline) {
+          log.warn({ link: name, silent_ms }, 'the link to Redis is silent; it is made anew');
+          stream.destroy();
+          break;
+        }
       }
-      log.warn({ link: name, silent_ms }, 'the link to Redis is silent; it is made anew');
-      stream.destroy();
     } finally {
       probing = false;
       client.suspect = false;
     }
+    if (alive && !closed) for (const listener of [...answers]) listener();
   }
   client.onTimeout = () => {
     if (probing || closed) return;
@@ -169,6 +177,7 @@ export function connectRedis(options: RedisLinkOptions): RedisLink {
     name,
     usable: () => client.status === 'ready' && !client.suspect,
     onReady: on(ready),
+    onAnswer: on(answers),
     onLost: on(lost),
     async opened(within_ms) {
       if (client.status === 'ready') return;
@@ -183,8 +192,7 @@ export function connectRedis(options: RedisLinkOptions): RedisLink {
     async close() {
       closed = true;
       clearInterval(timer);
-      ready.clear();
-      lost.clear();
+      for (const listeners of [ready, answers, lost]) listeners.clear();
       client.disconnect();
     },
   };

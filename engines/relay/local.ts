@@ -40,6 +40,7 @@ export function createLocalRelay(options: { log?: Logger } = {}): Relay {
         if (handlers.size === 0 && topics.get(topic) === handlers) topics.delete(topic);
       };
     },
+    heard: async () => true,
     async close() {
       closed = true;
       queue = [];

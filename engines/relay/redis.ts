@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { pause } from '../../kernel/signal';
 import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
 import type { RedisLink } from '../redis/connection';
@@ -15,15 +16,16 @@ export interface RedisRelayOptions {
   metrics: Metrics;
 }
 
-/** Subscriptions that the server refused (an ACL, a server still loading) are asked for again. */
-const RECONCILE_MS = 5_000;
+/** How long a subscriber waits for the server's word that it is heard. */
+const HEARD_MS = 500;
 
 /**
  * The relay across nodes, over Redis pub/sub. Subscribers of the publishing node hear a message at once and once,
  * whatever Redis does: it is handed to them in this process, and the copy that comes back is told apart by its node.
  * While Redis is away the other nodes miss what is published (the port promises at most once); each such message is
- * counted in `lumio_relay_lost_total`. Subscriptions are made again by themselves on every new connection. `publish`
- * resolves when Redis has the message, or has had its time.
+ * counted in `lumio_relay_lost_total`. Subscriptions are made again by themselves on every new connection; one that was
+ * refused or not answered is asked for again with the next ping that is answered. `publish` resolves when Redis has the
+ * message, or has had its time.
  */
 export function createRedisRelay(options: RedisRelayOptions): Relay {
   const { publisher, subscriber, log } = options;
@@ -37,20 +39,25 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
   lost.inc(0);
   /** Topic to its number of subscriptions on this node. */
   const wanted = new Map<string, number>();
-  /** Topics that this connection has asked Redis for. */
-  const asked = new Set<string>();
+  /** Topics that this connection has asked Redis for, with its answer: false for a refusal, or none. */
+  const asked = new Map<string, Promise<boolean>>();
   let closed = false;
 
   function reconcile(): void {
     if (closed || !subscriber.usable()) return;
-    for (const topic of wanted.keys()) {
-      if (asked.has(topic)) continue;
-      asked.add(topic);
-      subscriber.client.subscribe(channel_prefix + topic).catch((error: unknown) => {
-        asked.delete(topic);
+    for (const topic of wanted.keys()) if (!asked.has(topic)) ask(topic);
+  }
+  function ask(topic: string): void {
+    const answer: Promise<boolean> = subscriber.client.subscribe(channel_prefix + topic).then(
+      () => true,
+      (error: unknown) => {
+        // A connection later it may have been asked for anew.
+        if (asked.get(topic) === answer) asked.delete(topic);
         log.debug({ err: error, topic }, 'a relay subscription failed; it is tried again');
-      });
-    }
+        return false;
+      },
+    );
+    asked.set(topic, answer);
   }
   function release(topic: string): void {
     if (!asked.delete(topic) || !subscriber.usable()) return;
@@ -65,6 +72,8 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
       asked.clear();
       reconcile();
     }),
+    // What it refused (an ACL, a server still loading) or did not answer is asked for again.
+    subscriber.onAnswer(reconcile),
     subscriber.onLost(() => asked.clear()),
   ];
   subscriber.client.on('message', (channel: string, text: string) => {
@@ -75,8 +84,6 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
       .publish(channel.slice(channel_prefix.length), text.slice(end + 1))
       .catch((error: unknown) => log.error({ err: error, channel }, 'a relay message could not be handed on'));
   });
-  const timer = setInterval(reconcile, RECONCILE_MS);
-  timer.unref();
 
   return {
     async publish(topic, message) {
@@ -105,9 +112,18 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
         }
       };
     },
+    async heard(topic) {
+      reconcile();
+      const answer = asked.get(topic);
+      if (answer === undefined) return false;
+      const answered = new AbortController();
+      const late = pause(HEARD_MS, answered.signal).then(() => false);
+      const is_heard = await Promise.race([answer, late]);
+      answered.abort();
+      return is_heard;
+    },
     async close() {
       closed = true;
-      clearInterval(timer);
       for (const end of ends) end();
       await local.close();
     },

@@ -111,6 +111,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     gates,
     outbox,
     tail,
+    heard: (channel) => receiver.heard(channel),
     resume_window_ms,
     families,
     services,

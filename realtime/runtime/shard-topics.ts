@@ -36,6 +36,11 @@ export class ShardTopics {
     }
   }
 
+  /** Settles when what other nodes say of this channel, whose shard is wanted, is heard, or cannot be (false). */
+  heard(channel: string): Promise<boolean> {
+    return this.deps.relay.heard(topicOf(this.deps.prefix, shardOf(channel)));
+  }
+
   stop(): void {
     for (const end of this.ends.values()) end();
     this.ends.clear();

@@ -24,6 +24,8 @@ export interface SubscriptionDeps {
   outbox: Outbox;
   /** Settles when the tail has its starting point: a head read before it could fall into the gap between. */
   tail: { readonly ready: Promise<void> };
+  /** Settles when what other nodes send to the channel, and nobody stores, is heard here; bounded. */
+  heard(channel: string): Promise<unknown>;
   resume_window_ms: number;
   families: Families;
   services: ChannelServices;
@@ -69,24 +71,23 @@ export class Subscriptions {
     void this.replay(subscription);
   }
 
-  /** A channel whose place is known. Everybody who comes meanwhile waits for the one read. */
+  /** A channel whose place is known, and that is heard. Everybody who comes meanwhile waits for the one read. */
   private async open(name: string): Promise<Channel> {
-    const { hub, outbox, tail } = this.deps;
+    const { hub, outbox, tail, heard } = this.deps;
     const channel = hub.channel(name);
     if (channel.seq >= 0) return channel;
-    channel.opening ??= inTime(tail.ready)
-      .then(() => outbox.head(name))
-      .then(
-        (head) => {
-          channel.opening = null;
-          hub.opened(channel, head);
-        },
-        (error: unknown) => {
-          channel.opening = null;
-          hub.forget(channel, 'SUBSCRIBE_FAILED');
-          throw error;
-        },
-      );
+    const head = () => inTime(tail.ready).then(() => outbox.head(name));
+    channel.opening ??= Promise.all([head(), heard(name)]).then(
+      ([seq]) => {
+        channel.opening = null;
+        hub.opened(channel, seq);
+      },
+      (error: unknown) => {
+        channel.opening = null;
+        hub.forget(channel, 'SUBSCRIBE_FAILED');
+        throw error;
+      },
+    );
     await channel.opening;
     // A hole found while opening has already forgotten this channel object: begin again with a new one.
     return channel.gone ? this.open(name) : channel;

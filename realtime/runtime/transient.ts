@@ -105,6 +105,14 @@ export class TransientReceiver {
     this.topics.listen(shard, wanted);
   }
 
+  /**
+   * Settles when messages that other nodes send to this channel are heard here; or, false, when the relay is away: then
+   * they are lost until it is back.
+   */
+  heard(channel: string): Promise<boolean> {
+    return this.topics.heard(channel);
+  }
+
   stop(): void {
     this.end_before();
     this.topics.stop();

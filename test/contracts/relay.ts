@@ -51,6 +51,19 @@ export function relayContract(name: string, open: () => Promise<RelayPair>): voi
       expect(on_b).toEqual(sent);
     });
 
+    test('once a topic is heard, nothing is missed that another node publishes to it', async () => {
+      const got: string[] = [];
+      const sent = Array.from({ length: 50 }, (_, n) => `new-${n}`);
+      for (const topic of sent) {
+        pair.b.subscribe(topic, (message) => got.push(message));
+        // The server has half a second each time, which a busy machine may take.
+        for (let asked = 0; !(await pair.b.heard(topic)); asked += 1) expect(asked).toBeLessThan(20);
+        await pair.a.publish(topic, topic);
+      }
+      await until(() => got.length >= sent.length, 'a message on each');
+      expect(got.sort()).toEqual(sent.sort());
+    });
+
     test('other topics stay silent, and an ended subscription hears nothing more', async () => {
       const heard: string[] = [];
       const end = pair.b.subscribe('one', (message) => heard.push(message));

@@ -272,6 +272,49 @@ test('a link to a server that never answers is noticed although nobody publishes
   await subscriber.close();
 });
 
+test('who subscribes while the server is slow or silent is heard as soon as it answers, and waits for a moment only', async () => {
+  const pairing = await nodes();
+  const { near, far } = pairing;
+  const got: string[] = [];
+  const subscribe = (topic: string) => void near.relay.subscribe(topic, (message) => got.push(message));
+  await link.delay(30);
+  subscribe('slow');
+  await until(() => near.relay.heard('slow'), 'the acknowledgement');
+  await far.relay.publish('slow', 'of the slow');
+  await until(() => got.includes('of the slow'), 'the message over the slow link');
+  await link.heal();
+  await pairing.joined();
+
+  redis.pause();
+  subscribe('silent');
+  const { ms, result } = await timed(near.relay.heard('silent'));
+  expect([result, ms < 10_000]).toEqual([false, true]);
+  redis.resume();
+  await until(() => near.relay.heard('silent'), 'the topic to be heard');
+  await far.relay.publish('silent', 'of the silent');
+  await until(() => got.includes('of the silent'), 'the message after the silence');
+  await pairing.close();
+});
+
+test('a connection that breaks while it is asked whether it lives is not asked on', async () => {
+  const own = connectRedis({ url: `redis://127.0.0.1:${proxied.port}`, name: 'asked', log, metrics: metrics() });
+  await own.opened(5_000);
+  let pings = 0;
+  const ping = own.client.ping.bind(own.client) as () => Promise<'PONG'>;
+  own.client.ping = () => {
+    pings += 1;
+    return ping();
+  };
+  await link.blackhole();
+  await expect(own.client.get('k')).rejects.toThrow('timed out');
+  await until(() => pings > 0, 'the first ping');
+  // Ends the connections that were swallowed.
+  await link.heal();
+  await until(() => own.usable(), 'the new connection');
+  expect(pings).toBeLessThan(50);
+  await own.close();
+});
+
 test('a slow server is not an absent one', async () => {
   const pairing = await nodes();
   await link.delay(30);
