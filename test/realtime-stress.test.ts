@@ -1,8 +1,8 @@
-import type { Socket } from 'node:net';
 import { seeded, SEED, sleep, until } from './faults/support/dose';
 import { testDatabase, type TestDatabase } from './support/database';
-import { type Life, type Met, type Stored, wrongs } from './support/delivery-oracle';
-import { ACCOUNT, caller, Client, OTHER_ACCOUNT, publish, realtimeNode, type RealtimeNode } from './support/realtime';
+import { type Met, type Stored, wrongs } from './support/delivery-oracle';
+import { ACCOUNT, OTHER_ACCOUNT, publish, realtimeNode, type RealtimeNode } from './support/realtime';
+import { RecordedClient, storedNumbers } from './support/recorded-client';
 
 /** How long clients are harried; a longer run is `LUMIO_STRESS_SECONDS=600 LUMIO_TEST_SEED=… npm test -- …`. */
 const SECONDS = Number(process.env.LUMIO_STRESS_SECONDS ?? 30);
@@ -24,87 +24,13 @@ describe('clients that come, go, stall, resume and are cut, while messages are s
     await t.drop();
   });
 
-  /** One client and all that it meets; what is asked of it is done one after the other. */
-  class Harried implements Life {
-    readonly met: Met[] = [];
-    readonly may: ReadonlySet<string>;
-    readonly ends = new Set<number>();
-    client: Client | null = null;
-    /** The last id of each channel that it got. */
-    readonly places = new Map<string, string>();
-    readonly on = new Set<string>();
-    ended = false;
-    private seen = 0;
-    private doing: Promise<void> = Promise.resolve();
-
+  class Harried extends RecordedClient {
     constructor(
-      readonly name: string,
+      name: string,
       readonly account_id: string,
     ) {
-      this.may = new Set(FAMILIES.map((family) => `${family}:${account_id}`));
-      const given = { account_id, credential_id: name, permissions: PERMISSIONS, user_id: name, rate_bucket: name };
-      node.callers.set(name, caller(given));
-    }
-
-    then(work: () => Promise<unknown>): void {
-      this.doing = this.doing.then(async () => {
-        if (!this.ended) await work();
-        this.note();
-      });
-    }
-
-    settled = (): Promise<void> => this.doing;
-
-    async open(): Promise<void> {
-      this.client = await Client.open(node.url, this.name);
-    }
-
-    /** Moves what came since the last look into the list of what it met. */
-    note(): void {
-      const { client } = this;
-      if (client === null) return;
-      for (; this.seen < client.messages.length; this.seen += 1) {
-        const message = client.messages[this.seen]!;
-        this.met.push({ what: 'got', message });
-        const { type, channel, id } = message;
-        if (id !== undefined) this.places.set(channel!, id);
-        if (type === 'subscribed') this.on.add(channel!);
-        if (type === 'error') this.on.delete(channel!);
-      }
-      if (client.close_code !== null && !this.ended) {
-        this.ended = true;
-        this.met.push({ what: 'closed', code: client.close_code });
-      }
-    }
-
-    async subscribe(channel: string, resume: boolean): Promise<void> {
-      this.note();
-      if (this.on.has(channel)) return;
-      const since = resume ? this.places.get(channel) : undefined;
-      this.met.push({ what: 'asked', channel, since });
-      await this.client!.subscribe(channel, since);
-    }
-
-    async unsubscribe(channel: string): Promise<void> {
-      this.note();
-      if (!this.on.has(channel)) return;
-      await this.client!.ask({ type: 'unsubscribe', channel }, 'unsubscribed');
-      this.note();
-      this.on.delete(channel);
-      this.met.push({ what: 'left', channel });
-    }
-
-    /** It neither reads nor answers for a while. */
-    async stall(ms: number): Promise<void> {
-      const socket = (this.client!.ws as unknown as { _socket: Socket })._socket;
-      socket.pause();
-      await sleep(ms);
-      socket.resume();
-    }
-
-    end(): void {
-      this.ends.add(1005).add(1006);
-      this.client?.end();
+      const may = new Set(FAMILIES.map((family) => `${family}:${account_id}`));
+      super(node, name, may, { account_id, permissions: PERMISSIONS });
     }
   }
 
@@ -170,13 +96,7 @@ describe('clients that come, go, stall, resume and are cut, while messages are s
           const again = new Harried(`client-${lives.length}`, who.account_id);
           lives.push(again);
           here.push(again);
-          again.then(async () => {
-            await who.settled();
-            who.note();
-            for (const [channel, id] of who.places) again.places.set(channel, id);
-            await again.open();
-            for (const channel of who.on) await again.subscribe(channel, true);
-          });
+          again.then(() => again.goOn(who));
         },
         revoke(who) {
           if (!who) return;
@@ -210,20 +130,9 @@ describe('clients that come, go, stall, resume and are cut, while messages are s
       }
       await publishing;
       await Promise.all(lives.map((one) => one.settled()));
-      const rows = await t.db.query<{ channel: string; n: number }>(
-        `select channel, (data::json ->> 'n')::int as n from outbox order by channel, seq`,
-      );
-      const stored = new Map<string, number[]>();
-      for (const { channel, n } of rows) stored.set(channel, [...(stored.get(channel) ?? []), n]);
-      const seqOf = (id: string | undefined) => Number(id?.slice(id.lastIndexOf('-') + 1));
-      const arrived = (one: Harried) => {
-        one.note();
-        return (
-          one.ended ||
-          [...one.on].every((channel) => seqOf(one.places.get(channel)) === (stored.get(channel)?.length ?? 0))
-        );
-      };
-      await until(() => lives.every(arrived), 'everybody to have everything', 30_000).catch(() => undefined);
+      const stored = await storedNumbers(t.db);
+      const all = () => lives.every((one) => one.arrived(stored));
+      await until(all, 'everybody to have everything', 30_000).catch(() => undefined);
       expect(wrongs(lives, stored)).toEqual([]);
       // It was a stress: everything happened, and much of it.
       const met = lives.flatMap((one) => one.met);
