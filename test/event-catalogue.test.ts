@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import WebSocket from 'ws';
 import { z } from 'zod';
 import { ChatRecord } from '../domain/chat-messages';
 import { EVENT_TYPES, exampleText, shapeOf } from '../domain/event-catalogue';
 import { AT } from '../domain/event-types/type';
 import { eventsPage } from './support/events-page';
+import { Listener } from './support/listener';
 import { type MadeAccount, sharedServer, type SharedServer } from './support/shared-server';
-import { eventually } from './support/vendor-cloud';
 
 /** Spec doc3 §6.2, word by word. */
 const SUBSCRIBABLE: Readonly<Record<string, string>> = {
@@ -114,23 +113,16 @@ describe('over the protocols', () => {
   });
 
   test('a test event of each type, with nothing but its type, arrives with a lifelike payload of now', async () => {
-    const socket = new WebSocket(`${server.ws_url}?token=${encodeURIComponent(me.access_token)}`);
-    const channel = `events:${me.account_id}`;
-    const messages: any[] = [];
-    socket.on('message', (data: Buffer) => messages.push(JSON.parse(data.toString())));
-    const heard = (fits: (message: any) => boolean) => eventually(async () => messages.find(fits), 'a message');
-    await heard(({ type }) => type === 'welcome');
-    socket.send(JSON.stringify({ type: 'subscribe', channel }));
-    await heard(({ type }) => type === 'subscribed');
+    const listener = await Listener.to(server.ws_url, me.access_token, `events:${me.account_id}`);
     const begun = Date.now();
     for (const { type, example } of EVENT_TYPES.filter((one) => /^(twitch|spotify|discord):/.test(one.type))) {
       const { status, json } = await me.door.rest('POST', '/v1/events/test', { body: { event_type: type } });
       expect([type, status, Object.keys(json.event.raw)]).toEqual([type, 200, Object.keys(example)]);
-      const message = await heard(({ event_type }) => event_type === type);
+      const message = await listener.next(({ event_type }) => event_type === type);
       expect(message.data.payload).toEqual(json.event.raw);
     }
-    socket.close();
-    const follower = messages.find(({ event_type }) => event_type === 'twitch:follower');
+    const follower = await listener.next(({ event_type }) => event_type === 'twitch:follower');
+    listener.close();
     expect(Date.parse(follower.data.raw.followed_at)).toBeGreaterThanOrEqual(begun - 1000);
     const { json } = await me.door.rest('GET', '/v1/events');
     expect(json.data).toEqual([]);

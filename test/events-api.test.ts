@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import WebSocket from 'ws';
 import type { Row } from '../engines/postgres/port';
+import { Listener } from './support/listener';
 import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
 
 let server: SharedServer;
@@ -35,41 +35,11 @@ async function graphql(query: string, variables: Json = {}, token = me.access_to
   return (await rest('POST', '/v1/gql', { query, variables }, token)).body;
 }
 
-/** A socket subscribed to the account's events; `next` waits for the message that fits. */
-async function listen(): Promise<{
-  next(fits: (message: Json) => boolean): Promise<Json>;
-  all: Json[];
-  close(): void;
-}> {
-  const socket = new WebSocket(`${server.ws_url}?token=${encodeURIComponent(me.access_token)}`);
-  const all: Json[] = [];
-  const looking = new Set<() => void>();
-  socket.on('message', (data: Buffer) => {
-    all.push(JSON.parse(data.toString()) as Json);
-    for (const look of looking) look();
-  });
-  const next = (fits: (message: Json) => boolean) =>
-    new Promise<Json>((found, fail) => {
-      const deadline = setTimeout(() => fail(new Error(`not among ${JSON.stringify(all)}`)), 15_000);
-      const look = () => {
-        const message = all.find(fits);
-        if (!message) return;
-        clearTimeout(deadline);
-        looking.delete(look);
-        found(message);
-      };
-      looking.add(look);
-      look();
-    });
-  await new Promise((open, fail) => socket.once('open', open).once('error', fail));
-  socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${me.account_id}` }));
-  await next((message) => message.type === 'subscribed');
-  return { next, all, close: () => socket.close() };
-}
+const listen = () => Listener.to(server.ws_url, me.access_token, `events:${me.account_id}`);
 
 describe('events over every protocol', () => {
   test('an emitted event is in the log when the answer comes, on the channel, and the same on REST and GraphQL', async () => {
-    const socket = await listen();
+    const listener = await listen();
     const sent = {
       event_type: 'custom:greeted',
       raw: { user_id: '42', text: 'hällo "you"' },
@@ -86,7 +56,7 @@ describe('events over every protocol', () => {
       raw: sent.raw,
     });
     expect((await rest('GET', `/v1/events/${record.id}`)).body.data).toEqual(record);
-    const message = await socket.next((m) => m.data?.id === record.id);
+    const message = await listener.next((m) => m.data?.id === record.id);
     expect(message).toMatchObject({ type: 'event', event_type: 'custom:greeted' });
     expect(message.data).toEqual({ ...record, payload: sent.raw });
     const shown = await graphql(
@@ -112,7 +82,7 @@ describe('events over every protocol', () => {
     expect(again.body.event).toEqual(record);
     const found = await rest('GET', '/v1/events?types=custom:greeted&userId=42');
     expect(found.body).toMatchObject({ data: [record], _meta: { total: 1, page: 1, limit: 25 } });
-    socket.close();
+    listener.close();
   });
 
   test('every filter does the same on REST and GraphQL', async () => {
@@ -153,11 +123,11 @@ describe('events over every protocol', () => {
   });
 
   test('test events and bot events are broadcast and never stored', async () => {
-    const socket = await listen();
+    const listener = await listen();
     const tested = await rest('POST', '/v1/events/test', { event_type: 'kick:follower', raw: { n: 1 } });
     expect(tested).toMatchObject({ status: 200, body: { success: true } });
     const { id } = tested.body.event as Json;
-    expect(await socket.next((m) => m.data?.id === id)).toMatchObject({
+    expect(await listener.next((m) => m.data?.id === id)).toMatchObject({
       type: 'event',
       channel: `events:${me.account_id}`,
       event_type: 'kick:follower',
@@ -185,7 +155,7 @@ describe('events over every protocol', () => {
       server.credentials.system_key,
     );
     expect(bot).not.toHaveProperty('errors');
-    expect(await socket.next((m) => m.data?.id === bot.data.emitBotEvent.event.id)).toMatchObject({
+    expect(await listener.next((m) => m.data?.id === bot.data.emitBotEvent.event.id)).toMatchObject({
       data: { payload: { username: 'ada', viewers: 5 } },
     });
     const refused = await rest('POST', '/v1/events/emit-bot', {
@@ -202,7 +172,7 @@ describe('events over every protocol', () => {
       server.credentials.system_key,
     );
     expect(nobody.errors).toMatchObject([{ message: 'Account not found', extensions: { code: 'NOT_FOUND' } }]);
-    socket.close();
+    listener.close();
   });
 
   test('REST takes `type`, as events are read with, for `event_type`; GraphQL knows one name', async () => {

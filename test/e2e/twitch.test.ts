@@ -1,15 +1,9 @@
-import WebSocket from 'ws';
 import { SUBSCRIPTIONS } from '../../ingest/twitch/subscriptions';
+import { Listener } from '../support/listener';
 import { until } from '../support/projections';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient } from '../support/vendor-cloud';
 import { FakeTwitch, TWITCH_CLIENT } from '../vendors/twitch-cloud';
-
-interface Message {
-  type: string;
-  event_type?: string;
-  data?: Record<string, unknown>;
-}
 
 describe('a channel that is connected by a login at Twitch', () => {
   let twitch: FakeTwitch;
@@ -44,25 +38,19 @@ describe('a channel that is connected by a login at Twitch', () => {
     expect((await api.send('POST', '/v1/connections/oauth/twitch/exchange', login)).status).toBe(200);
     await until(() => twitch.subscriptionsOf(channel).length === SUBSCRIPTIONS.length);
 
-    const got: Message[] = [];
-    const ws = new WebSocket(server.ws_url, { headers: { authorization: `Bearer ${access_token}` } });
-    ws.on('message', (data: Buffer) => got.push(JSON.parse(data.toString()) as Message));
-    await until(() => got.some(({ type }) => type === 'welcome'));
-    for (const family of ['events', 'chat']) {
-      ws.send(JSON.stringify({ type: 'subscribe', channel: `${family}:${account_id}` }));
-    }
-    await until(() => got.filter(({ type }) => type === 'subscribed').length === 2);
+    const channels = [`events:${account_id}`, `chat:${account_id}`] as const;
+    const listener = await Listener.to(server.ws_url, access_token, ...channels);
     const broadcaster_user_id = channel;
     const followed_at = new Date().toISOString();
     twitch.notify(channel, 'channel.follow', { user_id: '7', user_name: 'V', broadcaster_user_id, followed_at });
     const message = { text: 'hi', fragments: [] };
     const said = { broadcaster_user_id, chatter_user_id: '7', chatter_user_login: 'v', message_id: 'x', message };
     twitch.notify(channel, 'channel.chat.message', said);
-    const follow = await until(() => got.find(({ event_type }) => event_type === 'twitch:follower'));
+    const follow = await listener.next(({ event_type }) => event_type === 'twitch:follower');
     expect(follow.data).toMatchObject({ account_id, payload: { user_id: '7', followed_at } });
-    const chat = await until(() => got.find(({ type }) => type === 'chat:message'));
+    const chat = await listener.next(({ type }) => type === 'chat:message');
     expect(chat.data).toMatchObject({ username: 'v', message: 'hi', platform: 'twitch' });
-    ws.close();
+    listener.close();
     expect(await server.stop()).toBe(0);
     expect(twitch.sessions.size).toBe(0);
   });

@@ -1,4 +1,4 @@
-import WebSocket from 'ws';
+import { Listener } from '../support/listener';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { fixture } from '../support/webhooks';
@@ -70,14 +70,9 @@ test('what is said is in the log and on the channels once, also what is said whi
   spotify.players.set('wizzler', named('first'));
   await connect('spotify', 'channel', 'wizzler', spotify.tokens);
 
-  const socket = new WebSocket(`${server.ws_url}?token=${encodeURIComponent(server.credentials.other.access_token)}`);
-  const messages: any[] = [];
-  socket.on('message', (data: Buffer) => messages.push(JSON.parse(data.toString())));
-  const heard = (fits: (message: any) => boolean) => eventually(async () => messages.find(fits), 'a message');
-  await heard(({ type }) => type === 'welcome');
-  const { account_id } = server.credentials.other;
-  for (const channel of [`events:${account_id}`, `spotify:${account_id}`])
-    socket.send(JSON.stringify({ type: 'subscribe', channel }));
+  const { account_id, access_token } = server.credentials.other;
+  const channels = [`events:${account_id}`, `spotify:${account_id}`] as const;
+  const listener = await Listener.to(server.ws_url, access_token, ...channels);
 
   await eventually(async () => tips.listening(TIPS.channel)[0], 'who listens to tips');
   tips.tip(TIPS.channel);
@@ -90,11 +85,11 @@ test('what is said is in the log and on the channels once, also what is said whi
   expect(JSON.stringify(tip)).not.toContain('tipper@example.com');
   await stored('discord:member_leave', 1);
   await stored('spotify:track', 1);
-  expect(await heard(({ event_type }) => event_type === 'streamelements:tip')).toMatchObject({ type: 'event' });
-  expect(await heard(({ type, data }) => type === 'spotify:now-playing' && data.item.name === 'second')).toMatchObject({
-    channel: `spotify:${account_id}`,
-  });
-  socket.close();
+  const told_tip = await listener.next(({ event_type }) => event_type === 'streamelements:tip');
+  expect(told_tip).toMatchObject({ type: 'event' });
+  const told_track = ({ type, data }: any) => type === 'spotify:now-playing' && data.item.name === 'second';
+  expect(await listener.next(told_track)).toMatchObject({ channel: `spotify:${account_id}` });
+  listener.close();
 
   await server.kill();
   const missed = tips.tip(TIPS.channel);
