@@ -50,6 +50,7 @@ const TRACKS = [
   'growth',
   'idle',
   'idle-projections',
+  'outbox',
   'project',
   'rest',
   'start',
