@@ -1,7 +1,7 @@
 import type { Database, Row } from '../engines/postgres/port';
 import { isUuid } from '../kernel/uuid';
 import type { Caller } from './caller';
-import { grantedBy, type RoleRow } from './roles';
+import { grantedBy, type RoleRow } from './granted';
 
 /** The caller on the account that a request names. */
 export interface OnAccount {

@@ -10,7 +10,7 @@ export type Act = kernel.Act<ReservationCommand>;
 export const actFor =
   (
     request: { caller: Caller; context: RequestContext },
-    services: Pick<Services, 'events' | 'commit' | 'settle'>,
+    services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   ): Act =>
   (decider, stream, command, options) => {
     const now = new Date(request.context.now).toISOString();

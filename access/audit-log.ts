@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AuditEntry, Sealed } from '../domain/audit-log';
 import type { JsonObject } from '../kernel/json';
+import { isUuid } from '../kernel/uuid';
 import type { PersonalTexts } from '../engines/subject-keys/port';
 import type { Queryable } from '../engines/postgres/port';
 import { digestsOf } from './audit-hashes';
@@ -148,11 +149,10 @@ async function ownActors(
 }
 
 const userIds = (rows: readonly AuditRow[]): string[] => [
-  ...new Set(rows.flatMap(({ actor_id }) => (actor_id !== null && UUID.test(actor_id) ? [actor_id] : []))),
+  ...new Set(rows.flatMap(({ actor_id }) => (actor_id !== null && isUuid(actor_id) ? [actor_id] : []))),
 ];
 
 const actorKey = ({ actor_kind, actor_id }: AuditRow): string => `${actor_kind} ${actor_id}`;
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** Users are called as their profiles say, keys as they were last labelled, services as they are. */
 async function labelsOf(db: Queryable, rows: readonly AuditRow[]): Promise<Map<string, string>> {

@@ -113,5 +113,5 @@ export interface RequestContext {
    */
   response_headers?: Record<string, string>;
   /** What its answer did not wait for any longer; the answer's repetition waits for it again. */
-  unsettled?: Written[];
+  not_shown?: Written[];
 }

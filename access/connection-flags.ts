@@ -32,7 +32,7 @@ export async function sayReconnect(
 }
 
 /** Whoever has just stored tokens says so itself. */
-const SETTLED = "interval '1 minute'";
+const AT_LEAST_SO_OLD = "interval '1 minute'";
 
 /**
  * Clears the flags of connections whose tokens are good: who stored them died before saying so. What is flagged is held
@@ -47,7 +47,7 @@ export async function clearStaleFlags({ db, events }: { db: Queryable; events: E
        union all
        select bot_connection_id, null, platform from system_connections where reconnect_required) c
      join connection_grants g using (connection_id)
-     where not g.dead and g.stored_at < clock_timestamp() - ${SETTLED}`,
+     where not g.dead and g.stored_at < clock_timestamp() - ${AT_LEAST_SO_OLD}`,
     [],
     'connections-flagged-for-nothing',
   );

@@ -46,22 +46,10 @@ export async function channelConnectionsOf(
   account_id: string,
   id: string | null = null,
 ): Promise<ChannelConnection[]> {
-  const rows = await reading.db.query<Omit<ChannelConnection, keyof Names> & Record<string, unknown>>(
-    `select c.id, c.platform, c.platform_channel_id, coalesce(g.scopes, '{}') as scopes,
-       g.expires_at as token_expires_at, c.reconnect_required, c.bot_enabled, c.connected_at
-     from channel_connections c left join connection_grants g on g.connection_id = c.id
-     where c.account_id = $1 and ($2::uuid is null or c.id = $2) order by c.platform`,
-    [account_id, id],
-    'channel-connections',
-  );
-  const names = await grantNames(
-    reading,
-    rows.map((row) => row.id),
-  );
+  const found = await connectionsOf<ChannelConnection>(reading, CHANNELS, account_id, id);
   return Promise.all(
-    rows.map(async (row) => {
-      const known = names.get(row.id);
-      if (known !== undefined) return { ...row, ...known };
+    found.map(async ({ row, names }) => {
+      if (names !== undefined) return { ...row, ...names };
       const channel = { platform: row.platform as ChannelPlatform, platform_channel_id: row.platform_channel_id };
       return { ...row, ...NAMELESS, display_name: await readChannelName(reading, channel) };
     }),
@@ -74,19 +62,43 @@ export async function botConnectionsOf(
   account_id: string,
   id: string | null = null,
 ): Promise<BotConnection[]> {
-  const rows = await reading.db.query<Omit<BotConnection, keyof Names> & Record<string, unknown>>(
-    `select c.id, c.platform, c.platform_user_id, coalesce(g.scopes, '{}') as scopes,
-       g.expires_at as token_expires_at, c.reconnect_required, c.connected_at
-     from bot_connections c left join connection_grants g on g.connection_id = c.id
+  const found = await connectionsOf<BotConnection>(reading, BOTS, account_id, id);
+  return found.map(({ row, names = NAMELESS }) => ({ ...row, ...names }));
+}
+
+interface Kept {
+  table: string;
+  /** Its members of its own. */
+  columns: string;
+  name: string;
+}
+const CHANNELS: Kept = {
+  table: 'channel_connections',
+  columns: 'c.platform_channel_id, c.bot_enabled',
+  name: 'channel-connections',
+};
+const BOTS: Kept = { table: 'bot_connections', columns: 'c.platform_user_id', name: 'bot-connections' };
+
+/** The rows with what is known of their tokens, and with the names that their logins told, where there was one. */
+async function connectionsOf<Connection extends Names & { id: string }>(
+  reading: Reading,
+  { table, columns, name }: Kept,
+  account_id: string,
+  id: string | null,
+): Promise<{ row: Omit<Connection, keyof Names>; names: Names | undefined }[]> {
+  const rows = await reading.db.query<Omit<Connection, keyof Names> & { id: string } & Record<string, unknown>>(
+    `select c.id, c.platform, ${columns}, coalesce(g.scopes, '{}') as scopes, g.expires_at as token_expires_at,
+       c.reconnect_required, c.connected_at
+     from ${table} c left join connection_grants g on g.connection_id = c.id
      where c.account_id = $1 and ($2::uuid is null or c.id = $2) order by c.platform`,
     [account_id, id],
-    'bot-connections',
+    name,
   );
   const names = await grantNames(
     reading,
     rows.map((row) => row.id),
   );
-  return rows.map((row) => ({ ...row, ...(names.get(row.id) ?? NAMELESS) }));
+  return rows.map((row) => ({ row, names: names.get(row.id) }));
 }
 
 type Names = Pick<ChannelConnection, 'username' | 'display_name' | 'avatar_url'>;

@@ -1,4 +1,4 @@
-import type { Giver } from '../domain/account-roles';
+import type { Giver } from '../domain/roles';
 import { expandGrants } from '../domain/permissions';
 import type { Caller } from './caller';
 import { forbidden, invalid } from '../kernel/operation-errors';

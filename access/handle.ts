@@ -41,7 +41,7 @@ export interface Handling<State, Command, Event extends DomainEvent> extends Act
  */
 export async function handle<State, Command, Event extends DomainEvent>(
   request: { caller: Caller; context: RequestContext },
-  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   handling: Handling<State, Command, Event>,
 ): Promise<Acted<State, Event>> {
   let done: (() => void) | undefined;
@@ -67,7 +67,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
 /** @throws RevisionConflict when another one was quicker */
 async function handleOnce<State, Command, Event extends DomainEvent>(
   request: { caller: Caller; context: RequestContext },
-  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   handling: Handling<State, Command, Event>,
 ): Promise<Acted<State, Event>> {
   const { decider, stream, command } = handling;
@@ -78,7 +78,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   if (seed !== null && first !== undefined && first <= revision) {
     const earlier = await storedUnder(services.events, stream, first, seed, label);
     const { position } = earlier[earlier.length - 1]!;
-    await services.settle(request.context, { position, types: typesOf(earlier) });
+    await services.awaitShown(request.context, { position, types: typesOf(earlier) });
     return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
   }
 

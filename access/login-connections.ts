@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { LoginProvider } from '../domain/user-logins';
+import type { LoginProvider } from '../domain/login-connections';
 import type { Queryable } from '../engines/postgres/port';
 import { loginSwitchedOff } from './provider-logins';
 import type { Services } from './services';

@@ -1,4 +1,4 @@
-import { loginOf, type LoginProvider } from '../domain/user-logins';
+import { loginOf, type LoginProvider } from '../domain/login-connections';
 import { user, userStream } from '../domain/users';
 import { DomainError } from '../kernel/errors';
 import type { ProviderIdentity } from '../vendors/login/port';

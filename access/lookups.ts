@@ -7,7 +7,7 @@ import { EXPIRES_AT, foundKey } from './found-keys';
 import { oauthClientCaller, type ClientToken } from './oauth-lookups';
 import { findPopoutSession, POPOUT_TOKEN } from './popout-tokens';
 import type { Ask, Question } from './questions';
-import { grantedBy, grantedToAdmin, type AdminRow, type RoleRow } from './roles';
+import { grantedBy, grantedToAdmin, type AdminRow, type RoleRow } from './granted';
 import { hashJti, type Claims } from './tokens';
 import { grantedToUser, userPermissionsOf } from './user-roles';
 

@@ -3,7 +3,7 @@ import type { Database } from '../engines/postgres/port';
 import type { Caller } from './caller';
 import { askTogether, type Question } from './questions';
 import type { Revocation } from './revocations';
-import { grantedBy, type RoleRow } from './roles';
+import { grantedBy, type RoleRow } from './granted';
 
 const REMEMBER_MS = 900;
 const REMEMBERED_BYTES = 8 * 1024 * 1024;

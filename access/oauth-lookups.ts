@@ -3,7 +3,7 @@ import { CONTEXTS } from './contexts';
 import { setOf } from './interned';
 import type { ClientClaims } from './oauth-claims';
 import type { Ask, Question } from './questions';
-import { grantedBy, type RoleRow } from './roles';
+import { grantedBy, type RoleRow } from './granted';
 
 /** What was ended is dead before its read model knows. */
 const alive = (id: string) => `not exists (select 1 from revocations v where v.credential_id = ${id}::text)`;

@@ -13,7 +13,7 @@ import { statesOf } from './states';
  */
 export async function changePlan(
   request: { caller: Caller; context: RequestContext },
-  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   account_id: string,
   plan_id: string,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { NO_PERMISSIONS, type Recognised } from './caller';
 import { EXPIRES_AT, foundKey } from './found-keys';
 import { setOf } from './interned';
 import { askAlone, type Ask, type Question } from './questions';
-import { grantedBy, type RoleRow } from './roles';
+import { grantedBy, type RoleRow } from './granted';
 
 /** What a popout token is asked for by, at `now` (Unix milliseconds). */
 interface AskedToken {

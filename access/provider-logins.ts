@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LOGIN_PROVIDERS, platformOf, type LoginProvider } from '../domain/user-logins';
+import { LOGIN_PROVIDERS, platformOf, type LoginProvider } from '../domain/login-connections';
 import { ApiError } from '../kernel/errors';
 import { ProviderAway, TokenRefused, type ProviderIdentity } from '../vendors/login/port';
 import { badRequest, featureDisabled, invalid, unauthorized, type Refuse } from './operation';

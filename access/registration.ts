@@ -1,5 +1,5 @@
 import { reservation, reservationStream, Taken } from '../domain/reservations';
-import { LOGIN_IDENTITY, loginKey, loginOf, loginReservations, type Login } from '../domain/user-logins';
+import { LOGIN_IDENTITY, loginKey, loginOf, loginReservations, type Login } from '../domain/login-connections';
 import { user, userStream } from '../domain/users';
 import { DomainError } from '../kernel/errors';
 import type { Act } from './act';

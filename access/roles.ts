@@ -1,40 +1,38 @@
-import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS, expandGrants, isAdminPermission } from '../domain/permissions';
-import type { Caller } from './caller';
-import { setOf } from './interned';
+import { z } from 'zod';
+import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
+import type { Queryable } from '../engines/postgres/port';
 
-const ALL: ReadonlySet<string> = new Set(ACCOUNT_PERMISSIONS);
-const NONE: ReadonlySet<string> = new Set();
+/** A role of an account as its members see it. Source: spec extra-facts §5. */
+export const Role = z
+  .object({
+    id: z.uuid(),
+    account_id: z.uuid(),
+    slug: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    color: z.string().describe('#rrggbb'),
+    is_system: z.boolean().describe('Can be neither changed nor deleted: the Owner'),
+    is_default: z.boolean().describe('Was there from the beginning and cannot be deleted'),
+    permissions: z.array(z.string()),
+    member_count: z.int(),
+  })
+  .meta({ id: 'Role' });
+export type Role = z.output<typeof Role>;
 
-/** The columns of `account_roles` that say what a role grants; null where a left join found no role. */
-export interface RoleRow {
-  permissions: string[] | null;
-  holds_all: boolean | null;
-}
-
-/** What a role grants. Source: spec doc1 §5.10. */
-export const grantedBy = ({ permissions, holds_all }: RoleRow): ReadonlySet<string> =>
-  holds_all ? ALL : permissions === null ? NONE : setOf(permissions);
-
-const ALL_OF_ADMIN: ReadonlySet<string> = new Set(ADMIN_PERMISSIONS);
-
-/** What the admin roles of a user list, together. */
-export interface AdminRow {
-  super_admin: boolean;
-  admin_permissions: string[];
-}
-
-/** What a user's admin roles grant; a string of no registry grants nothing. Source: spec doc1 §5.11. */
-export const grantedToAdmin = ({ super_admin, admin_permissions }: AdminRow): ReadonlySet<string> =>
-  super_admin ? ALL_OF_ADMIN : setOf(admin_permissions.filter(isAdminPermission));
-
-/**
- * The first of these admin permissions that the caller does not hold, and so may not hand on; undefined when there is
- * none. Source: spec rulings, "roles".
- */
-export function lackedByAdmin(caller: Caller, wanted: Iterable<string>): string | undefined {
-  const held =
-    caller.kind === 'system_key'
-      ? new Set(expandGrants(caller.permissions, ADMIN_PERMISSIONS))
-      : caller.admin_permissions;
-  return [...wanted].find((name) => !held.has(name));
+/** The roles of an account in their order; with `id` that one alone. */
+export async function rolesOf(db: Queryable, account_id: string, id: string | null = null): Promise<Role[]> {
+  const rows = await db.query<Role & { holds_all: boolean }>(
+    `select r.id, r.account_id, r.slug, r.name, r.description, r.color, r.is_system, r.is_default, r.holds_all,
+       r.permissions, coalesce(held.members, 0) as member_count
+     from account_roles r
+     left join (select role_id, count(*)::int as members from account_members where account_id = $1 group by role_id) held
+       on held.role_id = r.id
+     where r.account_id = $1 and ($2::uuid is null or r.id = $2) order by r.position, r.id`,
+    [account_id, id],
+    'account-roles',
+  );
+  return rows.map(({ holds_all, ...role }) => ({
+    ...role,
+    permissions: holds_all ? [...ACCOUNT_PERMISSIONS] : role.permissions,
+  }));
 }

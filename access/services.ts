@@ -65,7 +65,7 @@ export interface Services {
    * Waits until every read model that reads these event types, or that is named for these records, has what was
    * written (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when one lags.
    */
-  settle(context: RequestContext, written: Written): Promise<void>;
-  /** Appends and waits as {@link settle} does. */
+  awaitShown(context: RequestContext, written: Written): Promise<void>;
+  /** Appends and waits as {@link awaitShown} does. */
   commit(request: { caller: Caller; context: RequestContext }, writes: readonly StreamWrite[]): Promise<AppendResult>;
 }

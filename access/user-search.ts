@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LOGIN_PROVIDERS, platformOf } from '../domain/user-logins';
+import { LOGIN_PROVIDERS, platformOf } from '../domain/login-connections';
 import type { Queryable } from '../engines/postgres/port';
 
 /** Somebody who could be invited. Source: spec extra-facts §4. */

@@ -23,18 +23,18 @@ export function acceptJson(app: FastifyInstance): void {
   );
   // Of another type a body may only be one without content, which is told by reading no further than its first byte.
   app.addContentTypeParser('*', (request, payload, done) => {
-    let settled = false;
-    const settle = (error: Error | null) => {
-      if (settled) return;
-      settled = true;
+    let answered = false;
+    const finish = (error: Error | null) => {
+      if (answered) return;
+      answered = true;
       done(error, undefined);
     };
-    const refuse = () => settle(unsupported('Unsupported content type: send application/json'));
+    const refuse = () => finish(unsupported('Unsupported content type: send application/json'));
     if (Number(request.headers['content-length'] ?? 0) > 0) return refuse();
     payload
       .once('data', refuse)
-      .once('end', () => settle(null))
-      .once('error', settle);
+      .once('end', () => finish(null))
+      .once('error', finish);
   });
 }
 

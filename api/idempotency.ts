@@ -47,7 +47,7 @@ export interface IdempotencyOptions {
   db: Database;
   log: Logger;
   holder: LockHolder;
-  settle: Services['settle'];
+  awaitShown: Services['awaitShown'];
 }
 
 /** Longest time one request may hold its key when its process cannot show that it lives. */
@@ -70,7 +70,7 @@ export async function sweepIdempotencyKeys(db: Queryable): Promise<number> {
 }
 
 /** Answers are kept in `idempotency_keys`, shared by all nodes of one database. Design §5. */
-export function createIdempotency({ db, log, holder, settle: settleWrites }: IdempotencyOptions): Idempotency {
+export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOptions): Idempotency {
   let stopped = false;
   /**
    * Keys that requests of this process work under: what its session holds beside them is left from a claim whose answer
@@ -127,7 +127,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
   }
 
   /** The work of one request whose key is its own. */
-  async function settle(
+  async function answerFirst(
     call: IdempotentCall,
     work: () => Promise<StoredAnswer>,
     id: Buffer,
@@ -148,7 +148,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
         failure.retry_after_seconds === undefined ? null : { 'retry-after': String(failure.retry_after_seconds) };
       answer = { status: failure.status, headers, body: JSON.stringify(restBody(failure)) };
     }
-    if (call.context.unsettled) answer = { ...answer, unsettled: call.context.unsettled };
+    if (call.context.not_shown) answer = { ...answer, unsettled: call.context.not_shown };
     const sealed = seal(JSON.stringify(answer), key, id);
     try {
       await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [id, seed, sealed]);
@@ -166,7 +166,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
   ): Promise<StoredAnswer> {
     for (const written of unsettled) {
       // An answer that an earlier build kept says it in another form; it is repeated without a wait.
-      if ('topic' in written || 'types' in written) await settleWrites(context, written);
+      if ('topic' in written || 'types' in written) await awaitShown(context, written);
     }
     const { 'x-lumio-read-model': _then, ...headers } = first.headers ?? {};
     return { ...first, headers: { ...headers, ...context.response_headers, 'idempotency-replayed': 'true' } };
@@ -183,7 +183,7 @@ export function createIdempotency({ db, log, holder, settle: settleWrites }: Ide
       const own = {};
       try {
         const claimed = await claim(id, fingerprint, own, call.caller.user_id);
-        if (claimed.mine) return await settle(call, work, id, claimed.seed, secret.subarray(0, 32));
+        if (claimed.mine) return await answerFirst(call, work, id, claimed.seed, secret.subarray(0, 32));
         if (!claimed.request_hash.equals(fingerprint)) {
           throw new ApiError('CONFLICT', 'This Idempotency-Key was already used for another request');
         }

@@ -22,7 +22,7 @@ const isServed = ({ env, roles }: Place): boolean =>
 
 /**
  * The page that shows the system alive, at `GET /`. It holds no credential, and answers this machine's own names alone:
- * a page of elsewhere whose name was turned to this address is not let near it.
+ * a page of elsewhere whose name was made to lead to this address is refused.
  * @param folder where the built page lies
  */
 export function registerLivePage(app: FastifyInstance, settings: Place, folder: string): void {

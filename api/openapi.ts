@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { Operation } from '../access/operation';
 import { POPOUT_COOKIE } from '../access/popout-cookie';
 import type { RestRoute } from '../kernel/routes';
@@ -6,9 +5,9 @@ import type { Sends, Upload } from '../kernel/transfers';
 import { ERROR_STATUS } from '../kernel/errors';
 import { envelopeOf } from './envelopes';
 import { shapeOf, unwrap } from './schema-shape';
-import { tellOptions } from './serialise';
 import { failures } from './openapi-failures';
 import { FIXED_PATHS } from './openapi-fixed';
+import { jsonSchema } from './openapi-schemas';
 import { FORM_TYPE } from './oauth-bodies';
 import { webhookPaths } from './openapi-webhooks';
 import type { WebhookRoute } from '../ingest/runtime/webhook';
@@ -255,51 +254,4 @@ function sent(operation: Operation, sends: Sends, rest: RestRoute, components: R
     304: { description: 'The content is the one that the client has.' },
     416: { description: 'BAD_REQUEST: the range lies outside of the content.' },
   };
-}
-
-/** JSON Schema of one zod schema, with its named parts moved to the components. */
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Record<string, Json>, inline = false): Json {
-  const {
-    $schema: _dialect,
-    $defs,
-    ...root
-  } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: tellOptions }) as Json;
-  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
-    components[componentName(name, io)] ??= relinked(definition, io) as Json;
-  }
-  if (inline && typeof root.$ref === 'string') {
-    return components[componentName(root.$ref.replace('#/$defs/', ''), io)]!;
-  }
-  return relinked(root, io) as Json;
-}
-
-/** One zod type may look different on the way in and on the way out. */
-const componentName = (name: string, io: 'input' | 'output') =>
-  io === 'input' && !/Input$/.test(name) ? `${name}Input` : name;
-
-function relinked(value: unknown, io: 'input' | 'output'): unknown {
-  if (Array.isArray(value)) return value.map((item) => relinked(item, io));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([name]) => name !== 'graphql' && name !== 'graphql_name' && name !== 'id')
-      .map(([name, inner]) => {
-        if (name === '$ref' && typeof inner === 'string') {
-          return [name, `#/components/schemas/${componentName(inner.replace('#/$defs/', ''), io)}`];
-        }
-        if (name === 'mapping') {
-          const linked = Object.entries(inner as Record<string, string>).map(([value, ref]) => {
-            return [value, `#/components/schemas/${componentName(ref.replace('#/$defs/', ''), io)}`];
-          });
-          return [name, Object.fromEntries(linked)];
-        }
-        if (name === 'properties') {
-          return [
-            name,
-            Object.fromEntries(Object.entries(inner as Json).map(([key, member]) => [key, relinked(member, io)])),
-          ];
-        }
-        return [name, relinked(inner, io)];
-      }),
-  );
 }

@@ -86,7 +86,7 @@ export function contextOf(request: FastifyRequest): RequestContext {
   };
 }
 
-/** One listener on the connection, however many wait for this request's sake; none while nobody does. */
+/** One listener on the connection, however many callers wait for the end of this request, and none without them. */
 function goneOf(request: FastifyRequest): NonNullable<RequestContext['onGone']> {
   let listeners: Set<() => void> | undefined;
   const tell = () => [...listeners!].forEach((listener) => listener());

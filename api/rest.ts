@@ -23,7 +23,7 @@ export interface RestOptions {
   origin(request: FastifyRequest): string;
   idempotency: Idempotency;
   limiter: Limiter;
-  services: Pick<Services, 'blobs'>;
+  services: Pick<Services, 'blobs' | 'db'>;
 }
 
 /** Seconds after which somebody who reads as many streams as may be can try again. */
@@ -95,7 +95,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         request.body = { ...uploaded.fields, [takes!.file]: uploaded.file.sha256 };
       };
       const drop = async (error: unknown): Promise<never> => {
-        if (uploaded) await options.services.blobs.delete(uploaded.file.key);
+        await uploaded?.drop();
         throw error;
       };
       const admitted = takes ? prepared.admitFirst(caller, asked, read).catch(drop) : prepared.admit(caller, asked);
@@ -115,6 +115,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         const result = takes
           ? await prepared.run(admission, context, uploaded?.file).catch(drop)
           : await prepared.run(admission, context);
+        await uploaded?.keep();
         const headers = headersOf(request, context, result);
         if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
@@ -122,7 +123,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       const call = { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context };
       const stored = await options.idempotency.answerOnce(call, run).finally(async () => {
         // Refused, or answered by what the first call did with its own file.
-        if (uploaded && !kept) await options.services.blobs.delete(uploaded.file.key);
+        await (kept ? uploaded?.keep() : uploaded?.drop());
       });
       if (stored.headers) void reply.headers(stored.headers);
       return send(reply, stored.status, stored.body);

@@ -118,7 +118,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     db: deps.services.db,
     log,
     holder: deps.holder,
-    settle: deps.services.settle,
+    awaitShown: deps.services.awaitShown,
   });
   const stops: (() => Promise<void> | void)[] = [() => idempotency.stop()];
   const origin = originOf(settings);

@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream';
 import { v7 } from 'uuid';
 import type { Services } from '../access/services';
 import { ApiError } from '../kernel/errors';
+import { EngineAway } from '../kernel/failures';
 import type { Upload, UploadedFile } from '../kernel/transfers';
 
 /** Of all text fields together. */
@@ -12,11 +13,17 @@ const MOST_FIELD_BYTES = 64 * 1024;
 /** What a type is told by. */
 const HEAD_BYTES = 4100;
 
-/** A multipart body that was read: its file lies in the blobs. */
+/** A multipart body that was read: its file lies in the blobs, and is swept in a day where neither is called. */
 export interface Uploaded {
   file: UploadedFile;
   fields: Record<string, unknown>;
+  /** The operation has it from now on. */
+  keep(): Promise<void>;
+  /** Nobody names it. */
+  drop(): Promise<void>;
 }
+
+type Stores = Pick<Services, 'blobs' | 'db'>;
 
 /** Lets the routes of this instance have multipart bodies. */
 export async function acceptMultipart(app: FastifyInstance): Promise<void> {
@@ -27,11 +34,7 @@ export async function acceptMultipart(app: FastifyInstance): Promise<void> {
  * Streams the file of a multipart body into the blobs, never more of it in memory than a chunk.
  * @throws ApiError VALIDATION_ERROR, BAD_REQUEST (413, 415); nothing is left in the blobs then
  */
-export async function readUpload(
-  request: FastifyRequest,
-  takes: Upload,
-  { blobs }: Pick<Services, 'blobs'>,
-): Promise<Uploaded> {
+export async function readUpload(request: FastifyRequest, takes: Upload, stores: Stores): Promise<Uploaded> {
   if (!request.isMultipart()) {
     throw new ApiError('BAD_REQUEST', 'Unsupported content type: send multipart/form-data', { status: 415 });
   }
@@ -40,19 +43,43 @@ export async function readUpload(
   let file: UploadedFile | undefined;
   try {
     for await (const part of request.parts({ limits })) {
-      if (part.type === 'file') file = await store(part, takes, blobs);
+      if (part.type === 'file') file = await store(part, takes, stores);
       else if (Object.hasOwn(fields, part.fieldname)) throw refused(`${part.fieldname}: is given twice`);
       else fields[part.fieldname] = part.value;
     }
   } catch (error) {
-    if (file) await blobs.delete(file.key);
-    throw told(error, takes);
+    if (file) await drop(stores, file.key);
+    throw inOurWords(error, takes);
   }
   if (!file) throw refused(`${takes.file}: is missing`);
-  return { file, fields };
+  const { key } = file;
+  return { file, fields, keep: () => forget(stores, key), drop: () => drop(stores, key) };
 }
 
-async function store(part: MultipartFile, takes: Upload, blobs: Services['blobs']): Promise<UploadedFile> {
+/** Written down before the blob is: whatever ends the process, what it leaves is found. */
+const begin = ({ db }: Stores, key: string) =>
+  db.query('insert into uploads_under_way (key) values ($1)', [key], 'upload-begin');
+
+/** @throws EngineAway where it was swept: the process stood still for a day */
+async function renew({ db }: Stores, key: string): Promise<void> {
+  const renewed = await db.query(
+    'update uploads_under_way set begun_at = now() where key = $1 returning 1 as one',
+    [key],
+    'upload-renew',
+  );
+  if (renewed.length === 0) throw new EngineAway('blobs', new Error(`the upload ${key} took too long`));
+}
+
+async function forget({ db }: Stores, key: string): Promise<void> {
+  await db.query('delete from uploads_under_way where key = $1', [key], 'upload-forget');
+}
+
+async function drop(stores: Stores, key: string): Promise<void> {
+  await stores.blobs.delete(key);
+  await forget(stores, key);
+}
+
+async function store(part: MultipartFile, takes: Upload, stores: Stores): Promise<UploadedFile> {
   if (part.fieldname !== takes.file) throw refused(`${part.fieldname}: is not a member of this request`);
   const key = `uploads/${v7()}`;
   const source = part.file[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
@@ -71,6 +98,7 @@ async function store(part: MultipartFile, takes: Upload, blobs: Services['blobs'
   if (content_type === null) {
     throw refused(`${takes.file}: is none of ${takes.content_types.join(', ')}`);
   }
+  await begin(stores, key);
   const content = new PassThrough();
   const filling = (async () => {
     for (const chunk of head) if (!content.write(chunk)) await drained(content);
@@ -85,11 +113,12 @@ async function store(part: MultipartFile, takes: Upload, blobs: Services['blobs'
   })();
   filling.catch((error: Error) => content.destroy(error));
   try {
-    const { size_bytes, sha256 } = await blobs.put(key, content, content_type);
+    const { size_bytes, sha256 } = await stores.blobs.put(key, content, content_type);
     await filling;
+    await renew(stores, key);
     return { key, filename: nameOf(part.filename), content_type, size_bytes, sha256 };
   } catch (error) {
-    await blobs.delete(key);
+    await drop(stores, key);
     throw error;
   }
 }
@@ -105,7 +134,7 @@ const tooLarge = ({ file, most_bytes }: Upload) =>
   new ApiError('BAD_REQUEST', `${file}: is larger than ${most_bytes} bytes`, { status: 413 });
 
 /** The reader's own errors, in our words. */
-function told(error: unknown, takes: Upload): unknown {
+function inOurWords(error: unknown, takes: Upload): unknown {
   if (error instanceof ApiError) return error;
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLarge(takes);

@@ -11,7 +11,7 @@ export interface Contender {
   /** CPU microseconds that its own program has used so far: they are charged to nobody else. */
   cpu?(): number;
   /** Ends what the run left to do; its CPU is the contender's, its time is not. */
-  settle?(): Promise<void>;
+  finish?(): Promise<void>;
 }
 
 /** Units, and the part of the run that counts: laying out tables and reading answers back does not. */
@@ -77,9 +77,9 @@ export interface CaseOptions {
 /** Runs the contenders interleaved (A-B-A-B), so that a machine's mood meets all of them. */
 export async function compare(options: CaseOptions): Promise<CaseResult> {
   const taken = options.contenders.map(() => ({ rates: [] as number[], units: 0, client: 0, engine: 0, seconds: 0 }));
-  for (const { run, settle } of options.contenders) {
+  for (const { run, finish } of options.contenders) {
     await run(Math.min(options.ms, 300));
-    await settle?.();
+    await finish?.();
   }
   for (let round = 0; round < options.rounds; round += 1) {
     for (const [index, contender] of options.contenders.entries()) {
@@ -89,7 +89,7 @@ export async function compare(options: CaseOptions): Promise<CaseResult> {
       const done = await contender.run(options.ms);
       const used = process.cpuUsage(client);
       const seconds = Number(process.hrtime.bigint() - start) / 1e9;
-      await contender.settle?.();
+      await contender.finish?.();
       const work: Work =
         typeof done === 'object'
           ? done

@@ -1,31 +1,22 @@
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
-import { ReconnectRequired, TokenAway } from '../access/connection-tokens';
-import type { Vendor } from '../domain/vendors';
-import {
-  type Adapter,
-  ConnectionRefused,
-  LinkLost,
-  type LivingConnections,
-  PauseAsked,
-} from '../ingest/runtime/adapter';
+import type { Adapter } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
-import { createPersonalTexts } from '../engines/subject-keys/texts';
-import { createDeadLetters } from '../ingest/runtime/parked';
-import { createDiscordAdapter } from '../ingest/discord';
-import { createSpotifyAdapter } from '../ingest/spotify';
-import { createStreamElementsAdapter } from '../ingest/streamelements';
+import { linkedConnections } from '../ingest/runtime/linked-connections';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
+import { createDiscordAdapter } from '../ingest/discord/adapter';
+import { createSpotifyAdapter } from '../ingest/spotify/adapter';
+import { createStreamElementsAdapter } from '../ingest/streamelements/adapter';
 import { createTwitchAdapter } from '../ingest/twitch/adapter';
-import { createTrovoAdapter } from '../ingest/trovo-adapter';
-import { createYoutubeAdapter } from '../ingest/youtube-adapter';
-import { createLiveChats } from '../ingest/youtube-chats';
-import { createYoutubeQuota } from '../ingest/youtube-quota';
+import { createTrovoAdapter } from '../ingest/trovo/adapter';
+import { createYoutubeAdapter } from '../ingest/youtube/adapter';
+import { createLiveChats } from '../ingest/youtube/live-chats';
+import { createYoutubeQuota } from '../ingest/youtube/quota';
 import type { Settings } from '../kernel/settings';
 import { nowPlaying } from '../realtime/music';
 import { discordGateway } from '../vendors/discord/gateway';
-import { createHttpClients } from '../vendors/http/client';
 import type { HttpClients } from '../vendors/http/port';
 import { spotifyPlayer } from '../vendors/spotify/player';
 import { streamElementsApi } from '../vendors/streamelements/astro';
@@ -33,10 +24,11 @@ import { trovoOpenApi } from '../vendors/trovo/open-api';
 import { createTwitch } from '../vendors/twitch/api';
 import { youtubeDataApi } from '../vendors/youtube/data-api';
 import type { OpenConnections } from './connections';
-import type { Engines } from './engines';
-import { DISCORD_BOT, type Guilds, guildsOf } from './guilds';
+import type { Engines } from '../engines/engines';
+import { type Guilds, guildsOf } from '../ingest/discord/guilds';
+import { openHttp } from './http';
 import { liveOf } from './services';
-import type { Stops } from './stops';
+import type { Stops } from '../kernel/stops';
 
 interface AdaptersDeps {
   settings: Settings;
@@ -50,40 +42,17 @@ interface AdaptersDeps {
 export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenConnections, 'tokens' | 'living'>): void {
   const { settings, engines, log, metrics, stops } = deps;
   if (!settings.roles.includes('worker')) return;
-  const { projector_db: db, session, shares, records, tracing } = engines;
-  const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
-  stops.add(() => http.close());
+  const { projector_db: db, session, shares, records } = engines;
+  const http = openHttp(deps);
   const guilds = guildsOf(living, settings.discord);
   stops.add(() => guilds.close());
   const running = startAdapters({
     adapters: [...adaptersOf(settings, http, metrics, db), ...othersOf(settings, http, metrics, engines, guilds)],
-    connections: heldConnections(living, guilds),
-    async token({ connection_id }, refused) {
-      if (connection_id === DISCORD_BOT.connection_id) {
-        if (refused !== undefined) throw new ConnectionRefused('no_token');
-        return settings.discord.bot_token;
-      }
-      try {
-        return await tokens.token(connection_id, refused);
-      } catch (error) {
-        if (error instanceof ReconnectRequired) throw new ConnectionRefused('no_token');
-        if (!(error instanceof TokenAway)) throw error;
-        const { message, retry_after_ms } = error;
-        throw retry_after_ms === undefined
-          ? new LinkLost(message, { cause: error })
-          : new PauseAsked(message, retry_after_ms, { cause: error });
-      }
-    },
-    // Whoever asks with the refused token has the connection flagged where no other one is to be had.
-    async refused({ connection_id }) {
-      if (connection_id === DISCORD_BOT.connection_id) return;
-      const kept = await tokens.token(connection_id).catch(() => undefined);
-      if (kept !== undefined) await tokens.token(connection_id, kept).catch(() => undefined);
-    },
+    ...linkedConnections({ living, tokens, guilds, bot_token: settings.discord.bot_token }),
     shares,
     leases: createLinkLeases(db, session),
     records,
-    parked: createDeadLetters({ db, texts: createPersonalTexts(engines.subject_keys) }),
+    parked: createParkedWebhooks({ db }),
     log,
     metrics,
   });
@@ -129,21 +98,4 @@ function othersOf(
     }) as Adapter,
     createDiscordAdapter({ gateway: discordGateway(http, settings.discord), accountOf: guilds.accountOf }) as Adapter,
   ];
-}
-
-/** What has a token: a connection that nobody has gone through the vendor's login for is received by webhooks alone. */
-function heldConnections(living: OpenConnections['living'], guilds: Guilds): LivingConnections {
-  return {
-    async list(vendor: Vendor) {
-      // One connection for all servers that the bot was let into.
-      if (vendor === 'discord') return (await guilds.any()) ? [DISCORD_BOT] : [];
-      const all = await living.of(vendor);
-      return all.flatMap(({ connection_id, account_id, platform_channel_id, client_id, kind, since }) =>
-        kind === 'bot' || (kind === 'channel' && client_id === null)
-          ? []
-          : [{ connection_id, account_id, channel_id: platform_channel_id, client_id, since }],
-      );
-    },
-    onChange: (changed) => living.onChange(changed),
-  };
 }

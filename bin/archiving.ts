@@ -3,7 +3,7 @@ import { TOPICS } from '../domain/records';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { createArchiver } from '../maintenance/archive';
-import type { Engines } from './engines';
+import type { Engines } from '../engines/engines';
 import { PROJECTIONS } from './areas';
 import type { JobDeclaration } from '../kernel/job';
 import { recurring } from './upkeep';

@@ -9,9 +9,9 @@ import type { Settings } from '../kernel/settings';
 import type { Logger } from '../engines/log/port';
 import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import type { Database } from '../engines/postgres/port';
-import type { Engines } from './engines';
+import type { Engines } from '../engines/engines';
 import { openLogins } from './logins';
-import type { Stops } from './stops';
+import type { Stops } from '../kernel/stops';
 
 export interface CallersDeps {
   settings: Settings;
@@ -37,6 +37,6 @@ export async function openCallers({ settings, engines, db, log, metrics, stops }
   const forget = [resolver.forget, features.forget, members.forget];
   const access = createAccessChanges({ relay: engines.relay, tail, forget });
   stops.add(() => access.close());
-  const logins = openLogins({ settings, metrics, tracing: engines.tracing, stops });
+  const logins = openLogins({ settings, engines, metrics, stops });
   return { tokens, logins, features, counts, resolver, tail, members, access };
 }

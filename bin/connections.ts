@@ -7,7 +7,6 @@ import type { Metrics } from '../engines/metrics/port';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
 import type { Settings } from '../kernel/settings';
 import { discordOAuth } from '../vendors/discord/oauth';
-import { createHttpClients } from '../vendors/http/client';
 import { kickOAuth } from '../vendors/kick/oauth';
 import { kickSubscriptions } from '../vendors/kick/subscriptions';
 import type { OAuthVendor } from '../vendors/oauth/port';
@@ -15,8 +14,9 @@ import { spotifyOAuth } from '../vendors/spotify/oauth';
 import { trovoOAuth } from '../vendors/trovo/oauth';
 import { twitchOAuth } from '../vendors/twitch/oauth';
 import { youtubeOAuth } from '../vendors/youtube/oauth';
-import type { Engines } from './engines';
-import type { Stops } from './stops';
+import type { Engines } from '../engines/engines';
+import { openHttp } from './http';
+import type { Stops } from '../kernel/stops';
 
 /** What is connected, its tokens, and how it is connected at each vendor. */
 export function openConnections(deps: {
@@ -26,10 +26,9 @@ export function openConnections(deps: {
   metrics: Metrics;
   stops: Stops;
 }) {
-  const { settings, engines, log, metrics, stops } = deps;
-  const { db, secrets, events, wakeups, subject_keys, tracing } = engines;
-  const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
-  stops.add(() => http.close());
+  const { settings, engines, log } = deps;
+  const { db, secrets, events, wakeups, subject_keys } = engines;
+  const http = openHttp(deps);
   const { twitch, google, kick, trovo, discord, spotify } = settings;
   const vendors: ReadonlyMap<string, OAuthVendor> = new Map([
     ['twitch', twitchOAuth(http, twitch)],

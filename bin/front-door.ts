@@ -5,12 +5,19 @@ import { createConnectionLookup } from '../access/connection-lookup';
 import type { HealthCheck } from '../api/health';
 import { registerLivePage } from '../api/live-page';
 import { createApi } from '../api/server';
-import { createDeadLetters } from '../ingest/runtime/parked';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { CHANNELS, OPERATIONS } from './areas';
 import { openPaypal } from './paypal';
 import type { Callers, CallersDeps } from './callers';
-import { blobsCheck, brokerCheck, cacheCheck, databaseCheck, eventStoreCheck, timeseriesCheck } from './health';
+import {
+  blobsCheck,
+  brokerCheck,
+  cacheCheck,
+  databaseCheck,
+  eventStoreCheck,
+  timeseriesCheck,
+} from '../api/health-checks';
 import type { openLive } from './live';
 import { VERSION } from './version';
 
@@ -54,7 +61,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           paypal: openPaypal(deps),
           connections: lookup,
           records,
-          parked: createDeadLetters({ db, texts: services.texts }),
+          parked: createParkedWebhooks({ db }),
           log,
           metrics,
         })

@@ -2,7 +2,7 @@ import type { Logger } from '../engines/log/port';
 import type { JobDeclaration } from '../kernel/job';
 import { createArchiveReader } from '../maintenance/archive-reader';
 import { indexEvents, indexTopic } from '../maintenance/subject-index';
-import type { Engines } from './engines';
+import type { Engines } from '../engines/engines';
 import { RECORD_ERASERS } from './erasers';
 import { recurring } from './upkeep';
 

@@ -9,7 +9,7 @@ import type { Role, Settings } from '../kernel/settings';
 import { createJobs, type Jobs } from '../reactors/runtime/jobs';
 import { archiving } from './archiving';
 import { JOBS } from './areas';
-import type { Engines } from './engines';
+import type { Engines } from '../engines/engines';
 import { eraseUser } from './erasers';
 import { indexing } from './indexing';
 import { recurring, upkeep } from './upkeep';
@@ -28,7 +28,9 @@ export function openJobs(
 ) {
   const has = (role: Role) => settings.roles.includes(role);
   const { jobs: queue, projector_db: db, events, subject_keys, tracing } = engines;
-  const own: JobDeclaration[] = has('worker') ? upkeep({ db, events, subject_keys, jobs: queue, log }) : [];
+  const own: JobDeclaration[] = has('worker')
+    ? upkeep({ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log })
+    : [];
   if (has('worker')) own.push(indexing(engines, log));
   if (has('worker')) {
     const renew = (signal: AbortSignal) => renewKickSubscriptions(connections, log, signal);

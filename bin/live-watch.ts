@@ -1,27 +1,26 @@
 import { createConnectionLookup } from '../access/connection-lookup';
-import { createKickLook } from '../ingest/kick-live';
+import { createKickLook } from '../ingest/kick/live';
 import { createIntake } from '../ingest/runtime/intake';
 import { startLiveWatch } from '../ingest/runtime/live-watch';
-import { createTrovoLook } from '../ingest/trovo-live';
-import { createTwitchLook } from '../ingest/twitch-live';
-import { createYoutubeLook } from '../ingest/youtube-live';
-import { createYoutubeQuota } from '../ingest/youtube-quota';
-import { createHttpClients } from '../vendors/http/client';
+import { createTrovoLook } from '../ingest/trovo/live';
+import { createTwitchLook } from '../ingest/twitch/live';
+import { createYoutubeLook } from '../ingest/youtube/live';
+import { createYoutubeQuota } from '../ingest/youtube/quota';
 import { kickChannels } from '../vendors/kick/channels';
 import { trovoOpenApi } from '../vendors/trovo/open-api';
 import { twitchStreams } from '../vendors/twitch/streams';
 import { youtubeDataApi } from '../vendors/youtube/data-api';
 import type { CallersDeps } from './callers';
 import type { OpenConnections } from './connections';
+import { openHttp } from './http';
 
 /** A process with the role `worker` looks at what is on air on the connected channels, and how many watch. */
 export function openLiveWatch(deps: CallersDeps, { living, tokens }: OpenConnections): void {
   const { settings, engines, log, metrics, stops } = deps;
   if (!settings.roles.includes('worker')) return;
-  const { projector_db: db, records, shares, tracing } = engines;
-  const { twitch, google, kick, trovo, outgoing, live } = settings;
-  const http = createHttpClients({ metrics, tracing, allow_loopback: outgoing.allow_loopback });
-  stops.add(() => http.close());
+  const { projector_db: db, records, shares } = engines;
+  const { twitch, google, kick, trovo, live } = settings;
+  const http = openHttp(deps);
   const lookup = createConnectionLookup(engines);
   stops.add(() => lookup.close());
   const quota = createYoutubeQuota({ db, daily_units: google.daily_quota });

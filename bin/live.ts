@@ -4,7 +4,7 @@ import { createRealtime } from '../realtime/runtime/service';
 import { CHANNELS } from './areas';
 import type { CallersDeps, Callers } from './callers';
 import { clientIp } from '../api/client-ip';
-import { atMostOnce } from './stops';
+import { atMostOnce } from '../kernel/stops';
 import { VERSION } from './version';
 
 /** The role `realtime`, where the process has it, and how many it serves. */

@@ -1,22 +1,18 @@
-import type { Metrics } from '../engines/metrics/port';
-import type { Tracing } from '../engines/tracing/port';
 import type { Settings } from '../kernel/settings';
 import { discordIdentity } from '../vendors/discord/identity';
-import { createHttpClients } from '../vendors/http/client';
 import { kickIdentity } from '../vendors/kick/identity';
 import { developmentIdentity } from '../vendors/login/development';
 import type { IdentityProvider } from '../vendors/login/port';
 import { trovoIdentity } from '../vendors/trovo/identity';
 import { twitchIdentity } from '../vendors/twitch/identity';
 import { googleIdentity } from '../vendors/youtube/identity';
-import type { Stops } from './stops';
+import { type HttpDeps, openHttp } from './http';
 
 /** The providers that people may log in with here: those whose apps the settings name. */
-export function openLogins(deps: { settings: Settings; metrics: Metrics; tracing: Tracing; stops: Stops }) {
-  const { settings, metrics, tracing, stops } = deps;
+export function openLogins(deps: HttpDeps & { settings: Settings }) {
+  const { settings } = deps;
   const { twitch, google, kick, trovo, discord } = settings;
-  const http = createHttpClients({ metrics, tracing, allow_loopback: settings.outgoing.allow_loopback });
-  stops.add(() => http.close());
+  const http = openHttp(deps);
   const known = {
     twitch: [twitch, () => twitchIdentity(http, { ...twitch, client_ids: twitch.client_id })],
     google: [google, () => googleIdentity(http, { ...google, client_ids: google.client_id })],

@@ -2,30 +2,26 @@ import type { Services } from '../access/services';
 import { listenMetrics } from '../api/metrics-listener';
 import { asOperator } from '../cli/admin/operator';
 import { SERVICE } from '../domain/vendors';
-import type { StreamWrite } from '../engines/event-store/port';
 import type { Logger } from '../engines/log/port';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
-import { createPersonalTexts } from '../engines/subject-keys/texts';
 import type { Settings } from '../kernel/settings';
-import { adoptChannelNames } from '../maintenance/channel-name-adoption';
-import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
-import { seedPlans } from '../maintenance/plan-seeds';
-import { seedRoles } from '../maintenance/role-seeds';
+import { upgrade } from '../maintenance/upgrade';
 import { createReadModels } from '../projections/runtime/read-models';
 import { createUnbuilt } from '../projections/runtime/unbuilt';
 import { PROJECTIONS, VERSIONS } from './areas';
 import { openAdapters } from './adapters';
 import { openCallers } from './callers';
 import { openConnections } from './connections';
-import { type Engines, openEngines } from './engines';
+import type { Engines } from '../engines/engines';
+import { openEngines } from './engines';
 import { openFrontDoor } from './front-door';
 import { openJobs } from './jobs';
 import { openLive } from './live';
 import { openLiveWatch } from './live-watch';
 import { reportProcess } from '../engines/metrics/process';
 import { openProjector, startFollowers } from './projector';
-import { createServices, metadata } from './services';
-import { Stops } from './stops';
+import { createServices } from './services';
+import { Stops } from '../kernel/stops';
 import { VERSION } from './version';
 
 /** A running Lumio process with the roles of its settings. */
@@ -85,18 +81,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       oauth: connections.vendors,
       ...callers,
     });
-    // No read model is waited for: this is done before any of them runs.
-    const unattended = {
-      db: engines.db,
-      events,
-      commit: ({ caller, context }: Parameters<Services['commit']>[0], writes: readonly StreamWrite[]) =>
-        events.append(writes, metadata(caller, context)),
-      settle: async () => undefined,
-    };
-    await adoptFeatureFlags(unattended, asOperator('upgrade'));
-    await seedPlans(unattended, asOperator('upgrade'));
-    await seedRoles(unattended, asOperator('upgrade'));
-    await adoptChannelNames({ db: engines.db, texts: createPersonalTexts(engines.subject_keys) });
+    await upgrade({ db: engines.db, events, texts: services.texts }, asOperator('upgrade'));
     await runtime?.start();
     await unbuilt.look();
     stops.add(() => runtime?.stop());

@@ -5,7 +5,7 @@ import { startReactors } from '../reactors/runtime/runtime';
 import { PROJECTIONS, REACTORS, VERSIONS } from './areas';
 import { freeBytes } from '../engines/postgres/free-bytes';
 import type { CallersDeps } from './callers';
-import { projectionsCheck, reactorsCheck } from './health';
+import { projectionsCheck, reactorsCheck } from '../api/health-checks';
 import type { OpenJobs } from './jobs';
 import { startRelays } from './relays';
 

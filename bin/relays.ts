@@ -5,7 +5,7 @@ import { deadLetterRelay } from '../projections/runtime/dead-letter-relay';
 import { domainEventRelay } from '../projections/runtime/domain-event-relay';
 import { createTopicRelays } from '../projections/runtime/topic-relay';
 import { UPCASTERS } from './areas';
-import type { Engines } from './engines';
+import type { Engines } from '../engines/engines';
 
 /** The relays for outside consumers, of the role `projector`. Design §6, §7. */
 export function startRelays(engines: Engines, log: Logger, metrics: Metrics): { stop(): Promise<void> } {

@@ -14,7 +14,7 @@ const WORDS = {
   missing: 'is missing',
   added: 'was never made',
 } as const;
-const told = ({ chain, number, id, why }: BrokenChain): string =>
+const lineOf = ({ chain, number, id, why }: BrokenChain): string =>
   `${chain}: entry ${number}${id === null ? '' : ` (${id})`} ${WORDS[why]}`;
 
 /** `lumio audit verify`: whether the audit log is as it was made. Decision 0029. */
@@ -32,7 +32,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
           const onProgress = (entries: number) => bar.update(entries, entries);
           const { chains, entries, broken } = await verifyAuditLog(db, { chain, onProgress });
           bar.stop();
-          for (const one of broken) process.stderr.write(`lumio: ${told(one)}\n`);
+          for (const one of broken) process.stderr.write(`lumio: ${lineOf(one)}\n`);
           process.stdout.write(`${chains - broken.length} of ${chains} chains hold, ${entries} entries\n`);
           return broken.length === 0 ? 0 : 1;
         } finally {

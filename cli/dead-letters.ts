@@ -6,7 +6,7 @@ import {
   parkedHeads,
   type DeadLetter,
 } from '../projections/runtime/dead-letters';
-import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/settle';
+import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/retry-letters';
 import {
   dropDeadLetter,
   NotSettled,
@@ -67,7 +67,7 @@ function report({ retried, dropped, waiting, error }: Settled): number {
   return 1;
 }
 
-/** One that fails keeps none of the others waiting; the first reason is told. */
+/** Goes on after one that fails, and answers with the first reason. */
 async function retryAll(context: CliContext, retry: Settle, projection: string | undefined): Promise<Settled> {
   const all: Settled = { retried: 0, dropped: 0, waiting: 0, error: null };
   for await (const letter_id of parkedHeads(context.db, projection ?? null)) {

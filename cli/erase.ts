@@ -1,8 +1,8 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { destroyKeys, ERASERS, RECORD_ERASERS } from '../bin/erasers';
+import { ERASERS, RECORD_ERASERS } from '../bin/erasers';
+import { destroyKeys } from '../engines/subject-keys/transfer';
 import { isVendor } from '../domain/vendors';
-import { createPersonalTexts } from '../engines/subject-keys/texts';
 import type { Person } from '../kernel/eraser';
 import { erasePerson } from '../maintenance/erase-person';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
@@ -39,7 +39,6 @@ export function register(program: Command, connect: Connect<FullContext>): void 
           const onProgress = ({ done, total }: { done: number; total: number }) => bar.update(done, total);
           const deps = {
             ...context,
-            texts: createPersonalTexts(context.subject_keys),
             record_erasers: RECORD_ERASERS,
             erasers: ERASERS,
             destroyKeys: (subject: string) => destroyKeys(context, subject),

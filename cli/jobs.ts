@@ -39,10 +39,10 @@ export function register(program: Command, connect: Connect<FullContext>): void 
       .description(description)
       .action((wanted: number[]) =>
         runCommand(connect, async ({ jobs }) => {
-          const settled = await jobs[name](wanted);
+          const changed = await jobs[name](wanted);
           if (name === 'retry') jobs.wake();
-          process.stdout.write(`${settled} of ${wanted.length} jobs ${outcome}\n`);
-          if (settled === wanted.length) return 0;
+          process.stdout.write(`${changed} of ${wanted.length} jobs ${outcome}\n`);
+          if (changed === wanted.length) return 0;
           process.stderr.write('lumio: the others run, or are not there\n');
           return 1;
         }),

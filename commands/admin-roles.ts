@@ -4,7 +4,7 @@ import type { Caller } from '../access/caller';
 import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../access/operation';
 import { patch, post, put, type Refuse } from '../access/operation';
 import { roleChanges, roleInput } from '../access/role-input';
-import { lackedByAdmin } from '../access/roles';
+import { lackedByAdmin } from '../access/granted';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
 import { superAdminLeaves } from '../access/super-admins';

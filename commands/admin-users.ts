@@ -14,12 +14,12 @@ import {
   type Refuse,
 } from '../access/operation';
 import { changeProfile, profileInput } from '../access/profiles';
-import { lackedByAdmin } from '../access/roles';
+import { lackedByAdmin } from '../access/granted';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
 import { adminRole, adminRoleStream, SUPER_ADMIN } from '../domain/admin-roles';
 import { ADMIN_PERMISSIONS, isAdminPermission } from '../domain/permissions';
-import { loginReservations } from '../domain/user-logins';
+import { loginReservations } from '../domain/login-connections';
 import { userOverrides, userOverrideStream } from '../domain/user-overrides';
 import { user, userStream, type User } from '../domain/users';
 

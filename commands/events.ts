@@ -84,7 +84,7 @@ export const emitEvent = command({
         trace: context.trace,
       },
     ]);
-    await services.settle(context, {
+    await services.awaitShown(context, {
       topic: TOPICS.platform_events,
       ends: [...ends],
       projections: ['event-log'],

@@ -18,7 +18,7 @@ import {
 import type { Services } from '../access/services';
 import { load } from '../access/states';
 import { account, accountStream } from '../domain/accounts';
-import { LOGIN_PROVIDERS, platformOf, type LoginProvider } from '../domain/user-logins';
+import { LOGIN_PROVIDERS, platformOf, type LoginProvider } from '../domain/login-connections';
 import { user, userStream } from '../domain/users';
 
 /** Platforms are named by their slugs; a login provider's own name does too. */

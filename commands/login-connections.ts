@@ -3,7 +3,7 @@ import { LoginConnection, loginConnectionsOf } from '../access/login-connections
 import { linkLogin } from '../access/logins';
 import { command, conflict, del, firstParty, forbidden, notFound, post, put } from '../access/operation';
 import { ExchangeTokenInput, identify, providerErrors } from '../access/provider-logins';
-import { loginReservations } from '../domain/user-logins';
+import { loginReservations } from '../domain/login-connections';
 import { user, userStream } from '../domain/users';
 
 const LogoutResult = z.object({ success: z.boolean() }).meta({ id: 'LogoutResult' });

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { Role, rolesOf } from '../access/account-roles';
+import { Role, rolesOf } from '../access/roles';
 import { GIVING_ERRORS, giverOf } from '../access/giver';
 import { givenName } from '../access/names';
 import { command, conflict, del, notFound, patch, permission, post } from '../access/operation';
-import { ROLE_COLOR } from '../domain/account-roles';
+import { ROLE_COLOR } from '../domain/roles';
 import { account, accountStream } from '../domain/accounts';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 

@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { broadcastIdOf } from '../domain/channel-status';
 import { TOPICS } from '../domain/records';
-import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../domain/samples';
+import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../domain/stream-samples';
 import type { RecordLog } from '../engines/records/port';
 import type { Beat } from './story';
 

@@ -87,7 +87,7 @@ function newSecrets(): DevelopmentSecrets {
 }
 
 export interface DevCredentialsDeps {
-  services: Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'tokens' | 'settings'>;
+  services: Pick<Services, 'db' | 'events' | 'commit' | 'awaitShown' | 'tokens' | 'settings'>;
   demo: DemoData;
   log: Logger;
   base_url: string;

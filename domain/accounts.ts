@@ -3,37 +3,26 @@ import { z } from 'zod';
 import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
-import { decideInvite, evolveInvites, inviteEvents, type Invite, type InviteCommand } from './account-invites';
-import {
-  decideLogin,
-  evolveLogins,
-  loginEvents,
-  unassigned,
-  withoutPrimary,
-  type LoginCommand,
-} from './account-logins';
+import { decideInvite, evolveInvites, inviteEvents, type Invite, type InviteCommand } from './invites';
+import { decideLogin, evolveLogins, loginEvents, type LoginCommand } from './login-assignments';
+import { decideMember, evolveMembers, memberEvents, type MemberCommand } from './members';
 import {
   AccountRole,
   asSeeded,
   decideRole,
   described,
   evolveRoles,
-  requireAssignable,
-  requireGivable,
   roleEvents,
   seededRoles,
-  type Giver,
   type Role,
   type RoleCommand,
-} from './account-roles';
+} from './roles';
 import { isKnownFlag } from './feature-flags';
 import { FREE_PLAN_ID, isLimitValue, isPlanLimit } from './plan-limits';
 import { unreachable } from './unreachable';
 
 const account_id = z.uuid();
 const user_id = z.uuid();
-
-const OF_MEMBER = { audit: { target: ['member', 'user_id'] } } as const;
 
 /** A tenant: members with roles, invites, feature overrides. Source: spec doc1 §1, §5.9, §5.10, extra-facts §3–5. */
 export const ACCOUNT_EVENTS = events({
@@ -67,25 +56,7 @@ export const ACCOUNT_EVENTS = events({
     changed_at: instant(),
   }),
   'account:dissolved': event({ account_id, owner_id: user_id, dissolved_at: instant() }),
-  'account:member_added': event(
-    { account_id, membership_id: z.uuid(), user_id, role_id: z.uuid(), added_at: instant() },
-    OF_MEMBER,
-  ),
-  'account:member_role_changed': event({ account_id, user_id, role_id: z.uuid(), changed_at: instant() }, OF_MEMBER),
-  'account:member_removed': event({ account_id, membership_id: z.uuid(), user_id, removed_at: instant() }, OF_MEMBER),
-  'account:owner_replaced': event(
-    {
-      account_id,
-      owner_id: user_id.describe('A member by then; this gives them the Owner role'),
-      former_owner_id: user_id,
-      former_role_id: z
-        .uuid()
-        .nullable()
-        .describe('What the former owner holds instead; null: their membership ends next'),
-      replaced_at: instant(),
-    },
-    { audit: { by: [] } },
-  ),
+  ...memberEvents,
   'account:feature_override_set': event(
     {
       account_id,
@@ -127,25 +98,14 @@ export type AccountCommand =
       role_ids: readonly string[];
       now: string;
     }
-  | { type: 'account:add_member'; membership_id: string; user_id: string; role_id: string; now: string }
   | { type: 'account:change_details'; name?: string | null; description?: string | null; now: string }
   /** Its owner's alone. Appended with its plan's count, as a change of plan is. */
   | { type: 'account:dissolve'; user_id: string | null; now: string }
-  | { type: 'account:change_member_role'; user_id: string; role_id: string; by?: Giver; now: string }
-  | { type: 'account:remove_member'; user_id: string; now: string }
-  | {
-      type: 'account:replace_owner';
-      user_id: string;
-      /** Of the new owner, should they be no member yet. */
-      membership_id: string;
-      /** What the former owner becomes; null ends their membership. */
-      former_role_id: string | null;
-      now: string;
-    }
   | { type: 'account:set_feature_overrides'; overrides: Readonly<Record<string, boolean | null>>; now: string }
   /** Appended with the plans' own counts (access/plan-changes.ts). */
   | { type: 'account:change_plan'; plan_id: string; now: string }
   | { type: 'account:set_limit_overrides'; overrides: Readonly<Record<string, number | null>>; now: string }
+  | MemberCommand
   | RoleCommand
   | InviteCommand
   | LoginCommand;
@@ -197,12 +157,6 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
   const { account_id } = state;
   if (account_id === null || state.dissolved) throw new DomainError('ACCOUNT_NOT_FOUND');
   switch (command.type) {
-    case 'account:add_member': {
-      const { membership_id, user_id, role_id, now } = command;
-      if (state.members.has(user_id)) throw new DomainError('ALREADY_A_MEMBER', { user_id });
-      requireAssignable(state, role_id);
-      return [{ type: 'account:member_added', account_id, membership_id, user_id, role_id, added_at: now }];
-    }
     case 'account:change_details': {
       const { name = state.name, description = state.description, now } = command;
       if (name === state.name && description === state.description) return [];
@@ -219,23 +173,6 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       const left = { account_id, plan_id: FREE_PLAN_ID, from_plan_id, changed_at: now };
       return [{ type: 'account:plan_changed', ...left }, dissolved];
     }
-    case 'account:change_member_role': {
-      const { user_id, role_id, by = null, now } = command;
-      const member = requireMember(state, user_id);
-      const { permissions } = requireAssignable(state, role_id);
-      requireGivable(state, by, permissions);
-      if (user_id === state.owner_id) throw new DomainError('OWNER_KEEPS_ROLE', { user_id });
-      if (member.role_id === role_id) return [];
-      return [{ type: 'account:member_role_changed', account_id, user_id, role_id, changed_at: now }];
-    }
-    case 'account:remove_member': {
-      const { user_id, now } = command;
-      requireMember(state, user_id);
-      if (user_id === state.owner_id) throw new DomainError('OWNER_STAYS', { user_id });
-      return removal(state, account_id, user_id, now);
-    }
-    case 'account:replace_owner':
-      return decideOwner(state, account_id, command);
     case 'account:set_feature_overrides': {
       const { overrides, now } = command;
       const unknown = Object.keys(overrides).find((flag) => !isKnownFlag(flag));
@@ -259,6 +196,11 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
         .filter(([name, value]) => (state.limit_overrides.get(name) ?? null) !== value)
         .map(([name, value]) => ({ type: 'account:limit_override_set', account_id, name, value, set_at: now }));
     }
+    case 'account:add_member':
+    case 'account:change_member_role':
+    case 'account:remove_member':
+    case 'account:replace_owner':
+      return decideMember(state, account_id, command);
     case 'account:create_role':
     case 'account:change_role':
     case 'account:delete_role':
@@ -276,42 +218,6 @@ function decideAccount(state: Account, command: AccountCommand): AccountEvent[] 
       return unreachable(command);
   }
 }
-
-/** A membership ends, and with it what the member acted with and whom they invited. */
-function removal(state: Account, account_id: string, user_id: string, now: string): AccountEvent[] {
-  const { membership_id } = requireMember(state, user_id);
-  const invited = [...state.invites].filter(([, { made_by }]) => made_by === user_id);
-  return [
-    ...unassigned(state, account_id, user_id, now),
-    ...invited.map(([invite_id]): AccountEvent => {
-      return { type: 'account:invite_deleted', account_id, invite_id, deleted_at: now };
-    }),
-    { type: 'account:member_removed', account_id, membership_id, user_id, removed_at: now },
-  ];
-}
-
-/** An operator's: who owns an account gives it to nobody by themselves. */
-function decideOwner(
-  state: Account,
-  account_id: string,
-  { user_id, membership_id, former_role_id, now }: Extract<AccountCommand, { type: 'account:replace_owner' }>,
-): AccountEvent[] {
-  const former_owner_id = state.owner_id!;
-  if (user_id === former_owner_id) return [];
-  if (former_role_id !== null) requireAssignable(state, former_role_id);
-  // The picture was one of the former owner's.
-  const events: AccountEvent[] = withoutPrimary(state, account_id, null, now);
-  if (!state.members.has(user_id)) {
-    const role_id = ownerRole(state);
-    events.push({ type: 'account:member_added', account_id, membership_id, user_id, role_id, added_at: now });
-  }
-  const replaced = { account_id, owner_id: user_id, former_owner_id, former_role_id, replaced_at: now };
-  events.push({ type: 'account:owner_replaced', ...replaced });
-  if (former_role_id === null) events.push(...removal(state, account_id, former_owner_id, now));
-  return events;
-}
-
-const ownerRole = ({ roles }: Account): string => [...roles].find(([, role]) => role.permissions === null)![0];
 
 function evolveAccount(state: Account, event: AccountEvent): Account {
   switch (event.type) {
@@ -332,27 +238,6 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
       return { ...state, name: event.name, description: event.description };
     case 'account:dissolved':
       return { ...initialAccount, account_id: event.account_id, dissolved: true };
-    case 'account:member_added': {
-      const { user_id, membership_id, role_id } = event;
-      return { ...state, members: state.members.set(user_id, { membership_id, role_id }) };
-    }
-    case 'account:member_role_changed': {
-      const member = state.members.get(event.user_id);
-      if (member === undefined) return state;
-      return { ...state, members: state.members.set(event.user_id, { ...member, role_id: event.role_id }) };
-    }
-    case 'account:member_removed':
-      return { ...state, members: state.members.delete(event.user_id) };
-    case 'account:owner_replaced': {
-      const { owner_id, former_owner_id, former_role_id } = event;
-      const withRole = (members: Account['members'], user_id: string, role_id: string) => {
-        const member = members.get(user_id);
-        return member === undefined ? members : members.set(user_id, { ...member, role_id });
-      };
-      const members = withRole(state.members, owner_id, ownerRole(state));
-      const then = former_role_id === null ? members : withRole(members, former_owner_id, former_role_id);
-      return { ...state, owner_id, members: then };
-    }
     case 'account:feature_override_set': {
       const overrides = new Map(state.overrides);
       if (event.enabled === null) overrides.delete(event.flag);
@@ -367,6 +252,11 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
       else limit_overrides.set(event.name, event.value);
       return { ...state, limit_overrides };
     }
+    case 'account:member_added':
+    case 'account:member_role_changed':
+    case 'account:member_removed':
+    case 'account:owner_replaced':
+      return evolveMembers(state, event);
     case 'account:role_created':
     case 'account:role_changed':
     case 'account:role_deleted':
@@ -383,12 +273,6 @@ function evolveAccount(state: Account, event: AccountEvent): Account {
     default:
       return unreachable(event);
   }
-}
-
-function requireMember(state: Account, user_id: string) {
-  const member = state.members.get(user_id);
-  if (member === undefined) throw new DomainError('MEMBER_NOT_FOUND', { user_id });
-  return member;
 }
 
 export const account: Decider<Account, AccountCommand, AccountEvent> = {

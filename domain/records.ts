@@ -9,8 +9,8 @@ export const TOPICS = {
 export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
 
 /**
- * What checkpoints and dead letters call the event store; its only partition is 0. The topic of that name is a relay of
- * it, and no place is one of its.
+ * What checkpoints and dead letters call the event store, whose only partition is 0. None of them names the topic of
+ * the same name, which is a relay of the event store.
  */
 export const DOMAIN_EVENTS = 'domain-events';
 

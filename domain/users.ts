@@ -10,7 +10,7 @@ import {
   type Login,
   type UserLoginCommand,
   type UserLogins,
-} from './user-logins';
+} from './login-connections';
 
 const user_id = z.uuid();
 

@@ -67,8 +67,8 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
   /** Forms of the other parts that vary. Default: up to 128 letters, digits, dots, underscores, tildes and hyphens. */
   readonly ids?: Readonly<Record<string, RegExp>>;
   /**
-   * Whose the channel of this id is where the id is no account's; null when there is no such thing. Absent: nobody's.
-   * `ownerOf` says whose another channel is.
+   * Finds the owner of the channel with this id, where the id is not an account's; null when there is no such thing.
+   * Without it the channels of the family have no owner. `services.ownerOf` finds the owner of another channel.
    */
   owner?(id: string, caller: Caller, services: OwnerServices<Services>): Promise<ChannelOwner | null>;
   readonly gate: Gate<Kind>;

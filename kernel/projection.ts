@@ -34,7 +34,7 @@ export const everyEvent = (types: readonly string[]) =>
   ({ kind: 'domain_events', types, every: true }) as const satisfies Source;
 
 interface ProjectionBase {
-  /** Also the file's name: `event-log`. */
+  /** What checkpoints and dead letters are kept under: it never changes, whatever its file is called. */
   name: string;
   /** Raised when the tables' meaning changes: the runtime then asks for a rebuild. */
   version: number;

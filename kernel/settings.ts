@@ -1,77 +1,19 @@
 import { z } from 'zod';
-
-/**
- * Whole seconds, or a number with `ms`, `s`, `m`, `h`, `d`; read as milliseconds. Spec rulings, "durations in
- * settings".
- */
-const UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const duration = (fallback: string) =>
-  z
-    .union([z.string(), z.number()])
-    .default(fallback)
-    .transform((value, ctx) => {
-      const match = /^(\d+)(ms|s|m|h|d)?$/.exec(String(value));
-      if (!match) {
-        ctx.addIssue({ code: 'custom', message: 'must be whole seconds, or a number with ms, s, m, h or d' });
-        return z.NEVER;
-      }
-      return Number(match[1]) * UNIT[(match[2] as keyof typeof UNIT | undefined) ?? 's'];
-    });
-const flag = z.preprocess((value) => (value === 'true' ? true : value === 'false' ? false : value), z.boolean());
-const integer = (min: number, max: number) =>
-  z.preprocess(
-    (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
-    z.int().min(min).max(max),
-  );
-const secret = z.string().default('');
-const listOf = (value: unknown) =>
-  typeof value === 'string'
-    ? value
-        .split(',')
-        .map((item) => item.trim())
-        .filter(Boolean)
-    : value;
-const strings = z.preprocess(listOf, z.array(z.string()));
-
-/** `*`, or what browsers send as `Origin`: scheme and host without a path, which would never match. */
-const origins = z.preprocess(
+import {
+  app,
+  baseUrl,
+  duration,
+  flag,
+  httpUrl,
+  integer,
+  isBlobAddress,
   listOf,
-  z.array(
-    z
-      .string()
-      .regex(
-        /^(?:\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/i,
-        'must be * or an origin without a path, like https://app.example',
-      ),
-  ),
-);
-const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
-
-/** Where a vendor is called, without a slash at its end; another one than the vendor's own is for tests. */
-const baseUrl = (vendors_own: string) => httpUrl.transform((url) => url.replace(/\/+$/, '')).default(vendors_own);
-
-/** The same for a socket. */
-const socketUrl = (vendors_own: string) =>
-  z.url({ protocol: /^wss?$/, error: 'must be a ws or wss URL' }).default(vendors_own);
-
-/** An app at a vendor. */
-const app = { client_id: strings.default([]), client_secret: secret };
-
-/** A site's own address: scheme and host, a port where it is not the usual one. */
-const origin = httpUrl
-  .refine(
-    (url) => new URL(url).origin === url.replace(/\/$/, ''),
-    'must be an address without a path, like https://app.example',
-  )
-  .transform((url) => new URL(url).origin);
-
-/** An address of a blob store that is none of S3's is a folder. */
-function isBlobAddress(text: string): boolean {
-  if (!text.startsWith('s3:')) return text !== '';
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  return [url.hostname, url.username, url.password, url.pathname.slice(1)].every((part) => part !== '');
-}
+  origin,
+  origins,
+  secret,
+  socketUrl,
+  strings,
+} from './setting-kinds';
 
 export const ROLES = ['api', 'ingest', 'projector', 'realtime', 'worker'] as const;
 export type Role = (typeof ROLES)[number];

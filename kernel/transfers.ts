@@ -1,3 +1,5 @@
+import type { Queryable } from '../engines/postgres/port';
+
 /** Bytes in order; a Node stream is one. Whoever stops reading ends it. */
 export type Chunks = AsyncIterable<Uint8Array>;
 
@@ -54,6 +56,11 @@ export interface Upload {
   readonly sniff: (head: Uint8Array) => string | null;
   /** What is taken, for people. */
   readonly content_types: readonly string[];
+  /**
+   * Those of these blobs that the area names. Asked a day later of uploads whose process died, to delete the others: an
+   * area that cannot say throws.
+   */
+  readonly inUse: (keys: readonly string[], db: Queryable) => Promise<readonly string[]>;
 }
 
 /** A file that was uploaded. It is `run`'s from now on; where `run` throws, it is deleted. */

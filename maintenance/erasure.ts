@@ -18,7 +18,7 @@ export interface ErasureDeps {
   /** Destroys the subject's keys, durably; after it their records read as erased. Returns how many keys. */
   destroyKeys(subject: string): Promise<number>;
   /** Longest time for which another node may still use a destroyed key, and some. Default 6 s. */
-  settle_ms?: number;
+  keys_cached_ms?: number;
   /** Longest wait for projections to pass what was written meanwhile, and for rebuilds that run. Default 10 minutes. */
   patience_ms?: number;
   onProgress?: (progress: { done: number; total: number }) => void;
@@ -54,7 +54,7 @@ export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<
   const ids = new Set<string>();
 
   for (const topic of topics) await sweep(topic, () => 0);
-  await pause(deps.settle_ms ?? 6000);
+  await pause(deps.keys_cached_ms ?? 6000);
   for (const topic of topics) {
     await untilApplied(deps, topic);
     await sweep(topic, (partition) => before.get(topic)!.get(partition) ?? 0);

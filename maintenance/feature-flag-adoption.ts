@@ -8,16 +8,14 @@ import { featureFlag, featureFlagStream } from '../domain/feature-flags';
  * kept it. It bears being cut off, and being done by several processes at once. Returns how many there were.
  */
 export async function adoptFeatureFlags(
-  services: Pick<Services, 'db' | 'events' | 'commit'>,
+  services: Pick<Services, 'db' | 'events' | 'commit' | 'awaitShown'>,
   request: { caller: Caller; context: RequestContext },
 ): Promise<number> {
   const rows = await services.db.query<{ key: string; enabled: boolean; changed_at: string }>(
     'select key, enabled, changed_at from feature_flags_before_events order by key',
   );
-  // No read model is waited for: this is done before any of them runs.
-  const unattended = { ...services, settle: async () => undefined };
   for (const { key, enabled, changed_at } of rows) {
-    await handle(request, unattended, {
+    await handle(request, services, {
       decider: featureFlag,
       stream: featureFlagStream(key),
       command: { type: 'feature_flag:adopt', flag: key, enabled, now: new Date(changed_at).toISOString() },

@@ -9,7 +9,7 @@ import { Taken } from '../domain/reservations';
  * bears being done by several processes at once.
  */
 export async function seedPlans(
-  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   request: { caller: Caller; context: RequestContext },
 ): Promise<void> {
   const now = new Date(request.context.now).toISOString();

@@ -9,7 +9,7 @@ import { SYSTEM_USER_ROLES, userRole, userRoleReservations, userRoleStream } fro
  * being done by several processes at once.
  */
 export async function seedRoles(
-  services: Pick<Services, 'events' | 'commit' | 'settle'>,
+  services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   request: { caller: Caller; context: RequestContext },
 ): Promise<void> {
   const now = new Date(request.context.now).toISOString();

@@ -514,7 +514,6 @@ create table ingest_dead_letters (
   first_received_at timestamp with time zone not null,
   last_received_at timestamp with time zone not null,
   settled_at timestamp with time zone,
-  key_id uuid,
   constraint ingest_dead_letters_pkey PRIMARY KEY (id),
   constraint ingest_dead_letters_delivery_key_key UNIQUE (delivery_key),
   constraint ingest_dead_letters_status_check CHECK ((status = ANY (ARRAY['parked'::text, 'retried'::text, 'dropped'::text])))
@@ -993,6 +992,12 @@ create table system_keys (
   created_at timestamp with time zone not null,
   constraint system_keys_pkey PRIMARY KEY (id),
   constraint system_keys_key_hash_key UNIQUE (key_hash)
+);
+
+create table uploads_under_way (
+  key text not null,
+  begun_at timestamp with time zone not null default now(),
+  constraint uploads_under_way_pkey PRIMARY KEY (key)
 );
 
 create table user_admin_roles (

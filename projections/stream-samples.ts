@@ -1,7 +1,7 @@
 import { channelStatusChannel } from '../domain/channel-status';
 import { shownInstant } from '../domain/instants';
 import { TOPICS } from '../domain/records';
-import { readStreamSample, type StreamSample } from '../domain/samples';
+import { readStreamSample, type StreamSample } from '../domain/stream-samples';
 import type { Database, Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from '../kernel/projection';

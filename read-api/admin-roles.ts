@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AdminRole, adminRoles as rolesOf, keyOf } from '../access/admin-roles';
 import { adminPermission, get, notFound, query, whole } from '../access/operation';
-import { lackedByAdmin } from '../access/roles';
+import { lackedByAdmin } from '../access/granted';
 import { ADMIN_PERMISSIONS } from '../domain/permissions';
 
 const ADMIN_ROLE_NOT_FOUND = { ADMIN_ROLE_NOT_FOUND: notFound('Admin role not found') };

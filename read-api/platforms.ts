@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { get, publicAccess, query, whole } from '../access/operation';
-import { PlatformMetadata, platformMetadata } from '../access/platform-metadata';
+import { PlatformMetadata, platformMetadata } from '../access/platforms';
 
 /** Source: spec doc2 §4.1. */
 export const platformsMetadata = query({

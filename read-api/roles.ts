@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Role, rolesOf } from '../access/account-roles';
+import { Role, rolesOf } from '../access/roles';
 import { get, permission, query, whole } from '../access/operation';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 

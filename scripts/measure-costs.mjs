@@ -69,9 +69,9 @@ try {
 
   // Memory first, on a fresh heap; the first thousand sockets pay for the code that serves them.
   await open(1000);
-  const warm_rss = await settled();
+  const warm_rss = await steadyRss();
   await open(SOCKETS);
-  const rss = await settled();
+  const rss = await steadyRss();
   const each = (rss - warm_rss) / SOCKETS / 1024;
   console.log(
     `a socket, authenticated and subscribed: ${each.toFixed(1)} KB in the process (${SOCKETS} beyond the first 1000)`,
@@ -205,7 +205,7 @@ function show(what, { server: own, database, seconds }, units) {
 }
 
 /** Resident bytes once they stand still. */
-async function settled() {
+async function steadyRss() {
   let last = 0;
   for (;;) {
     const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) * 1024;

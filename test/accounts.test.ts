@@ -1,5 +1,5 @@
 import { UPCASTERS } from '../bin/areas';
-import { seededRoles } from '../domain/account-roles';
+import { seededRoles } from '../domain/roles';
 import { account, type AccountEvent } from '../domain/accounts';
 import { connections, type ConnectionEvent } from '../domain/connections';
 import { user, type UserEvent } from '../domain/users';

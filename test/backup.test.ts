@@ -28,7 +28,7 @@ import {
   noteErasures,
 } from '../engines/subject-keys/transfer';
 import { decodeSegment, encodeSegment } from '../maintenance/archive-format';
-import { eventLog } from '../projections/event-log';
+import { eventLog } from '../projections/events';
 import type { Projection } from '../kernel/projection';
 import { rebuild } from '../projections/runtime/rebuild';
 import { emptyDatabase, type TestDatabase, testDatabase } from './support/database';

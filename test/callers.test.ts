@@ -16,7 +16,7 @@ import {
 import { createRevocationTail, type Revocation } from '../access/revocations';
 import { createTokens, type Tokens } from '../access/tokens';
 import { SettingsSchema } from '../kernel/settings';
-import { seededRoles } from '../domain/account-roles';
+import { seededRoles } from '../domain/roles';
 import { endSession, mintWsToken, refreshSession } from '../access/sessions';
 import { replaceSigningKeys } from '../access/signing-keys';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';

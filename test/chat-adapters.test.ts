@@ -7,14 +7,14 @@ import { createLocalWakeups } from '../engines/wakeups/local';
 import { type Adapter, ConnectionRefused, type LivingConnection } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
-import { createTrovoAdapter } from '../ingest/trovo-adapter';
-import { createYoutubeAdapter } from '../ingest/youtube-adapter';
-import { createYoutubeQuota } from '../ingest/youtube-quota';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
+import { createTrovoAdapter } from '../ingest/trovo/adapter';
+import { createYoutubeAdapter } from '../ingest/youtube/adapter';
+import { createYoutubeQuota } from '../ingest/youtube/quota';
 import { createHttpClients } from '../vendors/http/client';
 import { trovoOpenApi } from '../vendors/trovo/open-api';
 import { youtubeDataApi } from '../vendors/youtube/data-api';
 import { type TestDatabase, testDatabase } from './support/database';
-import { testLetters } from './support/letters';
 import { silentLog } from './support/log';
 import { MemoryRecords, QUICK } from './support/twitch';
 import { eventually } from './support/vendor-cloud';
@@ -65,7 +65,7 @@ function worker(adapter: Adapter, connection: LivingConnection, token: Token) {
     shares,
     leases: createLinkLeases(t.db, session),
     records: records as unknown as RecordLog,
-    parked: testLetters(t.db),
+    parked: createParkedWebhooks({ db: t.db }),
     log: silentLog,
     metrics: createPrometheusMetrics({}),
     timings: QUICK,

@@ -5,8 +5,8 @@ import { z } from 'zod';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { normaliseTwitch } from '../ingest/twitch/normalise';
-import { chatLiveEraser } from '../maintenance/chat-live-erasure';
-import { chatLive } from '../projections/chat-live';
+import { chatLiveEraser } from '../maintenance/chat-erasure';
+import { chatLive } from '../projections/chat';
 import { chat } from '../realtime/chat';
 import { channelOf, twitchFrame } from './support/twitch-frames';
 

@@ -3,9 +3,9 @@ import { readChatRecord } from '../domain/chat-messages';
 import { textOfParts, textParts } from '../domain/chat-text';
 import { objectsAt } from '../domain/json-digits';
 import { JsonObjects } from '../kernel/json-objects';
-import { normaliseKick } from '../ingest/kick';
-import { normaliseTrovoChat } from '../ingest/trovo-chat';
-import { normaliseYoutubeChat } from '../ingest/youtube-chat';
+import { normaliseKick } from '../ingest/kick/webhook';
+import { normaliseTrovoChat } from '../ingest/trovo/chat';
+import { normaliseYoutubeChat } from '../ingest/youtube/chat';
 import { type DraftRecord, type Outcome, toDelivery } from '../ingest/runtime/webhook';
 import { fixture } from './support/webhooks';
 

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { ROLES, SettingsSchema } from '../kernel/settings';
 import { environmentName } from '../kernel/settings-error';
-import { loadSettings } from '../bin/settings';
+import { loadSettings } from '../cli/runtime/load-settings';
 import { runLumio } from './support/server';
 
 interface Service {

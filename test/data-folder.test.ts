@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DataFolderBusy, holdDataFolder } from '../bin/data-folder';
+import { DataFolderBusy, holdDataFolder } from '../engines/data-folder';
 
 describe('data folder', () => {
   let folder: string;

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { register } from '../cli/dead-letters';
 import { TOPICS } from '../domain/records';
 import { listDeadLetters } from '../projections/runtime/dead-letters';
-import { projectionsCheck } from '../bin/health';
+import { projectionsCheck } from '../api/health-checks';
 import type { EventProjection, RecordProjection } from '../kernel/projection';
 import { dropDeadLetter, NotSettled, retryDeadLetter } from '../projections/runtime/retry-letters';
 import type { TestDatabase } from './support/database';

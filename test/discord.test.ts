@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { EVENT_TYPES, shapeOf } from '../domain/event-catalogue';
-import { createDiscordAdapter, type DiscordSession } from '../ingest/discord';
-import { Boosts, normaliseDiscord } from '../ingest/discord-members';
+import { createDiscordAdapter } from '../ingest/discord/adapter';
+import type { DiscordSession } from '../ingest/discord/session';
+import { Boosts, normaliseDiscord } from '../ingest/discord/members';
 import { ConnectionRefused, PauseAsked } from '../ingest/runtime/adapter';
 import { createHttpClients } from '../vendors/http/client';
 import { discordGateway } from '../vendors/discord/gateway';

@@ -60,6 +60,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'subject_places',
     'subject_sources',
     'subject_streams',
+    'uploads_under_way',
     'system_keys',
     'user_admin_roles',
     'user_preferences',

@@ -2,14 +2,14 @@ import { v7 as uuid } from 'uuid';
 import { ERASED_RAW, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { eraseSubject, type ErasureDeps } from '../maintenance/erasure';
-import { eventLog } from '../projections/event-log';
-import { eventLogEraser } from '../maintenance/event-log-erasure';
+import { eventLog } from '../projections/events';
+import { eventLogEraser } from '../maintenance/events-erasure';
 import { rebuild } from '../projections/runtime/rebuild';
 import { withRebuildLock } from '../projections/runtime/rebuild-lock';
 import type { TestDatabase } from './support/database';
 import { enginesOfEach } from './support/each';
-import { testLetters } from './support/letters';
 import { ACCOUNTS, type Engines, record, runtimeOf, until } from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
@@ -38,7 +38,7 @@ const erase = (person: number, options: Partial<ErasureDeps> = {}) =>
       ...on,
       erasers: [eventLogEraser],
       destroyKeys: (subject) => createSubjectKeys({ db: t.db, master_keys }).erase(subject),
-      settle_ms: 5200,
+      keys_cached_ms: 5200,
       ...options,
     },
     `kick:${person}`,
@@ -109,19 +109,19 @@ test('it waits for a rebuild that runs, and runs again without effect', async ()
   expect(await t.db.query('select distinct tableoid from outbox')).toHaveLength(2);
   let running: Promise<unknown> | undefined;
   await withRebuildLock(t.db, 'event-log', async () => {
-    running = erase(1, { settle_ms: 0 });
+    running = erase(1, { keys_cached_ms: 0 });
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect((await everything()).filter(({ raw }) => raw === ERASED_RAW)).toHaveLength(0);
-    await expect(erase(2, { settle_ms: 0, patience_ms: 100 })).rejects.toThrow(/rebuild of event-log is running/);
+    await expect(erase(2, { keys_cached_ms: 0, patience_ms: 100 })).rejects.toThrow(/rebuild of event-log is running/);
   });
   expect(await running).toMatchObject({ keys: 1, records: 10, rows: 10, messages: 10 });
-  expect(await erase(1, { settle_ms: 0 })).toEqual({ keys: 0, records: 10, rows: 0, messages: 0 });
-  expect(await erase(99, { settle_ms: 0 })).toEqual({ keys: 0, records: 0, rows: 0, messages: 0 });
+  expect(await erase(1, { keys_cached_ms: 0 })).toEqual({ keys: 0, records: 10, rows: 0, messages: 0 });
+  expect(await erase(99, { keys_cached_ms: 0 })).toEqual({ keys: 0, records: 0, rows: 0, messages: 0 });
   await runtime.stop();
 });
 
 test('parked webhooks that mention the person go, those that only look like it stay', async () => {
-  const parked = testLetters(t.db);
+  const parked = createParkedWebhooks({ db: t.db });
   const park = (vendor: 'kick' | 'trovo', body: string) =>
     parked.park({
       vendor,

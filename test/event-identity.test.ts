@@ -3,7 +3,7 @@ import { ERASED_RAW, TOPICS } from '../domain/records';
 import { migrate } from '../engines/postgres/migrate';
 import type { LoggedRecord } from '../engines/records/port';
 import { MIGRATIONS } from '../migrations';
-import { eventLog } from '../projections/event-log';
+import { eventLog } from '../projections/events';
 import { applyRecords } from '../projections/runtime/apply';
 import { rebuild } from '../projections/runtime/rebuild';
 import { replayTopic } from '../maintenance/replay';

@@ -3,7 +3,7 @@ import { v4, v5, v7 } from 'uuid';
 import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
-import { ensureEventLogPartitions, eventLog } from '../projections/event-log';
+import { ensureEventLogPartitions, eventLog } from '../projections/events';
 import { applyRecords } from '../projections/runtime/apply';
 import { cloneTables } from '../projections/runtime/shadow';
 import { event } from '../read-api/events';

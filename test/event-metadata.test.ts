@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import type { Caller, RequestContext } from '../access/caller';
-import { metadata } from '../bin/services';
+import { metadata } from '../access/metadata';
 import { attributedEventStore } from '../engines/event-store/attributed';
 import type { EventStore, Metadata, StoredEvent } from '../engines/event-store/port';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';

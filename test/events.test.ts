@@ -5,7 +5,7 @@ import { v4, v7 } from 'uuid';
 import { parseInstant } from '../domain/instants';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
-import { eventLog } from '../projections/event-log';
+import { eventLog } from '../projections/events';
 import { applyRecords } from '../projections/runtime/apply';
 import { event, events } from '../read-api/events';
 import { type EventQuery, eventsPage } from '../read-api/events-pages';

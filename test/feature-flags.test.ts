@@ -1,5 +1,6 @@
 import { accountCreation, createFeatureFlags, enabledOf, featureStatuses } from '../access/features';
 import { generateKey } from '../access/keys';
+import { unattended } from '../access/service-acts';
 import type { Services } from '../access/services';
 import { adoptFeatureFlags } from '../maintenance/feature-flag-adoption';
 import {
@@ -23,7 +24,7 @@ import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
-type Needs = Pick<Services, 'db' | 'events' | 'commit'>;
+type Needs = Pick<Services, 'db' | 'events' | 'commit' | 'awaitShown'>;
 const flag = 'feature:events';
 const switched = (enabled: boolean) => ({ type: 'feature_flag:switched', flag, enabled, switched_at: now }) as const;
 
@@ -69,7 +70,7 @@ describe('flags in the database', () => {
     await t.db.query(`insert into feature_flags_before_events values
       ('feature:events', false, '2026-01-02T03:04:05Z'), ('feature:gone', true, '2026-01-02T03:04:05Z')`);
     const { events } = on;
-    const services: Needs = { db: t.db, events, commit: (_request, writes) => events.append(writes, {}) };
+    const services: Needs = { db: t.db, ...unattended(events, () => ({})) };
     const dying: Needs = {
       ...services,
       async commit(_request, writes) {

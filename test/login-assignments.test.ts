@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { seededRoles } from '../domain/account-roles';
+import { seededRoles } from '../domain/roles';
 import { account, type AccountEvent } from '../domain/accounts';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import { accounts } from '../projections/accounts';

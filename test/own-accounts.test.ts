@@ -4,7 +4,7 @@ import { load } from '../access/states';
 import { asOperator } from '../cli/admin/operator';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { connections, connectionsStream } from '../domain/connections';
-import { seededRoles } from '../domain/account-roles';
+import { seededRoles } from '../domain/roles';
 import { ownership, ownershipStream, type OwnershipCommand, type OwnershipEvent } from '../domain/ownerships';
 import { FREE_PLAN_ID, PRO_PLAN_ID } from '../domain/plan-limits';
 import { PostgresDatabase } from '../engines/postgres/pool';
@@ -140,7 +140,7 @@ test('of two nodes that decide at once one goes first, and the other is told wha
     const decided = commands.map((command, n) => {
       const { events } = nodes[n]!;
       const services = {
-        ...{ events, settle: async () => undefined },
+        ...{ events, awaitShown: async () => undefined },
         commit: (_request: unknown, writes: Parameters<typeof events.append>[0]) => events.append(writes, {}),
       };
       return handle(asOperator('test'), services, { decider, stream, command: command as never });

@@ -5,7 +5,7 @@ import { ERASED_RAW, INSTALLATION } from '../domain/records';
 import type { LoggedRecord } from '../engines/records/port';
 import { DataError } from '../kernel/projection';
 import { paymentsEraser } from '../maintenance/payments-erasure';
-import { paymentObjects } from '../projections/payment-objects';
+import { paymentObjects } from '../projections/payments';
 import { type TestDatabase, testDatabase } from './support/database';
 import { fixture } from './support/webhooks';
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { INSTALLATION } from '../domain/records';
-import { isPaypalAddress } from '../ingest/paypal';
-import { retryDeadLetter } from '../ingest/runtime/retry-letter';
+import { isPaypalAddress } from '../ingest/paypal/webhook';
+import { createParkedWebhooks } from '../ingest/runtime/parked';
+import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { createHttpClients } from '../vendors/http/client';
 import { paypalVerification } from '../vendors/paypal/verification';
 import { type TestDatabase, testDatabase } from './support/database';
-import { testLetters } from './support/letters';
 import { silentLog } from './support/log';
 import { noMetrics } from './support/projections';
 import * as support from './support/webhooks';
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 function setUp(options: { payments?: Parameters<typeof support.webhookSettings>[1]; verifies?: boolean } = {}) {
   const records = support.keptRecords();
-  const parked = testLetters(database.db);
+  const parked = createParkedWebhooks({ db: database.db });
   const settings = support.webhookSettings({}, options.payments);
   const { base_url: api_url } = paypal.vendor;
   const verification = paypalVerification(http, { ...paypal.app, api_url, now: () => clock });
@@ -203,7 +203,10 @@ describe('what payment vendors send becomes records', () => {
       reason: 'bad_payload',
       headers: { 'lumio-webhook': '/v1/webhooks/stripe-connect' },
     });
-    await expect(retryDeadLetter(letter!.id, deps)).resolves.toMatchObject({ status: 'failed', reason: 'bad_payload' });
+    await expect(retryParkedWebhook(letter!.id, deps)).resolves.toMatchObject({
+      status: 'failed',
+      reason: 'bad_payload',
+    });
     expect(records.kept).toEqual([]);
   });
 });

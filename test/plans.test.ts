@@ -136,7 +136,7 @@ describe('a plan', () => {
 });
 
 describe('plans in the database', () => {
-  type Needs = Pick<Services, 'db' | 'events' | 'commit' | 'settle'>;
+  type Needs = Pick<Services, 'db' | 'events' | 'commit' | 'awaitShown'>;
   let t: TestDatabase;
   let on: Engines;
   let services: Needs;
@@ -151,7 +151,7 @@ describe('plans in the database', () => {
       db: t.db,
       events,
       commit: (_request, writes) => events.append(writes, {}),
-      settle: async () => undefined,
+      awaitShown: async () => undefined,
     };
     await Promise.all([seedPlans(services, operator()), seedPlans(services, operator())]);
     for (const [n, [account_id, owner_id]] of [

@@ -18,7 +18,7 @@ import { createPayloadSealing } from '../engines/jobs/sealing';
 import { readCheckpoints } from '../projections/runtime/checkpoints';
 import { placeOf } from '../reactors/runtime/runner';
 import { listDeadLetters, parkedHeads, type DeadLetter } from '../projections/runtime/dead-letters';
-import { dropReaction, retryReaction } from '../reactors/runtime/settle';
+import { dropReaction, retryReaction } from '../reactors/runtime/retry-letters';
 import { startReactors, type Reactors } from '../reactors/runtime/runtime';
 import { createHttpClients } from '../vendors/http/client';
 import { type TestDatabase, testDatabase } from './support/database';

@@ -1,4 +1,4 @@
-import { seededRoles } from '../domain/account-roles';
+import { seededRoles } from '../domain/roles';
 import { account, type AccountCommand, type AccountEvent } from '../domain/accounts';
 import { ACCOUNT_PERMISSIONS, DEFAULT_ROLES } from '../domain/permissions';
 import { accounts } from '../projections/accounts';

@@ -3,7 +3,7 @@ import { serviceKeys } from '../projections/service-keys';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
-import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
+import { ownerAndStranger, sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
 import type { ApiClient } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
@@ -86,9 +86,7 @@ describe('over HTTP', () => {
     (await api.send('POST', '/v1/service-keys', { label: 'CI', permissions })).body.data;
   beforeAll(async () => {
     server = await sharedServer();
-    account = await server.account();
-    owner = as(account.access_token);
-    stranger = as((await server.account()).access_token);
+    ({ account, owner, stranger } = await ownerAndStranger(server));
     await server.operator.setAdminRole(account.user_id, 'super-admin', true);
   });
 

@@ -238,7 +238,7 @@ describe('in the database', () => {
     const old = await house.open(ada, null, Date.now() - settings.auth.session_lifetime - 1000);
     const kept: [string, readonly unknown[]][] = [];
     const tools = {
-      act: actFor(asOperator('test'), { ...services(), settle: async () => undefined, commit: commit() }),
+      act: actFor(asOperator('test'), { ...services(), awaitShown: async () => undefined, commit: commit() }),
       db: t.db,
       keep: (text: string, values: readonly unknown[]) => void kept.push([text, values]),
       enqueue: () => undefined,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SettingsError } from '../kernel/settings-error';
-import { loadSettings } from '../bin/settings';
+import { loadSettings } from '../cli/runtime/load-settings';
 
 describe('settings', () => {
   let cwd: string;

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { EVENT_TYPES, shapeOf } from '../domain/event-catalogue';
-import { createSpotifyAdapter, normaliseSpotify, type SpotifySession, type SpotifyTimings } from '../ingest/spotify';
-import { changesOf, isNews, type Seen } from '../ingest/spotify-changes';
+import {
+  createSpotifyAdapter,
+  normaliseSpotify,
+  type SpotifySession,
+  type SpotifyTimings,
+} from '../ingest/spotify/adapter';
+import { changesOf, isNews, type Seen } from '../ingest/spotify/changes';
 import { ConnectionRefused } from '../ingest/runtime/adapter';
 import { createHttpClients } from '../vendors/http/client';
 import { spotifyPlayer } from '../vendors/spotify/player';

@@ -216,10 +216,10 @@ describe('an account of ten thousand members', () => {
   });
 
   test('takes a command by reading what came since the last one, and a lost race by reading what it lost to', async () => {
-    const services: Pick<Services, 'events' | 'commit' | 'settle'> = {
+    const services: Pick<Services, 'events' | 'commit' | 'awaitShown'> = {
       events: store,
       commit: (_request, writes) => store.append(writes, {}),
-      settle: async () => undefined,
+      awaitShown: async () => undefined,
     };
     const context = (idempotency_seed: string | null): RequestContext => ({
       correlation_id: 'c',

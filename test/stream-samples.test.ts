@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { readStreamSample } from '../domain/samples';
+import { readStreamSample } from '../domain/stream-samples';
 import type { LoggedRecord } from '../engines/records/port';
 import { ensureStreamSamplePartitions, streamSamples } from '../projections/stream-samples';
 import { type TestDatabase, testDatabase } from './support/database';

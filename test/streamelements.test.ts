@@ -1,6 +1,6 @@
 import { eventUserId } from '../domain/event-users';
-import { createStreamElementsAdapter, type TipsSession } from '../ingest/streamelements';
-import { normaliseTips } from '../ingest/streamelements-tips';
+import { createStreamElementsAdapter, type TipsSession } from '../ingest/streamelements/adapter';
+import { normaliseTips } from '../ingest/streamelements/tips';
 import { PauseAsked, ConnectionRefused } from '../ingest/runtime/adapter';
 import { createHttpClients } from '../vendors/http/client';
 import { streamElementsApi } from '../vendors/streamelements/astro';

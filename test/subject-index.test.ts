@@ -6,9 +6,9 @@ import { createEnvelopeCodec } from '../engines/records/schemas';
 import { createArchiver } from '../maintenance/archive';
 import { createArchiveReader } from '../maintenance/archive-reader';
 import { eraseSubject, type ErasureDeps } from '../maintenance/erasure';
-import { eventLogEraser } from '../maintenance/event-log-erasure';
+import { eventLogEraser } from '../maintenance/events-erasure';
 import { indexEvents, indexTopic, placesOf, streamsOf } from '../maintenance/subject-index';
-import { eventLog } from '../projections/event-log';
+import { eventLog } from '../projections/events';
 import type { TestDatabase } from './support/database';
 import { blobsOfEach, enginesOfEach } from './support/each';
 import { silentLog } from './support/log';
@@ -62,7 +62,7 @@ function counting(): { deps: Partial<ErasureDeps>; read: () => number; opened: (
 async function erase(person: string): Promise<{ records: number; read: number; opened: number }> {
   const { deps, read, opened } = counting();
   const destroyKeys = (subject: string) => on.subject_keys.erase(subject);
-  const all = { db: t.db, ...on, erasers: [eventLogEraser], destroyKeys, settle_ms: 0, ...deps };
+  const all = { db: t.db, ...on, erasers: [eventLogEraser], destroyKeys, keys_cached_ms: 0, ...deps };
   const { records } = await eraseSubject(all, `kick:${person}`);
   return { records, read: read(), opened: opened() };
 }

@@ -5,7 +5,7 @@ import { popoutTokens } from '../projections/tokens';
 import { testDatabase, type TestDatabase } from './support/database';
 import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
-import { sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
+import { ownerAndStranger, sharedServer, type MadeAccount, type SharedServer } from './support/shared-server';
 import { eventually, type ApiClient } from './support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
@@ -103,9 +103,7 @@ describe('over HTTP', () => {
   const as = (token: string) => server.client(token);
   beforeAll(async () => {
     server = await sharedServer();
-    account = await server.account();
-    owner = as(account.access_token);
-    stranger = as((await server.account()).access_token);
+    ({ account, owner, stranger } = await ownerAndStranger(server));
     const key = { label: 'k', permissions: ['events:read'] };
     user_api_key = (await owner.send('POST', '/v1/api-keys', key)).body.data.key;
   });

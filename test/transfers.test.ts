@@ -11,6 +11,7 @@ import { permission, post, query, upload } from '../access/operation';
 import { testDatabase, type TestDatabase } from './support/database';
 import { callerOf, serveDeclared, type DeclaredApi } from './support/declared-api';
 import { until } from './support/projections';
+import { sweepUploads } from '../maintenance/upload-sweep';
 
 /** Files and streams, in and out, over real sockets. */
 const CONTENT = Buffer.from(Array.from({ length: 300_000 }, (_, n) => n % 251));
@@ -19,6 +20,11 @@ let opened: { start: number; end: number }[] = [];
 let produced = 0;
 let began = 0;
 let ended = 0;
+/** Blobs that the area of sounds names. */
+let named: string[] = [];
+/** An upload named `hangs` says that it was begun, and waits. */
+let begun: () => void = () => undefined;
+let hanging: Promise<void> = Promise.resolve();
 const Named = z.object({ id: z.string() });
 const base = { summary: 'x', graphql: null, guard: [authenticated] as const };
 
@@ -107,6 +113,7 @@ const operations = [
       most_bytes: 200_000,
       sniff: (head) => (Buffer.from(head).toString('latin1', 0, 3) === 'ID3' ? 'audio/mpeg' : null),
       content_types: ['audio/mpeg'],
+      inUse: async (keys) => keys.filter((key) => named.includes(key)),
     }),
     guard: [permission('sounds:create')],
     input: z.object({ name: z.string().max(5).nullish(), volume: z.int().nullish() }),
@@ -114,6 +121,10 @@ const operations = [
     errors: { SOUND_EXISTS: conflict('Sound already exists') },
     async run({ input, file, refuse }) {
       if (input.name === 'taken') throw refuse('SOUND_EXISTS');
+      if (input.name === 'hangs') {
+        begun();
+        await hanging;
+      }
       const { key, filename, sha256, size_bytes } = file;
       return { key, filename, sha256, size: size_bytes, name: `${input.name} ${input.volume}` };
     },
@@ -140,7 +151,7 @@ beforeAll(async () => {
   const rights = { account_id: 'a', permissions: new Set(['sounds:create']) };
   api = await serveDeclared(
     operations,
-    { blobs, db: t.db, settle: async () => undefined },
+    { blobs, db: t.db, awaitShown: async () => undefined },
     {
       ada: callerOf(rights),
       bob: callerOf({ account_id: 'a', user_id: 'bob' }),
@@ -340,6 +351,7 @@ describe('a stream of lines', () => {
 describe('an upload', () => {
   const mp3 = (bytes: number) => Buffer.concat([Buffer.from('ID3'), CONTENT.subarray(0, bytes - 3)]);
   type Part = [name: string, value: string | Buffer, filename?: string];
+  type Answer = { data: { key: string }; error?: string };
   async function send(parts: Part[], { as = 'ada', headers = {} as Record<string, string> } = {}) {
     const form = new FormData();
     for (const [name, value, filename] of parts) {
@@ -351,7 +363,7 @@ describe('an upload', () => {
       headers: { authorization: `Bearer ${as}`, ...headers },
       body: form,
     });
-    return { status: response.status, headers: response.headers, body: (await response.json()) as any };
+    return { status: response.status, headers: response.headers, body: (await response.json()) as Answer };
   }
   async function stored(): Promise<string[]> {
     const keys: string[] = [];
@@ -360,6 +372,8 @@ describe('an upload', () => {
   }
   afterEach(async () => {
     for (const key of await stored()) await blobs.delete(key);
+    // Whatever became of it, an upload that was answered is not under way any more.
+    await until(async () => (await t.db.query('select 1 as one from uploads_under_way')).length === 0);
   });
 
   test.each([
@@ -505,6 +519,68 @@ describe('an upload', () => {
     asked.destroy();
     await until(async () => (await stored()).length === 0);
     expect((await send([['file', mp3(10)]])).status).toBe(201);
+  });
+});
+
+describe('an upload whose process dies', () => {
+  const uploads = operations.flatMap(({ takes }) => takes ?? []);
+  const sweep = () => sweepUploads({ db: t.db, blobs, uploads });
+  const later = () => t.db.query("update uploads_under_way set begun_at = begun_at - interval '25 hours'");
+  const send = () => {
+    const form = new FormData();
+    form.append('name', 'hangs');
+    form.append('file', new Blob([Buffer.from('ID3')]), 'a.mp3');
+    return fetch(`${api.url}/v1/sounds`, { method: 'POST', headers: { authorization: 'Bearer ada' }, body: form });
+  };
+  /** The upload and its blob, while the operation has not said yet what it does with it. */
+  async function cutOff() {
+    let goOn: () => void = () => undefined;
+    hanging = new Promise((resume) => (goOn = resume));
+    const reached = new Promise<void>((resume) => (begun = resume));
+    const answer = send();
+    await reached;
+    const [row] = await t.db.query<{ key: string }>('select key from uploads_under_way');
+    return { key: row!.key, answer, goOn };
+  }
+
+  test('leaves a blob that is swept a day later, and not while it may still be under way', async () => {
+    const { key, answer, goOn } = await cutOff();
+    expect(await sweep()).toBe(0);
+    expect(await blobs.head(key)).toBeDefined();
+    await later();
+    expect(await sweep()).toBe(1);
+    expect(await blobs.head(key)).toBeUndefined();
+    expect(await sweep()).toBe(0);
+    goOn();
+    await answer;
+  });
+
+  test('leaves a blob that stays where its area names it', async () => {
+    const { key, answer, goOn } = await cutOff();
+    named = [key];
+    await later();
+    expect(await sweep()).toBe(0);
+    expect(await blobs.head(key)).toBeDefined();
+    named = [];
+    // It has been asked about: what names it may end, and end it.
+    expect(await sweep()).toBe(0);
+    goOn();
+    expect((await answer).status).toBe(201);
+    await blobs.delete(key);
+  });
+
+  test('leaves all where an area cannot say, and each page of many is asked about', async () => {
+    const keys = Array.from({ length: 150 }, (_, n) => `uploads/left-${n}`);
+    for (const key of keys) await blobs.put(key, Buffer.from('x'));
+    await t.db.query(`insert into uploads_under_way select unnest($1::text[]), now() - interval '2 days'`, [keys]);
+    const away = { inUse: () => Promise.reject(new Error('not built yet')) };
+    await expect(sweepUploads({ db: t.db, blobs, uploads: [...uploads, away] })).rejects.toThrow('not built yet');
+    expect(await blobs.head(keys[0]!)).toBeDefined();
+    named = [keys[120]!];
+    expect(await sweep()).toBe(149);
+    expect(await blobs.head(keys[120]!)).toBeDefined();
+    named = [];
+    await blobs.delete(keys[120]!);
   });
 });
 

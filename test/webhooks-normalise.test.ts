@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import { normaliseKick } from '../ingest/kick';
+import { normaliseKick } from '../ingest/kick/webhook';
 import { readShopDomain } from '../domain/connections';
-import { normaliseShopify } from '../ingest/shopify';
-import { normaliseTrovo } from '../ingest/trovo';
+import { normaliseShopify } from '../ingest/shopify/webhook';
+import { normaliseTrovo } from '../ingest/trovo/webhook';
 import { toDelivery, type DraftRecord, type Outcome } from '../ingest/runtime/webhook';
-import { normaliseYoutube } from '../ingest/youtube';
+import { normaliseYoutube } from '../ingest/youtube/webhook';
 import { fixture, fixturesOf } from './support/webhooks';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { decodeText, readJson, storableJson } from '../ingest/runtime/text';
-import { eventTime, parseTime, readTime } from '../ingest/runtime/times';
+import { eventTime, isBefore, parseTime, readTime } from '../ingest/runtime/times';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 
@@ -84,6 +84,16 @@ describe('times', () => {
       expect(readTime(value)).toBe(1785582123000);
     }
     expect([0, -1, Number.NaN, {}, true, null].map(readTime)).toEqual([null, null, null, null, null, null]);
+  });
+
+  test('one time is before another by the last digit of a nanosecond', () => {
+    const times = ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.000000001Z', '2026-11-21T11:00:00.00000001+01:00'];
+    expect(times.map((one) => times.map((other) => isBefore(one, other)))).toEqual([
+      [false, true, true],
+      [false, false, true],
+      [false, false, false],
+    ]);
+    expect([isBefore('now', times[0]), isBefore(times[0], undefined), isBefore(1, 2)]).toEqual([false, false, false]);
   });
 
   test('a zero time or one of the far future gives way to the next candidate', () => {

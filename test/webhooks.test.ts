@@ -1,8 +1,7 @@
-import { type DeadLetters, trimDeadLetters } from '../ingest/runtime/parked';
-import { retryDeadLetter } from '../ingest/runtime/retry-letter';
+import { createParkedWebhooks, type ParkedWebhooks } from '../ingest/runtime/parked';
+import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { testDatabase, type TestDatabase } from './support/database';
-import { testLetters } from './support/letters';
 import { keptLog } from './support/log';
 import * as support from './support/webhooks';
 
@@ -14,10 +13,10 @@ const AT = '2026-11-21T09:59:58.123456789Z';
 const OK = { status: 200, body: '{"success":true}' };
 
 let database: TestDatabase;
-let parked: DeadLetters;
+let parked: ParkedWebhooks;
 beforeAll(async () => {
   database = await testDatabase();
-  parked = testLetters(database.db);
+  parked = createParkedWebhooks({ db: database.db });
 });
 afterAll(() => database.drop());
 
@@ -138,7 +137,7 @@ test('what the signature covers is remembered with a parked delivery', async () 
   await expect(deliver('kick', gift, legacy)).resolves.toEqual(OK);
   records.fail = null;
   for (const { id } of await parked.list())
-    await expect(retryDeadLetter(id, { ...deps, parked })).resolves.toEqual({ status: 'retried', records: 1 });
+    await expect(retryParkedWebhook(id, { ...deps, parked })).resolves.toEqual({ status: 'retried', records: 1 });
   expect(records.kept.map(({ external_id, same_raw }) => [external_id, same_raw])).toEqual([
     ['kick:rsa', undefined],
     ['kick:legacy', 'once'],
@@ -247,9 +246,9 @@ describe('what cannot be kept', () => {
     await parked.park({ vendor: 'kick', reason, detail: '', headers, raw_body: follow, trace: null, received_at: NOW });
     const letter = (await parked.list({ vendor: 'kick' })).find((one) => one.reason === reason)!;
     const failed = { status: 'failed', reason, detail: expect.stringMatching(/trim/) };
-    await expect(retryDeadLetter(letter.id, { ...deps, parked })).resolves.toEqual(failed);
+    await expect(retryParkedWebhook(letter.id, { ...deps, parked })).resolves.toEqual(failed);
     expect(await parked.get(letter.id)).toMatchObject({ status: 'parked', attempts: letter.attempts + 1, reason });
-    expect(JSON.stringify(log.lines)).toContain('the normaliser of a vendor failed');
+    expect(JSON.stringify(log.lines)).toContain('webhook normaliser failed');
     await parked.settle(letter.id, 'dropped');
   });
 
@@ -267,13 +266,13 @@ describe('what cannot be kept', () => {
     expect(JSON.stringify(letter)).not.toContain(kick()['kick-event-signature']);
 
     const retry = { ...deps, parked };
-    await expect(retryDeadLetter(letter!.id, retry)).resolves.toMatchObject({
+    await expect(retryParkedWebhook(letter!.id, retry)).resolves.toMatchObject({
       status: 'failed',
       reason: 'not_storable',
     });
     records.fail = null;
-    await expect(retryDeadLetter(letter!.id, retry)).resolves.toEqual({ status: 'retried', records: 1 });
-    await expect(retryDeadLetter(letter!.id, retry)).resolves.toEqual({ status: 'not_parked' });
+    await expect(retryParkedWebhook(letter!.id, retry)).resolves.toEqual({ status: 'retried', records: 1 });
+    await expect(retryParkedWebhook(letter!.id, retry)).resolves.toEqual({ status: 'not_parked' });
     expect(records.kept).toEqual([
       expect.objectContaining({
         external_id: 'kick:01JX000000000000000000000A',
@@ -292,10 +291,9 @@ describe('what cannot be kept', () => {
     expect((await parked.get(letter!.id))!.raw_body).toEqual(body);
     expect(await parked.settle(letter!.id, 'dropped')).toBe(true);
     expect(await parked.settle(letter!.id, 'dropped')).toBe(false);
-    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '29 days'`);
-    expect(await trimDeadLetters(database.db)).toBe(0);
-    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '31 days'`);
-    expect(await trimDeadLetters(database.db)).toBe(1);
+    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '2 days'`);
+    expect(await parked.trim(3 * 86_400_000)).toBe(0);
+    expect(await parked.trim(86_400_000)).toBe(1);
   });
 });
 

@@ -145,7 +145,7 @@ describe('handle', () => {
   let t: TestDatabase;
   let pool: pg.Pool;
   let events: EventStore;
-  let services: Pick<Services, 'events' | 'commit' | 'settle'>;
+  let services: Pick<Services, 'events' | 'commit' | 'awaitShown'>;
   const settled: Written[] = [];
   let lose_answer = false;
   beforeAll(async () => {
@@ -159,7 +159,7 @@ describe('handle', () => {
         if (lose_answer) throw new Error('the process died here');
         return result;
       },
-      settle: async (_context, written) => void settled.push(written),
+      awaitShown: async (_context, written) => void settled.push(written),
     };
   });
   afterAll(async () => {

@@ -16,7 +16,8 @@ import { blame, type RequestState } from '../request-state';
 import { shapeOf, unwrap } from '../schema-shape';
 import { pascalCase } from './names';
 import { refuseDepth } from './argument-depth';
-import { inputConverter, TypeRegistry, type Convert, type InputMember, type OutputType } from './types';
+import { type Convert, inputConverter, type InputMember } from './converters';
+import { type OutputType, TypeRegistry } from './types';
 
 type Field = GraphQLFieldConfig<unknown, RequestState>;
 

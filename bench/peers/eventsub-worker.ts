@@ -7,11 +7,10 @@ import { ProcessSession } from '../../engines/postgres/process-session';
 import { createRecordLog } from '../../engines/records/log';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
-import { createPersonalTexts } from '../../engines/subject-keys/texts';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import { createLinkLeases } from '../../ingest/runtime/link-leases';
-import { createDeadLetters } from '../../ingest/runtime/parked';
+import { createParkedWebhooks } from '../../ingest/runtime/parked';
 import { createTwitchAdapter } from '../../ingest/twitch/adapter';
 import { createTwitch } from '../../vendors/twitch/api';
 import { createHttpClients } from '../../vendors/http/client';
@@ -51,7 +50,7 @@ async function main([url = '', address = '', count = '1']: string[]): Promise<vo
     shares: createPostgresShares({ db, session, wakeups, log: quiet }),
     leases: createLinkLeases(db, session),
     records: createRecordLog({ broker, subject_keys }),
-    parked: createDeadLetters({ db, texts: createPersonalTexts(subject_keys) }),
+    parked: createParkedWebhooks({ db }),
     log: quiet,
     metrics,
   });

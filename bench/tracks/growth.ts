@@ -1,5 +1,5 @@
 import { rebuild } from '../../projections/runtime/rebuild';
-import { eventLog } from '../../projections/event-log';
+import { eventLog } from '../../projections/events';
 import { appendHistory, ask } from '../history';
 import { timed } from '../comparison';
 import { rounded, type TrackOptions } from '../harness';

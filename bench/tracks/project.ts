@@ -16,7 +16,7 @@ import type { LoggedRecord } from '../../engines/records/port';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createLocalWakeups } from '../../engines/wakeups/local';
-import { eventLog } from '../../projections/event-log';
+import { eventLog } from '../../projections/events';
 import { applyRecords } from '../../projections/runtime/apply';
 import { writeOutbox } from '../../projections/runtime/outbox';
 import { rebuild } from '../../projections/runtime/rebuild';

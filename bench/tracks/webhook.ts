@@ -46,10 +46,10 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
     const { status, body } = await load.request(delivery(trovo_secret, platform_channel_id, id));
     if (status !== 200 || body.toString() !== '{"success":true}') throw new Error(`${status}: ${body.toString()}`);
   };
-  const contender = (name: string, load: HttpLoad, { cpu }: Program, settle?: () => Promise<void>): Contender => ({
+  const contender = (name: string, load: HttpLoad, { cpu }: Program, finish?: () => Promise<void>): Contender => ({
     name,
     cpu,
-    settle,
+    finish,
     run: (ms) => closedLoop(WRITERS, ms, () => post(load, v7())),
   });
   try {

@@ -100,7 +100,7 @@ export async function setMembership(
 }
 
 /**
- * Gives an account to another user, whose it was or not: for an owner who is lost. The former owner keeps a role when
+ * Gives an account to another user, for an owner who is lost. The former owner keeps a role when
  * one is named, and else is no member any more. Asked again it changes nothing. @throws AdminError
  */
 export async function replaceOwner(

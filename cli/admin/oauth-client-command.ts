@@ -1,9 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { CLIENT_TYPES, GRANT_TYPES, type ClientType, type GrantType } from '../../domain/oauth-clients';
-import type { AdminContext } from './services';
-
-type Admin = typeof import('./index.js');
-type Run = (work: (admin: Admin, context: AdminContext) => Promise<object>) => Promise<void>;
+import { names, type Run, uuid, words } from './arguments';
 
 interface ClientOptions {
   name: string;
@@ -14,7 +11,6 @@ interface ClientOptions {
   account?: string;
 }
 
-const names = (text: string): string[] => [...new Set(text.split(',').map((name) => name.trim()))];
 const grantTypes = (text: string): GrantType[] => {
   const unknown = names(text).find((name) => !(GRANT_TYPES as readonly string[]).includes(name));
   if (unknown !== undefined) throw new InvalidArgumentError(`there is no grant type ${unknown}.`);
@@ -22,15 +18,11 @@ const grantTypes = (text: string): GrantType[] => {
 };
 
 /** `lumio admin create-oauth-client`. */
-export function registerOauthClients(
-  group: Command,
-  run: Run,
-  { uuid, name }: { uuid: (text: string) => string; name: (text: string) => string },
-): void {
+export function registerOauthClients(group: Command, run: Run): void {
   group
     .command('create-oauth-client')
     .description('register a program of others that acts for users; its secret is shown once')
-    .requiredOption('--name <name>', 'what users are told it is called', name)
+    .requiredOption('--name <name>', 'what users are told it is called', words(100))
     .addOption(
       new Option('--type <type>', 'public: it runs at its users and keeps no secret')
         .choices([...CLIENT_TYPES])

@@ -4,12 +4,12 @@ import { anonymous } from '../../access/resolve';
 import type { Services } from '../../access/services';
 import type { SubjectKeys } from '../../engines/subject-keys/port';
 
-/** What is done to a system from its own machine works on. */
-export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'settle' | 'secrets' | 'relay'> & {
+/** The services that an operator's commands work with. */
+export type AdminServices = Pick<Services, 'db' | 'events' | 'commit' | 'awaitShown' | 'secrets' | 'relay'> & {
   subject_keys: SubjectKeys;
 };
 
-/** The operator as events name who did it; `credential_id` tells by what. */
+/** A request of the operator: events name a system key as their actor, and `credential_id` says which tool it was. */
 export function asOperator(credential_id: string): { caller: Caller; context: RequestContext } {
   return {
     caller: { ...anonymous('127.0.0.1'), kind: 'system_key', credential_id, rate_bucket: 'system', rate_limit: null },
@@ -17,7 +17,7 @@ export function asOperator(credential_id: string): { caller: Caller; context: Re
   };
 }
 
-/** What the operator's request looks like where nothing else is said. */
+/** `credential_id` of the commands of `lumio admin`. */
 export const OPERATOR = 'lumio-admin';
 
 export const nowText = (): string => new Date().toISOString();

@@ -2,7 +2,8 @@ import { createTokens, type Tokens } from '../../access/tokens';
 import type { Settings } from '../../kernel/settings';
 import { createReadModels } from '../../projections/runtime/read-models';
 import type { FullContext } from '../runtime/context';
-import { metadata, shown, typesOf } from '../../bin/services';
+import { metadata, typesOf } from '../../access/metadata';
+import { shown } from '../../bin/services';
 import type { AdminServices } from './operator';
 
 export interface AdminContext extends AdminServices {
@@ -17,7 +18,7 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const { db, events, secrets, relay, settings, subject_keys } = context;
   const read_models = createReadModels(context);
   let behind = false;
-  const settle: AdminServices['settle'] = async (_context, written) => {
+  const awaitShown: AdminServices['awaitShown'] = async (_context, written) => {
     behind = !(await shown(read_models, written)) || behind;
   };
   return {
@@ -29,10 +30,10 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     subject_keys,
     tokens: await createTokens({ db, secrets }),
     behind: () => behind,
-    settle,
+    awaitShown,
     async commit(request, writes) {
       const result = await events.append(writes, metadata(request.caller, request.context));
-      await settle(request.context, { position: result.position, types: typesOf(writes) });
+      await awaitShown(request.context, { position: result.position, types: typesOf(writes) });
       return result;
     },
   };

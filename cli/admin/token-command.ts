@@ -2,10 +2,8 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { BoundKind } from '../../access/bound-tokens';
 import { parseInstant } from '../../domain/instants';
 import { isAccountPermission } from '../../domain/permissions';
+import { type Admin, names, type Run, uuid } from './arguments';
 import type { AdminContext } from './services';
-
-type Admin = typeof import('./index.js');
-type Run = (work: (admin: Admin, context: AdminContext) => Promise<object>) => Promise<void>;
 
 /** What a token of one overlay, widget or install is called here, and the channel that it opens. */
 const BOUND: Readonly<Record<string, { kind: BoundKind; channel: string }>> = {
@@ -28,7 +26,6 @@ interface TokenOptions {
   expires?: string;
 }
 
-const names = (text: string): string[] => [...new Set(text.split(',').map((name) => name.trim()))];
 const instant = (text: string): string => {
   const parsed = parseInstant(text);
   if (parsed === null || Date.parse(parsed) <= Date.now())
@@ -37,7 +34,7 @@ const instant = (text: string): string => {
 };
 
 /** `lumio admin token` and `lumio admin revoke-token`. */
-export function registerTokens(group: Command, run: Run, uuid: (text: string) => string): void {
+export function registerTokens(group: Command, run: Run): void {
   group
     .command('token')
     .description('make a token: a session of a user as a login opens one, or a token or key of another kind')

@@ -5,7 +5,7 @@ import { handle } from '../../access/handle';
 import { load } from '../../access/states';
 import { identityHash } from '../../access/identities';
 import { registerUser } from '../../access/registration';
-import type { LoginProvider } from '../../domain/user-logins';
+import type { LoginProvider } from '../../domain/login-connections';
 import { user, userStream, type User } from '../../domain/users';
 import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
 

@@ -1,7 +1,7 @@
 import type { Settings } from '../../kernel/settings';
 import type { Logger } from '../../engines/log/port';
 import { startEmbeddedPostgres } from '../../engines/postgres/embedded';
-import { holdDataFolder } from '../../bin/data-folder';
+import { holdDataFolder } from '../../engines/data-folder';
 
 /**
  * The configured database as it is, without our schema: what a restore fills. The embedded one is started for it.

@@ -15,7 +15,7 @@ import type { Wakeups } from '../../engines/wakeups/port';
 import type { Projection } from '../../kernel/projection';
 import type { JobTools } from '../../access/job';
 import type { Jobs } from '../../reactors/runtime/jobs';
-import type { SettleReactionDeps } from '../../reactors/runtime/settle';
+import type { SettleReactionDeps } from '../../reactors/runtime/retry-letters';
 import type { ReadArchived } from '../../projections/runtime/rebuild';
 
 /** What a command on projections works with: the engines of the configuration, connected. */

@@ -10,7 +10,7 @@ import type { Logger } from '../../engines/log/port';
 import { createArchiveReader } from '../../maintenance/archive-reader';
 import { adoptSegments } from '../../maintenance/archive-adoption';
 import { readStored } from '../../projections/runtime/rebuild-source';
-import type { Engines } from '../../bin/engines';
+import type { Engines } from '../../engines/engines';
 
 /** Topics in the tables that a restore brought back, once they lie in another broker. */
 const TOPIC_TABLES = 'broker_records, broker_partitions, broker_topics';

@@ -57,7 +57,7 @@ export async function createBackup(options: BackupOptions): Promise<Manifest> {
     const db = asQueryable(client);
     await client.query('begin isolation level repeatable read read only');
     await client.query('set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0');
-    // The text of times must not hang on settings of a role or a database.
+    // Settings of a role or a database must not change how times are written.
     await client.query(
       `set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres'; set local timezone = 'UTC'`,
     );

@@ -23,7 +23,7 @@ export interface TopicSource {
 
 /** The domain events as they were, in order. */
 export interface EventSource {
-  /** Each position that the database names, and how many events are not after it. */
+  /** Each position that the database names, with the number of events up to it. */
   places: Readonly<Record<string, number>>;
   /** @throws Error when it does not hold all that it should */
   read(): AsyncIterable<StoredEvent>;

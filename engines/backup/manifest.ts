@@ -27,7 +27,7 @@ const Logs = z.object({
             records: z.number(),
             /** The offset after the last record. */
             next: z.number(),
-            /** By which this log is known again: the last record and the SHA-256 of its value. */
+            /** The last record and the SHA-256 of its value: a restore knows the log by them. */
             last: z.object({ offset: z.number(), sha256: z.string() }).nullable(),
             file: File,
           }),
@@ -40,7 +40,7 @@ const Logs = z.object({
     .object({
       count: z.number(),
       last: z.object({ stream: z.string(), revision: z.number(), id: z.string() }).nullable(),
-      /** Each position that a checkpoint or a dead letter names, and how many events are not after it. */
+      /** Each position that a checkpoint or a dead letter names, with the number of events up to it. */
       places: z.record(z.string(), z.number()),
       file: File,
     })

@@ -127,15 +127,15 @@ export async function restoreEvents(
   const moved = new Map([['', '']]);
   let last = '';
   let restored = 0;
-  const settle = () => {
+  const placeReached = () => {
     while (waiting.length > 0 && waiting[0]![1] <= restored) moved.set(waiting.shift()![0], last);
   };
-  settle();
+  placeReached();
   for await (const { id, type, data, stream, revision, metadata } of read()) {
     const expected = revision === 0 ? 'none' : revision - 1;
     last = (await events.append([{ stream, expected, events: [{ id, type, data }] }], metadata)).position;
     restored += 1;
-    settle();
+    placeReached();
     if (restored % 100 === 0) report('domain events');
   }
   await movePlaces(db, { engine: from.events, source: DOMAIN_EVENTS, partition: 0 }, events.id, moved);

@@ -133,7 +133,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
     options.onProgress?.({ done, total, what: table.name });
   }
   for (const { name, last_value } of manifest.sequences) {
-    // One that the schema has not belonged to a table that is not in the backup either.
+    // A sequence that the schema lacks belonged to a table that the backup lacks, too.
     if (last_value !== null && sequences.has(name))
       await db.query('select setval(to_regclass($1), $2)', [relation(name), last_value]);
   }
@@ -148,7 +148,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
 /** Bookkeeping of the migrations themselves. */
 const KEPT = ['schema_migrations', 'schema_migrations_lock', `${JOB_SCHEMA}.migrations`];
 
-/** Names come out of the backup, and only those of our own catalogue are taken. @throws Error naming what it has not */
+/** Takes a name of the backup only when our own catalogue has it. @throws Error naming the one that it lacks */
 function known<T>(found: T | undefined, what: string): T {
   if (found === undefined) throw new Error(`the schema of the backup's steps has no ${what}`);
   return found;

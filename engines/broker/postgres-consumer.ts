@@ -123,7 +123,7 @@ export class PostgresConsumer implements Consumer {
   private async step(topic: TopicInfo): Promise<void> {
     // What came since the last look has said so: an idle look now would only make the next record wait for its turn.
     if (!this.catching_up) await this.news.wait(POLL_MS, this.stop_asked.signal);
-    await this.settle(topic);
+    await this.followLeases(topic);
     await this.pace();
     if (this.stopping) return;
     this.news.clear();
@@ -152,7 +152,7 @@ export class PostgresConsumer implements Consumer {
    * Brings what is read in line with the leases: gives back what another should have, starts what is new, drops what
    * was lost.
    */
-  private async settle(topic: TopicInfo): Promise<void> {
+  private async followLeases(topic: TopicInfo): Promise<void> {
     const unwanted = [...this.leases].filter(([, wanted]) => !wanted).map(([partition]) => partition);
     if (unwanted.length > 0) {
       for (const partition of unwanted) this.positions.delete(partition);

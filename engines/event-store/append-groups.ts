@@ -48,7 +48,7 @@ export class AppendGroups {
   private readonly collector: Collector<EncodedAppend, AppendResult, Placed[][]>;
 
   constructor(private readonly options: GroupOptions) {
-    this.collector = new Collector({ take: inWaves, send: (waves) => this.settle(waves) });
+    this.collector = new Collector({ take: inWaves, send: (waves) => this.store(waves) });
   }
 
   append(append: EncodedAppend): Promise<AppendResult> {
@@ -61,7 +61,7 @@ export class AppendGroups {
   }
 
   /** What became of each append, by its place. */
-  private async settle(waves: Placed[][]): Promise<(AppendResult | Error)[]> {
+  private async store(waves: Placed[][]): Promise<(AppendResult | Error)[]> {
     const group = waves.flat();
     const outcomes: (AppendResult | Error)[] = [];
     let rows: OutcomeRow[];
@@ -72,7 +72,7 @@ export class AppendGroups {
       // Something in the group cannot be stored, and the statement was undone as a whole: the guilty one is found by
       // sending each alone.
       for (const { append, place } of group) {
-        const alone = this.settle([[{ append, place: 0 }]]);
+        const alone = this.store([[{ append, place: 0 }]]);
         outcomes[place] = await alone.then(([outcome]) => outcome!).catch((reason: Error) => reason);
       }
       return outcomes;

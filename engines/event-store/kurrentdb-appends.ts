@@ -50,12 +50,12 @@ export class KurrentAppends {
       return line;
     });
     const sent = Promise.all(lines.map((line) => line.tail)).then(() => this.send(plan));
-    const settled = sent.then(
+    const lines_moved = sent.then(
       ({ revisions }) => lines.forEach((line, n) => (line.head = Math.max(revisions[streams[n]!]!, line.head ?? -1))),
       () => lines.forEach((line) => (line.head = undefined)),
     );
     lines.forEach((line, n) => {
-      const tail = settled.then(() => {
+      const tail = lines_moved.then(() => {
         if (line.tail === tail) this.lines.delete(streams[n]!);
       });
       line.tail = tail;

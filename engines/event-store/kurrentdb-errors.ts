@@ -28,7 +28,7 @@ const typeOf = (error: unknown): string | undefined =>
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
 /** Whether an error of the client may be gone on another try: everything but a refusal by the server. */
-export function isPassing(error: unknown): boolean {
+export function isPassingAtKurrentdb(error: unknown): boolean {
   // The client's own failures (no node found, a broken stream) are plain errors; a programming error is not worth a
   // retry.
   if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;

@@ -1,7 +1,7 @@
 import { KurrentDBClient } from '@kurrent/kurrentdb-client';
 import { retry, type RetryOptions, type Try } from '../../kernel/retry';
 import { EngineAway } from '../../kernel/failures';
-import { isPassing, leaderOf, type NodeAddress } from './kurrentdb-errors';
+import { isPassingAtKurrentdb, leaderOf, type NodeAddress } from './kurrentdb-errors';
 
 /** The oldest server with appends over several streams; no release under the name EventStoreDB has them. */
 export const NEEDED_VERSION = '25.1';
@@ -110,10 +110,10 @@ export class KurrentLink {
           client = this.client();
           return work(attempt);
         },
-        { ...options, passing: isPassing, onFailure: failed },
+        { ...options, passing: isPassingAtKurrentdb, onFailure: failed },
       );
     } catch (error) {
-      throw isPassing(error) ? new EngineAway('kurrentdb', error) : error;
+      throw isPassingAtKurrentdb(error) ? new EngineAway('kurrentdb', error) : error;
     }
   }
 

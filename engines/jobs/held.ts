@@ -10,7 +10,7 @@ const JOBS = `${JOB_SCHEMA}._private_jobs`;
 /** How long an effect is tried for while the database seems away; then the job is tried again as a whole. */
 const FINISH_WITHIN_MS = 60_000;
 const LONGEST_ERROR = 1_000;
-/** PostgreSQL's texts hold no NUL: an end that could not be written for it would leave a job to be tried again. */
+/** PostgreSQL's texts hold no NUL: a job whose end cannot be written because of one would be tried again. */
 const written = (error: string): string => error.slice(0, LONGEST_ERROR).replaceAll('\0', '\ufffd');
 
 /** What the library hands over of a job's row. */

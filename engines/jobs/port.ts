@@ -15,7 +15,7 @@ export interface NewJob {
   tries: number;
   /** A try of unknown outcome is not repeated but left to an operator. */
   park: boolean;
-  /** Not stored while any job of its name is there that has a try left, or has its last. */
+  /** Not stored while there is a job of its name that still has a try, or is in its last one. */
   alone?: boolean;
 }
 

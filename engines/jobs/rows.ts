@@ -5,9 +5,9 @@ import type { JobQueue, JobState, NewJob, StoredJob } from './port';
 const JOBS = `${JOB_SCHEMA}._private_jobs`;
 const TASKS = `${JOB_SCHEMA}._private_tasks`;
 
-/** Longer keys, with their job's name before them, the library's column does not take. */
+/** The library's column takes no longer key, the job's name before it included. */
 const LONGEST_KEY = 400;
-/** How the error of a job begins that waits for an operator because nobody knows what its last try did. */
+/** The error begins so where a job waits for an operator, since nobody knows what its last try did. */
 export const UNKNOWN = 'outcome unknown: ';
 /** Flag of a job whose try of unknown outcome is not repeated. */
 export const PARKS = 'park';

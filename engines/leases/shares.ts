@@ -26,7 +26,7 @@ const LEAVE_WITHIN_MS = 2000;
 
 interface Offered {
   work: (signal: AbortSignal) => Promise<void>;
-  /** While it is held: how to end it, and that it has ended. */
+  /** Present while the piece is held: `end` ends the work, `ended` resolves when it has ended. */
   held?: { ending: AbortController; ended: Promise<void> };
   /** It is not offered any longer; given back when what is in hand has ended. */
   stopping?: boolean;

@@ -120,7 +120,7 @@ export class PostgresDatabase implements Database {
       return result;
     } catch (error) {
       this.notice(error);
-      // On a link that does not answer the farewell would not be answered either; a server that lost its place takes no
+      // A link that does not answer would not answer the farewell either; a server that lost its place takes no
       // more of ours.
       if (isSilence(error) || isOutOfService(error)) broken = error as Error;
       else if (!ended) await tx.query('rollback').catch((failure: Error) => (broken = failure));

@@ -123,7 +123,7 @@ class Turns {
     const lines = new Set(records.map(({ account_id }) => `${topic} ${account_id}`));
     const before = [...lines].flatMap((line) => this.last.get(line) ?? []);
     let gone!: () => void;
-    // Also when this one fails: who comes next must not go before those that wait still.
+    // Even when this one fails, the next one must not overtake those that still wait.
     const turn = Promise.all([...before, new Promise<void>((resolve) => (gone = resolve))]);
     for (const line of lines) this.last.set(line, turn);
     void turn.then(() => {

@@ -36,7 +36,7 @@ export interface Rotation {
   unreadable: { what: string; key: string; reason: string }[];
 }
 
-/** How much of what is sealed under which master key, configured or not. */
+/** Counts what is sealed by kind and by master key, including keys that are not configured. */
 export async function keyUses(db: Database, places: readonly SealedPlace[]): Promise<KeyUse[]> {
   const uses: KeyUse[] = [];
   for (const { what, table, column, where = 'true' } of places) {

@@ -12,7 +12,7 @@ export interface SubjectKey {
  * replays included. Design §5.
  */
 export interface SubjectKeys {
-  /** Keys of these subjects, made (durably) where missing; what is made with `expires_at` is destroyed after it. */
+  /** Keys of these subjects; missing ones are made, durably. A key that is made with `expires_at` is destroyed then. */
   forWriting(subjects: readonly string[], expires_at?: Date): Promise<Map<string, SubjectKey>>;
   /** Keys by key id; a key that was erased is absent. */
   forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>>;
@@ -38,12 +38,9 @@ export interface SealedText {
 
 /** Personal texts of rows that no event carries: names that change by a vendor's will. */
 export interface PersonalTexts {
-  /**
-   * `context` binds the text to its place: in another one it does not open. A key that is made for it is destroyed
-   * after `expires_at`.
-   */
-  seal(subject: string, text: string, context: string, expires_at?: Date): Promise<SealedText>;
-  /** Null once the person was erased, or the key's time is over. @throws Error when the key store does not answer */
+  /** `context` binds the text to its place: in another one it does not open. */
+  seal(subject: string, text: string, context: string): Promise<SealedText>;
+  /** Null once the person was erased. @throws Error when the key store does not answer */
   open(text: SealedText, context: string): Promise<string | null>;
   /** The same for many at once, in their order. */
   openAll(texts: readonly (SealedText & { context: string })[]): Promise<(string | null)[]>;

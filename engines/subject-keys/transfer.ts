@@ -13,6 +13,7 @@ import {
 } from './export-lines';
 import { HASH_KEY } from './hashes';
 import { contextOf } from './known-keys';
+import type { SubjectKeys } from './port';
 
 /**
  * Where erasures are noted beside the database: an older backup and an older key export together must not bring a key
@@ -141,6 +142,17 @@ export async function noteErasures(blobs: Blobs, key_ids: readonly string[], era
       'application/json',
     );
   }
+}
+
+/** Destroys every key of a person, here and in every backup. Returns how many. */
+export async function destroyKeys(
+  { blobs, subject_keys }: { blobs: Blobs; subject_keys: Pick<SubjectKeys, 'keysOf' | 'erase'> },
+  subject: string,
+): Promise<number> {
+  // The note comes first: a crash in between leaves a key that the next run destroys, never a key that a restore brings
+  // back.
+  await noteErasures(blobs, await subject_keys.keysOf(subject), new Date().toISOString());
+  return subject_keys.erase(subject);
 }
 
 /** Applies the blob store's notes to the database: what they name is destroyed (again). Returns how many keys went. */

@@ -65,7 +65,7 @@ export class WakeupLink {
     return answer;
   }
 
-  /** A link that comes up after the question was answered is heard, which may be before the answer is here. */
+  /** A link that comes up after the answer was given is heard of, perhaps before that answer arrives here. */
   private async lookForOthers(client: pg.Client): Promise<void> {
     this.heard = false;
     const { rows } = await this.ask(client, { name: 'others', text: OTHERS });

@@ -10,7 +10,7 @@ import type { Adapter, LivingConnection, LivingConnections } from './adapter';
 import { HeldLink, type LinkTimings, TIMINGS } from './held-link';
 import { linkName, type LinkLeases } from './link-leases';
 import { LinkStore } from './link-store';
-import type { DeadLetterSink } from './parked';
+import type { ParkedWebhookSink } from './parked';
 
 export interface AdaptersDeps {
   adapters: readonly Adapter[];
@@ -22,7 +22,7 @@ export interface AdaptersDeps {
   shares: Pick<Shares, 'offer'>;
   leases: LinkLeases;
   records: RecordLog;
-  parked: DeadLetterSink;
+  parked: ParkedWebhookSink;
   log: Logger;
   metrics: Metrics;
   timings?: Partial<LinkTimings>;

@@ -41,7 +41,7 @@ export interface LinkTimings {
   /** How often it looks whether the successor does. */
   look_ms: number;
   /** How long it then reads on for what is on its way. */
-  settle_ms: number;
+  read_on_ms: number;
   /** How often a connection that its vendor refuses is tried, lest its owner mended it unseen. */
   refused_ms: number;
 }
@@ -51,7 +51,7 @@ export const TIMINGS: LinkTimings = {
   stable_ms: 60_000,
   handover_ms: 20_000,
   look_ms: 250,
-  settle_ms: 1_000,
+  read_on_ms: 1_000,
   refused_ms: 300_000,
 };
 
@@ -136,7 +136,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
       if (!taken && !(await leases.wanted(fence.link).catch(() => false))) break;
       if (state !== undefined) {
         // What was said before the successor listened may still be on its way.
-        await pause(timings.settle_ms, this.signal);
+        await pause(timings.read_on_ms, this.signal);
         break;
       }
       await pause(timings.look_ms, this.signal);
@@ -244,9 +244,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
         });
         return deps.timings.refused_ms;
       }
-      // Who asks for no pause at all is not called again and again.
-      const least_ms = deps.timings.retry.first_ms;
-      const asked_ms = error instanceof PauseAsked ? Math.max(error.pause_ms, least_ms) : undefined;
+      const asked_ms = error instanceof PauseAsked ? error.pause_ms : undefined;
       this.status('retrying', (error as Error).message);
       const level = error instanceof LinkLost || error instanceof PauseAsked ? 'info' : 'warn';
       deps.log[level]({ ...facts, err: error, failures: this.backoff.failures + 1 }, 'a connection to a vendor ended');
@@ -260,7 +258,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   private async store(item: Item): Promise<void> {
     const { received } = item;
     this.pending += 1;
-    this.waiting_bytes += item.bytes;
+    this.waiting_bytes += received.text.length;
     try {
       if (!this.replaced && (await this.deps.store.add(item)) === 'stored') return;
       this.replaced = true;
@@ -270,7 +268,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
       this.deps.log.error(facts, 'what a vendor said was not stored: the process ends');
     } finally {
       this.pending -= 1;
-      this.waiting_bytes -= item.bytes;
+      this.waiting_bytes -= received.text.length;
     }
   }
 

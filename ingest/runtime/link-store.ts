@@ -10,14 +10,14 @@ import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import type { LivingConnection, Received } from './adapter';
 import type { LinkFence, LinkLeases } from './link-leases';
-import { type DeadLetterSink, PARKED_ACCOUNT, PARKED_CHANNEL, PARKED_CONNECTION } from './parked';
-import { aboutWhom, excessOf } from './excess';
+import type { ParkedWebhookSink } from './parked';
+import { MAX_STORED_BYTES } from './text';
 import type { DraftRecord, Outcome } from './webhook';
 
 export interface LinkStoreDeps {
   records: RecordLog;
   leases: LinkLeases;
-  parked: DeadLetterSink;
+  parked: ParkedWebhookSink;
   log: Logger;
   metrics: Metrics;
 }
@@ -29,9 +29,7 @@ export interface Item {
   fence: LinkFence;
   received: Received;
   records: readonly { topic: Topic; envelope: RecordEnvelope }[];
-  park: { reason: string; detail: string; subject?: string | null } | null;
-  /** Of what was received and of its records, while it waits. */
-  bytes: number;
+  park: { reason: string; detail: string } | null;
   /** Stored whoever holds the connection: no successor can have received it. */
   unfenced: boolean;
 }
@@ -43,6 +41,10 @@ const GROUP = { items: 1000, bytes: 4 << 20 };
 /** Over many connections so much comes in a few milliseconds that a group costs little more than one message. */
 const GATHER_MS = 8;
 const AGAIN = { first_ms: 100, most_ms: 5_000 };
+/** Beside the connection, in the headers of a parked message: who it was for. */
+export const PARKED_CONNECTION = 'lumio-connection';
+export const PARKED_ACCOUNT = 'lumio-account';
+export const PARKED_CHANNEL = 'lumio-channel';
 
 /**
  * Stores what all connections of this process receive: what comes together leaves together, after one question whether
@@ -63,12 +65,12 @@ export class LinkStore {
     );
     this.groups = new Collector({
       take: (waiting) => {
-        const count = fitting(waiting, GROUP, ({ bytes }) => ({ items: 1, bytes }));
+        const count = fitting(waiting, GROUP, ({ received }) => ({ items: 1, bytes: received.text.length }));
         return { count, group: waiting.slice(0, count) };
       },
       send: (group) =>
         this.send(group).finally(() => {
-          for (const { bytes } of group) this.waiting_bytes -= bytes;
+          for (const { received } of group) this.waiting_bytes -= received.text.length;
         }),
       gather_ms: GATHER_MS,
     });
@@ -82,13 +84,8 @@ export class LinkStore {
     received: Received,
     outcome: Outcome,
   ): Item | null {
-    const bytes = received.text.length;
-    const base = { vendor, connection, fence, received, bytes, unfenced: false };
-    const parked = (reason: string, detail: string, subject?: string | null) => ({
-      ...base,
-      records: [],
-      park: { reason, detail, subject },
-    });
+    const base = { vendor, connection, fence, received, unfenced: false };
+    const parked = (reason: string, detail: string) => ({ ...base, records: [], park: { reason, detail } });
     switch (outcome.kind) {
       case 'skip':
         this.outcomes.inc(1, { vendor, outcome: outcome.reason });
@@ -98,22 +95,16 @@ export class LinkStore {
       case 'park':
         return parked(outcome.reason, outcome.detail);
       case 'ok': {
-        const { records } = outcome;
-        const excess = excessOf(records);
-        if (excess !== null) return parked(excess.reason, excess.detail, aboutWhom(records));
-        return {
-          ...base,
-          records: records.map((draft) => envelopeOf(draft, received)),
-          park: null,
-          bytes: records.reduce((sum, { raw }) => sum + raw.length, bytes),
-        };
+        const large = outcome.records.some(({ raw }) => raw.length > MAX_STORED_BYTES / 3 && tooLarge(raw));
+        if (large) return parked('too_large', `more than ${MAX_STORED_BYTES} bytes`);
+        return { ...base, records: outcome.records.map((draft) => envelopeOf(draft, received)), park: null };
       }
     }
   }
 
   /** Resolves when it is durable, or was refused by the fence. Rejects when the store was closed before. */
   add(item: Item): Promise<StoredOutcome> {
-    this.waiting_bytes += item.bytes;
+    this.waiting_bytes += item.received.text.length;
     return this.groups.add(item);
   }
 
@@ -165,16 +156,11 @@ export class LinkStore {
       // The same record would fail for ever; anything else may pass.
       if (failureKind(error) !== 'data') throw error;
       if (items.length > 1) for (const item of items) await this.append([item]);
-      else await this.parkUnstorable(items[0]!, error as Error);
+      else await this.park(items[0]!, { reason: 'not_storable', detail: (error as Error).message });
     }
   }
 
-  private parkUnstorable(item: Item, { message }: Error): Promise<void> {
-    const subject = aboutWhom(item.records.map(({ envelope }) => envelope));
-    return this.park(item, { reason: 'not_storable', detail: message, subject });
-  }
-
-  private async park(item: Item, { reason, detail, subject }: NonNullable<Item['park']>): Promise<void> {
+  private async park(item: Item, { reason, detail }: { reason: string; detail: string }): Promise<void> {
     const { vendor, connection, received } = item;
     const { connection_id, account_id, channel_id } = connection;
     await this.deps.parked.park({
@@ -187,13 +173,14 @@ export class LinkStore {
         ...(account_id !== null && { [PARKED_ACCOUNT]: account_id }),
       },
       raw_body: Buffer.from(received.text),
-      subject,
       trace: null,
       received_at: received.received_at,
     });
     this.outcomes.inc(1, { vendor, outcome: 'parked' });
   }
 }
+
+const tooLarge = (raw: string): boolean => Buffer.byteLength(raw) > MAX_STORED_BYTES;
 
 function envelopeOf({ owner, topic, ...draft }: DraftRecord, received: Received) {
   if (owner.kind !== 'account') throw new Error('what comes over a connection says which account it is for');

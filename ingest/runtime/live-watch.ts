@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ReconnectRequired, TokenAway } from '../../access/connection-tokens';
 import type { LivingConnection, LivingConnections } from '../../access/living-connections';
 import { TOPICS } from '../../domain/records';
-import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../../domain/samples';
+import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../../domain/stream-samples';
 import type { Platform } from '../../domain/vendors';
 import type { Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
@@ -13,7 +13,6 @@ import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { pause } from '../../kernel/signal';
 import { HttpFailed } from '../../vendors/http/port';
 import type { createIntake } from './intake';
-import { storableJson } from './text';
 import { type DraftRecord, externalId } from './webhook';
 
 /** A channel that is looked at; its token was given to the app `client_id`. */
@@ -30,7 +29,7 @@ export interface Broadcast extends Omit<StreamSample, 'viewer_count'> {
 }
 
 /** What a look at one channel has shown. */
-export interface Looked {
+export interface SeenChannel {
   broadcasts: readonly Broadcast[];
   /** Broadcasts of which the platform says that they are over; others are believed to be when they are gone twice. */
   over: readonly { broadcast_id: string; ended_at: string }[];
@@ -51,7 +50,7 @@ export interface LiveLook {
   look(
     channels: readonly WatchedChannel[],
     online: ReadonlyMap<string, readonly string[]>,
-  ): Promise<Map<string, Looked>>;
+  ): Promise<Map<string, SeenChannel>>;
 }
 
 export interface LiveWatchDeps {
@@ -91,8 +90,8 @@ interface OnlineRow {
 
 /** One piece of the channels of one platform. */
 class Watch {
-  /** Broadcasts that were gone at the last look, which may be mistaken: by connection. */
-  private readonly gone = new Map<string, ReadonlySet<string>>();
+  /** Broadcasts that were gone at the last look: one look may be mistaken. */
+  private readonly gone = new Set<string>();
   /** The minute of each broadcast's last sample. */
   private sampled = new Map<string, number>();
   private readonly failures;
@@ -130,8 +129,6 @@ class Watch {
 
   private async once(signal: AbortSignal): Promise<void> {
     const channels = (await this.deps.living.of(this.look.platform)).filter((one) => this.isMine(one));
-    const living = new Set(channels.map(({ connection_id }) => connection_id));
-    for (const id of this.gone.keys()) if (!living.has(id)) this.gone.delete(id);
     if (channels.length === 0) return;
     const online = await this.online(channels);
     let failed: { error: unknown } | null = null;
@@ -184,7 +181,7 @@ class Watch {
     this.sampled = new Map([...this.sampled].filter(([, minute]) => minute >= now - 2 * SAMPLE_EVERY_MS));
   }
 
-  private turns(channel: WatchedChannel, seen: Looked, known: readonly string[], now: number): DraftRecord[] {
+  private turns(channel: WatchedChannel, seen: SeenChannel, known: readonly string[], now: number): DraftRecord[] {
     const { platform } = this.look;
     const turn = (name: string, id: string, occurred_at: string, raw: object): DraftRecord => ({
       owner: { kind: 'account', account_id: channel.account_id },
@@ -194,31 +191,30 @@ class Watch {
       external_id: externalId(platform, name, id),
       occurred_at,
       subject: null,
-      raw: storableJson(JSON.stringify(raw)),
+      raw: JSON.stringify(raw),
     });
     const began = seen.broadcasts.filter(({ broadcast_id }) => !known.includes(broadcast_id));
     const drafts = began.map(({ broadcast_id, started_at, raw }) =>
       turn('stream_online', broadcast_id, started_at ?? new Date(now).toISOString(), raw),
     );
     const on_air = new Set(seen.broadcasts.map(({ broadcast_id }) => broadcast_id));
-    const gone_before = this.gone.get(channel.connection_id);
-    const gone = new Set<string>();
     for (const broadcast_id of known.filter((id) => !on_air.has(id))) {
       const over = seen.over.find((one) => one.broadcast_id === broadcast_id);
-      if (over === undefined && !gone_before?.has(broadcast_id)) {
-        gone.add(broadcast_id);
+      const key = `${channel.account_id} ${broadcast_id}`;
+      if (over === undefined && !this.gone.has(key)) {
+        this.gone.add(key);
         continue;
       }
+      this.gone.delete(key);
       const ended_at = over?.ended_at ?? new Date(now).toISOString();
       const raw = { id: broadcast_id, channel_id: channel.platform_channel_id, is_live: false, ended_at };
       drafts.push(turn('stream_offline', broadcast_id, ended_at, raw));
     }
-    this.gone.delete(channel.connection_id);
-    if (gone.size > 0) this.gone.set(channel.connection_id, gone);
+    for (const id of on_air) this.gone.delete(`${channel.account_id} ${id}`);
     return drafts;
   }
 
-  private samples({ account_id }: WatchedChannel, seen: Looked, now: number): DraftRecord[] {
+  private samples({ account_id }: WatchedChannel, seen: SeenChannel, now: number): DraftRecord[] {
     const { platform } = this.look;
     const minute = Math.floor(now / SAMPLE_EVERY_MS) * SAMPLE_EVERY_MS;
     const at = new Date(minute).toISOString();
@@ -236,7 +232,7 @@ class Watch {
         external_id: externalId(platform, 'sample', broadcast_id, at),
         occurred_at: at,
         subject: null,
-        raw: storableJson(JSON.stringify(sample)),
+        raw: JSON.stringify(sample),
       };
     });
   }
@@ -254,10 +250,4 @@ function batches(channels: readonly WatchedChannel[], most: number): WatchedChan
   return [...by_app.values()].flatMap((all) =>
     Array.from({ length: Math.ceil(all.length / most) }, (_, index) => all.slice(index * most, (index + 1) * most)),
   );
-}
-
-/** A count that is a number or a text; null where it is neither. */
-export function wholeOf(value: string | number | null | undefined): number | null {
-  const count = value === null || value === undefined || value === '' ? Number.NaN : Number(value);
-  return Number.isSafeInteger(count) && count >= 0 ? count : null;
 }

@@ -1,11 +1,11 @@
 import { isVendor } from '../../domain/vendors';
 import type { Eraser } from '../../kernel/eraser';
-import { createDeadLetters } from './parked';
+import { createParkedWebhooks } from './parked';
 
-/** Parked deliveries that mention the person. */
+/** Parked webhooks that mention the person. */
 export const parkedWebhooksEraser: Eraser = {
   tables: ['ingest_dead_letters'],
-  async erase({ kind, id }, services) {
-    return isVendor(kind) ? `${await createDeadLetters(services).erase(kind, id)} parked webhooks deleted` : null;
+  async erase({ kind, id }, { db }) {
+    return isVendor(kind) ? `${await createParkedWebhooks({ db }).erase(kind, id)} parked webhooks deleted` : null;
   },
 };

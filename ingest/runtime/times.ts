@@ -9,8 +9,6 @@ const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?
 const FUTURE_MS = 5 * 60_000;
 /** Before any of the vendors had a product; catches zero times (`0001-01-01T00:00:00Z`, epoch 0). */
 const EARLIEST_MS = Date.UTC(2005, 0, 1);
-/** The last instant that RFC 3339 can write. */
-const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /** Unix milliseconds of an RFC 3339 text; null when it is none, or names a day or minute that does not exist. */
 export function parseTime(text: string): number | null {
@@ -27,27 +25,30 @@ export function parseTime(text: string): number | null {
   const digits = zone.slice(1).replace(':', '');
   const offset = Number(digits.slice(0, 2)) * 60 + Number(digits.slice(2));
   if (Number(digits.slice(2)) > 59 || offset > 18 * 60) return null;
-  const time = utc - (zone[0] === '-' ? -offset : offset) * 60_000;
-  return time <= LAST_MS ? time : null;
+  return utc - (zone[0] === '-' ? -offset : offset) * 60_000;
 }
+
+/**
+ * Whether one RFC 3339 time is before another, down to the last of their digits: vendors write nanoseconds. False when
+ * either is none.
+ */
+export function isBefore(one: unknown, other: unknown): boolean {
+  if (typeof one !== 'string' || typeof other !== 'string') return false;
+  const [a, b] = [parseTime(one), parseTime(other)];
+  if (a === null || b === null) return false;
+  return a === b ? fraction(one) < fraction(other) : a < b;
+}
+
+const fraction = (text: string): string => (RFC3339.exec(text.trim())?.[7] ?? '').padEnd(9, '0');
 
 /** Unix milliseconds of a member that holds a time in any of the vendors' forms; null when it does not. */
 export function readTime(value: unknown): number | null {
   if (typeof value === 'string' && !/^\d{9,16}$/.test(value)) return parseTime(value);
   const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
   if (!Number.isFinite(number) || number <= 0) return null;
-  const ms = number < 1e11 ? number * 1000 : number < 1e14 ? number : number / 1000;
-  return ms <= LAST_MS ? Math.round(ms) : null;
+  if (number < 1e11) return Math.round(number * 1000);
+  return number < 1e14 ? Math.round(number) : Math.round(number / 1000);
 }
-
-/** RFC 3339 UTC of a member that holds a time; null when it does not. */
-export function readInstant(value: unknown): string | null {
-  const time = readTime(value);
-  return time === null ? null : instantAt(time);
-}
-
-/** RFC 3339 UTC; null beyond what it can write. */
-export const instantAt = (ms: number): string | null => (Math.abs(ms) <= LAST_MS ? new Date(ms).toISOString() : null);
 
 /**
  * When it happened, RFC 3339 UTC: the first candidate that is a believable time, else when we received it.

@@ -1,11 +1,11 @@
 import type { Settings } from '../../kernel/settings';
 import type { DeliveryVerification } from '../../vendors/paypal/port';
-import { createKickWebhook } from '../kick';
-import { createPaypalWebhook } from '../paypal';
-import { createShopifyWebhook } from '../shopify';
-import { createStripeWebhooks } from '../stripe';
-import { createTrovoWebhook } from '../trovo';
-import { createYoutubeWebhook } from '../youtube';
+import { createKickWebhook } from '../kick/webhook';
+import { createPaypalWebhook } from '../paypal/webhook';
+import { createShopifyWebhook } from '../shopify/webhook';
+import { createStripeWebhooks } from '../stripe/webhook';
+import { createTrovoWebhook } from '../trovo/webhook';
+import { createYoutubeWebhook } from '../youtube/webhook';
 import type { WebhookVendor } from './webhook';
 
 /** What the webhooks' settings are. */

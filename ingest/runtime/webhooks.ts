@@ -2,10 +2,9 @@ import { ApiError } from '../../kernel/errors';
 import { EngineAway } from '../../kernel/failures';
 import type { Metrics } from '../../engines/metrics/port';
 import type { DeliveryVerification } from '../../vendors/paypal/port';
-import { YOUTUBE_CHALLENGE } from '../youtube';
-import { aboutWhom } from './excess';
+import { YOUTUBE_CHALLENGE } from '../youtube/webhook';
 import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
-import type { DeadLetterSink } from './parked';
+import type { ParkedWebhookSink } from './parked';
 import { createRemarks } from './remarks';
 import { usualPath, vendors, type WebhookSettings } from './vendors';
 import { headerOf, toDelivery } from './webhook';
@@ -15,7 +14,7 @@ export interface WebhookDeps extends IntakeDeps {
   settings: WebhookSettings;
   /** Null where nothing is set up to ask PayPal. */
   paypal: DeliveryVerification | null;
-  parked: DeadLetterSink;
+  parked: ParkedWebhookSink;
   metrics: Metrics;
   /** Unix milliseconds; for signature tolerances. Default: the clock. */
   now?: () => number;
@@ -100,7 +99,7 @@ function createReceiver(deps: WebhookDeps) {
       throw error;
     }
     const delivery = toDelivery(request.headers, request.raw_body, request.received_at, verified);
-    const read = intake.normalise(vendor.vendor, () => vendor.normalise(delivery), request.log_facts);
+    const read = intake.normalise(vendor, delivery, request.log_facts);
     const outcome =
       read.kind === 'ok' ? await intake.store(read.records, request.received_at, request.trace ?? null) : read;
     switch (outcome.kind) {
@@ -125,7 +124,6 @@ function createReceiver(deps: WebhookDeps) {
           detail,
           headers,
           raw_body,
-          subject: read.kind === 'ok' ? aboutWhom(read.records) : null,
           trace,
           received_at,
         });

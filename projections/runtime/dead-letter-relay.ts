@@ -59,7 +59,7 @@ export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
               key: String(letter.id),
               value: codec.deadLetter(relayedLetter(letter, upcasters)),
             })),
-            settle: (tx) => markRelayed(tx, some, broker.id),
+            remember: (tx) => markRelayed(tx, some, broker.id),
           };
         }
         after = letters.at(-1)!.id;

@@ -44,7 +44,7 @@ export function domainEventRelay(deps: DomainEventRelayDeps): RelaySource {
             key: event.stream,
             value: codec.domainEvent(relayedEvent(event, upcasters)),
           })),
-          settle: (tx) => moveCheckpoints(tx, place, events.id, [move]),
+          remember: (tx) => moveCheckpoints(tx, place, events.id, [move]),
         };
         position = batch.position;
       }

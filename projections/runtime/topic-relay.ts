@@ -15,7 +15,7 @@ export interface Waiting {
   topic: string;
   records: readonly NewRecord[];
   /** Remembers them as relayed, in the caller's transaction. */
-  settle(tx: Queryable): Promise<void>;
+  remember(tx: Queryable): Promise<void>;
 }
 
 /**
@@ -35,7 +35,7 @@ export interface RelaySource {
   open(): Promise<void>;
   /**
    * All that waits now, in the order in which it must lie in its topic. The next one is asked for when the last one was
-   * settled.
+   * remembered.
    */
   waiting(): AsyncIterable<Waiting>;
   lag(): Promise<RelayLag>;
@@ -85,12 +85,12 @@ export function createTopicRelays(deps: TopicRelaysDeps): { stop(): Promise<void
   );
 
   async function pass(source: RelaySource, lease: Lease): Promise<void> {
-    for await (const { topic, records, settle } of source.waiting()) {
+    for await (const { topic, records, remember } of source.waiting()) {
       for (const group of slices(records, BOUNDS, ({ value }) => ({ items: 1, bytes: value.length })))
         await broker.publish(topic, group);
       await db.transaction(async (tx) => {
         await lease.fence(tx);
-        await settle(tx);
+        await remember(tx);
       });
       relayed.inc(records.length, { relay: source.name });
       if (lease.signal.aborted) return;

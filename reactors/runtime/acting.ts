@@ -1,7 +1,6 @@
 import { actFor, type Act } from '../../access/act';
 import type { RequestContext } from '../../access/caller';
-import { SERVICE_CALLER } from '../../access/service-acts';
-import type { Services } from '../../access/services';
+import { SERVICE_CALLER, unattended } from '../../access/service-acts';
 import type { EventStore, Metadata, StoredEvent } from '../../engines/event-store/port';
 
 /**
@@ -10,12 +9,6 @@ import type { EventStore, Metadata, StoredEvent } from '../../engines/event-stor
  */
 export function actingFor(reactor: string, event: StoredEvent, events: EventStore, now: number): Act {
   const metadata = metadataOf(reactor, event);
-  const services: Pick<Services, 'events' | 'commit' | 'settle'> = {
-    events,
-    commit: (_request, writes) => events.append(writes, metadata),
-    // Nobody waits for the answer of a reaction.
-    settle: async () => undefined,
-  };
   const context: RequestContext = {
     correlation_id: metadata['correlation_id']!,
     causation_id: event.id,
@@ -24,7 +17,10 @@ export function actingFor(reactor: string, event: StoredEvent, events: EventStor
     now,
     idempotency_seed: `reactor:${reactor}\n${event.id}`,
   };
-  const act = actFor({ caller: SERVICE_CALLER, context }, services);
+  const act = actFor(
+    { caller: SERVICE_CALLER, context },
+    unattended(events, () => metadata),
+  );
   const asked = new Set<string>();
   return (decider, stream, command, options) => {
     const label = JSON.stringify([stream, options?.step]);

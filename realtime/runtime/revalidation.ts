@@ -96,7 +96,9 @@ export class Revalidation {
   /** A check that fails for our own reasons cuts nobody: those sockets are due again with the next beat. */
   private async check(groups: readonly Group[]): Promise<void> {
     for (let from = 0; from < groups.length; from += TOGETHER) {
-      const outcomes = await Promise.allSettled(groups.slice(from, from + TOGETHER).map((group) => this.settle(group)));
+      const outcomes = await Promise.allSettled(
+        groups.slice(from, from + TOGETHER).map((group) => this.checkGroup(group)),
+      );
       const failed = outcomes.find((outcome) => outcome.status === 'rejected');
       if (failed)
         this.deps.log.warn(
@@ -111,7 +113,7 @@ export class Revalidation {
    * and its client comes back with what it has; the others go on as what the credential is now, and lose the channels
    * that this no longer opens.
    */
-  private async settle({ sessions }: Group): Promise<void> {
+  private async checkGroup({ sessions }: Group): Promise<void> {
     const { caller: now, failure } = await this.deps.again(sessions[0]!.caller, Date.now());
     if (now === null) {
       for (const session of sessions) this.deps.end(session, failure === 'TOKEN_EXPIRED' ? failure : 'TOKEN_REVOKED');

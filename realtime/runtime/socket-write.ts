@@ -6,7 +6,11 @@ interface WriteRequest {
   /** Keeps what the kernel has not taken yet from being collected. */
   held?: Buffer | readonly Buffer[];
   socket?: Socket;
+  /** {@link UNUSED} unless a write under way holds the request. */
+  getAsyncId(): number;
 }
+
+const UNUSED = -1;
 
 /** What is used here of the handle below a TCP socket. Each call answers 0, or the negative error number. */
 interface Handle {
@@ -19,7 +23,7 @@ interface Handle {
 /** Node's classes, as its own first write to a TCP socket showed them; null until then, and where it shows none. */
 let Request: (new () => WriteRequest) | null = null;
 let TcpHandle: unknown = null;
-/** The request of the next write; one that the kernel takes whole leaves nothing in it, so it serves again. */
+/** The request of the next write; one that the kernel takes whole at once leaves nothing in it, so it serves again. */
 let spare: WriteRequest | null = null;
 
 const handleOf = (socket: Socket): Handle | null => (socket as Socket & { _handle?: Handle | null })._handle ?? null;
@@ -63,10 +67,16 @@ function direct(socket: Socket): Handle | null {
 
 function written(socket: Socket, handle: Handle, failed: number, held: Buffer | readonly Buffer[]): boolean {
   if (failed !== 0) {
+    spare = new Request!();
     socket.destroy();
     return true;
   }
-  if (handle.writeQueueSize === 0) return true;
+  if (handle.writeQueueSize === 0) {
+    // A client that reads meanwhile lets the kernel take the rest at its second try: the request's end comes later,
+    // and a request that is used twice ends the process.
+    if (spare!.getAsyncId() !== UNUSED) spare = new Request!();
+    return true;
+  }
   spare!.held = held;
   spare!.socket = socket;
   spare!.oncomplete = completed;

@@ -8,7 +8,7 @@ import { createArchiver, TRIM_OFF, type ArchiverDeps } from '../../maintenance/a
 import { adoptSegments } from '../../maintenance/archive-adoption';
 import { decodeSegment } from '../../maintenance/archive-format';
 import { ArchiveDamaged, createArchiveReader } from '../../maintenance/archive-reader';
-import { eventLog } from '../../projections/event-log';
+import { eventLog } from '../../projections/events';
 import { HistoryGone, rebuild } from '../../projections/runtime/rebuild';
 import { readStored } from '../../projections/runtime/rebuild-source';
 import { replayTopic, type ReplayedRecord } from '../../maintenance/replay';

@@ -41,7 +41,11 @@ export function reservationContract(
         try {
           return await handle(
             { caller: {} as Caller, context: context() },
-            { events: on.events, commit: (_request, writes) => on.events.append(writes, {}), settle: async () => {} },
+            {
+              events: on.events,
+              commit: (_request, writes) => on.events.append(writes, {}),
+              awaitShown: async () => {},
+            },
             {
               decider: shelf,
               stream: id,

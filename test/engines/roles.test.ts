@@ -179,7 +179,9 @@ describe('roles in processes of their own', () => {
   test('upkeep is done by one of the workers', async () => {
     const log = silentLog;
     const jobs = { trim: async () => 0 };
-    const parts = { db: database.db, events: {} as EventStore, subject_keys: { expire: async () => 0 }, jobs, log };
+    const blobs = { delete: async () => undefined };
+    const subject_keys = { expire: async () => 0 };
+    const parts = { db: database.db, events: {} as EventStore, subject_keys, jobs, blobs, log };
     const names = upkeep(parts).map(({ name }) => name);
     const done = await eventually(async () => {
       const rows = await database.db.query<{ name: string }>(

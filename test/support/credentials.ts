@@ -5,7 +5,7 @@ import type { Counts } from '../../access/counts';
 import { generateKey } from '../../access/keys';
 import { type CallerResolver, createCallerResolver } from '../../access/resolve';
 import { createTokens, type Tokens } from '../../access/tokens';
-import { seededRoles } from '../../domain/account-roles';
+import { seededRoles } from '../../domain/roles';
 import type { Database } from '../../engines/postgres/port';
 import { createSecretBox } from '../../engines/secrets/box';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import type { Queryable } from '../../engines/postgres/port';
@@ -39,8 +39,15 @@ export const unraised = (file: Fingerprints, found: Fingerprints): string[] =>
     return version === before.version && fingerprint === before.fingerprint ? [] : [name];
   });
 
+/** The text of the file that declares it, without comments and imports: where a name comes from changes no row. */
 function textOf(root: string, name: string): string {
-  const text = readFileSync(join(root, 'projections', `${name}.ts`), 'utf8');
-  const { outputText } = ts.transpileModule(text, { compilerOptions: { removeComments: true } });
+  const folder = join(root, 'projections');
+  const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
+  const text = files.map((file) => readFileSync(join(folder, file), 'utf8')).find((one) => declares(one, name));
+  if (text === undefined) throw new Error(`no file of projections/ declares ${name}`);
+  const body = text.replace(/^import\b[^;]*;$/gm, '');
+  const { outputText } = ts.transpileModule(body, { compilerOptions: { removeComments: true } });
   return outputText.replace(/\s+/g, ' ');
 }
+
+const declares = (text: string, name: string): boolean => text.includes(`name: '${name}',`);

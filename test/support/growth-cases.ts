@@ -9,13 +9,13 @@ import { originForm } from '../../api/request-head';
 import { OPERATIONS } from '../../bin/areas';
 import { clientIp } from '../../api/client-ip';
 import { parseInstant } from '../../domain/instants';
-import { createKickWebhook } from '../../ingest/kick';
-import { createShopifyWebhook } from '../../ingest/shopify';
+import { createKickWebhook } from '../../ingest/kick/webhook';
+import { createShopifyWebhook } from '../../ingest/shopify/webhook';
 import { hmacMatches, prefixedSignature } from '../../ingest/runtime/signatures';
 import { readTime } from '../../ingest/runtime/times';
-import { createTrovoWebhook } from '../../ingest/trovo';
+import { createTrovoWebhook } from '../../ingest/trovo/webhook';
 import { toDelivery, type WebhookVendor } from '../../ingest/runtime/webhook';
-import { createYoutubeWebhook } from '../../ingest/youtube';
+import { createYoutubeWebhook } from '../../ingest/youtube/webhook';
 import { parseClientMessage } from '../../realtime/runtime/protocol';
 import { counted, filled } from './growth';
 

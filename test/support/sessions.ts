@@ -20,7 +20,7 @@ export function sessionHouse(deps: { db: Database; events: EventStore; tokens: T
   const operator = asOperator('test');
   const act = actFor(operator, {
     events,
-    settle: async () => undefined,
+    awaitShown: async () => undefined,
     async commit(_request, writes) {
       const result = await events.append(writes, {});
       for (const { stream, events: written } of writes) {

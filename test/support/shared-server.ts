@@ -56,6 +56,18 @@ export interface SharedServer extends SharedServerFacts {
   client(token: string): ApiClient;
 }
 
+/** What a test of an account's own things asks: its owner, and the owner of another one. */
+export interface OwnerAndStranger {
+  account: MadeAccount;
+  owner: ApiClient;
+  stranger: ApiClient;
+}
+
+export async function ownerAndStranger(server: SharedServer): Promise<OwnerAndStranger> {
+  const [account, other] = [await server.account(), await server.account()];
+  return { account, owner: server.client(account.access_token), stranger: server.client(other.access_token) };
+}
+
 /**
  * The server that all files of a test worker share, started by the first that asks. A file makes accounts of its own on
  * it, in milliseconds, and changes nothing that others see.

@@ -157,7 +157,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
             signal,
             passing: (error) => {
               if (error instanceof OutcomeUnknown) unknown = error;
-              return error instanceof Again || (error instanceof OutcomeUnknown ? repeatable : isPassing(error));
+              return error instanceof Again || (error instanceof OutcomeUnknown ? repeatable : reachedNobody(error));
             },
             asked_ms: (error) => (error instanceof Again ? error.answer.retry_after_ms : undefined),
           },
@@ -235,4 +235,4 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
 }
 
 /** Of what was not sent: what another try may meet otherwise. Our own rules stay what they are. */
-const isPassing = (error: unknown): boolean => error instanceof NotSent && error.cause !== undefined;
+const reachedNobody = (error: unknown): boolean => error instanceof NotSent && error.cause !== undefined;

@@ -1,8 +1,7 @@
-import { WebSocket } from 'ws';
 import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
-import { guardedLookup } from '../http/addresses';
 import { destination } from '../http/destinations';
+import { Socket, type Welcome, WELCOME_MS } from './eventsub-socket';
 import { EventSubEnded, type EventSubFrame, type EventSubListener, type EventSubSession } from './port';
 
 export interface EventSubOptions {
@@ -14,26 +13,11 @@ export interface EventSubOptions {
   keepalive_seconds?: number;
 }
 
-/** A silence that Twitch did not promise to avoid is its end; the fifth more is what the network may take. */
-const PATIENCE = 1.2;
-const WELCOME_MS = 10_000;
 /** Longest silence that Twitch grants; a timer of more than some weeks would run at once. */
 const MOST_KEEPALIVE_S = 600;
-const MOST_BYTES = 1 << 20;
-/** Longest id of a session and longest time that are kept: Twitch's have some 60 and 30 characters. */
-const MOST_ID = 500;
-const MOST_TIME = 64;
 /** A new socket that fails is tried again while the old one is read; Twitch closes that after some 30 s. */
 const MOVE = { first_ms: 250, most_ms: 2_000 };
-const CLOSE_MS = 1_000;
 const TWITCH_HOSTS = ['*.twitch.tv'];
-
-interface Welcome {
-  session_id: string;
-  keepalive_ms: number;
-  /** RFC 3339, Twitch's clock. */
-  at: string;
-}
 
 /**
  * Opens a session of EventSub: frames of five kinds over a socket that only answers pings. When Twitch moves the
@@ -56,7 +40,7 @@ class Session implements EventSubSession {
   session_id = '';
   connected_at = '';
   readonly ended: Promise<void>;
-  private settle!: { resolve(): void; reject(error: Error): void };
+  private outcome!: { resolve(): void; reject(error: Error): void };
   private current: Socket | undefined;
   private moving: Promise<void> | undefined;
   private readonly over = new AbortController();
@@ -68,7 +52,7 @@ class Session implements EventSubSession {
     private readonly options: EventSubOptions,
     private readonly listener: EventSubListener,
   ) {
-    this.ended = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+    this.ended = new Promise((resolve, reject) => (this.outcome = { resolve, reject }));
     this.ended.catch(() => undefined);
   }
 
@@ -97,7 +81,7 @@ class Session implements EventSubSession {
 
   async close(): Promise<void> {
     this.over.abort();
-    this.settle.resolve();
+    this.outcome.resolve();
     await this.current?.close();
     await this.moving;
   }
@@ -155,7 +139,7 @@ class Session implements EventSubSession {
 
   private fail(error: EventSubEnded): void {
     this.over.abort();
-    this.settle.reject(error);
+    this.outcome.reject(error);
   }
 
   private move(address: unknown): void {
@@ -193,123 +177,6 @@ class Session implements EventSubSession {
   }
 }
 
-interface SocketListener {
-  onFrame(text: string): void;
-  onEnd(error: EventSubEnded): void;
-}
-
-/** One socket, from its welcome to its end. */
-class Socket {
-  readonly welcome: Promise<Welcome>;
-  /** Why it ended. */
-  end: EventSubEnded | undefined;
-  readonly gone: Promise<EventSubEnded>;
-  private readonly ws: WebSocket;
-  private welcomed!: { resolve(welcome: Welcome): void; reject(error: Error): void };
-  private ending!: (error: EventSubEnded) => void;
-  private timer: NodeJS.Timeout;
-  private alive_at = performance.now();
-  private silence_ms = WELCOME_MS;
-
-  constructor(
-    url: URL,
-    allow_loopback: boolean,
-    private readonly listener: SocketListener,
-  ) {
-    this.welcome = new Promise((resolve, reject) => (this.welcomed = { resolve, reject }));
-    this.welcome.catch(() => undefined);
-    this.gone = new Promise((resolve) => (this.ending = resolve));
-    this.ws = new WebSocket(url, {
-      maxPayload: MOST_BYTES,
-      perMessageDeflate: false,
-      followRedirects: false,
-      handshakeTimeout: WELCOME_MS,
-      lookup: guardedLookup(allow_loopback),
-    });
-    this.ws.on('message', (data: Buffer) => {
-      this.alive_at = performance.now();
-      this.listener.onFrame(data.toString());
-    });
-    this.ws.on('error', (error) =>
-      this.fail(new EventSubEnded(`the socket failed: ${error.message}`, 0, { cause: error })),
-    );
-    this.ws.on('close', (code, reason) => this.fail(new EventSubEnded(closeText(code, reason.toString()), code)));
-    this.timer = setTimeout(() => this.look(), this.silence_ms);
-  }
-
-  onWelcome(welcome: Welcome | undefined): void {
-    if (this.end) return;
-    if (welcome === undefined) return this.fail(new EventSubEnded('a welcome without a session'));
-    this.silence_ms = welcome.keepalive_ms * PATIENCE;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.look(), this.silence_ms);
-    this.welcomed.resolve(welcome);
-  }
-
-  pause(): void {
-    this.ws.pause();
-  }
-
-  resume(): void {
-    this.alive_at = performance.now();
-    this.ws.resume();
-  }
-
-  fail(error: EventSubEnded): void {
-    if (this.end) return;
-    this.end = error;
-    clearTimeout(this.timer);
-    this.ws.terminate();
-    this.welcomed.reject(error);
-    this.ending(error);
-    this.listener.onEnd(error);
-  }
-
-  /** Says goodbye; what does not answer is cut off. */
-  async close(): Promise<void> {
-    if (this.end) return;
-    this.ws.close();
-    const gone = new AbortController();
-    void this.gone.then(() => gone.abort());
-    await pause(CLOSE_MS, gone.signal);
-    this.fail(new EventSubEnded('closed by us', 1000));
-  }
-
-  /**
-   * One timer for all frames: it looks when the last one was, and waits for the rest.
-   *
-   * @param read whether everything that has arrived was read: a process that was paused finds its timers due before it
-   *   has read what was sent meanwhile, and Twitch sends nothing again
-   */
-  private look(read = false): void {
-    if (this.end) return;
-    const quiet_ms = performance.now() - this.alive_at;
-    if (quiet_ms >= this.silence_ms && !this.ws.isPaused) {
-      // Sockets are read between a timer and this.
-      if (!read) return void setImmediate(() => this.look(true));
-      this.fail(new EventSubEnded(`Twitch was silent for ${Math.round(quiet_ms / 1000)} s`));
-      return;
-    }
-    const left_ms = Math.max(this.silence_ms - quiet_ms, 100);
-    this.timer = setTimeout(() => this.look(), left_ms);
-  }
-}
-
-/** Twitch's own close codes; others are the socket's. */
-const CODES: ReadonlyMap<number, string> = new Map([
-  [4000, 'internal server error'],
-  [4001, 'we sent something'],
-  [4002, 'a ping was not answered'],
-  [4003, 'nothing was subscribed in time'],
-  [4004, 'the time for moving the session is over'],
-  [4005, 'network timeout'],
-  [4006, 'network error'],
-  [4007, 'the address to move to was not good'],
-]);
-
-const closeText = (code: number, reason: string): string =>
-  `Twitch closed the socket: ${code} ${CODES.get(code) ?? reason.slice(0, 100)}`.trimEnd();
-
 type Members = Readonly<Record<string, unknown>>;
 
 const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? (value as Members) : {});
@@ -323,14 +190,12 @@ function parsed(text: string): unknown {
   }
 }
 
-const isShort = (time: unknown): time is string => typeof time === 'string' && time.length <= MOST_TIME;
-
 function welcomeOf(value: unknown, metadata: Members): Welcome | undefined {
   const session = membersOf(membersOf(membersOf(value)['payload'])['session']);
   const { id, keepalive_timeout_seconds: seconds, connected_at } = session;
-  if (typeof id !== 'string' || id === '' || id.length > MOST_ID) return undefined;
+  if (typeof id !== 'string' || id === '') return undefined;
   const keepalive_ms =
     typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, MOST_KEEPALIVE_S) * 1000 : WELCOME_MS;
-  const at = [metadata['message_timestamp'], connected_at].find(isShort);
+  const at = [metadata['message_timestamp'], connected_at].find((time) => typeof time === 'string');
   return { session_id: id, keepalive_ms, at: at ?? new Date().toISOString() };
 }

@@ -2,7 +2,7 @@ import { EngineAway } from '../../../kernel/failures';
 import type { Logger } from '../../log/port';
 import type { Metrics } from '../../metrics/port';
 import { retry } from '../../../kernel/retry';
-import { isPassing, KafkaClient, type KafkaConnection, NoSuchTopic, typeOf } from './client';
+import { isPassingAtKafka, KafkaClient, type KafkaConnection, NoSuchTopic, typeOf } from './client';
 import { CONSUMER_TIMES, KafkaConsumer, type KafkaConsumerTimes } from './consumer';
 import { PerTopic } from '../per-topic';
 import { Running } from '../../running';
@@ -106,7 +106,7 @@ class KafkaBroker implements Broker {
         ? publisher.publish(records)
         : (await publisher).publish(records));
     } catch (error) {
-      throw error instanceof EngineAway || !isPassing(error) ? error : new EngineAway('kafka', error);
+      throw error instanceof EngineAway || !isPassingAtKafka(error) ? error : new EngineAway('kafka', error);
     }
   }
 

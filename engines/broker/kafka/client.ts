@@ -62,12 +62,12 @@ export function refusalOf(error: unknown): 'login' | 'certificate' | 'client cer
 }
 
 /** True when the same request may succeed later on another connection. What it did until then is unknown. */
-export function isPassing(error: unknown): boolean {
+export function isPassingAtKafka(error: unknown): boolean {
   if (error instanceof NoSuchTopic || error instanceof OffsetOutOfRange || error instanceof InvalidRecord) return false;
   if (refusalOf(error)) return false;
   for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 5; at = at.cause, depth += 1) {
     if (PERMANENT.test(at.type ?? '') || at.name === 'KafkaJSNotImplemented') return false;
-    if (at.errors?.some((one) => !isPassing(one))) return false;
+    if (at.errors?.some((one) => !isPassingAtKafka(one))) return false;
   }
   return true;
 }
@@ -177,12 +177,12 @@ export class KafkaClient {
         const answer = admin.then((connected) => request(connected));
         return await answered(answer, Math.max(1_000, Math.min(REQUEST_TIMEOUT_MS, left_ms)), `kafka, ${what}`);
       } catch (error) {
-        if (isPassing(error)) this.discard(admin);
+        if (isPassingAtKafka(error)) this.discard(admin);
         throw error;
       }
     };
     const { signal } = this.closing;
-    return retry(attempt, { first_ms: 50, most_ms: 1_000, within_ms: timeout_ms, signal, passing: isPassing });
+    return retry(attempt, { first_ms: 50, most_ms: 1_000, within_ms: timeout_ms, signal, passing: isPassingAtKafka });
   }
 
   async close(): Promise<void> {

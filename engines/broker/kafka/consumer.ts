@@ -5,6 +5,7 @@ import type { Logger } from '../../log/port';
 import type { Counter } from '../../metrics/port';
 import { KafkaBuffer } from './buffer';
 import { answered, type KafkaClient, RETRY } from './client';
+import { StallWatch } from './stall-watch';
 import { KafkaTail } from './tail';
 import { type ConsumeOptions, type Consumer, OffsetOutOfRange } from '../port';
 
@@ -67,11 +68,8 @@ export class KafkaConsumer implements Consumer {
   private in_hand: Promise<void> | undefined;
   private endLife: (why: Error | undefined) => void = () => undefined;
   private readonly backoff: Backoff;
-  private progressed_at = 0;
-  private turned_at = 0;
-  private answered_at = 0;
+  private readonly watch: StallWatch;
   private committed_at = 0;
-  private looking = false;
 
   constructor(
     private readonly options: ConsumeOptions,
@@ -79,6 +77,15 @@ export class KafkaConsumer implements Consumer {
   ) {
     this.backoff = new Backoff({ first_ms: 200, most_ms: deps.times.backoff_ms });
     this.buffer = new KafkaBuffer(options.topic, options.max_records ?? 1000);
+    this.watch = new StallWatch({
+      stall_ms: deps.times.stall_ms,
+      // A batch in hand is the caller's to judge.
+      busy: () => this.in_hand !== undefined || this.buffer.full,
+      fetching: () => this.tail?.started ?? false,
+      behind: () => this.behind(),
+      onStall: (error) => this.endLife(error),
+      onBlind: (error) => deps.log?.debug({ err: error, ...this.names }, 'could not look whether it stalls'),
+    });
     this.done = this.run();
     // Whoever watches `done` sees the rejection; a consumer that nobody watches must not end the process.
     this.done.catch((error: Error) => deps.log?.error({ err: error, ...this.names }, 'consumer stopped'));
@@ -136,7 +143,7 @@ export class KafkaConsumer implements Consumer {
     member.on(member.events.CRASH, ({ payload }) => this.endLife(payload.error));
     member.on(member.events.GROUP_JOIN, ({ payload }) => this.assigned(member, payload.memberAssignment[topic] ?? []));
     // Its fetches sleep, since all is paused; that they come at all shows that heartbeats are looked after.
-    member.on(member.events.FETCH, () => void (this.turned_at = performance.now()));
+    member.on(member.events.FETCH, () => this.watch.turned());
     member.on(member.events.REBALANCING, () => {
       // The next owner may read the checkpoint any moment: what is fetched now would only be fenced.
       this.renewTail();
@@ -144,8 +151,7 @@ export class KafkaConsumer implements Consumer {
       if (rebalances.length > STORM && performance.now() - rebalances.shift()! < STORM_MS)
         this.endLife(new Error(`${STORM} rebalances within ${STORM_MS} ms`));
     });
-    this.turned_at = this.progressed_at = performance.now();
-    const watch = setInterval(() => this.watch(), Math.min(times.stall_ms / 4, 5_000));
+    this.watch.start();
     const start = async () => {
       await member.connect();
       await member.subscribe({ topics: [topic], fromBeginning: true });
@@ -157,7 +163,7 @@ export class KafkaConsumer implements Consumer {
     try {
       return await ended;
     } finally {
-      clearInterval(watch);
+      this.watch.stop();
       this.member = undefined;
       this.tail.stop();
       this.tail = undefined;
@@ -178,7 +184,8 @@ export class KafkaConsumer implements Consumer {
   /** Nothing is fetched before the caller has said from where, and never by kafkajs: its partitions stay paused. */
   private assigned(member: KafkaGroupMember, partitions: number[]): void {
     const generation = this.forget();
-    this.turned_at = this.progressed_at = performance.now();
+    this.watch.turned();
+    this.watch.progressed();
     this.renewTail();
     if (partitions.length === 0 || member !== this.member) return;
     member.pause([{ topic: this.options.topic, partitions }]);
@@ -201,7 +208,7 @@ export class KafkaConsumer implements Consumer {
       this.fetched_to.set(partition, from);
       this.buffer.open(partition, from);
     }
-    this.answered_at = performance.now();
+    this.watch.answered();
     this.tail!.start(this.fetched_to);
   }
 
@@ -217,7 +224,7 @@ export class KafkaConsumer implements Consumer {
       topic: this.options.topic,
       limits: { ...LIMITS, wait_ms: this.deps.times.fetch_wait_ms },
       log: this.deps.log,
-      onAnswer: () => void (this.answered_at = performance.now()),
+      onAnswer: () => this.watch.answered(),
       onRecords: (partition, records, next) => {
         this.fetched_to.set(partition, next);
         if (records.length === 0) return;
@@ -244,7 +251,7 @@ export class KafkaConsumer implements Consumer {
         for (let batch = this.buffer.take(); batch && !this.stopping && !this.failure; batch = this.buffer.take()) {
           await this.options.onBatch(batch);
           this.backoff.reset();
-          this.progressed_at = performance.now();
+          this.watch.progressed();
           this.commit();
         }
       } catch (error) {
@@ -268,33 +275,13 @@ export class KafkaConsumer implements Consumer {
       .catch((error: Error) => this.deps.log?.debug({ err: error, ...this.names }, 'offsets for lag tools not stored'));
   }
 
-  /** Judges by progress, not by heartbeats: a consumer that only looks alive is started again. */
-  private watch(): void {
-    const { stall_ms } = this.deps.times;
-    const now = performance.now();
-    // A batch in hand is the caller's to judge.
-    if (this.in_hand || this.buffer.full) this.answered_at = this.progressed_at = now;
-    if (now - this.turned_at > stall_ms) return this.stalled('no turn of the member');
-    if (this.tail?.started && now - this.answered_at > stall_ms) return this.stalled('no fetch');
-    if (this.looking || now - this.progressed_at < stall_ms || this.fetched_to.size === 0) return;
-    this.looking = true;
+  /** Whether the topic has records beyond what was fetched; null where nothing is, or the assignment has changed. */
+  private async behind(): Promise<boolean | null> {
     const { generation } = this;
-    this.deps.client
-      .bounds(this.options.topic)
-      .then((bounds) => {
-        const behind = [...this.fetched_to].some(([partition, at]) => (bounds.get(partition)?.next ?? 0) > at);
-        if (generation !== this.generation || this.progressed_at > now) return;
-        if (behind) this.stalled('no record although there are some');
-        else this.progressed_at = performance.now();
-      })
-      .catch((error: Error) => this.deps.log?.debug({ err: error, ...this.names }, 'could not look whether it stalls'))
-      .finally(() => (this.looking = false));
-  }
-
-  private stalled(what: string): void {
-    const error = new Error(`${what} for ${this.deps.times.stall_ms} ms`);
-    error.name = 'Stalled';
-    this.endLife(error);
+    if (this.fetched_to.size === 0) return null;
+    const bounds = await this.deps.client.bounds(this.options.topic);
+    if (generation !== this.generation) return null;
+    return [...this.fetched_to].some(([partition, at]) => (bounds.get(partition)?.next ?? 0) > at);
   }
 
   private fail(error: Error): void {

@@ -3,7 +3,7 @@ import { slices } from '../../../kernel/collector';
 import { retry, type Try } from '../../../kernel/retry';
 import type { Logger } from '../../log/port';
 import { EngineAway } from '../../../kernel/failures';
-import { answered, isPassing, type KafkaClient, RETRY } from './client';
+import { answered, isPassingAtKafka, type KafkaClient, RETRY } from './client';
 import { partitionOf } from '../partitioner';
 import type { Ends, NewRecord } from '../port';
 import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
@@ -72,7 +72,7 @@ export class KafkaPublisher {
   private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Ends | Error)[]> {
     const sent = await this.deliver(group);
     if (!(sent instanceof Error)) return sent;
-    if (isPassing(sent)) throw new EngineAway('kafka', sent);
+    if (isPassingAtKafka(sent)) throw new EngineAway('kafka', sent);
     if (group.length === 1) throw sent;
     // One of them is refused for what it is: the others must not fail with it.
     const outcomes: (Ends | Error)[] = [];
@@ -126,7 +126,7 @@ export class KafkaPublisher {
       }
     };
     const within_ms = give_up_at - performance.now();
-    return retry(attempt, { first_ms: 30, most_ms: 500, within_ms, passing: isPassing });
+    return retry(attempt, { first_ms: 30, most_ms: 500, within_ms, passing: isPassingAtKafka });
   }
 
   /**

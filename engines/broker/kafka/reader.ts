@@ -1,6 +1,6 @@
 import { createErrorFromCode } from 'kafkajs/src/protocol/error';
 import { retry } from '../../../kernel/retry';
-import { answered, isPassing, type KafkaClient, REQUEST_TIMEOUT_MS, typeOf } from './client';
+import { answered, isPassingAtKafka, type KafkaClient, REQUEST_TIMEOUT_MS, typeOf } from './client';
 import { type FetchLimits, KafkaFetcher, NOBODY } from './fetcher';
 import { decodeRecords } from './records';
 import { type BrokerRecord, OffsetOutOfRange } from '../port';
@@ -51,7 +51,7 @@ export class KafkaReader {
       most_ms: 1_000,
       within_ms: PAGE_TIMEOUT_MS,
       signal: this.closing.signal,
-      passing: (error) => typeOf(error) === 'OFFSET_OUT_OF_RANGE' || isPassing(error),
+      passing: (error) => typeOf(error) === 'OFFSET_OUT_OF_RANGE' || isPassingAtKafka(error),
     });
   }
 

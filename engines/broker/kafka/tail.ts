@@ -2,7 +2,7 @@ import { createErrorFromCode } from 'kafkajs/src/protocol/error';
 import { Backoff } from '../../../kernel/retry';
 import { pause } from '../../../kernel/signal';
 import type { Logger } from '../../log/port';
-import { isPassing, type KafkaClient } from './client';
+import { isPassingAtKafka, type KafkaClient } from './client';
 import { type FetchLimits, KafkaFetcher, NOBODY } from './fetcher';
 import { decodeRecords, type FetchedPartition } from './records';
 import { type BrokerRecord, OffsetOutOfRange } from '../port';
@@ -114,7 +114,7 @@ export class KafkaTail {
         wait_ms = moved ? backoff.next() : 0;
       } catch (error) {
         if (this.stopped) return;
-        if (!isPassing(error)) throw error;
+        if (!isPassingAtKafka(error)) throw error;
         wait_ms = backoff.next();
         const { failures } = backoff;
         const level = failures === LOUD ? 'warn' : 'debug';

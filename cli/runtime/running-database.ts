@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { DataFolderBusy, holdDataFolder } from '../../engines/data-folder';
+import { runningUrl } from '../../engines/postgres/embedded';
+
+type DataFolder = ReturnType<typeof holdDataFolder>;
+
+/** How long a server that holds the folder may take until its database is there, or until it is gone. */
+const PATIENCE_MS = 30_000;
+const LOOK_AGAIN_MS = 100;
+
+/**
+ * The database of the server that runs on the folder, or the folder itself, to start one. One that starts or stops is
+ * waited for.
+ * @throws DataFolderBusy
+ */
+export async function runningDatabase(data_dir: string): Promise<{ running_url?: string; folder?: DataFolder }> {
+  const give_up_at = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const running_url = runningUrl(data_dir);
+    const late = Date.now() > give_up_at;
+    if (running_url !== undefined && (late || (await answers(running_url)))) return { running_url };
+    if (running_url === undefined) {
+      try {
+        return { folder: holdDataFolder(data_dir) };
+      } catch (error) {
+        if (!(error instanceof DataFolderBusy)) throw error;
+        if (late) {
+          const advice = 'if its database is an external one, give this command the same LUMIO_DATABASE__URL';
+          throw new DataFolderBusy(`${error.message}; ${advice}`, { cause: error });
+        }
+      }
+    }
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+/** Codes of PostgreSQL and its socket while it starts, stops, or does not have our database yet. */
+const NOT_NOW: ReadonlySet<unknown> = new Set(['57P03', '3D000', 'ENOENT', 'ECONNREFUSED']);
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    // Anything else is for whoever uses the database to say.
+    return !NOT_NOW.has((error as { code?: unknown }).code);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

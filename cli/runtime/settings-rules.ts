@@ -1,0 +1,72 @@
+import { isIP } from 'node:net';
+import type { Settings } from '../../kernel/settings';
+import { environmentName, SettingsError } from '../../kernel/settings-error';
+import { clientIp } from '../../api/client-ip';
+import { isPublic } from '../../vendors/http/addresses';
+
+/** Rules that span several settings, or that the schema cannot tell. @throws SettingsError naming the key */
+export function contradictions(settings: Settings): void {
+  if (settings.env === 'production' && settings.outgoing.allow_loopback) {
+    throw new SettingsError('LUMIO_OUTGOING__ALLOW_LOOPBACK (outgoing.allow_loopback): is for tests alone');
+  }
+  if (settings.env === 'production' && settings.auth.development_logins) {
+    throw new SettingsError('LUMIO_AUTH__DEVELOPMENT_LOGINS (auth.development_logins): lets anybody be anybody');
+  }
+  if (settings.env === 'production' && settings.payments.allow_unsigned_webhooks) {
+    throw new SettingsError(
+      'LUMIO_PAYMENTS__ALLOW_UNSIGNED_WEBHOOKS (payments.allow_unsigned_webhooks): lets anybody tell of payments',
+    );
+  }
+  for (const [path, url] of vendorAddresses(settings)) {
+    if (settings.env === 'production' && !leadsOutside(url)) {
+      throw new SettingsError(
+        `${environmentName(path)} (${path.join('.')}): must be ${url.startsWith('ws') ? 'wss' : 'https'}, and no private address`,
+      );
+    }
+  }
+  try {
+    clientIp(settings.trusted_proxies);
+  } catch (error) {
+    throw new SettingsError(`LUMIO_TRUSTED_PROXIES (trusted_proxies): ${(error as Error).message}`);
+  }
+  const { contact, expires } = settings.security;
+  if (contact.length > 0 !== (expires !== undefined)) {
+    throw new SettingsError(
+      'LUMIO_SECURITY__CONTACT, LUMIO_SECURITY__EXPIRES (security): must be set both, or neither',
+    );
+  }
+  if (settings.database.url !== undefined && settings.secrets.keys === undefined) {
+    throw new SettingsError(
+      'LUMIO_SECRETS__KEYS (secrets.keys): must be set (id:base64 of 32 bytes) with an external database, since all its nodes share the keys',
+    );
+  }
+  if (new Set(settings.roles).size < 5 && settings.redis.url === undefined) {
+    throw new SettingsError(
+      'LUMIO_REDIS__URL (redis.url): must be set when a process runs only some roles, since relay, limits and presence span processes',
+    );
+  }
+}
+
+/** The addresses at which vendors are called, each with the path of its setting. */
+function vendorAddresses(settings: Settings): [string[], string][] {
+  const { twitch, google, kick, trovo, discord, spotify, paypal, streamelements } = settings;
+  const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal, streamelements });
+  return vendors.flatMap(([vendor, section]) =>
+    Object.entries(section).flatMap(([name, value]): [string[], string][] =>
+      name.endsWith('_url') && typeof value === 'string' ? [[[vendor, name], value]] : [],
+    ),
+  );
+}
+
+function leadsOutside(address: string): boolean {
+  const { protocol, hostname } = new URL(address);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const secure = protocol === 'https:' || protocol === 'wss:';
+  if (isIP(host) !== 0) return secure && isPublic(host);
+  return secure && host.includes('.') && !/\.(localhost|local|internal|test|invalid)\.?$/.test(host);
+}
+
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true;
+  return isIP(host) === 4 && host.startsWith('127.');
+}

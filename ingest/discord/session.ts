@@ -1,0 +1,279 @@
+import type { RawData, WebSocket } from 'ws';
+import { actionOf, type Boosts, type Told } from './members';
+import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/adapter';
+import { readJson } from '../runtime/text';
+import { idText, member } from '../runtime/webhook';
+
+export interface DiscordTimings {
+  /** Longest time for the socket, its hello and the answer to who we are. */
+  open_ms: number;
+  /** Discord asks to wait so long before a session is begun again: at random between these. */
+  invalid_ms: readonly [number, number];
+}
+
+/** GUILDS and GUILD_MEMBERS; the latter is switched on in the developers' portal. */
+const INTENTS = (1 << 0) | (1 << 1);
+const OP = {
+  dispatch: 0,
+  heartbeat: 1,
+  identify: 2,
+  resume: 6,
+  reconnect: 7,
+  invalid_session: 9,
+  hello: 10,
+  heartbeat_ack: 11,
+} as const;
+/** Close codes after which the same token and intents are refused again. */
+const FATAL: Readonly<Record<number, string>> = {
+  4004: 'authentication_failed',
+  4010: 'invalid_shard',
+  4011: 'sharding_required',
+  4012: 'invalid_version',
+  4013: 'invalid_intents',
+  4014: 'disallowed_intents',
+};
+/** Close codes after which a session does not go on. */
+const OVER: ReadonlySet<number> = new Set([1000, 1001, 4003, 4007, 4009]);
+/** Any other code keeps the session. */
+const LEAVING = 4_200;
+/** A heartbeat that is asked for sooner or later than these is a slip. */
+const LEAST_BEAT_MS = 20;
+const MOST_BEAT_MS = 300_000;
+
+/** Most bytes of words that wait for what came before them; then no more is read for a while. */
+const MOST_WAITING = 4 << 20;
+
+/** What a successor needs to go on in the same session. */
+export interface Kept {
+  session_id: string;
+  /** Number of the last word that is stored. */
+  seq: number;
+  url: string;
+}
+
+/** One socket of the gateway. */
+export class DiscordSession implements AdapterSession {
+  readonly ended: Promise<void>;
+  private began!: () => void;
+  private refused!: (error: Error) => void;
+  private readonly begun = new Promise<void>((resolve, reject) => {
+    this.began = resolve;
+    this.refused = reject;
+  });
+  private token = '';
+  private resuming: Kept | null = null;
+  private session_id = '';
+  private url = '';
+  /** Of the last word that came, whether it is stored or not. */
+  private seq: number | null = null;
+  private acknowledged = true;
+  /** Discord does not let it go on. */
+  over = false;
+  private readonly heard_before: number | null;
+  private beat: NodeJS.Timeout | undefined;
+  private cause: Error | undefined;
+  /** Words are looked at one after the other, since whose they are is asked. */
+  private work: Promise<void> = Promise.resolve();
+  private waiting_bytes = 0;
+
+  constructor(
+    private readonly link: Link,
+    private readonly accountOf: (guild_id: string) => Promise<string | null>,
+    private readonly boosts: Boosts,
+    private readonly timings: DiscordTimings,
+    private readonly socket: WebSocket,
+  ) {
+    this.heard_before = link.last_heard;
+    this.begun.catch(() => undefined);
+    this.ended = new Promise((_resolve, reject) => {
+      socket.on('error', (error: Error) => (this.cause ??= error));
+      socket.on('close', (code: number) => {
+        clearTimeout(this.beat);
+        const error = this.endedBy(code);
+        this.refused(error);
+        reject(error);
+      });
+    });
+    this.ended.catch(() => undefined);
+    socket.on('message', (data: RawData, is_binary: boolean) => {
+      if (!is_binary) this.take((data as Buffer).toString());
+    });
+  }
+
+  /** Resolves when the session has begun or goes on. @throws LinkLost, PauseAsked, ConnectionRefused */
+  begin(token: string, kept: Kept | null): Promise<void> {
+    this.token = token;
+    this.resuming = kept;
+    this.seq = kept?.seq ?? null;
+    this.session_id = kept?.session_id ?? '';
+    this.url = kept?.url ?? '';
+    return this.begun;
+  }
+
+  /** The session stays, so that a successor can go on in it. */
+  end(): void {
+    clearTimeout(this.beat);
+    if (this.socket.readyState === this.socket.OPEN) this.socket.close(LEAVING);
+    else this.socket.terminate();
+    const { socket } = this;
+    // Who does not say goodbye is not waited for.
+    setTimeout(() => socket.terminate(), 500).unref();
+  }
+
+  private endedBy(code: number): Error {
+    const reason = FATAL[code];
+    if (reason !== undefined) return new ConnectionRefused(reason);
+    if (OVER.has(code)) this.forget();
+    if (this.cause instanceof PauseAsked) return this.cause;
+    return new LinkLost(`Discord has closed the connection (${code}).`, { cause: this.cause });
+  }
+
+  /** The session cannot go on: the next one begins anew, and what was said until then is lost. */
+  private forget(): void {
+    this.over = true;
+    const from = this.heard_before;
+    if (this.resuming !== null || this.seq !== null) {
+      this.link.missed({ from, to: Date.now(), detail: 'Discord does not let the session go on.' });
+    }
+    this.resuming = null;
+    this.seq = null;
+    this.link.keep(null);
+  }
+
+  private take(text: string): void {
+    const received_at = Date.now();
+    this.link.heard(received_at);
+    const frame = readJson(text);
+    if (!frame.ok) return;
+    const at = (...path: string[]) => member(frame.value, ...path);
+    switch (at('op')) {
+      case OP.dispatch:
+        this.waiting_bytes += text.length;
+        this.dispatch(at('t'), at('s'), at('d'), received_at);
+        if (this.waiting_bytes > MOST_WAITING) this.socket.pause();
+        void this.work.then(() => this.done(text.length));
+        return;
+      case OP.heartbeat:
+        return this.heartbeat();
+      case OP.reconnect:
+        return this.end();
+      case OP.invalid_session:
+        return this.invalid(at('d') === true);
+      case OP.hello:
+        return this.hello(at('d', 'heartbeat_interval'));
+      case OP.heartbeat_ack:
+        this.acknowledged = true;
+    }
+  }
+
+  private hello(interval: unknown): void {
+    if (typeof interval !== 'number' || !(interval >= LEAST_BEAT_MS && interval <= MOST_BEAT_MS)) {
+      this.cause = new LinkLost('Discord’s hello names no heartbeat.');
+      return this.end();
+    }
+    clearTimeout(this.beat);
+    // The first at a random moment, lest all clients of a gateway that began anew beat together.
+    this.beat = setTimeout(() => this.beats(interval), interval * Math.random());
+    const { token, resuming } = this;
+    if (resuming !== null) {
+      const { session_id, seq } = resuming;
+      return this.send(OP.resume, { token, session_id, seq });
+    }
+    this.send(OP.identify, {
+      token,
+      intents: INTENTS,
+      properties: { os: process.platform, browser: 'lumio', device: 'lumio' },
+      large_threshold: 250,
+      shard: [0, 1],
+    });
+  }
+
+  private beats(interval: number): void {
+    if (!this.acknowledged && !this.socket.isPaused) {
+      // The line is dead, whatever the socket says; the session is not.
+      this.cause = new LinkLost('Discord did not answer a heartbeat.');
+      return this.socket.terminate();
+    }
+    this.acknowledged = false;
+    this.heartbeat();
+    this.beat = setTimeout(() => this.beats(interval), interval);
+  }
+
+  private heartbeat(): void {
+    this.send(OP.heartbeat, this.seq);
+  }
+
+  private invalid(may_resume: boolean): void {
+    const [least, most] = this.timings.invalid_ms;
+    this.cause = new PauseAsked('Discord does not take the session.', least + Math.random() * (most - least));
+    if (!may_resume) this.forget();
+    this.end();
+  }
+
+  private dispatch(type: unknown, seq: unknown, data: unknown, received_at: number): void {
+    if (typeof seq !== 'number' || !Number.isSafeInteger(seq)) return;
+    this.seq = seq;
+    if (type === 'READY') this.ready(data);
+    if (type === 'READY' || type === 'RESUMED') this.began();
+    if (type === 'GUILD_CREATE') this.learn(data, received_at);
+    const keep = () => this.keep(seq);
+    this.work = this.work
+      .then(() => this.tell(type, seq, data, received_at))
+      .then(keep, (error: Error) => {
+        // What is not known to be stored is repeated to who goes on from the word before.
+        this.cause = error;
+        this.end();
+      });
+  }
+
+  private done(bytes: number): void {
+    this.waiting_bytes -= bytes;
+    if (this.waiting_bytes > MOST_WAITING / 2 || !this.socket.isPaused) return;
+    // The answer to the last heartbeat is among what was not read.
+    this.acknowledged = true;
+    this.socket.resume();
+  }
+
+  private ready(data: unknown): void {
+    this.session_id = idText(member(data, 'session_id')) ?? '';
+    this.url = idText(member(data, 'resume_gateway_url')) ?? '';
+  }
+
+  /** Of a guild that arrives it is known who boosts it already. */
+  private learn(data: unknown, received_at: number): void {
+    const guild_id = idText(member(data, 'id'));
+    const members = member(data, 'members');
+    if (guild_id === null || !Array.isArray(members)) return;
+    for (const one of members) {
+      const user_id = idText(member(one, 'user', 'id'));
+      if (user_id !== null) this.boosts.begins(guild_id, user_id, member(one, 'premium_since'), received_at);
+    }
+  }
+
+  private async tell(type: unknown, seq: number, data: unknown, received_at: number): Promise<void> {
+    const happened = actionOf(type);
+    const guild_id = idText(member(data, 'guild_id'));
+    const user_id = idText(member(data, 'user', 'id'));
+    if (happened === null || guild_id === null || user_id === null) return;
+    const boosts = this.boosts.begins(guild_id, user_id, member(data, 'premium_since'), received_at);
+    if (happened === 'member_update' && !boosts) return;
+    const account_id = await this.accountOf(guild_id);
+    if (account_id === null) return;
+    const told: Told = {
+      account_id,
+      action: happened === 'member_update' ? 'boost' : happened,
+      place: `${this.session_id}:${seq}`,
+      member: data as Record<string, unknown>,
+    };
+    await this.link.deliver({ text: JSON.stringify(told), received_at });
+  }
+
+  private keep(seq: number): void {
+    const { session_id, url } = this;
+    if (session_id !== '' && url !== '' && this.seq !== null) this.link.keep({ session_id, seq, url });
+  }
+
+  private send(op: number, d: unknown): void {
+    if (this.socket.readyState === this.socket.OPEN) this.socket.send(JSON.stringify({ op, d }));
+  }
+}

@@ -1,0 +1,155 @@
+import {
+  type ChatBadge,
+  type ChatDraft,
+  type ChatPart,
+  type ChatPerson,
+  CHAT_ROLES,
+  chatPerson,
+} from '../../domain/chat-messages';
+import { textOfParts, textParts } from '../../domain/chat-text';
+import { parseTime } from '../runtime/times';
+import { idText, member } from '../runtime/webhook';
+
+/** An emote as Kick writes it into the text. */
+const EMOTE = /\[emote:(\d{1,20}):([^\]\s]{0,100})\]/g;
+const MOST_EMOTES = 500;
+
+/** `chat.message.sent` as a chat record. */
+export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
+  const at = (...path: string[]) => member(payload, ...path);
+  const author = personAt(at('sender'));
+  const badges = badgesOf(at('sender', 'identity', 'badges'));
+  const parts = partsOf(textAt(at('content')) ?? '', at('emotes'));
+  const parent = at('replies_to');
+  const parent_id = idText(member(parent, 'message_id'));
+  return {
+    kind: 'message',
+    platform: 'kick',
+    channel_id,
+    shared_chat: null,
+    message_id: idText(at('message_id')),
+    live_chat_id: null,
+    author,
+    color: colorOf(at('sender', 'identity', 'username_color')),
+    badges,
+    roles: rolesOf(badges, at('sender', 'is_verified') === true, author?.id === channel_id),
+    message_type: 'text',
+    text: textOfParts(parts),
+    parts,
+    action: false,
+    reply:
+      parent_id === null
+        ? null
+        : {
+            message_id: parent_id,
+            text: textAt(member(parent, 'content')),
+            author: personAt(member(parent, 'sender')),
+            thread_message_id: null,
+          },
+    paid: null,
+    reward_id: null,
+  };
+}
+
+/** `moderation.banned`: without an end it is for ever. */
+export function kickBan(channel_id: string, payload: unknown): ChatDraft {
+  const at = (...path: string[]) => member(payload, ...path);
+  const [begun, ends] = ['created_at', 'expires_at'].map((name) => parseTime(textAt(at('metadata', name)) ?? ''));
+  const ended = ends ?? null;
+  return {
+    kind: 'moderation',
+    platform: 'kick',
+    channel_id,
+    shared_chat: null,
+    action: ended === null ? 'ban' : 'timeout',
+    target: personAt(at('banned_user')),
+    moderator: personAt(at('moderator')),
+    message_id: null,
+    text: null,
+    reason: textAt(at('metadata', 'reason')),
+    duration_secs: ended === null || begun === null || begun === undefined ? null : Math.round((ended - begun) / 1000),
+    ends_at: ended === null ? null : new Date(ended).toISOString(),
+  };
+}
+
+const textAt = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const filled = (value: unknown): string | null => textAt(value)?.trim() || null;
+
+function personAt(value: unknown): ChatPerson | null {
+  const id = idText(member(value, 'user_id'));
+  // Kick writes 0 for nobody.
+  if (id === null || id === '0') return null;
+  const name = filled(member(value, 'username'));
+  return chatPerson(id, filled(member(value, 'channel_slug')) ?? name, name, filled(member(value, 'profile_picture')));
+}
+
+function badgesOf(value: unknown): ChatBadge[] {
+  return (Array.isArray(value) ? value : []).flatMap((badge) => {
+    const kind = filled(member(badge, 'type'));
+    const id = idText(member(badge, 'count'));
+    return kind === null ? [] : [{ kind, id, info: filled(member(badge, 'text')), image_url: null }];
+  });
+}
+
+function rolesOf(badges: readonly ChatBadge[], is_verified: boolean, is_broadcaster: boolean) {
+  const has = new Set(badges.map(({ kind }) => (kind === 'og' ? 'founder' : kind)));
+  if (is_verified) has.add('verified');
+  if (is_broadcaster) has.add('broadcaster');
+  return CHAT_ROLES.filter((role) => has.has(role));
+}
+
+function colorOf(value: unknown): string | null {
+  const text = filled(value);
+  return text !== null && /^#[0-9a-f]{6}$/i.test(text) ? text.toUpperCase() : null;
+}
+
+const emote = (id: string, name: string): ChatPart => ({
+  type: 'emote',
+  text: name === '' ? id : name,
+  id,
+  provider: 'kick',
+  url: `https://files.kick.com/emotes/${encodeURIComponent(id)}/fullsize`,
+  animated: false,
+});
+
+/** The emotes that are written into the text; where none is, those that the positions name. */
+function partsOf(content: string, emotes: unknown): ChatPart[] {
+  const parts: ChatPart[] = [];
+  let from = 0;
+  for (const found of content.matchAll(EMOTE)) {
+    parts.push(...textParts(content.slice(from, found.index)), emote(found[1]!, found[2]!));
+    from = found.index + found[0].length;
+  }
+  if (from > 0) return [...parts, ...textParts(content.slice(from))];
+  return partsByPosition(content, emotes);
+}
+
+/** Positions count characters and name the last one, too; what does not fit the text is passed over. */
+function partsByPosition(content: string, emotes: unknown): ChatPart[] {
+  const characters = [...content];
+  const places = (Array.isArray(emotes) ? emotes : [])
+    .flatMap((one) => {
+      const id = idText(member(one, 'emote_id'));
+      const positions = member(one, 'positions');
+      if (id === null || !Array.isArray(positions)) return [];
+      return positions.map((position) => ({ id, s: member(position, 's'), e: member(position, 'e') }));
+    })
+    .filter((place): place is { id: string; s: number; e: number } => isPlace(place, characters.length))
+    .slice(0, MOST_EMOTES)
+    .sort((one, other) => one.s - other.s);
+  const parts: ChatPart[] = [];
+  let from = 0;
+  for (const { id, s, e } of places) {
+    if (s < from) continue;
+    parts.push(...textParts(characters.slice(from, s).join('')), emote(id, characters.slice(s, e + 1).join('')));
+    from = e + 1;
+  }
+  return [...parts, ...textParts(characters.slice(from).join(''))];
+}
+
+const isPlace = ({ s, e }: { s: unknown; e: unknown }, length: number): boolean =>
+  Number.isInteger(s) &&
+  Number.isInteger(e) &&
+  (s as number) >= 0 &&
+  (e as number) >= (s as number) &&
+  (e as number) < length;

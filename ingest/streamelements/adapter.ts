@@ -1,0 +1,190 @@
+import type { Json } from '../../kernel/json';
+import { HttpFailed } from '../../vendors/http/port';
+import { withToken } from '../runtime/with-token';
+import type { StreamElementsApi } from '../../vendors/streamelements/port';
+import { type Adapter, type AdapterSession, type Link, LinkLost } from '../runtime/adapter';
+import { endSession } from '../runtime/ending';
+import { member } from '../runtime/webhook';
+import { Socket, type StreamElementsTimings } from './socket';
+import { MODERATED_TIPS, normaliseTips, TIPS } from './tips';
+
+const TIMINGS: StreamElementsTimings = { open_ms: 15_000, silence_ms: 75_000 };
+/** Tips that are asked for at once after a gap, and how often; more than these were missed. */
+const PAGE = 100;
+const MOST_PAGES = 20;
+/** A tip is dated when it is made, and told when it is paid: so long before the gap it may have been made. */
+const PAID_WITHIN_MS = 10 * 60_000;
+
+/** What a successor needs: the channel at StreamElements, and until when tips were received. Unix milliseconds. */
+interface Kept {
+  room: string;
+  last: number;
+}
+
+/**
+ * StreamElements' tips over its gateway Astro. After a gap the tips since then are fetched, since a socket replays
+ * nothing; what comes again is known by its id. When the server asks for it, another socket is opened beside the old
+ * one, which is read until the new one is welcome.
+ */
+export function createStreamElementsAdapter(
+  api: StreamElementsApi,
+  timings: Partial<StreamElementsTimings> = {},
+): Adapter<TipsSession> {
+  const given = { ...TIMINGS, ...timings };
+
+  async function open(link: Link, kept: Kept | null): Promise<TipsSession> {
+    const room =
+      kept?.room ??
+      (await withToken(
+        (refused) => link.token(refused),
+        (token) => api.channel(token),
+      ));
+    const session = new TipsSession(api, link, room, given);
+    try {
+      await session.begin();
+      if (kept === null) session.keep(Date.now());
+      else await session.catchUp(kept.last);
+      return session;
+    } catch (error) {
+      session.end();
+      throw error;
+    }
+  }
+
+  return {
+    vendor: 'streamelements',
+    connect: (link) => open(link, null),
+    resume: (link, state) => open(link, readKept(state)),
+    normalise: normaliseTips,
+    stop: endSession,
+  };
+}
+
+function readKept(state: Json): Kept | null {
+  const room = member(state, 'room');
+  const last = member(state, 'last');
+  return typeof room === 'string' && typeof last === 'number' ? { room, last } : null;
+}
+
+/** One subscription, over all the sockets that the server moves it to. */
+export class TipsSession implements AdapterSession {
+  readonly ended: Promise<void>;
+  private endWith!: (error: Error) => void;
+  private current: Socket | undefined;
+  private over = false;
+  private last = 0;
+  private moving = false;
+  /** What came before this session is stored, or told to be missed. */
+  private caught_up = false;
+
+  constructor(
+    private readonly api: StreamElementsApi,
+    private readonly link: Link,
+    private readonly room: string,
+    private readonly timings: StreamElementsTimings,
+  ) {
+    this.ended = new Promise((_resolve, reject) => (this.endWith = reject));
+    this.ended.catch(() => undefined);
+  }
+
+  /** Opens the first socket and subscribes. @throws LinkLost, PauseAsked; ConnectionRefused for a token that is none */
+  async begin(): Promise<void> {
+    const token = await this.link.token();
+    const socket = await this.open();
+    const refused = await socket.subscribe(TIPS, this.room, token);
+    if (refused !== null && /unauthori[sz]ed|forbidden|token/i.test(refused)) await this.link.token(token);
+    if (refused !== null) throw new LinkLost(`StreamElements refuses its tips: ${refused}.`);
+    const unmoderated = await socket.subscribe(MODERATED_TIPS, this.room, token);
+    if (unmoderated !== null) {
+      this.link.status('degraded', 'Tips that wait for a moderator are not told when they are allowed.');
+    }
+    this.current = socket;
+  }
+
+  /** What was paid while nobody listened. */
+  async catchUp(last: number): Promise<void> {
+    this.last = last;
+    const since = last - PAID_WITHIN_MS;
+    const now = Date.now();
+    try {
+      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+        const page = { since, offset: pages * PAGE, limit: PAGE };
+        const tips = await withToken(
+          (refused) => this.link.token(refused),
+          (token) => this.api.tips(this.room, token, page),
+        );
+        const told = tips.map((tip) => JSON.stringify({ type: 'message', topic: TIPS, data: tip }));
+        await Promise.all(told.reverse().map((text) => this.deliver(text)));
+        if (tips.length < PAGE) return this.keep(now);
+      }
+      const detail = `StreamElements was asked for the newest ${MOST_PAGES * PAGE} tips alone.`;
+      this.link.missed({ from: last, to: now, detail });
+    } catch (error) {
+      if (!(error instanceof HttpFailed) || error.status === 429 || error.status >= 500) throw error;
+      this.link.missed({ from: last, to: now, detail: `The tips since then could not be fetched (${error.status}).` });
+    }
+    this.keep(now);
+  }
+
+  /** Until when nothing is missing. */
+  keep(last: number): void {
+    this.caught_up = true;
+    this.last = Math.max(this.last, last);
+    this.link.keep({ room: this.room, last: this.last });
+  }
+
+  end(): void {
+    this.over = true;
+    this.current?.close();
+    this.endWith(new LinkLost('The connection was given up.'));
+  }
+
+  private async open(reconnect_token?: string): Promise<Socket> {
+    const socket: Socket = new Socket(this.api.socket(reconnect_token), this.timings, {
+      onMessage: (text) => this.onMessage(text),
+      onAlive: () => this.link.heard(Date.now()),
+      onMove: (token) => void this.move(token),
+      onEnd: (error) => this.onEnd(socket, error),
+    });
+    await socket.welcome;
+    // Given up while it was opened.
+    if (this.over) socket.close();
+    return socket;
+  }
+
+  /** The old socket is read until the new one is welcome. */
+  private async move(reconnect_token: string): Promise<void> {
+    const before = this.current;
+    // One move at a time, and none before there is something to move: a socket beside them would be closed by nobody.
+    if (before === undefined || this.moving) return;
+    this.moving = true;
+    try {
+      const socket = await this.open(reconnect_token);
+      this.current = socket;
+      before.close();
+    } catch (error) {
+      // The old one ends soon: everything is opened anew, and what falls between is fetched.
+      if (!this.over) this.endWith(error as Error);
+    } finally {
+      this.moving = false;
+    }
+  }
+
+  private onEnd(socket: Socket, error: Error): void {
+    if (socket === this.current) this.endWith(error);
+  }
+
+  private onMessage(text: string): void {
+    const received_at = Date.now();
+    void this.deliver(text).then(() => {
+      if (this.caught_up) this.keep(received_at);
+    });
+    if (!this.link.full) return;
+    this.current?.pause();
+    void this.link.drained().then(() => this.current?.resume());
+  }
+
+  private deliver(text: string): Promise<void> {
+    return this.link.deliver({ text, received_at: Date.now() });
+  }
+}

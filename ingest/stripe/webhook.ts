@@ -1,0 +1,143 @@
+import { INSTALLATION, TOPICS } from '../../domain/records';
+import { hmacMatches, isFresh, secretList } from '../runtime/signatures';
+import { eventTime } from '../runtime/times';
+import type { WebhookSettings } from '../runtime/vendors';
+import * as webhook from '../runtime/webhook';
+import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
+
+/**
+ * Stripe's webhooks (spec doc3 §4.2): of the platform's own account, and of the accounts connected to it, each with a
+ * secret of its own. Without a secret everything is refused; only the Connect endpoint may be opened, in development,
+ * by `payments.allow_unsigned_webhooks`.
+ */
+export function createStripeWebhooks({ stripe, payments }: WebhookSettings): WebhookVendor[] {
+  const common = { vendor: 'stripe', headers: [] } as const;
+  return [
+    {
+      ...common,
+      path: '/v1/webhooks/stripe',
+      verify: signedBy(stripe.webhook_secret, false),
+      normalise: (delivery) => normaliseStripe(delivery, PLATFORM),
+    },
+    {
+      ...common,
+      path: '/v1/webhooks/stripe-connect',
+      undescribed: true,
+      verify: signedBy(payments.stripe_connect_webhook_secret, payments.allow_unsigned_webhooks),
+      normalise: (delivery) => normaliseStripe(delivery, CONNECT),
+    },
+  ];
+}
+
+/** One of the endpoints: which events it keeps, and how their records are named. */
+interface Endpoint {
+  prefix: readonly string[];
+  types: ReadonlySet<string>;
+}
+
+/**
+ * What changes a subscription or says what was paid. `customer.subscription.created` and, for Connect, `.updated` are
+ * kept beyond the spec's list: without them the state of a subscription has holes.
+ */
+export const PLATFORM: Endpoint = {
+  prefix: [],
+  types: new Set([
+    'checkout.session.completed',
+    'customer.subscription.created',
+    'customer.subscription.updated',
+    'customer.subscription.deleted',
+    'invoice.payment_failed',
+  ]),
+};
+export const CONNECT: Endpoint = {
+  prefix: ['connect'],
+  types: new Set([
+    'checkout.session.completed',
+    'charge.refunded',
+    'transfer.paid',
+    'transfer.failed',
+    'customer.subscription.created',
+    'customer.subscription.updated',
+    'customer.subscription.deleted',
+    'invoice.payment_succeeded',
+    'invoice.payment_failed',
+    'account.updated',
+  ]),
+};
+
+/** What the header holds: when it was signed, and a signature for each secret that is in use. */
+const SIGNED_AT = /^\d{9,11}$/;
+/** While secrets are exchanged there are two; more than a handful is somebody trying. */
+const MOST_SIGNATURES = 8;
+
+function signedBy(setting: string, open: boolean): WebhookVendor['verify'] {
+  const secrets = secretList(setting);
+  return async ({ headers, raw_body }: WebhookRequest, _connections, now) => {
+    if (secrets.length === 0) {
+      if (open) return webhook.BODY_ALONE;
+      throw webhook.unauthorized();
+    }
+    const header = webhook.headerOf(headers, 'stripe-signature');
+    if (header === null) throw webhook.unauthorized('Missing webhook signature');
+    const { signed_at, signatures } = readSignature(header);
+    if (!SIGNED_AT.test(signed_at) || signatures.length === 0) throw webhook.unauthorized();
+    const signed = Buffer.concat([Buffer.from(`${signed_at}.`), raw_body]);
+    if (!signatures.some((hex) => hmacMatches('sha256', 'hex', secrets, signed, hex))) throw webhook.unauthorized();
+    if (!isFresh(signed_at, now)) throw webhook.unauthorized('Webhook timestamp is outside the tolerance');
+    return { id_signed: true };
+  };
+}
+
+/** `t=…,v1=…[,v1=…][,v0=…]`; schemes other than `v1` prove nothing. */
+function readSignature(header: string): { signed_at: string; signatures: string[] } {
+  let signed_at = '';
+  const signatures: string[] = [];
+  for (const part of header.split(',')) {
+    const [scheme = '', value = ''] = part.trim().split('=', 2);
+    if (scheme === 't') signed_at = value;
+    else if (scheme === 'v1' && signatures.length < MOST_SIGNATURES) signatures.push(value);
+  }
+  return { signed_at, signatures };
+}
+
+/**
+ * Stripe's event to a record on `webhook-events`, where who keeps plans and money reads it. Each event id counts once,
+ * whatever number of times and in whatever order it comes.
+ */
+export function normaliseStripe(delivery: Delivery, { prefix, types }: Endpoint): Outcome {
+  const body = webhook.readJsonBody(delivery);
+  if (!body.ok) return body.outcome;
+  const at = (...path: string[]) => webhook.member(body.value, ...path);
+  const type = at('type');
+  if (typeof type !== 'string' || type === '') return webhook.park('bad_payload', 'type is missing');
+  if (!types.has(type)) return webhook.skip('unmapped_type', type.slice(0, 100));
+  const object_id = webhook.idText(at('data', 'object', 'id'));
+  if (object_id === null) return webhook.park('bad_payload', 'data.object.id is missing');
+  const event_id = webhook.idText(at('id'));
+  return webhook.ok({
+    owner: { kind: 'account', account_id: INSTALLATION },
+    topic: TOPICS.webhook_events,
+    type: ['stripe:', [...prefix, type].join('.')].join(''),
+    platform: 'stripe',
+    external_id:
+      event_id === null
+        ? webhook.contentId('stripe', delivery, type)
+        : webhook.externalId('stripe', ...prefix, event_id),
+    occurred_at: eventTime(delivery.received_at, at('created')),
+    subject: webhook.subjectOf('stripe', payerOf(at('data', 'object')) ?? object_id),
+    raw: body.raw,
+  });
+}
+
+/**
+ * Whose e-mail and address the object holds: the customer's; the connected account's that a transfer goes to; of a
+ * guest, who has no id, the payment's, which a checkout and its refund share.
+ */
+function payerOf(object: unknown): string | null {
+  for (const name of ['customer', 'destination', 'payment_intent']) {
+    const value = webhook.member(object, name);
+    const id = webhook.idText(value) ?? webhook.idText(webhook.member(value, 'id'));
+    if (id !== null) return id;
+  }
+  return null;
+}

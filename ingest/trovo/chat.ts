@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import {
+  type ChatBadge,
+  type ChatDraft,
+  type ChatPart,
+  type ChatPerson,
+  CHAT_ROLES,
+  chatPerson,
+} from '../../domain/chat-messages';
+import { textParts } from '../../domain/chat-text';
+import { TOPICS } from '../../domain/records';
+import type { LivingConnection, Received } from '../runtime/adapter';
+import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
+import { eventTime } from '../runtime/times';
+import { externalId, idText, member, ok, type Outcome, park, skip, textOf } from '../runtime/webhook';
+
+/** Kinds of items that are stored as events, behind `trovo:`. Source: vendors.md §5. */
+const EVENTS: ReadonlyMap<number, string> = new Map([
+  [5, 'spell'],
+  [5001, 'subscribe'],
+  [5003, 'follower'],
+  [5005, 'subscribe'],
+  [5006, 'subscribe'],
+  [5008, 'raid'],
+  [5009, 'spell'],
+]);
+/** Kinds of items that are chat, by the word of the record. */
+const CHATS: ReadonlyMap<number, string> = new Map([
+  [0, 'text'],
+  [6, 'super_cap'],
+  [7, 'colorful'],
+  [8, 'spell'],
+  [9, 'bullet'],
+]);
+const AVATARS = 'https://headicon.trovo.live/user/';
+
+const textsAt = (value: unknown): string[] =>
+  (Array.isArray(value) ? value : []).filter((one) => typeof one === 'string');
+
+/** One item of a CHAT frame. Kinds that we do not know, joins and the system's own are passed over. */
+export function normaliseTrovoChat(received: Received, connection: LivingConnection): Outcome {
+  return readReceived(received, (item, raw) => outcomeOf(item, raw, received.received_at, connection));
+}
+
+function outcomeOf(item: unknown, raw: string, received_at: number, connection: LivingConnection): Outcome {
+  const { channel_id } = connection;
+  const type = member(item, 'type');
+  if (typeof type !== 'number') return park('bad_payload', 'type is missing');
+  const [event, chat] = [EVENTS.get(type), CHATS.get(type)];
+  if (event === undefined && chat === undefined) return skip('unmapped_type', String(type));
+  const author = authorOf(item);
+  const rest = {
+    owner: ownerOf('trovo', connection),
+    external_id: idOf(item, raw),
+    occurred_at: eventTime(received_at, member(item, 'send_time')),
+  };
+  if (chat !== undefined) return ok(chatRecord(messageOf(item, channel_id, chat, author), raw, rest));
+  return ok({
+    ...rest,
+    topic: TOPICS.platform_events,
+    type: `trovo:${event}`,
+    platform: 'trovo',
+    ...people('trovo', [author?.id]),
+    raw,
+  });
+}
+
+/** Every item of today has an id; one without is known by its content and second, and always counts without a time. */
+function idOf(item: unknown, raw: string): string | null {
+  const id = idText(member(item, 'message_id'));
+  if (id !== null) return externalId('trovo', id);
+  if (idText(member(item, 'send_time')) === null) return null;
+  return externalId('trovo', 'content', createHash('sha256').update(raw).digest('hex').slice(0, 40));
+}
+
+function authorOf(item: unknown): ChatPerson | null {
+  const id = idText(member(item, 'sender_id')) ?? idText(member(item, 'uid'));
+  if (id === null || id === '0') return null;
+  const [user_name, nick_name] = [textOf(member(item, 'user_name')), textOf(member(item, 'nick_name'))];
+  const avatar = textOf(member(item, 'avatar'));
+  const avatar_url = avatar === null || /^https?:/.test(avatar) ? avatar : `${AVATARS}${encodeURI(avatar)}`;
+  return chatPerson(id, user_name ?? nick_name, nick_name ?? user_name, avatar_url);
+}
+
+function messageOf(item: unknown, channel_id: string, message_type: string, author: ChatPerson | null): ChatDraft {
+  const text = textOf(member(item, 'content')) ?? '';
+  const medals = textsAt(member(item, 'medals'));
+  return {
+    kind: 'message',
+    platform: 'trovo',
+    channel_id,
+    shared_chat: null,
+    message_id: idText(member(item, 'message_id')),
+    live_chat_id: null,
+    author,
+    color: null,
+    badges: medals.map((kind): ChatBadge => ({ kind, id: null, info: null, image_url: null })),
+    roles: rolesOf([...textsAt(member(item, 'roles')), ...medals], author?.id === channel_id),
+    message_type,
+    text,
+    parts: partsOf(text),
+    action: false,
+    reply: null,
+    paid: null,
+    reward_id: null,
+  };
+}
+
+const ROLE_WORDS: Readonly<Record<string, (typeof CHAT_ROLES)[number]>> = {
+  streamer: 'broadcaster',
+  creator: 'broadcaster',
+  mod: 'moderator',
+  moderator: 'moderator',
+  supermod: 'moderator',
+  vip: 'vip',
+  subscriber: 'subscriber',
+};
+
+function rolesOf(words: readonly string[], is_streamer: boolean) {
+  const has = new Set(words.map((word) => (word.startsWith('sub_') ? 'subscriber' : ROLE_WORDS[word.toLowerCase()])));
+  if (is_streamer) has.add('broadcaster');
+  return CHAT_ROLES.filter((role) => has.has(role));
+}
+
+/** Emotes are written `:name`, between blanks; a face of two characters is none. */
+const EMOTE = /(?<![^\s]):([a-z][\w]{2,60}!?)(?![^\s])/gi;
+
+function partsOf(text: string): ChatPart[] {
+  const parts: ChatPart[] = [];
+  let from = 0;
+  for (const found of text.matchAll(EMOTE)) {
+    parts.push(...textParts(text.slice(from, found.index)));
+    parts.push({ type: 'emote', text: found[0], id: found[1]!, provider: 'trovo', url: null, animated: false });
+    from = found.index + found[0].length;
+  }
+  return [...parts, ...textParts(text.slice(from))];
+}

@@ -1,0 +1,287 @@
+import { type TokenSource, withToken } from '../runtime/with-token';
+import { HttpFailed } from '../../vendors/http/port';
+import { COSTS, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
+import { objectsAt } from '../../domain/json-digits';
+import type { Json } from '../../kernel/json';
+import { Backoff } from '../../kernel/retry';
+import { pause } from '../../kernel/signal';
+import { type Adapter, type AdapterSession, ConnectionRefused, type Link } from '../runtime/adapter';
+import { idText, member, numberOf } from '../runtime/webhook';
+import { normaliseYoutubeChat } from './chat';
+import type { YoutubeQuota } from './quota';
+
+export interface YoutubeAdapterDeps {
+  api: Pick<YoutubeDataApi, 'chatPage' | 'chatStream'>;
+  quota: YoutubeQuota;
+  /** The chats of the connection's broadcasts that are on air, as the looks at going live have found them. */
+  chatsOf(connection: Link['connection']): Promise<readonly string[]>;
+  timings?: Partial<YoutubeTimings>;
+}
+
+export interface YoutubeTimings {
+  /** How often the chats on air are looked at, which costs nothing at YouTube. */
+  look_ms: number;
+  /** A stream that says nothing for so long is opened anew: a line that went dead says nothing either. */
+  silence_ms: number;
+  /** Where the server stream is refused, pages are asked for this long. */
+  pages_for_ms: number;
+  /** Least time between two pages, whatever the vendor asks for. */
+  page_ms: number;
+  retry: { first_ms: number; most_ms: number };
+}
+
+const TIMINGS: YoutubeTimings = {
+  look_ms: 2_000,
+  silence_ms: 300_000,
+  pages_for_ms: 600_000,
+  page_ms: 1_000,
+  retry: { first_ms: 1_000, most_ms: 60_000 },
+};
+
+/** Answers after which a chat has nothing more to say. */
+const OVER = new Set(['liveChatEnded', 'liveChatDisabled', 'liveChatNotFound']);
+const USED_UP = new Set(['quotaExceeded', 'dailyLimitExceeded']);
+const RATE = new Set(['rateLimitExceeded', 'userRateLimitExceeded']);
+/** How often a connection without a broadcast is held against the quota. */
+const QUOTA_LOOK_MS = 30_000;
+/** How long a share may make a chat wait before its account is told. */
+const SLOW_MS = 30_000;
+/** Chats that are over and their last pages; more than a channel has at once. */
+const MOST_KEPT = 8;
+
+interface YoutubeSession extends AdapterSession {
+  end(): void;
+}
+
+/**
+ * YouTube's live chat: each chat that is on air is read as a server stream, by pages where that is refused, from the
+ * page that was stored last. What the day's quota has left is waited for, and shown in the status.
+ */
+export function createYoutubeAdapter(deps: YoutubeAdapterDeps): Adapter<YoutubeSession> {
+  const open = async (link: Link, state: Json): Promise<YoutubeSession> => {
+    const ending = new AbortController();
+    const signal = AbortSignal.any([link.signal, ending.signal]);
+    const reading = new ChannelReading(link, { ...deps, timings: { ...TIMINGS, ...deps.timings } }, signal, state);
+    return { ended: reading.run(), end: () => ending.abort() };
+  };
+  return {
+    vendor: 'youtube',
+    connect: (link) => open(link, null),
+    resume: open,
+    normalise: normaliseYoutubeChat,
+    async stop(session) {
+      session.end();
+      await session.ended.catch(() => undefined);
+    },
+  };
+}
+
+type Deps = YoutubeAdapterDeps & { timings: YoutubeTimings };
+
+/** All chats of one channel. */
+class ChannelReading {
+  /** The page to go on from, by chat. */
+  private readonly pages: Map<string, string | null>;
+  private readonly over = new Set<string>();
+  private readonly readers = new Map<string, Promise<void>>();
+  private readonly token: TokenSource;
+  private readonly client_id: string;
+  private failed: { error: unknown } | null = null;
+  private shown = '';
+
+  constructor(
+    private readonly link: Link,
+    private readonly deps: Deps,
+    private readonly signal: AbortSignal,
+    state: Json,
+  ) {
+    this.pages = new Map(pagesIn(state));
+    this.token = (refused) => link.token(refused);
+    // Whose quota it uses: the app that its token was given to.
+    this.client_id = link.connection.client_id ?? '';
+  }
+
+  async run(): Promise<void> {
+    this.keep();
+    let looked_at = -Infinity;
+    while (!this.signal.aborted) {
+      if (this.failed !== null) throw this.failed.error;
+      if (this.readers.size === 0 && performance.now() - looked_at > QUOTA_LOOK_MS) {
+        looked_at = performance.now();
+        await this.showIdle();
+      }
+      for (const chat of await this.deps.chatsOf(this.link.connection)) {
+        if (this.readers.has(chat) || this.over.has(chat)) continue;
+        const reader = this.read(chat)
+          .catch((error: unknown) => {
+            if (!this.signal.aborted) this.failed ??= { error };
+          })
+          .finally(() => this.readers.delete(chat));
+        this.readers.set(chat, reader);
+      }
+      await pause(this.deps.timings.look_ms, this.signal);
+    }
+    await Promise.all(this.readers.values());
+  }
+
+  /** One chat, until it is over. @throws ConnectionRefused, and what no later try mends */
+  private async read(chat: string): Promise<void> {
+    const { timings } = this.deps;
+    const backoff = new Backoff(timings.retry);
+    let pages_until = 0;
+    while (!this.signal.aborted) {
+      try {
+        const by_pages = Date.now() < pages_until;
+        if (!(await this.paid())) return;
+        if (by_pages ? await this.readPage(chat) : await this.readStream(chat)) return this.finish(chat);
+        backoff.reset();
+      } catch (error) {
+        if (this.signal.aborted) return;
+        if (error instanceof ConnectionRefused) throw error;
+        const { status, reason, retry_after_ms } = refusalOf(error);
+        if (reason !== null && OVER.has(reason)) return this.finish(chat);
+        if (reason !== null && USED_UP.has(reason)) {
+          await this.deps.quota.exhausted(this.client_id);
+          continue;
+        }
+        if (status === 404 && Date.now() < pages_until) return this.finish(chat);
+        // No such method, or one that this project may not call: pages are there for everybody.
+        if (isNoStream(status, reason) && Date.now() >= pages_until) {
+          pages_until = Date.now() + timings.pages_for_ms;
+          continue;
+        }
+        const wait_ms = retry_after_ms ?? backoff.next();
+        this.show('retrying', `YouTube did not answer as it should (${reason ?? status ?? 'no answer'}).`);
+        await pause(wait_ms, this.signal);
+      }
+    }
+  }
+
+  /** True when the chat is over; false when the stream ended otherwise. */
+  private async readStream(chat: string): Promise<boolean> {
+    const silence = new AbortController();
+    const signal = AbortSignal.any([this.signal, silence.signal]);
+    const quiet = () => silence.abort(new Error('the stream was silent'));
+    let timer = setTimeout(quiet, this.deps.timings.silence_ms);
+    try {
+      const opened = await this.withToken((token) => this.opened(token, chat, signal));
+      for await (const page of opened) {
+        clearTimeout(timer);
+        timer = setTimeout(quiet, this.deps.timings.silence_ms);
+        this.show('connected', 'Reading the live chat.');
+        if (await this.take(chat, page)) return true;
+      }
+      return false;
+    } catch (error) {
+      if (silence.signal.aborted && !this.signal.aborted) return false;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The stream's pages, once the first is there: a refused token shows before it. */
+  private async opened(token: string, chat: string, signal: AbortSignal): Promise<AsyncIterable<string>> {
+    const pages = this.deps.api.chatStream(token, chat, this.pages.get(chat) ?? null, signal);
+    const first = await pages.next();
+    return (async function* () {
+      if (first.done) return;
+      yield first.value;
+      yield* pages;
+    })();
+  }
+
+  /** True when the chat is over; otherwise it has waited as long as the vendor asked for. */
+  private async readPage(chat: string): Promise<boolean> {
+    const page = await this.withToken((token) => this.deps.api.chatPage(token, chat, this.pages.get(chat) ?? null));
+    this.show('connected', 'Reading the live chat, page by page.');
+    if (await this.take(chat, page)) return true;
+    const asked = numberOf(member(JSON.parse(page), 'pollingIntervalMillis'));
+    await pause(Math.max(this.deps.timings.page_ms, Number.isFinite(asked) ? asked : 0), this.signal);
+    return false;
+  }
+
+  /** Stores what a page holds, and only then goes on from its end. True when it says that the chat is over. */
+  private async take(chat: string, page: string): Promise<boolean> {
+    const received_at = Date.now();
+    this.link.heard(received_at);
+    const head: unknown = JSON.parse(page);
+    const poll = member(head, 'activePollItem');
+    const items = objectsAt(page, ['items']);
+    if (typeof poll === 'object' && poll !== null) items.push(JSON.stringify(poll));
+    await Promise.all(items.map((text) => this.link.deliver({ text, received_at })));
+    await this.link.drained();
+    const next = member(head, 'nextPageToken');
+    if (typeof next === 'string' && next !== this.pages.get(chat)) {
+      this.pages.set(chat, next);
+      this.keep();
+    }
+    return typeof member(head, 'offlineAt') === 'string' || items.some((text) => text.includes('"chatEndedEvent"'));
+  }
+
+  /** Waits until this connection's share of the quota has the price of a call. False when it is given up. */
+  private async paid(): Promise<boolean> {
+    const { connection } = this.link;
+    while (!this.signal.aborted) {
+      const asked = await this.deps.quota.take(this.client_id, connection.connection_id, COSTS.chat);
+      if (asked.granted) return true;
+      if (asked.exhausted) {
+        this.showUsedUp(asked.wait_ms);
+      } else if (asked.wait_ms > SLOW_MS) {
+        this.show('degraded', 'The chat is read more slowly, so that the YouTube quota lasts through the day.');
+      }
+      // Somebody may raise the quota meanwhile, or leave a share to the others.
+      await pause(Math.min(asked.wait_ms, 60_000), this.signal);
+    }
+    return false;
+  }
+
+  private withToken<T>(call: (token: string) => Promise<T>): Promise<T> {
+    return withToken(this.token, call);
+  }
+
+  /** Without a quota no broadcast is found, either. */
+  private async showIdle(): Promise<void> {
+    const wait_ms = await this.deps.quota.usedUp(this.client_id);
+    if (wait_ms === null) this.show('connected', 'Waiting for a broadcast.');
+    else this.showUsedUp(wait_ms);
+  }
+
+  private showUsedUp(wait_ms: number): void {
+    const at = new Date(Date.now() + wait_ms).toISOString().slice(0, 16);
+    this.show('degraded', `The day’s YouTube quota is used up; it goes on at ${at}Z.`);
+  }
+
+  private finish(chat: string): void {
+    this.over.add(chat);
+    this.show('connected', 'Waiting for a broadcast.');
+    if (this.over.size > MOST_KEPT) this.over.delete(this.over.values().next().value!);
+  }
+
+  private keep(): void {
+    const kept = [...this.pages].slice(-MOST_KEPT);
+    this.link.keep({ pages: Object.fromEntries(kept) });
+  }
+
+  private show(status: 'connected' | 'degraded' | 'retrying', detail: string): void {
+    if (detail === this.shown) return;
+    this.shown = detail;
+    this.link.status(status, detail);
+  }
+}
+
+/** What of the state is the token of a page, by chat. */
+function pagesIn(state: Json): [string, string | null][] {
+  const pages = member(state, 'pages');
+  if (typeof pages !== 'object' || pages === null) return [];
+  return Object.entries(pages).map(([chat, page]) => [chat, idText(page)]);
+}
+
+function refusalOf(error: unknown): { status: number | null; reason: string | null; retry_after_ms?: number } {
+  if (error instanceof YoutubeRefused) return error;
+  if (error instanceof HttpFailed) return { ...error, reason: null };
+  return { status: null, reason: null };
+}
+
+const isNoStream = (status: number | null, reason: string | null): boolean =>
+  status !== null && [400, 403, 404, 405, 501].includes(status) && (reason === null || !RATE.has(reason));

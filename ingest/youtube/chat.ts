@@ -1,0 +1,204 @@
+import {
+  type ChatDraft,
+  type ChatMessage,
+  type ChatModeration,
+  type ChatPerson,
+  CHAT_ROLES,
+  chatPerson,
+  minorOfMicros,
+} from '../../domain/chat-messages';
+import { textParts } from '../../domain/chat-text';
+import { TOPICS } from '../../domain/records';
+import type { LivingConnection, Received } from '../runtime/adapter';
+import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
+import { eventTime } from '../runtime/times';
+import {
+  type DraftRecord,
+  externalId,
+  idText,
+  member,
+  numberOf,
+  ok,
+  type Outcome,
+  park,
+  skip,
+  textOf,
+} from '../runtime/webhook';
+
+type Item = unknown;
+const at = (item: Item, ...path: string[]) => member(item, 'snippet', ...path);
+
+/** What an item of YouTube's live chat is stored as: an event, a chat record, or both. Source: vendors.md §3. */
+interface Reading {
+  /** Behind `youtube:`. */
+  event?: string;
+  chat?: ChatDraft;
+  /** Whom it names beside its author. */
+  others?: readonly unknown[];
+  /** Tells states of one item apart, which has one id in all of them. */
+  state?: string | null;
+}
+
+/** One item of a chat's page or stream. Kinds that we do not know are passed over. */
+export function normaliseYoutubeChat(received: Received, connection: LivingConnection): Outcome {
+  return readReceived(received, (item, raw) => outcomeOf(item, raw, received.received_at, connection));
+}
+
+function outcomeOf(item: unknown, raw: string, received_at: number, connection: LivingConnection): Outcome {
+  const { channel_id } = connection;
+  const type = textOf(at(item, 'type'));
+  const id = idText(member(item, 'id'));
+  if (type === null || id === null) return park('bad_payload', 'id or snippet.type is missing');
+  const reading = read(type, item, channel_id);
+  if (reading === null) return skip('unmapped_type', type.slice(0, 100));
+  const rest = {
+    owner: ownerOf('youtube', connection),
+    external_id: reading.state ? externalId('youtube', id, reading.state) : externalId('youtube', id),
+    occurred_at: eventTime(received_at, at(item, 'publishedAt')),
+  };
+  const records: DraftRecord[] = [];
+  if (reading.event !== undefined) {
+    records.push({
+      ...rest,
+      topic: TOPICS.platform_events,
+      type: `youtube:${reading.event}`,
+      platform: 'youtube',
+      ...people('youtube', [authorOf(item)?.id, ...(reading.others ?? [])]),
+      raw,
+    });
+  }
+  if (reading.chat !== undefined) records.push(chatRecord(reading.chat, raw, rest));
+  return ok(...records);
+}
+
+function read(type: string, item: Item, channel_id: string): Reading | null {
+  const details = (name: string, ...path: string[]) => at(item, `${name}Details`, ...path);
+  const said = (message_type: string, text: unknown, paid: ChatMessage['paid'] = null): ChatDraft =>
+    messageOf(item, channel_id, message_type, textOf(text) ?? '', paid);
+  switch (type) {
+    case 'textMessageEvent':
+      return { chat: said('text', details('textMessage', 'messageText') ?? at(item, 'displayMessage')) };
+    case 'superChatEvent':
+      return {
+        event: 'superchat',
+        chat: said('superchat', details('superChat', 'userComment'), paidOf('superchat', details('superChat'))),
+      };
+    case 'superStickerEvent': {
+      const sticker = details('superSticker');
+      const alt = member(sticker, 'superStickerMetadata', 'altText');
+      return { event: 'supersticker', chat: said('supersticker', alt, paidOf('supersticker', sticker)) };
+    }
+    case 'newSponsorEvent':
+      return { event: 'member' };
+    case 'memberMilestoneChatEvent': {
+      const comment = textOf(details('memberMilestoneChat', 'userComment'));
+      return comment === null ? { event: 'member' } : { event: 'member', chat: said('member_milestone', comment) };
+    }
+    case 'membershipGiftingEvent':
+      return { event: 'gift_membership' };
+    case 'giftMembershipReceivedEvent':
+      return { event: 'gift_membership_received', others: [details('giftMembershipReceived', 'gifterChannelId')] };
+    case 'pollEvent':
+      return { event: 'poll', state: textOf(details('poll', 'metadata', 'status') ?? details('poll', 'status')) };
+    case 'messageDeletedEvent': {
+      const message_id = idText(details('messageDeleted', 'deletedMessageId'));
+      return { chat: moderationOf(channel_id, { action: 'delete', moderator: authorOf(item), message_id }) };
+    }
+    case 'messageRetractedEvent': {
+      const [author, message_id] = [authorOf(item), idText(details('messageRetracted', 'retractedMessageId'))];
+      return { chat: moderationOf(channel_id, { action: 'delete', target: author, moderator: author, message_id }) };
+    }
+    case 'userBannedEvent':
+      return { chat: banOf(item, channel_id, details('userBanned')) };
+    default:
+      return null;
+  }
+}
+
+function authorOf(item: Item): ChatPerson | null {
+  const id = idText(member(item, 'authorDetails', 'channelId')) ?? idText(at(item, 'authorChannelId'));
+  const of = (name: string) => textOf(member(item, 'authorDetails', name));
+  return id === null ? null : chatPerson(id, of('displayName'), of('displayName'), of('profileImageUrl'));
+}
+
+const ROLES: readonly (readonly [flag: string, role: (typeof CHAT_ROLES)[number]])[] = [
+  ['isChatOwner', 'broadcaster'],
+  ['isChatModerator', 'moderator'],
+  ['isChatSponsor', 'subscriber'],
+  ['isVerified', 'verified'],
+];
+
+function messageOf(
+  item: Item,
+  channel_id: string,
+  message_type: string,
+  text: string,
+  paid: ChatMessage['paid'],
+): ChatDraft {
+  const roles = ROLES.filter(([flag]) => member(item, 'authorDetails', flag) === true).map(([, role]) => role);
+  return {
+    kind: 'message',
+    platform: 'youtube',
+    channel_id,
+    shared_chat: null,
+    message_id: idText(member(item, 'id')),
+    live_chat_id: textOf(at(item, 'liveChatId')),
+    author: authorOf(item),
+    color: null,
+    badges: roles.map((kind) => ({ kind, id: null, info: null, image_url: null })),
+    roles,
+    message_type,
+    text,
+    parts: textParts(text),
+    action: false,
+    reply: null,
+    paid,
+    reward_id: null,
+  };
+}
+
+/** Amounts are texts of whole millionths; some senders write numbers. */
+function paidOf(kind: 'superchat' | 'supersticker', details: unknown): ChatMessage['paid'] {
+  const currency = textOf(member(details, 'currency')) ?? '';
+  const tier = numberOf(member(details, 'tier'));
+  return {
+    kind,
+    amount_minor: minorOfMicros(idText(member(details, 'amountMicros')) ?? 0, currency),
+    currency,
+    display: textOf(member(details, 'amountDisplayString')),
+    tier: Number.isSafeInteger(tier) ? tier : null,
+    sticker_id: idText(member(details, 'superStickerMetadata', 'stickerId')),
+  };
+}
+
+function moderationOf(
+  channel_id: string,
+  said: Pick<ChatModeration, 'action' | 'moderator'> & Partial<Omit<ChatModeration, 'version' | 'raw'>>,
+): ChatDraft {
+  return {
+    kind: 'moderation',
+    platform: 'youtube',
+    channel_id,
+    shared_chat: null,
+    target: null,
+    message_id: null,
+    text: null,
+    reason: null,
+    duration_secs: null,
+    ends_at: null,
+    ...said,
+  };
+}
+
+function banOf(item: Item, channel_id: string, details: unknown): ChatDraft {
+  const of = (name: string) => textOf(member(details, 'bannedUserDetails', name));
+  const id = idText(member(details, 'bannedUserDetails', 'channelId'));
+  const seconds = numberOf(member(details, 'banDurationSeconds'));
+  const temporary = textOf(member(details, 'banType'))?.toLowerCase() === 'temporary';
+  return moderationOf(channel_id, {
+    action: temporary ? 'timeout' : 'ban',
+    moderator: authorOf(item),
+    target: id === null ? null : chatPerson(id, of('displayName'), of('displayName'), of('profileImageUrl')),
+    duration_secs: temporary && Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : null,
+  });
+}

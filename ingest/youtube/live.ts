@@ -1,0 +1,132 @@
+import type { ConnectionTokens } from '../../access/connection-tokens';
+import { COSTS, MOST_IDS, YoutubeRefused, type YoutubeDataApi, type YoutubeVideo } from '../../vendors/youtube/port';
+import { withAnyToken } from '../runtime/with-token';
+import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
+import { wholeOf } from '../runtime/numbers';
+import type { YoutubeQuota } from './quota';
+
+/** How often a channel that is on air is asked for a second broadcast. */
+const SECOND_EVERY_MS = 300_000;
+
+/**
+ * YouTube tells of a channel's broadcasts to its own token alone, a unit a look; of videos for fifty at once. So a
+ * channel that is on air is looked at by its videos. Each channel pays from its share of the quota, and is left out
+ * while it has none.
+ */
+export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens, quota: YoutubeQuota): LiveLook {
+  /** When a channel's broadcasts were last asked for; Unix milliseconds. */
+  const asked = new Map<string, number>();
+
+  /** Undefined where the quota does not allow it, or YouTube says that it is used up. */
+  async function paid<T>(channel: WatchedChannel, call: (token: string) => Promise<T>): Promise<T | undefined> {
+    const { client_id, connection_id } = channel;
+    if (!(await quota.take(client_id, connection_id, COSTS.list)).granted) return undefined;
+    try {
+      return await withAnyToken(tokens, [channel], call);
+    } catch (error) {
+      if (!(error instanceof YoutubeRefused) || error.reason !== 'quotaExceeded') throw error;
+      await quota.exhausted(client_id);
+      return undefined;
+    }
+  }
+
+  async function activeOf(channel: WatchedChannel, online: readonly string[]): Promise<readonly string[] | undefined> {
+    const now = Date.now();
+    if (online.length > 0 && now - (asked.get(channel.connection_id) ?? 0) < SECOND_EVERY_MS) return online;
+    asked.set(channel.connection_id, now);
+    const active = await paid(channel, (token) => api.activeBroadcasts(token));
+    return active && [...new Set([...online, ...active.map(({ id }) => id)])];
+  }
+
+  /** Videos by id, asked for fifty at once by whoever can pay. */
+  async function videosOf(ids: readonly string[], channels: readonly WatchedChannel[]) {
+    const videos = new Map<string, YoutubeVideo>();
+    let complete = true;
+    for (let from = 0; from < ids.length; from += MOST_IDS) {
+      const some = ids.slice(from, from + MOST_IDS);
+      let found: YoutubeVideo[] | undefined;
+      for (const channel of channels) if (!found) found = await paid(channel, (token) => api.videos(token, some));
+      for (const video of found ?? []) videos.set(video.id, video);
+      complete &&= found !== undefined;
+    }
+    return { videos, complete };
+  }
+
+  return {
+    platform: 'youtube',
+    most: MOST_IDS,
+    every_ms: 50_000,
+    turns: true,
+    async look(channels, online) {
+      const candidates = new Map<WatchedChannel, readonly string[]>();
+      const failures: unknown[] = [];
+      for (const channel of channels) {
+        try {
+          const ids = await activeOf(channel, online.get(channel.account_id) ?? []);
+          if (ids !== undefined) candidates.set(channel, ids);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      const asking = [...candidates].filter(([, ids]) => ids.length > 0);
+      const payers = asking.map(([channel]) => channel);
+      const { videos, complete } = await videosOf([...new Set(asking.flatMap(([, ids]) => ids))], payers);
+      const live = payers.filter((channel) => candidates.get(channel)!.some((id) => isLive(videos.get(id))));
+      const subscribers = await subscribersOf(live);
+      const looked = new Map<string, SeenChannel>();
+      for (const [channel, ids] of candidates) {
+        if (ids.length > 0 && !complete) continue;
+        const count = subscribers.get(channel.platform_channel_id) ?? null;
+        looked.set(channel.connection_id, lookedAt(ids, videos, count, channel));
+      }
+      if (looked.size === 0 && failures.length > 0) throw failures[0];
+      return looked;
+    },
+  };
+
+  async function subscribersOf(live: readonly WatchedChannel[]): Promise<Map<string, number>> {
+    const ids = [...new Set(live.map(({ platform_channel_id }) => platform_channel_id))];
+    const [payer] = live;
+    return (payer && (await paid(payer, (token) => api.subscribers(token, ids)))) ?? new Map<string, number>();
+  }
+}
+
+const isLive = (video: YoutubeVideo | undefined): boolean =>
+  Boolean(video?.liveStreamingDetails?.actualStartTime) && !video?.liveStreamingDetails?.actualEndTime;
+
+function lookedAt(
+  ids: readonly string[],
+  videos: ReadonlyMap<string, YoutubeVideo>,
+  follower_count: number | null,
+  { platform_channel_id }: WatchedChannel,
+): SeenChannel {
+  const found = ids.flatMap((id) => videos.get(id) ?? []);
+  const over = found.flatMap(({ id, liveStreamingDetails }) => {
+    const ended_at = liveStreamingDetails?.actualEndTime;
+    return ended_at ? [{ broadcast_id: id, ended_at: new Date(ended_at).toISOString() }] : [];
+  });
+  const broadcasts = found.filter(isLive).map((video): Broadcast => {
+    const { snippet, liveStreamingDetails } = video;
+    const started_at = new Date(liveStreamingDetails!.actualStartTime!).toISOString();
+    const title = snippet?.title || null;
+    return {
+      broadcast_id: video.id,
+      viewer_count: wholeOf(liveStreamingDetails?.concurrentViewers),
+      follower_count,
+      title,
+      category: snippet?.categoryId || null,
+      tags: snippet?.tags ?? [],
+      started_at,
+      raw: {
+        id: video.id,
+        snippet: {
+          channelId: platform_channel_id,
+          title,
+          actualStartTime: started_at,
+          liveChatId: liveStreamingDetails?.activeLiveChatId ?? null,
+        },
+      },
+    };
+  });
+  return { broadcasts, over };
+}
