@@ -18,7 +18,7 @@ import { Turns } from './turns';
 
 const ATTEMPTS = 8;
 /** Longest wait for those who lost the same race before. */
-const TURN_MS = 250;
+const TURN_MS = 1000;
 const turns = new Turns();
 
 export interface Handling<State, Command, Event extends DomainEvent> extends ActOptions<
@@ -45,22 +45,26 @@ export async function handle<State, Command, Event extends DomainEvent>(
   handling: Handling<State, Command, Event>,
 ): Promise<Acted<State, Event>> {
   let done: (() => void) | undefined;
+  // The next one can go on from what was appended; the read models need not have it.
+  const pass = () => {
+    done?.();
+    done = undefined;
+  };
   try {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await handleOnce(request, services, handling);
+        return await handleOnce(request, services, handling, pass);
       } catch (error) {
         if (!(error instanceof RevisionConflict) || attempt === ATTEMPTS) throw error;
         // Who waits for a turn holds none, so that nobody waits for each other.
-        done?.();
-        done = undefined;
+        pass();
         // Losers of one race should not all meet again at once, on whatever node they are.
         await pause(Math.random() * Math.min(2 ** attempt, 50));
         done = await turns.next(error.stream, TURN_MS);
       }
     }
   } finally {
-    done?.();
+    pass();
   }
 }
 
@@ -69,6 +73,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   request: { caller: Caller; context: RequestContext },
   services: Pick<Services, 'events' | 'commit' | 'awaitShown'>,
   handling: Handling<State, Command, Event>,
+  onAppended: () => void,
 ): Promise<Acted<State, Event>> {
   const { decider, stream, command } = handling;
   const seed = request.context.idempotency_seed;
@@ -92,7 +97,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   const reserved = handling.reservations?.(events, state) ?? [];
   writes.push(...(await reservationWrites(request.context, services.events, reserved)));
   writes.push(...((await handling.also?.(events, state)) ?? []));
-  const result = await services.commit(request, writes);
+  const result = await services.commit(request, writes, onAppended);
   const kept = seed === null ? [] : await keptInstead(services.events, decider, result, writes[0]!, seed, label);
   if (kept.length === 0) return { state, events, replayed: false, result };
   const stored = kept.map((event) => fromStored<Event>(event));

@@ -66,6 +66,10 @@ export interface Services {
    * written (read your own writes); sets the response's `X-Lumio-Read-Model: behind` when one lags.
    */
   awaitShown(context: RequestContext, written: Written): Promise<void>;
-  /** Appends and waits as {@link awaitShown} does. */
-  commit(request: { caller: Caller; context: RequestContext }, writes: readonly StreamWrite[]): Promise<AppendResult>;
+  /** Appends, says so, and waits as {@link awaitShown} does. */
+  commit(
+    request: { caller: Caller; context: RequestContext },
+    writes: readonly StreamWrite[],
+    onAppended?: () => void,
+  ): Promise<AppendResult>;
 }

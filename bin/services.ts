@@ -62,8 +62,9 @@ export function createServices(parts: ServiceParts): Services {
     live: liveOf(engines, parts.metrics),
     metadata,
     awaitShown,
-    async commit(request, writes) {
+    async commit(request, writes, onAppended) {
       const result = await engines.events.append(writes, metadata(request.caller, request.context));
+      onAppended?.();
       await awaitShown(request.context, { position: result.position, types: typesOf(writes) });
       return result;
     },
