@@ -5,20 +5,15 @@ import type { Act } from './act';
 import type { Caller, RequestContext } from './caller';
 import { newId } from './event-ids';
 import type { Services } from './services';
+import { type SessionTokens, signAccess, signPair, type Signing } from './session-tokens';
 import { load } from './states';
-import { hashJti, type SignedToken } from './tokens';
+import { hashJti } from './tokens';
 
-/**
+/*
  * What a session is decided by is its events; that it lives, and which refresh token is its current one, is a row of
  * `sessions` that is compared and set. A session ends 30 days after the login whatever the rotation. Source: spec doc1
  * §5.3 rule 7, rulings "tokens".
  */
-export interface SessionTokens {
-  session_id: string;
-  user_id: string;
-  access: SignedToken;
-  refresh: SignedToken;
-}
 
 /** On whose behalf, of a command as of an operator. */
 export interface Acting {
@@ -26,7 +21,6 @@ export interface Acting {
   context: Pick<RequestContext, 'now' | 'idempotency_seed'>;
 }
 
-type Signing = Pick<Services, 'tokens' | 'settings'>;
 type Opening = Signing & { db: Pick<Database, 'query'> };
 /** Without `access` no node of this process has anything to forget. */
 type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
@@ -240,27 +234,6 @@ export async function switchSessions(
   return (await signAccess(services, { session_id, user_id, account_id, ends_at: living.ends_at }, context.now)).token;
 }
 
-/**
- * A token for the WebSocket upgrade alone. It is bound to what minted it, so it ends with that. Source: spec doc1 §5.3
- * rule 4, rulings "ws tokens".
- */
-export async function mintWsToken(
-  services: Opening,
-  caller: Pick<Caller, 'kind' | 'account_id' | 'credential_id'> & { user_id: string },
-  now: number,
-): Promise<SignedToken> {
-  const signed = await services.tokens.sign(
-    { sub: caller.user_id, account_id: caller.account_id, session_id: null, use: 'ws' },
-    now,
-    services.settings.auth.ws_token_expiration,
-  );
-  await services.db.query(
-    `insert into ws_tokens (jti_hash, parent_kind, parent_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
-    [hashJti(signed.jti), caller.kind === 'jwt' ? 'session' : caller.kind, caller.credential_id, signed.expires_at],
-  );
-  return signed;
-}
-
 const COLUMNS = { session_id: 's.id', user_id: 's.user_id', account_id: 'u.active_account_id' } as const;
 const MS = (column: string) => `(extract(epoch from s.${column}) * 1000)::float8`;
 const LIVING = `s.user_id, s.refresh_jti_hash as current, s.previous_jti_hash as previous,
@@ -337,26 +310,4 @@ async function kill(db: Pick<Queryable, 'query'>, ids: readonly string[]): Promi
     [ids],
     'sessions-kill',
   );
-}
-
-interface Open {
-  session_id: string;
-  user_id: string;
-  account_id: string | null;
-  ends_at: number;
-}
-
-const signAccess = ({ tokens, settings }: Signing, { session_id, user_id, account_id, ends_at }: Open, now: number) =>
-  tokens.sign(
-    { sub: user_id, account_id, session_id, use: 'access' },
-    now,
-    Math.min(settings.auth.access_token_expiration, ends_at - now),
-  );
-
-async function signPair(services: Signing, open: Open, now: number, refresh_jti?: string): Promise<SessionTokens> {
-  const { session_id, user_id, account_id, ends_at } = open;
-  const claims = { sub: user_id, account_id, session_id, use: 'refresh', jti: refresh_jti } as const;
-  const access = await signAccess(services, open, now);
-  const refresh = await services.tokens.sign(claims, now, ends_at - now);
-  return { session_id, user_id, access, refresh };
 }

@@ -3,16 +3,8 @@ import { badRequest, command, firstParty, post, publicAccess, unauthorized } fro
 import { logIn } from '../access/logins';
 import { ExchangeTokenInput, identify, providerErrors } from '../access/provider-logins';
 import type { Services } from '../access/services';
-import {
-  accountAtLogin,
-  endSession,
-  endSurplus,
-  mintWsToken,
-  openSession,
-  refreshSession,
-  sessionOf,
-  type SessionTokens,
-} from '../access/sessions';
+import { mintWsToken, type SessionTokens } from '../access/session-tokens';
+import { accountAtLogin, endSession, endSurplus, openSession, refreshSession, sessionOf } from '../access/sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 const TokenResult = z

@@ -4,7 +4,7 @@ import { hashToken } from '../access/keys';
 import { command, popoutOnly, post, publicAccess, unauthorized } from '../access/operation';
 import { popoutCookie } from '../access/popout-cookie';
 import { findPopoutToken } from '../access/popout-tokens';
-import { mintWsToken } from '../access/sessions';
+import { mintWsToken } from '../access/session-tokens';
 import { WsTokenResult } from './auth';
 
 /** How long a page goes on without its raw token. Source: spec doc1 §8. */

@@ -1,7 +1,8 @@
 import type { Settings } from '../../kernel/settings';
 import type { Tokens } from '../../access/tokens';
 import { actFor } from '../../access/act';
-import { openSession, type SessionTokens } from '../../access/sessions';
+import type { SessionTokens } from '../../access/session-tokens';
+import { openSession } from '../../access/sessions';
 import { requireAccount } from './accounts';
 import { AdminError, asOperator, OPERATOR, type AdminServices } from './operator';
 import { requireUser } from './users';

@@ -109,7 +109,7 @@ export class InvalidRecord extends Error {
   }
 }
 
-/** A partitioned log of records. Contract: test/broker.contract.ts, held for every adapter. */
+/** A partitioned log of records. Contract: test/contracts/broker.ts, held for every adapter. */
 export interface Broker {
   /** Identity of this log; a checkpoint names it. */
   readonly id: string;

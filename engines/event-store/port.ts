@@ -123,7 +123,7 @@ export class RevisionConflict extends Error {
 }
 
 /**
- * The log of domain events. Contract (test/event-store.contract.ts holds it for every adapter):
+ * The log of domain events. Contract (test/contracts/event-store.ts holds it for every adapter):
  * - `append` is all-or-nothing over its streams, and durable when it resolves;
  * - an append retried with the same event ids resolves with the first result;
  * - `subscribe` delivers in commit order with no gap, no skip, and every stream in its own order.

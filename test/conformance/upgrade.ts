@@ -1,5 +1,6 @@
 import { CONTEXTS } from '../../access/contexts';
-import { endSession, mintWsToken } from '../../access/sessions';
+import { mintWsToken } from '../../access/session-tokens';
+import { endSession } from '../../access/sessions';
 import { account_id, ada, bob } from '../support/credentials';
 import { refused } from '../support/realtime';
 import { as, bound, byHeader, node, open, real, services, verdict, world } from './house';

@@ -1,6 +1,7 @@
 import { actFor } from '../../access/act';
 import type { Act } from '../../access/act';
-import { openSession, type SessionTokens } from '../../access/sessions';
+import type { SessionTokens } from '../../access/session-tokens';
+import { openSession } from '../../access/sessions';
 import type { Tokens } from '../../access/tokens';
 import { asOperator } from '../../cli/admin/operator';
 import type { EventStore } from '../../engines/event-store/port';
