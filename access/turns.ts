@@ -16,7 +16,11 @@ export class Turns {
     let done!: () => void;
     const own = new Promise<void>((resolve) => (done = resolve));
     this.last.set(name, own);
-    if (before !== undefined) await Promise.race([before, pause(most_ms)]);
+    if (before !== undefined) {
+      const stop = new AbortController();
+      await Promise.race([before, pause(most_ms, stop.signal)]);
+      stop.abort();
+    }
     return () => {
       if (this.last.get(name) === own) this.last.delete(name);
       done();
