@@ -210,8 +210,9 @@ export function readChatRecord({ raw }: Pick<RecordEnvelope, 'raw'>): ChatRecord
 
 /** Platform ids of everybody whom a record names, the one it is about first; each once. */
 export function personsOf(draft: ChatDraft): string[] {
-  const named = personsIn(draft).flatMap((id) => (id === null || id === undefined || id === '' ? [] : [id]));
-  return [...new Set(named)];
+  const named = new Set<string>();
+  for (const id of personsIn(draft)) if (id !== null && id !== undefined && id !== '') named.add(id);
+  return [...named];
 }
 
 function personsIn(draft: ChatDraft): (string | null | undefined)[] {

@@ -13,34 +13,44 @@ const CLOSE_LIST = 93;
  * For text that parses; linear in its length.
  */
 export function memberText(json: string, path: readonly string[]): string | undefined {
-  let from = 0;
-  let to = json.length;
-  for (const name of path) {
-    const span = memberSpan(json, blanksAfter(json, from), name);
-    if (span === undefined) return undefined;
-    [from, to] = span;
-  }
-  return json.slice(from, to);
+  const found: Span = { from: 0, to: json.length };
+  if (path.length > 0) objectEnd(json, blanksAfter(json, 0), path, 0, found);
+  return found.from === NOWHERE ? undefined : json.slice(found.from, found.to);
 }
 
-/** Where a member's value begins and ends, of the object that begins at `at`. */
-function memberSpan(json: string, at: number, name: string): [number, number] | undefined {
-  if (json.charCodeAt(at) !== OPEN) return undefined;
-  let found: [number, number] | undefined;
+interface Span {
+  /** {@link NOWHERE} while there is none. */
+  from: number;
+  to: number;
+}
+const NOWHERE = -1;
+
+/**
+ * Behind the value that begins at `at`. On the way, so that nothing is read twice, `found` becomes where the value at
+ * `path` from `depth` on lies in it.
+ */
+function objectEnd(json: string, at: number, path: readonly string[], depth: number, found: Span): number {
+  found.from = NOWHERE;
+  if (json.charCodeAt(at) !== OPEN) return valueEnd(json, at);
+  const name = path[depth]!;
+  const is_last = depth === path.length - 1;
   let index = blanksAfter(json, at + 1);
   while (index < json.length && json.charCodeAt(index) === QUOTE) {
     const name_end = stringEnd(json, index);
     const same = isName(json, index, name_end, name);
     index = blanksAfter(json, name_end);
-    if (json.charCodeAt(index) !== COLON) return found;
+    if (json.charCodeAt(index) !== COLON) return json.length;
     const from = blanksAfter(json, index + 1);
-    const to = valueEnd(json, from);
-    if (same) found = [from, to];
+    const to = same && !is_last ? objectEnd(json, from, path, depth + 1, found) : valueEnd(json, from);
+    if (same && is_last) {
+      found.from = from;
+      found.to = to;
+    }
     index = blanksAfter(json, to);
-    if (json.charCodeAt(index) !== COMMA) return found;
+    if (json.charCodeAt(index) !== COMMA) break;
     index = blanksAfter(json, index + 1);
   }
-  return found;
+  return index + 1;
 }
 
 /** Whether the quoted name from `from` to `to` is this one; an escaped one is looked at as it reads. */

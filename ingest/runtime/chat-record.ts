@@ -34,8 +34,12 @@ export function people(
   [about, ...others]: readonly unknown[],
 ): Pick<DraftRecord, 'subject' | 'subjects'> {
   const subject = subjectOf(vendor, about);
-  const named = new Set(others.map((id) => subjectOf(vendor, id)).filter((one) => one !== null && one !== subject));
-  return named.size > 0 ? { subject, subjects: [...named] as string[] } : { subject };
+  let named: Set<string> | undefined;
+  for (const id of others) {
+    const one = subjectOf(vendor, id);
+    if (one !== null && one !== subject) (named ??= new Set()).add(one);
+  }
+  return named === undefined ? { subject } : { subject, subjects: [...named] };
 }
 
 /** Whose the records of a connection are. */

@@ -175,7 +175,8 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     const outcome = this.normalised(received);
     const { vendor } = this.adapter;
     // Without what was parsed: until it is stored, every collection of garbage would carry those objects along.
-    const { value: _value, ...waits } = received;
+    const { text, received_at, age_ms } = received;
+    const waits: Received = { text, received_at, age_ms };
     const item = this.deps.store.item(vendor, this.connection, this.taken.fence, waits, outcome);
     return item === null ? NOTHING_TO_STORE : this.store(item);
   }

@@ -1,10 +1,10 @@
-import { v7 as uuidv7 } from 'uuid';
 import type { ConnectionLookup } from '../../access/connections';
 import type { RecordEnvelope, Topic } from '../../domain/records';
 import type { Logger } from '../../engines/log/port';
 import type { RecordLog } from '../../engines/records/port';
 import { failureKind } from '../../kernel/failures';
-import { MAX_STORED_BYTES } from './text';
+import { envelopeOf } from './envelope';
+import { isTooLarge, MAX_STORED_BYTES } from './text';
 import { park, type DraftRecord, type Outcome, type toDelivery, type WebhookVendor } from './webhook';
 
 export type Stored =
@@ -45,19 +45,14 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
    * payload itself earned it
    */
   async function store(drafts: readonly DraftRecord[], received_at: number, trace: string | null): Promise<Stored> {
-    const large = drafts.find((draft) => Buffer.byteLength(draft.raw) > MAX_STORED_BYTES);
-    if (large) return { kind: 'park', reason: 'too_large', detail: `more than ${MAX_STORED_BYTES} bytes` };
+    if (drafts.some(({ raw }) => isTooLarge(raw))) return park('too_large', `more than ${MAX_STORED_BYTES} bytes`);
     const topics = new Map<Topic, RecordEnvelope[]>();
-    for (const { owner, topic, ...draft } of drafts) {
-      for (const account_id of await accountsOf(owner)) {
-        const envelope = {
-          id: uuidv7(),
-          account_id,
-          received_at: new Date(received_at).toISOString(),
-          trace,
-          ...draft,
-        };
-        topics.set(topic, [...(topics.get(topic) ?? []), envelope]);
+    for (const draft of drafts) {
+      for (const { account_id } of await accountsOf(draft.owner)) {
+        const envelope = envelopeOf(draft, account_id, received_at, trace);
+        const listed = topics.get(draft.topic);
+        if (listed) listed.push(envelope);
+        else topics.set(draft.topic, [envelope]);
       }
     }
     if (topics.size === 0) {
@@ -77,14 +72,11 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
     return { kind: 'stored', records: count };
   }
 
-  async function accountsOf(owner: DraftRecord['owner']): Promise<string[]> {
-    if (owner.kind === 'channel') {
-      const accounts = await connections.byChannel(owner.platform, owner.channel_id);
-      return accounts.map((account) => account.account_id);
-    }
-    if (owner.kind === 'account') return [owner.account_id];
+  async function accountsOf(owner: DraftRecord['owner']): Promise<readonly { account_id: string }[]> {
+    if (owner.kind === 'channel') return connections.byChannel(owner.platform, owner.channel_id);
+    if (owner.kind === 'account') return [owner];
     const account = await connections.byShopDomain(owner.shop_domain);
-    return account === null ? [] : [account.account_id];
+    return account === null ? [] : [account];
   }
 }
 

@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from 'uuid';
 import type { RecordEnvelope, Topic } from '../../domain/records';
 import type { Vendor } from '../../domain/vendors';
 import type { Logger } from '../../engines/log/port';
@@ -9,9 +8,10 @@ import { failureKind } from '../../kernel/failures';
 import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import type { LivingConnection, Received } from './adapter';
+import { envelopeOf } from './envelope';
 import type { LinkFence, LinkLeases } from './link-leases';
 import type { ParkedWebhookSink } from './parked';
-import { MAX_STORED_BYTES } from './text';
+import { isTooLarge, MAX_STORED_BYTES } from './text';
 import type { DraftRecord, Outcome } from './webhook';
 
 export interface LinkStoreDeps {
@@ -95,9 +95,9 @@ export class LinkStore {
       case 'park':
         return parked(outcome.reason, outcome.detail);
       case 'ok': {
-        const large = outcome.records.some(({ raw }) => raw.length > MAX_STORED_BYTES / 3 && tooLarge(raw));
-        if (large) return parked('too_large', `more than ${MAX_STORED_BYTES} bytes`);
-        return { ...base, records: outcome.records.map((draft) => envelopeOf(draft, received)), park: null };
+        if (outcome.records.some(({ raw }) => isTooLarge(raw)))
+          return parked('too_large', `more than ${MAX_STORED_BYTES} bytes`);
+        return { ...base, records: outcome.records.map((draft) => recordOf(draft, received)), park: null };
       }
     }
   }
@@ -180,16 +180,8 @@ export class LinkStore {
   }
 }
 
-const tooLarge = (raw: string): boolean => Buffer.byteLength(raw) > MAX_STORED_BYTES;
-
-function envelopeOf({ owner, topic, ...draft }: DraftRecord, received: Received) {
+function recordOf(draft: DraftRecord, { received_at }: Received) {
+  const { owner, topic } = draft;
   if (owner.kind !== 'account') throw new Error('what comes over a connection says which account it is for');
-  const envelope: RecordEnvelope = {
-    id: uuidv7(),
-    account_id: owner.account_id,
-    received_at: new Date(received.received_at).toISOString(),
-    trace: null,
-    ...draft,
-  };
-  return { topic, envelope };
+  return { topic, envelope: envelopeOf(draft, owner.account_id, received_at, null) };
 }

@@ -6,6 +6,10 @@ export const MAX_DEPTH = 200;
 /** Most bytes of a stored copy: the topics take 2 MiB, and the envelope and its encryption need room of it. */
 export const MAX_STORED_BYTES = 2 * 1024 * 1024 - 64 * 1024;
 
+/** Whether it is more than that. A character is three bytes at most, so short text need not be counted. */
+export const isTooLarge = (raw: string): boolean =>
+  raw.length > MAX_STORED_BYTES / 3 && Buffer.byteLength(raw) > MAX_STORED_BYTES;
+
 const utf8 = new TextDecoder('utf-8');
 const ESCAPES = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^]/g;
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
@@ -22,7 +26,8 @@ export function decodeText(bytes: Buffer): string {
  * for byte.
  */
 export function storableJson(text: string): string {
-  if (!SUSPECT_ESCAPE.test(text)) return text;
+  // Most text has no such escape at all, and looking for two letters is cheap.
+  if (!text.includes('\\u') || !SUSPECT_ESCAPE.test(text)) return text;
   // pairs and other escapes are matched first, so that `\\u0000` (a backslash, then letters) and whole pairs stay
   return text.replace(ESCAPES, (escape) => (escape.length === 6 && LONE.test(escape) ? '\\ufffd' : escape));
 }

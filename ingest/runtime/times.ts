@@ -3,29 +3,82 @@
  * one vendor.
  */
 
-const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:?\d\d)$/;
-
 /** How far a vendor's clock may run ahead of ours before its time is not believed. Unix milliseconds. */
 const FUTURE_MS = 5 * 60_000;
 /** Before any of the vendors had a product; catches zero times (`0001-01-01T00:00:00Z`, epoch 0). */
 const EARLIEST_MS = Date.UTC(2005, 0, 1);
 
-/** Unix milliseconds of an RFC 3339 text; null when it is none, or names a day or minute that does not exist. */
-export function parseTime(text: string): number | null {
-  const match = RFC3339.exec(text.trim());
-  if (!match) return null;
-  const [, year, month, day, hour, minute, second] = match.map(Number) as [number, ...number[]];
-  if (month! < 1 || month! > 12 || hour! > 23 || minute! > 59 || second! > 60) return null;
-  // day 0 of the next month is the last day of this one
-  if (day! < 1 || day! > new Date(Date.UTC(year!, month!, 0)).getUTCDate()) return null;
-  const milliseconds = Number((match[7] ?? '').padEnd(3, '0').slice(0, 3));
-  const utc = Date.UTC(year!, month! - 1, day!, hour!, minute!, second!, milliseconds);
-  const zone = match[8]!;
-  if (zone === 'Z' || zone === 'z') return utc;
-  const digits = zone.slice(1).replace(':', '');
-  const offset = Number(digits.slice(0, 2)) * 60 + Number(digits.slice(2));
-  if (Number(digits.slice(2)) > 59 || offset > 18 * 60) return null;
-  return utc - (zone[0] === '-' ? -offset : offset) * 60_000;
+const ZERO = 48;
+const DASH = 45;
+const PLUS = 43;
+const DOT = 46;
+const COLON = 58;
+const SPACE = 32;
+/** Makes a letter of ASCII small. */
+const SMALL = 32;
+const SMALL_T = 116;
+const SMALL_Z = 122;
+const MOST_FRACTION_DIGITS = 9;
+
+/**
+ * Unix milliseconds of an RFC 3339 text; null when it is none, or names a day or minute that does not exist. Digit by
+ * digit: everything that comes in has a time, and a regular expression with its substrings costs ten times as much.
+ */
+export function parseTime(given: string): number | null {
+  const text = given.trim();
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2);
+  const month = twoDigits(text, 5);
+  const day = twoDigits(text, 8);
+  const hour = twoDigits(text, 11);
+  const minute = twoDigits(text, 14);
+  const second = twoDigits(text, 17);
+  if (text.charCodeAt(4) !== DASH || text.charCodeAt(7) !== DASH) return null;
+  if (text.charCodeAt(13) !== COLON || text.charCodeAt(16) !== COLON) return null;
+  const between = text.charCodeAt(10);
+  if (between !== SPACE && (between | SMALL) !== SMALL_T) return null;
+  // What is no number is below none of these.
+  if (!(year >= 0 && month >= 1 && month <= 12 && hour <= 23 && minute <= 59 && second <= 60)) return null;
+  if (!(day >= 1 && day <= daysOf(year, month))) return null;
+  let at = 19;
+  let milliseconds = 0;
+  if (text.charCodeAt(at) === DOT) {
+    const from = at + 1;
+    let worth = 100;
+    for (at = from; isDigit(text.charCodeAt(at)); at += 1) {
+      milliseconds += (text.charCodeAt(at) - ZERO) * worth;
+      worth = worth === 1 ? 0 : worth / 10;
+    }
+    if (at === from || at - from > MOST_FRACTION_DIGITS) return null;
+  }
+  const ahead_minutes = zoneAt(text, at);
+  if (ahead_minutes === null) return null;
+  return Date.UTC(year, month - 1, day, hour, minute, second, milliseconds) - ahead_minutes * 60_000;
+}
+
+/** Minutes that the zone, which is all of the text from `at` on, is ahead of UTC; null when it is none. */
+function zoneAt(text: string, at: number): number | null {
+  const sign = text.charCodeAt(at);
+  if ((sign | SMALL) === SMALL_Z) return text.length === at + 1 ? 0 : null;
+  if (sign !== PLUS && sign !== DASH) return null;
+  const colon = text.charCodeAt(at + 3) === COLON ? 1 : 0;
+  if (text.length !== at + 5 + colon) return null;
+  const minutes = twoDigits(text, at + 3 + colon);
+  const offset = twoDigits(text, at + 1) * 60 + minutes;
+  if (!(minutes <= 59 && offset <= 18 * 60)) return null;
+  return sign === DASH ? -offset : offset;
+}
+
+const isDigit = (code: number): boolean => code >= ZERO && code <= ZERO + 9;
+
+/** NaN where there are no two digits. */
+function twoDigits(text: string, at: number): number {
+  const [high, low] = [text.charCodeAt(at), text.charCodeAt(at + 1)];
+  return isDigit(high) && isDigit(low) ? (high - ZERO) * 10 + low - ZERO : Number.NaN;
+}
+
+function daysOf(year: number, month: number): number {
+  if (month !== 2) return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
 }
 
 /**

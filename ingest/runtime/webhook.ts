@@ -170,7 +170,7 @@ const MAX_EXTERNAL_ID = 200;
 
 /** `kick:01J…`: a vendor's id with its slug. */
 export function externalId(vendor: Vendor, ...parts: readonly string[]): string {
-  const id = [vendor, ...parts].join(':');
+  const id = parts.length === 1 ? `${vendor}:${parts[0]}` : [vendor, ...parts].join(':');
   if (id.length <= MAX_EXTERNAL_ID) return id;
   return `${vendor}:sha256:${createHash('sha256').update(id).digest('hex')}`;
 }

@@ -23,10 +23,15 @@ export function normaliseTwitch(received: Received, { account_id, channel_id }: 
   if (reading.kind === 'bad') return park(reading.reason, reading.detail);
   if (reading.kind === 'other') return skip('not_a_notification', reading.message_type.slice(0, 100));
   const { notification } = reading;
-  const sent_at = readTime(notification.timestamp);
-  const age_ms = received.age_ms ?? (sent_at === null ? 0 : received.received_at - sent_at);
+  const age_ms = received.age_ms ?? ageOf(notification, received.received_at);
   if (age_ms > OLDEST_MS) return skip('too_old');
   return new Reader(notification, received.received_at, account_id, channel_id).read();
+}
+
+/** By our clock; 0 where it does not say when it was sent. */
+function ageOf({ timestamp }: Notification, received_at: number): number {
+  const sent_at = readTime(timestamp);
+  return sent_at === null ? 0 : received_at - sent_at;
 }
 
 /** One notification, for one channel. */
