@@ -113,21 +113,29 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
 /** Appends of one account go to the broker in the order of their calls, however long each waits for a person's key. */
 class Turns {
   /** By topic and account: settles when the last append and all before it have gone to the broker or failed. */
-  private readonly last = new Map<string, Promise<unknown>>();
+  private readonly topics = new Map<string, Map<string, Promise<unknown>>>();
 
   async inTurn(
     topic: string,
     records: readonly RecordEnvelope[],
     prepare: () => Promise<() => Promise<Ends>>,
   ): Promise<Ends> {
-    const lines = new Set(records.map(({ account_id }) => `${topic} ${account_id}`));
-    const before = [...lines].flatMap((line) => this.last.get(line) ?? []);
+    const last = this.lastOf(topic);
+    const accounts = new Set<string>();
+    const before = new Set<Promise<unknown>>();
+    for (const { account_id } of records) {
+      if (accounts.has(account_id)) continue;
+      accounts.add(account_id);
+      const earlier = last.get(account_id);
+      if (earlier) before.add(earlier);
+    }
     let gone!: () => void;
+    const own = new Promise<void>((resolve) => (gone = resolve));
     // Even when this one fails, the next one must not overtake those that still wait.
-    const turn = Promise.all([...before, new Promise<void>((resolve) => (gone = resolve))]);
-    for (const line of lines) this.last.set(line, turn);
+    const turn = before.size === 0 ? own : Promise.all([...before, own]);
+    for (const account_id of accounts) last.set(account_id, turn);
     void turn.then(() => {
-      for (const line of lines) if (this.last.get(line) === turn) this.last.delete(line);
+      for (const account_id of accounts) if (last.get(account_id) === turn) last.delete(account_id);
     });
     let published: Promise<Ends>;
     try {
@@ -139,6 +147,12 @@ class Turns {
       gone();
     }
     return published;
+  }
+
+  private lastOf(topic: string): Map<string, Promise<unknown>> {
+    let last = this.topics.get(topic);
+    if (!last) this.topics.set(topic, (last = new Map()));
+    return last;
   }
 }
 

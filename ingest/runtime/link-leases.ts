@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Queryable } from '../../engines/postgres/port';
+import { type Queryable, textArray } from '../../engines/postgres/port';
 import { Collector } from '../../kernel/collector';
 import type { Json } from '../../kernel/json';
 import type { Vendor } from '../../domain/vendors';
@@ -90,14 +90,16 @@ export function createLinkLeases(db: Queryable, session: { readonly lock: number
     },
 
     async current(fences) {
-      const rows = await db.query<{ link: string; token: number }>(
-        `select link, token from adapter_links
-         where (link, token) in (select * from unnest($1::text[], $2::bigint[]))`,
-        [fences.map(({ link }) => link), fences.map(({ token }) => token)],
-        'adapter-link-current',
+      // Answers with those that are lost, as a rule none: a row for each that is held cost as much as storing it.
+      const lost = await db.query<{ place: number }>(
+        `select place from unnest($1::text[], $2::bigint[]) with ordinality as asked (link, token, place)
+         where not exists (select from adapter_links l where l.link = asked.link and l.token = asked.token)`,
+        [textArray(fences.map(({ link }) => link)), `{${fences.map(({ token }) => token).join(',')}}`],
+        'adapter-link-lost',
       );
-      const held = new Map(rows.map(({ link, token }) => [link, token]));
-      return new Set(fences.filter(({ link, token }) => held.get(link) === token));
+      const current = new Set(fences);
+      for (const { place } of lost) current.delete(fences[place - 1]!);
+      return current;
     },
 
     report: (fence, report) => reports.add({ fence, report }),
