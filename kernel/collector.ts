@@ -11,8 +11,8 @@ export interface CollectorOptions<Item, Group, Outcome> {
    * @throws why all of them failed
    */
   send(group: Group): Promise<readonly (Outcome | Error)[]>;
-  /** Milliseconds in which each group gathers before it leaves. Default: one turn of the event loop. */
-  gather_ms?: number;
+  /** Milliseconds in which the next group gathers before it leaves. Default: one turn of the event loop. */
+  gather_ms?: number | (() => number);
 }
 
 interface Pending<Outcome> {
@@ -54,7 +54,7 @@ export class Collector<Item, Outcome, Group = readonly Item[]> {
   private async run(): Promise<void> {
     const { take, send, gather_ms } = this.options;
     do {
-      await (gather_ms === undefined ? turn() : pause(gather_ms));
+      await (gather_ms === undefined ? turn() : pause(typeof gather_ms === 'number' ? gather_ms : gather_ms()));
       const { count, group } = take?.(this.items) ?? { count: this.items.length, group: this.items.slice() as Group };
       this.items.splice(0, count);
       const pending = this.pending.splice(0, count);
