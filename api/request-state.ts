@@ -68,17 +68,21 @@ export function traceparentOf(request: FastifyRequest): string | null {
   return typeof given === 'string' && TRACEPARENT.test(given) ? given : null;
 }
 
+/** Of the request's span; while tracing is off, of its caller. */
+export const traceOf = (request: FastifyRequest): string | null =>
+  request.span?.traceparent ?? traceparentOf(request);
+
 /** What every log line of a request carries. */
 export function logFacts(request: FastifyRequest): { correlation_id: string; trace_id?: string } {
   const { correlation_id } = request;
-  const trace_id = traceIdOf(request.span?.traceparent ?? traceparentOf(request));
+  const trace_id = traceIdOf(traceOf(request));
   return trace_id === undefined ? { correlation_id } : { correlation_id, trace_id };
 }
 
 export function contextOf(request: FastifyRequest): RequestContext {
   return {
     correlation_id: request.correlation_id,
-    trace: request.span?.traceparent ?? traceparentOf(request),
+    trace: traceOf(request),
     ip: request.ip,
     now: Date.now(),
     idempotency_seed: null,

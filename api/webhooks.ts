@@ -4,7 +4,7 @@ import { ApiError } from '../kernel/errors';
 import { toFailure } from './errors';
 import { MAX_BODY_BYTES } from './json-body';
 import type { Limiter } from './rate-limit';
-import { contextOf, logFacts, type ResolveCaller } from './request-state';
+import { logFacts, type ResolveCaller, traceOf } from './request-state';
 
 const EMPTY = Buffer.alloc(0);
 /** Deliveries prove by their signature who sent them. */
@@ -50,7 +50,7 @@ export async function registerWebhooks(
             raw_body: (request.body as Buffer | undefined) ?? EMPTY,
             received_at: Date.now(),
             ip: request.ip,
-            trace: contextOf(request).trace,
+            trace: traceOf(request),
             log_facts: logFacts(request),
             params: request.params as Record<string, string>,
           }).catch(async (error: unknown) => {
