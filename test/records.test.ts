@@ -129,7 +129,11 @@ describe('record log', () => {
   test('a record handed over in memory reads as its bytes do, and is erased with them', async () => {
     const subject_keys = keys();
     const written: NewRecord[] = [];
-    const keeping = { publish: async (_topic: string, records: readonly NewRecord[]) => void written.push(...records) };
+    let hands_over = true;
+    const keeping = {
+      publish: async (_topic: string, records: readonly NewRecord[]) => void written.push(...records),
+      handsOver: () => hands_over,
+    };
     const log = createRecordLog({ broker: keeping as unknown as Broker, subject_keys });
     const records = [
       envelope(),
@@ -152,6 +156,10 @@ describe('record log', () => {
     const erased = await log.decode(lying(true));
     expect(erased.records[1]!.raw).toBe(ERASED_RAW);
     expect(erased).toEqual(await log.decode(lying(false)));
+
+    hands_over = false;
+    await log.append('platform-events', [envelope()]);
+    expect(written.at(-1)!.opened).toBeUndefined();
   });
 
   test('records of one account keep the order of the calls, whoever waits for a key; no other account waits', async () => {

@@ -41,6 +41,7 @@ export function observedBroker(broker: Broker, metrics: Metrics): Broker {
         seconds.observe((performance.now() - started) / 1000, { topic, outcome });
       }
     },
+    handsOver: (topic) => broker.handsOver?.(topic) ?? false,
     ensureTopics: (topics, partitions, options) => broker.ensureTopics(topics, partitions, options),
     consume: (options) => broker.consume(options),
     read: (topic, partition, from, to) => broker.read(topic, partition, from, to),

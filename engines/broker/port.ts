@@ -123,6 +123,8 @@ export interface Broker {
    * the caller retries, the effect is deduplicated behind it.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<Ends>;
+  /** Whether readers in this very process get the topic's records from memory: else `opened` is of no use. */
+  handsOver?(topic: string): boolean;
   consume(options: ConsumeOptions): Consumer;
   /**
    * Records of one partition from `from` (inclusive) up to `to` (exclusive; default: the end at the time of the call),

@@ -66,6 +66,10 @@ class PostgresBroker implements Broker {
     return group instanceof PublishGroups ? group.publish(records) : (await group).publish(records);
   }
 
+  handsOver(topic: string): boolean {
+    return this.handovers.has(topic);
+  }
+
   consume(options: ConsumeOptions): Consumer {
     if (this.closed) throw new Error('the broker is closed');
     const handover = this.handovers.get(options.topic) ?? new Handover();

@@ -44,6 +44,7 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
         const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
         if (schema_ids.foreign) await schema_ids.ready();
         const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
+        const hands_over = broker.handsOver?.(topic) ?? false;
         const values = records.map((record, place) => {
           const persons = named_persons[place]!.map((person) => keys!.get(person)!);
           const value = codec.encode(named(record, persons, sealed(record, persons)), wire_id);
@@ -54,7 +55,8 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
             traced || schema_header || identity || others
               ? { ...schema_header, ...traced, ...identity, ...others }
               : undefined;
-          const opened = storedAsItIs(record) ? new Opened(named(record, persons, record.raw)) : undefined;
+          const opened =
+            hands_over && storedAsItIs(record) ? new Opened(named(record, persons, record.raw)) : undefined;
           return { key: record.account_id, value, opened, ...(headers && { headers }) };
         });
         return () => broker.publish(topic, values);
@@ -202,7 +204,12 @@ class Opened {
 
 /** Whether the bytes will be read as the very texts that were written: a lone surrogate becomes U+FFFD in them. */
 const storedAsItIs = ({ id, account_id, type, platform, external_id, raw }: RecordEnvelope) =>
-  `${id}${account_id}${type}${platform}${external_id}`.isWellFormed() && raw.isWellFormed();
+  id.isWellFormed() &&
+  account_id.isWellFormed() &&
+  type.isWellFormed() &&
+  platform.isWellFormed() &&
+  (external_id === null || external_id.isWellFormed()) &&
+  raw.isWellFormed();
 
 function logged(
   record: BrokerRecord,
