@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { createLinkLeases } from '../ingest/runtime/link-leases';
+import { createLinkLeases, type LinkFence } from '../ingest/runtime/link-leases';
 import { type TestDatabase, testDatabase } from './support/database';
 
 let t: TestDatabase;
@@ -25,3 +25,16 @@ test.each([['\0'], ['\ud83d']])(
     expect(rows).toEqual([{ state: { poll: '\ufffd', '\ufffd': 1 } }, { state: { poll: 'p' } }]);
   },
 );
+
+test('of many leases those are current that nobody has taken since, and that are still there', async () => {
+  const leases = createLinkLeases(t.db, { lock: 1 });
+  const connections = Array.from({ length: 4 }, () => ({ connection_id: uuid(), account_id: uuid(), channel_id: '1' }));
+  const taken = [];
+  for (const connection of connections) taken.push((await leases.take('twitch', connection)).fence);
+  const [kept, retaken, forgotten, last] = taken as [LinkFence, LinkFence, LinkFence, LinkFence];
+  expect(await leases.current(taken)).toEqual(new Set(taken));
+  const { fence: after } = await leases.take('twitch', connections[1]!);
+  await leases.forget(forgotten);
+  expect(await leases.current([retaken, kept, after, forgotten, last])).toEqual(new Set([kept, after, last]));
+  expect(await leases.current([retaken])).toEqual(new Set());
+});

@@ -166,4 +166,18 @@ describe('whatever arrives', () => {
       }),
     );
   });
+
+  test.each([
+    ['{"payload":{"event":{"n":1}},"payload":{"event":{"n":2},"x":"}"}}', '{"n":2}'],
+    ['{"payload":{"event":1,"event":[{"event":2}]},"z":{"payload":{"event":3}}}', '[{"event":2}]'],
+    ['{"payload":{"event":1},"payload":{}}', undefined],
+    ['{"payload":{"event":1},"payload":"event"}', undefined],
+    ['{"payload":{"x":{"event":1}}}', undefined],
+    ['{}', undefined],
+    ['["payload"]', undefined],
+  ])('of members of one name the last counts, and none of another place: %s', (text, found) => {
+    expect(memberText(text, ['payload', 'event'])).toBe(found);
+    const { payload } = JSON.parse(text) as { payload?: { event?: unknown } };
+    expect(found && JSON.parse(found)).toEqual(payload?.event);
+  });
 });
