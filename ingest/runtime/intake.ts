@@ -45,7 +45,9 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
    * payload itself earned it
    */
   async function store(drafts: readonly DraftRecord[], received_at: number, trace: string | null): Promise<Stored> {
-    if (drafts.some(({ raw }) => isTooLarge(raw))) return park('too_large', `more than ${MAX_STORED_BYTES} bytes`);
+    if (drafts.some(({ raw }) => isTooLarge(raw))) {
+      return { kind: 'park', reason: 'too_large', detail: `more than ${MAX_STORED_BYTES} bytes` };
+    }
     const topics = new Map<Topic, RecordEnvelope[]>();
     for (const draft of drafts) {
       for (const { account_id } of await accountsOf(draft.owner)) {
