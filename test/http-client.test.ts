@@ -1,6 +1,8 @@
 import { lookup } from 'node:dns';
+import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcp, type AddressInfo, type Socket } from 'node:net';
+import { queryObjects } from 'node:v8';
 import { gzipSync } from 'node:zlib';
 import { NotSent, OutcomeUnknown } from '../kernel/job';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
@@ -48,6 +50,18 @@ afterEach(async () => {
   await new Promise((closed) => server.close(closed));
 });
 const at = (path = '/') => `http://127.0.0.1:${port}${path}`;
+
+test('calls leave nothing behind in a signal that outlives them', async () => {
+  const { signal } = new AbortController();
+  const call = () => client.ask({ method: 'GET', url: at(), signal });
+  await call();
+  // Collects garbage first.
+  const signals = () => queryObjects(AbortSignal, { format: 'count' });
+  const before = signals();
+  for (let n = 0; n < 30; n += 1) await call();
+  expect(signals() - before).toBeLessThan(10);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
 
 test('a call is sent as it is asked for, and its answer is whole', async () => {
   answer = (_request, response) => response.writeHead(201, { 'x-said': 'yes' }).end('{"id":820982911946154508}');

@@ -123,7 +123,11 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(new DOMException('no time is left', 'TimeoutError')), deadline_ms);
       timer.unref();
-      const signal = request.signal ? AbortSignal.any([request.signal, late.signal]) : late.signal;
+      // One signal of the call's own: `AbortSignal.any` leaves something behind in the caller's, which may live for ever.
+      const { signal } = late;
+      const giveUp = () => late.abort(request.signal!.reason);
+      if (request.signal?.aborted) giveUp();
+      else request.signal?.addEventListener('abort', giveUp, { once: true });
       const circuit = circuitOf(url.host);
       let unknown: OutcomeUnknown | undefined;
       let answered: HttpAnswer | undefined;
@@ -171,6 +175,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         throw new NotSent(`${url.hostname}: no time is left`, { cause: error });
       } finally {
         clearTimeout(timer);
+        request.signal?.removeEventListener('abort', giveUp);
       }
     }
 

@@ -105,9 +105,10 @@ async function exchange<T>(
       body,
       signal,
     });
+    const given_up = whenAborted(signal);
     // While a connection is made undici hears no signal; a request whose signal is aborted by then does not leave.
     answering.catch(() => undefined);
-    const answer = await Promise.race([answering, aborted(signal)]);
+    const answer = await Promise.race([answering, given_up.promise]).finally(given_up.forget);
     const said = Object.fromEntries(
       Object.entries(answer.headers).flatMap(([name, value]) =>
         value === undefined ? [] : [[name.toLowerCase(), Array.isArray(value) ? value.join(', ') : value]],
@@ -130,15 +131,14 @@ async function exchange<T>(
 const lowerCase = (headers: HttpRequest['headers'] = {}) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-/** Rejects when the signal is aborted. */
-function aborted(signal: AbortSignal): Promise<never> {
-  const never = new Promise<never>((_, reject) => {
-    const abort = () => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
-  never.catch(() => undefined);
-  return never;
+/** Rejects when the signal is aborted, until that is forgotten: a signal may outlive thousands of calls. */
+function whenAborted(signal: AbortSignal): { promise: Promise<never>; forget: () => void } {
+  let abort!: () => void;
+  const promise = new Promise<never>((_, reject) => (abort = () => reject(signal.reason as Error)));
+  promise.catch(() => undefined);
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+  return { promise, forget: () => signal.removeEventListener('abort', abort) };
 }
 
 /** A kind, not a message: what undici says may quote the request. */
