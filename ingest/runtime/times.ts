@@ -22,7 +22,7 @@ const MOST_FRACTION_DIGITS = 9;
 
 /**
  * Unix milliseconds of an RFC 3339 text; null when it is none, or names a day or minute that does not exist. Digit by
- * digit: everything that comes in has a time, and a regular expression with its substrings costs ten times as much.
+ * digit, since everything that comes in has a time: a regular expression makes a substring for each number.
  */
 export function parseTime(given: string): number | null {
   const text = given.trim();
@@ -92,7 +92,8 @@ export function isBefore(one: unknown, other: unknown): boolean {
   return a === b ? fraction(one) < fraction(other) : a < b;
 }
 
-const fraction = (text: string): string => (RFC3339.exec(text.trim())?.[7] ?? '').padEnd(9, '0');
+/** Of a text that is a time; the dot before it is the only one. */
+const fraction = (text: string): string => (/\.(\d+)/.exec(text)?.[1] ?? '').padEnd(MOST_FRACTION_DIGITS, '0');
 
 /** Unix milliseconds of a member that holds a time in any of the vendors' forms; null when it does not. */
 export function readTime(value: unknown): number | null {
