@@ -69,8 +69,7 @@ export function traceparentOf(request: FastifyRequest): string | null {
 }
 
 /** Of the request's span; while tracing is off, of its caller. */
-export const traceOf = (request: FastifyRequest): string | null =>
-  request.span?.traceparent ?? traceparentOf(request);
+export const traceOf = (request: FastifyRequest): string | null => request.span?.traceparent ?? traceparentOf(request);
 
 /** What every log line of a request carries. */
 export function logFacts(request: FastifyRequest): { correlation_id: string; trace_id?: string } {

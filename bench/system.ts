@@ -83,7 +83,9 @@ export const startPeer = (name: string, args: readonly string[], env: Record<str
 
 /** What `npm start` gives node: the system starts as it ships, and the peers with the same. */
 const NODE_FLAGS = /^node (.*?) ?scripts\//
-  .exec((JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }).scripts.start)![1]!
+  .exec(
+    (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }).scripts.start,
+  )![1]!
   .split(' ')
   .filter(Boolean);
 
