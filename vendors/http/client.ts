@@ -123,7 +123,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(new DOMException('no time is left', 'TimeoutError')), deadline_ms);
       timer.unref();
-      // One signal of the call's own: `AbortSignal.any` leaves something behind in the caller's, which may live for ever.
+      // The call's own signal: `AbortSignal.any` leaves something behind in the caller's, which may live for ever.
       const { signal } = late;
       const giveUp = () => late.abort(request.signal!.reason);
       if (request.signal?.aborted) giveUp();
