@@ -207,7 +207,10 @@ export const SettingsSchema = z.strictObject({
   hosts: z.strictObject({ web: origin.optional(), admin: origin.optional() }).prefault({}),
   outgoing: z
     .strictObject({
-      /** For tests alone, refused in production: calls to the outside may lead to this machine, over plain http too. */
+      /**
+       * Refused in production: calls to the outside may lead to this machine and to private networks, over plain http
+       * too. Without it, in development, they may when the address of a vendor is such a one.
+       */
       allow_loopback: flag.default(false),
     })
     .prefault({}),

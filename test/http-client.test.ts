@@ -145,6 +145,18 @@ describe('what is not of the open internet is refused', () => {
     await expect(strict.call({ method: 'GET', url })).rejects.not.toThrow(/secret/);
   });
 
+  test('in development this machine by its name, and another port of it, but no metadata of a cloud', async () => {
+    const named = clients.client('named', ['localhost:1']);
+    const { status } = await named.call({ method: 'GET', url: `http://localhost:${port}/` });
+    expect(status).toBe(200);
+    await expect(named.call({ method: 'GET', url: 'http://169.254.169.254/' })).rejects.toThrow(NotSent);
+    // A client that is led to nobody's own machine stays outside.
+    const outside = clients.client('outside', ['api.example.com']);
+    await expect(outside.call({ method: 'GET', url: at() })).rejects.toThrow(NotSent);
+    const strict = given({ allow_loopback: false }).client('strict', [`localhost:${port}`]);
+    await expect(strict.call({ method: 'GET', url: `http://localhost:${port}/` })).rejects.toThrow(NotSent);
+  });
+
   const resolving = (answers: readonly string[][]): { resolve: typeof lookup; asked: () => number } => {
     let asked = 0;
     const resolve = ((_host: string, _options: object, done: (error: null, found: object[]) => void) => {

@@ -39,6 +39,16 @@ describe('settings', () => {
     });
   });
 
+  test('in development an address of this machine that is named for a vendor may be called', () => {
+    const { outgoing } = load({});
+    expect(outgoing.allow_loopback).toBe(false);
+    for (const url of ['ws://localhost:8080/ws', 'ws://127.0.0.1:8080/ws', 'ws://10.0.0.7/ws', 'ws://mock:8080/ws'])
+      expect([url, load({ LUMIO_TWITCH__EVENTSUB_URL: url }).outgoing]).toEqual([url, { allow_loopback: true }]);
+    const refused = { LUMIO_TWITCH__API_URL: 'http://127.0.0.1:1', LUMIO_OUTGOING__ALLOW_LOOPBACK: 'false' };
+    expect(load(refused).outgoing).toEqual({ allow_loopback: false });
+    expect(load({ LUMIO_TWITCH__API_URL: 'https://api.example.com' }).outgoing).toEqual({ allow_loopback: false });
+  });
+
   test.each([
     ['LUMIO_TWITCH__ID_URL', 'http://id.twitch.tv', 'must be https, and no private address'],
     ['LUMIO_TWITCH__API_URL', 'https://10.0.0.7', 'must be https, and no private address'],

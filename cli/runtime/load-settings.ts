@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { METRICS_PORT, type Settings, SettingsSchema } from '../../kernel/settings';
 import { environmentName, SETTINGS_PREFIX, SettingsError } from '../../kernel/settings-error';
-import { contradictions, isLoopback } from './settings-rules';
+import { callsPrivate, contradictions, isLoopback } from './settings-rules';
 
 type Tree = { [key: string]: unknown };
 
@@ -37,7 +37,9 @@ export function loadSettings(options: LoadOptions): Settings {
   contradictions(own);
   const data_dir = resolve(options.cwd, own.data_dir);
   // Only now: values of development are made in the data folder, where a start that is refused leaves nothing.
-  const defaults = development ? merge(DEVELOPMENT, options.development?.(data_dir) ?? {}) : {};
+  const defaults = development
+    ? merge({ ...DEVELOPMENT, outgoing: { allow_loopback: callsPrivate(own) } }, options.development?.(data_dir) ?? {})
+    : {};
   return besideOthers(parse(merge(defaults, { ...given, data_dir })));
 }
 

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { Settings } from '../../kernel/settings';
 import { environmentName, SettingsError } from '../../kernel/settings-error';
 import { clientIp } from '../../api/client-ip';
-import { isPublic } from '../../vendors/http/addresses';
+import { isOwnName, isPublic } from '../../vendors/http/addresses';
 
 /** Rules that span several settings, or that the schema cannot tell. @throws SettingsError naming the key */
 export function contradictions(settings: Settings): void {
@@ -58,12 +58,18 @@ function vendorAddresses(settings: Settings): [string[], string][] {
   );
 }
 
+/** Whoever names an address of their own for a vendor means it to be called. */
+export const callsPrivate = (settings: Settings): boolean =>
+  vendorAddresses(settings).some(([, address]) => isPrivate(address));
+
 function leadsOutside(address: string): boolean {
-  const { protocol, hostname } = new URL(address);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const secure = protocol === 'https:' || protocol === 'wss:';
-  if (isIP(host) !== 0) return secure && isPublic(host);
-  return secure && host.includes('.') && !/\.(localhost|local|internal|test|invalid)\.?$/.test(host);
+  const { protocol } = new URL(address);
+  return (protocol === 'https:' || protocol === 'wss:') && !isPrivate(address);
+}
+
+function isPrivate(address: string): boolean {
+  const host = new URL(address).hostname.replace(/^\[(.*)\]$/, '$1');
+  return isIP(host) === 0 ? isOwnName(host) : !isPublic(host);
 }
 
 export function isLoopback(host: string): boolean {

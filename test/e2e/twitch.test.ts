@@ -17,7 +17,6 @@ describe('a channel that is connected by a login at Twitch', () => {
         LUMIO_TWITCH__EVENTSUB_URL: twitch.eventsub_url,
         LUMIO_TWITCH__CLIENT_ID: TWITCH_CLIENT,
         LUMIO_TWITCH__CLIENT_SECRET: 'secret',
-        LUMIO_OUTGOING__ALLOW_LOOPBACK: 'true',
         LUMIO_HOSTS__WEB: 'https://app.example',
       },
     });

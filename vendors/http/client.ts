@@ -23,7 +23,7 @@ export interface HttpClientsOptions {
   metrics: Metrics;
   /** Default: off. */
   tracing?: Tracing;
-  /** For tests alone: addresses of this machine may be called, over plain http too. Default false. */
+  /** In development alone: this machine and private networks may be called, over plain http too. Default false. */
   allow_loopback?: boolean;
   /** How names are resolved. Default: as the system does. */
   resolve?: typeof lookup;
