@@ -238,18 +238,17 @@ export function minorOfMicros(micros: string | number, currency: string): number
   return Number.isSafeInteger(amount) ? amount : 0;
 }
 
+/** Digits of minor units by ISO 4217, where they are not two. The runtime's own table has others, and changes. */
+const MINOR_DIGITS: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
+    3: 'BHD IQD JOD KWD LYD OMR TND',
+    4: 'CLF UYW',
+  }).flatMap(([digits, currencies]) => currencies.split(' ').map((currency) => [currency, Number(digits)] as const)),
+);
+
 /** How many digits the minor unit of a currency has: 2 for USD, 0 for JPY; 2 for what is no currency. */
-export function minorDigits(currency: string): number {
-  try {
-    const { maximumFractionDigits = 2 } = new Intl.NumberFormat('en', {
-      style: 'currency',
-      currency,
-    }).resolvedOptions();
-    return maximumFractionDigits;
-  } catch {
-    return 2;
-  }
-}
+export const minorDigits = (currency: string): number => MINOR_DIGITS.get(currency.toUpperCase()) ?? 2;
 
 /** A person of whom the id and perhaps names are known. */
 export const chatPerson = (

@@ -34,10 +34,15 @@ export function exampleText(type: string, now: number): string | null {
   const known = BY_TYPE.get(type);
   if (known === undefined) return null;
   const moved = now - Date.parse(AT);
-  return JSON.stringify(known.example, (_name, value: unknown) =>
-    typeof value === 'string' && INSTANT.test(value) ? new Date(Date.parse(value) + moved).toISOString() : value,
-  );
+  return JSON.stringify(known.example, (_name, value: unknown) => {
+    if (value === AT_SECONDS) return Math.floor(now / 1000);
+    const instant = typeof value === 'string' && INSTANT.test(value);
+    return instant ? new Date(Date.parse(value) + moved).toISOString() : value;
+  });
 }
+
+/** {@link AT} as Trovo writes times. */
+const AT_SECONDS = Date.parse(AT) / 1000;
 
 /** Times of examples, as {@link AT} and `after` write them. */
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

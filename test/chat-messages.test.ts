@@ -64,6 +64,12 @@ describe('a chat record', () => {
     [2_990_000, 'EUR', 299],
     ['500000000', 'JPY', 500],
     ['1234000', 'KWD', 1234],
+    // ISO 4217 has two digits for these, the runtime's own table none.
+    ['500000000', 'RSD', 50_000],
+    ['1000000', 'huf', 100],
+    ['7000000', 'ISK', 7],
+    ['1500000', 'IQD', 1500],
+    ['1000000', '', 100],
   ])('%s millionths of %s are %d minor units', (micros, currency, minor) => {
     expect(minorOfMicros(micros, currency)).toBe(minor);
   });

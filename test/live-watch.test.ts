@@ -204,6 +204,26 @@ test('YouTube is asked for fifty videos at once, a refused token is changed once
     await watch.stop();
   }
 });
+test('YouTube: who may not stream at all is not on air; a day’s quota has two words for its end', async () => {
+  const refuse = (reason: string) =>
+    youtube.fail({ path: '/youtube/v3/liveBroadcasts', status: 403, body: { error: { errors: [{ reason }] } } });
+  const api = youtubeDataApi(http, { api_url: youtube.base_url });
+  const { access_token } = youtube.tokens.give('UCnone');
+  refuse('liveStreamingNotEnabled');
+  await expect(api.activeBroadcasts(access_token)).resolves.toEqual([]);
+  refuse('dailyLimitExceeded');
+  const ended: string[] = [];
+  const quota = {
+    take: async () => ({ granted: true }) as const,
+    usedUp: async () => null,
+    exhausted: async (client_id: string) => void ended.push(client_id),
+  };
+  const one = { ...connection('youtube', 'UCnone'), client_id: 'app' };
+  const look = createYoutubeLook(api, { token: async () => access_token } as unknown as ConnectionTokens, quota);
+  expect([...(await look.look([one], new Map()))]).toEqual([]);
+  expect(ended).toEqual(['app']);
+});
+
 const isExhausted = async () => (await t.db.query('select exhausted from youtube_quota'))[0]?.exhausted === true;
 
 describe('the share of a quota', () => {

@@ -89,6 +89,26 @@ test('what the player does becomes events, each of the shape that the catalogue 
   expect(told.map(({ item }) => item?.name)).toContain('Dancing Queen');
 });
 
+test('of one’s own files and in private sessions Spotify leaves much out, and the player is told all the same', async () => {
+  const { link } = await watched();
+  const file = {
+    uri: 'spotify:local:me:::200',
+    name: 'mine',
+    duration_ms: 200_000,
+    explicit: null,
+    external_urls: null,
+  };
+  const item = { ...file, type: null, artists: null, album: { id: null, name: null, images: null }, show: null };
+  play({ item, device: { id: null, name: null, type: 'Unknown', volume_percent: null }, currently_playing_type: null });
+  await until(() => link.records.length === 2);
+  expect(actions(link)).toEqual(['track', 'play']);
+  expect(JSON.parse(link.records[0]!.raw)).toMatchObject({
+    item: { id: null, type: 'track', name: 'mine', artists: [], album: { images: [] }, url: null },
+    device: { id: null, name: '' },
+    currently_playing_type: 'unknown',
+  });
+});
+
 test('while nothing is done nothing is told, but for another position', async () => {
   play({ is_playing: false, progress_ms: 60_000 });
   const { link } = await watched();

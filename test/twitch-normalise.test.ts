@@ -116,6 +116,16 @@ describe('a chat message', () => {
     });
   });
 
+  test('said with /me is an act, without the mark that it is delivered with', () => {
+    expect(chatOf('channel.chat.message.action.event.json')).toMatchObject({
+      action: true,
+      text: 'chat test',
+      parts: [{ type: 'text', text: 'chat test' }],
+      roles: ['broadcaster'],
+    });
+    expect(chatOf('channel.chat.message.v1.body.json')).toMatchObject({ action: false });
+  });
+
   test('of a kind that is not known is kept with what it says', () => {
     expect(chatOf('channel.chat.notification.v1.modiversary.body.json')).toMatchObject({
       message_type: 'modiversary',

@@ -1,4 +1,6 @@
 import { createPrivateKey, randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { startServer, type TestServer } from './support/server';
 import { eventually } from './support/vendor-cloud';
 import { hmac, kickHeaders, stripeHeaders } from './support/webhooks';
@@ -48,6 +50,50 @@ test('a signed delivery is taken whatever its content type says', async () => {
     const signature = hmac('sha256', webhook_signing.trovo_secret, body, 'hex');
     const answer = await post(path, body, { 'x-trovo-signature': signature, 'content-type': type });
     expect([type, answer.status]).toEqual([type, 200]);
+  }
+});
+
+test('the bytes that arrive are what is signed, however they are sent', async () => {
+  const { connections, webhook_signing } = server.credentials;
+  const secret = webhook_signing.trovo_secret;
+  const spell = () =>
+    Buffer.from(
+      JSON.stringify({
+        type: 'channel.spell',
+        channel_id: connections.trovo.platform_channel_id,
+        message_id: randomUUID(),
+      }),
+    );
+  const send = (body: Buffer, signatures: string[], more: Record<string, string> = {}) =>
+    new Promise<number>((answered, failed) => {
+      const headers = { ...more, 'x-trovo-signature': signatures };
+      const sent = request(`${server.base_url}/v1/webhooks/trovo`, { method: 'POST', headers }, (answer) => {
+        answer.resume();
+        answered(answer.statusCode!);
+      });
+      sent.on('error', failed);
+      // Two pieces and no length: chunked.
+      sent.write(body.subarray(0, 1));
+      sent.end(body.subarray(1));
+    });
+  const signed = (body: Buffer) => hmac('sha256', secret, body, 'hex');
+  const plain = spell();
+  expect(await send(plain, [signed(plain).toUpperCase()])).toBe(200);
+  const marked = Buffer.concat([Buffer.from('\ufeff'), spell()]);
+  expect(await send(marked, [signed(marked)])).toBe(200);
+  expect(await send(marked, [signed(marked.subarray(3))])).toBe(401);
+  const packed = gzipSync(spell());
+  expect(await send(packed, [signed(packed)], { 'content-encoding': 'gzip' })).toBe(200);
+  expect(await send(packed, [signed(plain)], { 'content-encoding': 'gzip' })).toBe(401);
+  expect(await send(plain, [signed(plain), signed(plain)])).toBe(401);
+  const empty = Buffer.alloc(0);
+  expect(await send(empty, [signed(empty)])).toBe(200);
+  const whole = Buffer.concat([spell(), Buffer.alloc(1024 * 1024, 32)]).subarray(0, 1024 * 1024);
+  expect(await send(whole, [signed(whole)])).toBe(200);
+  const stored = async () => (await events('trovo:spell')).data.map(({ external_id }) => external_id);
+  for (const body of [plain, marked, whole]) {
+    const { message_id } = JSON.parse(body.toString().replace('\ufeff', '')) as { message_id: string };
+    await eventually(async () => (await stored()).includes(`trovo:${message_id}`) || undefined, 'the spell');
   }
 });
 

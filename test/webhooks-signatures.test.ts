@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hmacMatches, prefixedSignature, publicKeys, secretList } from '../ingest/runtime/signatures';
+import { hmacMatches, isFresh, prefixedSignature, publicKeys, secretList } from '../ingest/runtime/signatures';
 import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { silentLog } from './support/log';
 import * as support from './support/webhooks';
@@ -91,6 +91,18 @@ describe('kick signatures', () => {
   ])('%s is fresh', async (at) => {
     const { deliver } = setUp();
     await expect(deliver('kick', follow, kick(follow, 'channel.followed', at))).resolves.toEqual(OK);
+  });
+
+  test('a time of exactly 300 seconds counts, whatever part of the next second has passed', () => {
+    const signed = String(NOW / 1000);
+    for (const [now, fresh] of [
+      [NOW + 300_000, true],
+      [NOW + 300_999, true],
+      [NOW + 301_000, false],
+      [NOW - 300_000, true],
+      [NOW - 300_001, false],
+    ] as const)
+      expect([now - NOW, isFresh(signed, now)]).toEqual([now - NOW, fresh]);
   });
 
   test('the legacy signature counts where there is no other', async () => {

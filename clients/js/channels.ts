@@ -664,7 +664,7 @@ export interface EventPayloads {
         user_name: string;
         channel_points_won: unknown;
         channel_points_used: number;
-      }[];
+      }[] | null;
     }[];
     started_at: string;
     locks_at: string;
@@ -688,7 +688,7 @@ export interface EventPayloads {
         user_name: string;
         channel_points_won: unknown;
         channel_points_used: number;
-      }[];
+      }[] | null;
     }[];
     started_at: string;
     locked_at: string;
@@ -712,7 +712,7 @@ export interface EventPayloads {
         user_name: string;
         channel_points_won: unknown;
         channel_points_used: number;
-      }[];
+      }[] | null;
     }[];
     started_at: string;
     winning_outcome_id: string | null;
@@ -880,7 +880,7 @@ export interface EventPayloads {
         superStickerMetadata: {
           stickerId: string;
           altText: string;
-          language: string;
+          language?: string;
         };
         amountMicros: number | string;
         currency: string;

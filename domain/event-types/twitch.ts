@@ -65,7 +65,7 @@ const outcomes = [
 const prediction = { id: '1243457', ...CHANNEL, title: 'Is this the last try?', outcomes, started_at: AT };
 const PREDICTION = {
   optional: ['outcomes[].users', 'outcomes[].channel_points', 'outcomes[].top_predictors'],
-  nullable: ['outcomes[].top_predictors[].channel_points_won'],
+  nullable: ['outcomes[].top_predictors', 'outcomes[].top_predictors[].channel_points_won'],
 };
 const goal = {
   id: '12345-cool-event',

@@ -83,7 +83,10 @@ export const YOUTUBE: readonly EventType[] = [
         tier: 1,
       },
     }),
-    { ...ITEM, digits: ['snippet.superStickerDetails.amountMicros'] },
+    {
+      optional: [...ITEM.optional, 'snippet.superStickerDetails.superStickerMetadata.language'],
+      digits: ['snippet.superStickerDetails.amountMicros'],
+    },
   ),
   youtube(
     'gift_membership',

@@ -6,8 +6,8 @@ import { readJson, storableJson } from './text';
 import { type DraftRecord, type Outcome, type Owner, park, subjectOf } from './webhook';
 
 /**
- * A record on `chat-events`: it is about whom the draft names first, and names the others. `raw` is the vendor's JSON,
- * which may name more: `others`, by their ids.
+ * A record on `chat-events`: a message is about its author, or nobody; an act about whom the draft names first. The
+ * others are named, too. `raw` is the vendor's JSON, which may name more: `others`, by their ids.
  */
 export function chatRecord(
   draft: ChatDraft,
@@ -15,7 +15,8 @@ export function chatRecord(
   rest: Pick<DraftRecord, 'owner' | 'external_id' | 'same_raw' | 'former_id' | 'occurred_at'>,
   others: Iterable<string> = [],
 ): DraftRecord {
-  const [about = null, ...named] = personsOf(draft);
+  const named = personsOf(draft);
+  const about = draft.kind === 'message' ? draft.author?.id : named[0];
   return {
     ...rest,
     topic: TOPICS.chat_events,

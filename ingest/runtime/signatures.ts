@@ -89,8 +89,13 @@ export function rsaMatches(keys: readonly KeyObject[], signed: Buffer, presented
   return signature !== null && keys.some((key) => verify('sha256', signed, key, signature));
 }
 
-/** True when `timestamp`, RFC 3339 or Unix time, lies within {@link TOLERANCE_MS} of `now` (Unix milliseconds). */
+/**
+ * True when `timestamp`, RFC 3339 or Unix time, lies within {@link TOLERANCE_MS} of `now` (Unix milliseconds). Counted
+ * in whole seconds, as vendors sign them: else a signature of exactly that age would never count.
+ */
 export function isFresh(timestamp: string, now: number): boolean {
   const time = readTime(timestamp.trim());
-  return time !== null && Math.abs(now - time) <= TOLERANCE_MS;
+  return time !== null && Math.abs(wholeSecond(now) - wholeSecond(time)) <= TOLERANCE_MS;
 }
+
+const wholeSecond = (ms: number): number => Math.floor(ms / 1000) * 1000;

@@ -10,6 +10,7 @@ type Role = (typeof CHAT_ROLES)[number];
 /** Badges that are roles under another name. */
 const ROLE_OF: ReadonlyMap<string, Role> = new Map<string, Role>([
   ...CHAT_ROLES.map((role) => [role, role] as const),
+  ['lead_moderator', 'moderator'],
   ['artist-badge', 'artist'],
   ['partner', 'verified'],
 ]);
@@ -18,7 +19,7 @@ const ROLE_OF: ReadonlyMap<string, Role> = new Map<string, Role>([
 export function chatMessage(event: Members, channel_id: string, message_type: string): ChatMessageDraft {
   const badges = badgesOf(event['badges']);
   const message = isObject(event['message']) ? event['message'] : {};
-  const text = textAt(message, 'text') ?? '';
+  const { text, action } = saidIn(textAt(message, 'text') ?? '');
   return {
     kind: 'message',
     platform: 'twitch',
@@ -34,11 +35,20 @@ export function chatMessage(event: Members, channel_id: string, message_type: st
     text,
     system_text: textAt(event, 'system_message'),
     parts: partsOf(message['fragments'], text),
-    action: false,
+    action,
     reply: replyOf(event['reply']),
     paid: cheerOf(event['cheer']),
     reward_id: textAt(event, 'channel_points_custom_reward_id'),
   };
+}
+
+/** What `/me` is delivered with: IRC's marks of an act, around the text and not around its fragments. */
+const [ACT, ACT_END] = ['\u0001ACTION ', '\u0001'];
+
+function saidIn(written: string): { text: string; action: boolean } {
+  if (!written.startsWith(ACT)) return { text: written, action: false };
+  const end = written.endsWith(ACT_END) ? -ACT_END.length : written.length;
+  return { text: written.slice(ACT.length, end), action: true };
 }
 
 /** In a room of several channels: the one that it was said in, when it is not ours. */
@@ -102,9 +112,10 @@ function replyOf(reply: unknown): ChatMessageDraft['reply'] {
   if (!isObject(reply)) return null;
   const message_id = idText(reply['parent_message_id']);
   if (message_id === null) return null;
+  const body = textAt(reply, 'parent_message_body');
   return {
     message_id,
-    text: textAt(reply, 'parent_message_body'),
+    text: body === null ? null : saidIn(body).text,
     author: personAt(reply, 'parent_user'),
     thread_message_id: idText(reply['thread_message_id']),
   };

@@ -1,6 +1,6 @@
 import { type TokenSource, withToken } from '../runtime/with-token';
 import { HttpFailed } from '../../vendors/http/port';
-import { COSTS, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
+import { COSTS, isUsedUp, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
 import { objectsAt } from '../../domain/json-digits';
 import type { Json } from '../../kernel/json';
 import { Backoff } from '../../kernel/retry';
@@ -40,8 +40,9 @@ const TIMINGS: YoutubeTimings = {
 
 /** Answers after which a chat has nothing more to say. */
 const OVER = new Set(['liveChatEnded', 'liveChatDisabled', 'liveChatNotFound']);
-const USED_UP = new Set(['quotaExceeded', 'dailyLimitExceeded']);
 const RATE = new Set(['rateLimitExceeded', 'userRateLimitExceeded']);
+/** Between two pages where the vendor does not say; spec extra-facts §28. */
+const UNASKED_PAGE_MS = 3_000;
 /** How often a connection without a broadcast is held against the quota. */
 const QUOTA_LOOK_MS = 30_000;
 /** How long a share may make a chat wait before its account is told. */
@@ -140,7 +141,7 @@ class ChannelReading {
         if (error instanceof ConnectionRefused) throw error;
         const { status, reason, retry_after_ms } = refusalOf(error);
         if (reason !== null && OVER.has(reason)) return this.finish(chat);
-        if (reason !== null && USED_UP.has(reason)) {
+        if (isUsedUp(reason)) {
           await this.deps.quota.exhausted(this.client_id);
           continue;
         }
@@ -197,7 +198,7 @@ class ChannelReading {
     this.show('connected', 'Reading the live chat, page by page.');
     if (await this.take(chat, page)) return true;
     const asked = numberOf(member(JSON.parse(page), 'pollingIntervalMillis'));
-    await pause(Math.max(this.deps.timings.page_ms, Number.isFinite(asked) ? asked : 0), this.signal);
+    await pause(Math.max(this.deps.timings.page_ms, Number.isFinite(asked) ? asked : UNASKED_PAGE_MS), this.signal);
     return false;
   }
 

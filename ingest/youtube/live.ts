@@ -1,5 +1,12 @@
 import type { ConnectionTokens } from '../../access/connection-tokens';
-import { COSTS, MOST_IDS, YoutubeRefused, type YoutubeDataApi, type YoutubeVideo } from '../../vendors/youtube/port';
+import {
+  COSTS,
+  isUsedUp,
+  MOST_IDS,
+  YoutubeRefused,
+  type YoutubeDataApi,
+  type YoutubeVideo,
+} from '../../vendors/youtube/port';
 import { withAnyToken } from '../runtime/with-token';
 import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
@@ -24,7 +31,7 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
     try {
       return await withAnyToken(tokens, [channel], call);
     } catch (error) {
-      if (!(error instanceof YoutubeRefused) || error.reason !== 'quotaExceeded') throw error;
+      if (!(error instanceof YoutubeRefused) || !isUsedUp(error.reason)) throw error;
       await quota.exhausted(client_id);
       return undefined;
     }

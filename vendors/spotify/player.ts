@@ -4,32 +4,33 @@ import { hostOf } from '../http/hosts';
 import { HttpFailed, type HttpClients } from '../http/port';
 import type { PlayedItem, PlayerDevice, SpotifyPlayer } from './port';
 
-const Named = z.object({ id: z.string().nullish(), name: z.string() });
+const Named = z.object({ id: z.string().nullish(), name: z.string().nullish() });
 const Image = z.object({ url: z.string(), width: z.number().nullish(), height: z.number().nullish() });
+/** What is not needed to know that something else is played may be missing: of a listener's own files much is. */
 const Item = z.object({
-  type: z.string().default('track'),
+  type: z.string().nullish(),
   id: z.string().nullish(),
   uri: z.string(),
-  name: z.string(),
+  name: z.string().nullish(),
   duration_ms: z.number(),
-  explicit: z.boolean().default(false),
-  external_urls: z.object({ spotify: z.string().optional() }).default({}),
-  artists: z.array(Named).optional(),
-  album: z.object({ ...Named.shape, images: z.array(Image).default([]) }).optional(),
+  explicit: z.boolean().nullish(),
+  external_urls: z.object({ spotify: z.string().nullish() }).nullish(),
+  artists: z.array(Named).nullish(),
+  album: z.object({ ...Named.shape, images: z.array(Image).nullish() }).nullish(),
   /** An episode has a show and pictures of its own. */
-  show: z.looseObject(Named.shape).optional(),
-  images: z.array(Image).optional(),
+  show: z.looseObject(Named.shape).nullish(),
+  images: z.array(Image).nullish(),
 });
 const Device = z.object({
   id: z.string().nullish(),
-  name: z.string(),
-  type: z.string(),
+  name: z.string().nullish(),
+  type: z.string().nullish(),
   volume_percent: z.number().nullish(),
 });
 const State = z.object({
   is_playing: z.boolean(),
   progress_ms: z.number().nullish(),
-  currently_playing_type: z.string().default('unknown'),
+  currently_playing_type: z.string().nullish(),
   item: Item.nullish(),
   device: Device.nullish(),
 });
@@ -48,7 +49,7 @@ export function spotifyPlayer(http: HttpClients, { api_url }: { api_url: string 
         item: state.item ? itemOf(state.item) : null,
         is_playing: state.is_playing,
         progress_ms: state.progress_ms ?? null,
-        currently_playing_type: state.currently_playing_type,
+        currently_playing_type: state.currently_playing_type ?? 'unknown',
         device: state.device ? deviceOf(state.device) : null,
       };
     },
@@ -56,30 +57,34 @@ export function spotifyPlayer(http: HttpClients, { api_url }: { api_url: string 
 }
 
 function itemOf(item: z.output<typeof Item>): PlayedItem {
-  const { type, id, name, duration_ms, explicit, uri, external_urls, artists = [], show, images } = item;
-  const album = item.album ?? (show && { id: show.id, name: show.name, images: images ?? [] });
+  const { type, id, name, duration_ms, explicit, uri, external_urls, artists, show, images } = item;
+  const album = item.album ?? (show && { id: show.id, name: show.name, images });
   return {
-    type,
+    type: type ?? 'track',
     id: id ?? null,
-    name,
-    artists: artists.map((artist) => ({ id: artist.id ?? null, name: artist.name })),
+    name: name ?? '',
+    artists: (artists ?? []).map((artist) => ({ id: artist.id ?? null, name: artist.name ?? '' })),
     album: album
       ? {
           id: album.id ?? null,
-          name: album.name,
-          images: album.images.map(({ url, width, height }) => ({ url, width: width ?? null, height: height ?? null })),
+          name: album.name ?? '',
+          images: (album.images ?? []).map(({ url, width, height }) => ({
+            url,
+            width: width ?? null,
+            height: height ?? null,
+          })),
         }
       : null,
     duration_ms,
-    explicit,
+    explicit: explicit ?? false,
     uri,
-    url: external_urls.spotify ?? null,
+    url: external_urls?.spotify ?? null,
   };
 }
 
 const deviceOf = ({ id, name, type, volume_percent }: z.output<typeof Device>): PlayerDevice => ({
   id: id ?? null,
-  name,
-  type,
+  name: name ?? '',
+  type: type ?? '',
   volume_percent: volume_percent ?? null,
 });

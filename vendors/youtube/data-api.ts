@@ -8,6 +8,7 @@ import { type YoutubeDataApi, YoutubeRefused } from './port';
 /** A page holds up to 2,000 messages. */
 const PAGE_BYTES = 16 << 20;
 const REFUSAL_BYTES = 64 << 10;
+const NO_STREAMER = 'liveStreamingNotEnabled';
 
 const numberText = z.union([z.string(), z.number()]).nullish();
 const Refusal = z.object({
@@ -84,8 +85,15 @@ export function youtubeDataApi(http: HttpClients, { api_url }: { api_url: string
   return {
     async activeBroadcasts(token) {
       const query = { part: 'id,snippet,status', broadcastStatus: 'active', broadcastType: 'all', maxResults: '50' };
-      const ask = async (whose: Record<string, string>) =>
-        (await list(token, 'liveBroadcasts', { ...query, ...whose }, Broadcasts)).items ?? [];
+      const ask = async (whose: Record<string, string>) => {
+        const listed = list(token, 'liveBroadcasts', { ...query, ...whose }, Broadcasts);
+        const { items } = await listed.catch((error: unknown) => {
+          // Whoever may not stream at all is not on air.
+          if (error instanceof YoutubeRefused && error.reason === NO_STREAMER) return { items: null };
+          throw error;
+        });
+        return items ?? [];
+      };
       if (!says_whose) return ask({});
       try {
         return await ask({ mine: 'true' });

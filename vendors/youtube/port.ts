@@ -13,6 +13,11 @@ export class YoutubeRefused extends HttpFailed {
   }
 }
 
+const USED_UP: ReadonlySet<string | null> = new Set(['quotaExceeded', 'dailyLimitExceeded']);
+
+/** Whether it says that the app may call no more until the next day begins. */
+export const isUsedUp = (reason: string | null): boolean => USED_UP.has(reason);
+
 /** Units of the day's quota that a call costs. */
 export const COSTS = { list: 1, chat: 5 } as const;
 /** Most ids of one call. */
