@@ -99,7 +99,7 @@ const operations = [
     ...base,
     name: 'tailBriefly',
     rest: get('/v1/brief-tail/{id}'),
-    sends: ndjson({ stalled_ms: 200 }),
+    sends: ndjson({ stalled_ms: 1000 }),
     input: Named,
     output: z.object({ n: z.int(), text: z.string() }),
     run: async ({ input: { id } }) => lines(id),
@@ -155,7 +155,7 @@ beforeAll(async () => {
     {
       ada: callerOf(rights),
       bob: callerOf({ account_id: 'a', user_id: 'bob' }),
-      limited: callerOf({ rate_bucket: 'limited', rate_limit: 1000 }),
+      limited: callerOf({ rate_bucket: 'limited', rate_limit: 100_000 }),
     },
   );
 });
