@@ -147,8 +147,8 @@ describe('sockets misbehave', () => {
     const whole = range(201, stored).join();
     await until(() => healthy.got.every((got) => got.at(-1) === stored), 'everything at the healthy ones');
     expect(healthy.got.map((got) => got.join() === whole)).toEqual(Array<boolean>(50).fill(true));
-    // Rate buckets live for a minute and the history holds its 256 KiB: far less than a kilobyte for each that came.
-    expect((await heap()) - before).toBeLessThan(opened * 1_000 + 2_000_000);
+    // Compiled code, and the history with its 256 KiB; for each of the many that came nothing.
+    expect((await heap()) - before).toBeLessThan(4_000_000);
     await link.mend();
     for (const some of [healthy, stalled, half_open]) some.close();
     await until(async () => (await sessions()).sessions === 0, 'everybody to be gone');
