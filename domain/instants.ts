@@ -33,6 +33,34 @@ export const readInstant = (name: string) =>
     .refine((text) => parseInstant(text) !== null, `${name} must be an ISO 8601 date or date-time`)
     .meta({ pattern: INSTANT_PATTERN });
 
+const EXACT = /^(?:1[89]|2[01])\d\d-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z$/;
+const DAY = '2026-01-01'.length;
+const SECONDS = '2026-01-01T00:00:00'.length;
+/** Times follow each other: the last day is mostly the next one's. */
+let last_day = '';
+let last_day_ms = Number.NaN;
+
+/**
+ * Microseconds since 1970 of an RFC 3339 UTC instant with at most six digits behind its second; null for any other
+ * text, for a day that does not exist, and outside of the years 1800 to 2199, whose microseconds a double may not hold.
+ */
+export function exactMicros(instant: string): number | null {
+  if (!EXACT.test(instant)) return null;
+  if (!instant.startsWith(last_day) || last_day === '') {
+    last_day = instant.slice(0, DAY);
+    const ms = Date.parse(last_day);
+    last_day_ms = !Number.isNaN(ms) && isDay(ms, last_day) ? ms : Number.NaN;
+  }
+  if (Number.isNaN(last_day_ms)) return null;
+  const seconds =
+    3600 * Number(instant.slice(11, 13)) + 60 * Number(instant.slice(14, 16)) + Number(instant.slice(17, 19));
+  const fraction = instant.length <= SECONDS + 1 ? 0 : Number(instant.slice(SECONDS + 1, -1).padEnd(6, '0'));
+  return (last_day_ms + 1000 * seconds) * 1000 + fraction;
+}
+
+// Date.parse rolls some days that are none over into the next month.
+const isDay = (ms: number, day: string) => new Date(ms).toISOString().startsWith(day);
+
 const WITH_MILLISECONDS = '2026-01-01T00:00:00.000Z'.length;
 
 /**

@@ -1297,44 +1297,16 @@ begin
   execute format('create table broker_records_%s partition of broker_records for values in (%s)', v_id, v_id);
 end $function$;
 
--- function broker_fetch, version 1
+-- function broker_fetch, version 2
 CREATE OR REPLACE FUNCTION public.broker_fetch(p_topic_id integer, p_partition integer[], p_from bigint[], p_to bigint[], p_max_records integer, p_max_bytes integer)
  RETURNS TABLE(partition integer, earliest bigint, next_offset bigint, packed text)
  LANGUAGE plpgsql
  STABLE
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET jit TO 'off'
 AS $function$
-#variable_conflict use_column
 begin
   return query
-  with wanted as (
-    select b.partition, b.earliest, b.next_offset, w.from_offset, least(w.to_offset, b.next_offset) as to_offset,
-      greatest(1, count(*) filter (where w.from_offset < least(w.to_offset, b.next_offset)) over ()) as busy
-    from unnest(p_partition, p_from, p_to) w (partition, from_offset, to_offset)
-    join broker_partitions b on b.topic_id = p_topic_id and b.partition = w.partition
-  )
-  select w.partition, w.earliest, w.next_offset, found.packed
-  from wanted w
-  left join lateral (
-    select encode(string_agg(
-        int8send(r."offset") || timestamptz_send(r.appended_at) || int4send(octet_length(r.key))
-          || int4send(coalesce(octet_length(r.headers), 0)) || int4send(octet_length(r.value))
-          || textsend(r.key || coalesce(r.headers, '')) || r.value, ''::bytea order by r."offset"), 'base64') as packed
-    from (
-      select s.*, sum(octet_length(s.value)) over (order by s."offset" rows unbounded preceding)
-          - octet_length(s.value) as bytes_before
-      from (
-        select l.* from broker_records l
-        where l.topic_id = p_topic_id and l.partition = w.partition
-            and l."offset" >= w.from_offset and l."offset" < w.to_offset
-        order by l."offset" limit greatest(1, p_max_records / w.busy)
-      ) s
-    ) r
-    where r.bytes_before < p_max_bytes / w.busy
-  ) found on w.from_offset >= w.earliest and w.from_offset < w.to_offset
-  order by w.partition;
+  select r.partition, r.earliest, r.next_offset, encode(r.packed, 'base64')
+  from broker_read(p_topic_id, p_partition, p_from, p_to, p_max_records, p_max_bytes) r;
 end $function$;
 
 -- function broker_leave, version 1
@@ -1353,6 +1325,46 @@ CREATE OR REPLACE FUNCTION public.broker_publish(p_topic_id integer, p_data byte
  RETURNS void
  LANGUAGE sql
 AS $function$select from broker_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)$function$;
+
+-- function broker_read, version 1
+CREATE OR REPLACE FUNCTION public.broker_read(p_topic_id integer, p_partition integer[], p_from bigint[], p_to bigint[], p_max_records integer, p_max_bytes integer)
+ RETURNS TABLE(partition integer, earliest bigint, next_offset bigint, packed bytea)
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  with wanted as (
+    select b.partition, b.earliest, b.next_offset, w.from_offset, least(w.to_offset, b.next_offset) as to_offset,
+      greatest(1, count(*) filter (where w.from_offset < least(w.to_offset, b.next_offset)) over ()) as busy
+    from unnest(p_partition, p_from, p_to) w (partition, from_offset, to_offset)
+    join broker_partitions b on b.topic_id = p_topic_id and b.partition = w.partition
+  )
+  select w.partition, w.earliest, w.next_offset, found.packed
+  from wanted w
+  left join lateral (
+    select string_agg(
+        int8send(r."offset") || timestamptz_send(r.appended_at) || int4send(octet_length(r.key))
+          || int4send(coalesce(octet_length(r.headers), 0)) || int4send(octet_length(r.value))
+          || textsend(r.key || coalesce(r.headers, '')) || r.value, ''::bytea order by r."offset") as packed
+    from (
+      select s.*, sum(octet_length(s.value)) over (order by s."offset" rows unbounded preceding)
+          - octet_length(s.value) as bytes_before
+      from (
+        select l.* from broker_records l
+        where l.topic_id = p_topic_id and l.partition = w.partition
+            and l."offset" >= w.from_offset and l."offset" < w.to_offset
+        order by l."offset" limit greatest(1, p_max_records / w.busy)
+      ) s
+    ) r
+    where r.bytes_before < p_max_bytes / w.busy
+  ) found on w.from_offset >= w.earliest and w.from_offset < w.to_offset
+  order by w.partition;
+end $function$;
 
 -- function drop_outbox_partition, version 1
 CREATE OR REPLACE FUNCTION public.drop_outbox_partition(p_keep interval)
@@ -1607,7 +1619,7 @@ begin
   select a.id, false from asked a where a.id not in (select k.id from known k where k.own);
 end $function$;
 
--- function ledger_take, version 2
+-- function ledger_take, version 3
 CREATE OR REPLACE FUNCTION public.ledger_take(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[])
  RETURNS TABLE(id uuid, own boolean)
  LANGUAGE plpgsql
@@ -1619,6 +1631,28 @@ CREATE OR REPLACE FUNCTION public.ledger_take(p_projection text, p_topic text, p
  SET jit TO 'off'
 AS $function$
 begin
+  begin
+    return query
+    with asked as materialized (
+      select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
+    ),
+    known as materialized (
+      select a.id, found.record_id = a.id as own from asked a cross join lateral (
+        select l.record_id from ledger l
+        where l.account_id = a.account_id and l.external_id = a.external_id
+          and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+        offset 0) found
+    ),
+    taken as (
+      insert into ledger (projection, topic, account_id, external_id, record_id)
+      select p_projection, p_topic, a.account_id, a.external_id, a.id from asked a
+      where a.external_id is not null and a.id not in (select k.id from known k)
+    )
+    select k.id, k.own from known k;
+    return;
+  exception when unique_violation then
+    null;
+  end;
   return query
   with asked as materialized (
     select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
@@ -1759,6 +1793,44 @@ begin
     returning h.id
   )
   select max(id) into newest from moved;
+  return newest;
+end
+$function$;
+
+-- function outbox_append_numbered, version 1
+CREATE OR REPLACE FUNCTION public.outbox_append_numbered(p_names text[], p_shards integer[], p_hashes integer[], p_counts integer[], p_places integer[], p_numbers integer[], p_event_types text[], p_data text[], p_traces text[] DEFAULT NULL::text[])
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+  marks  text[];
+  before bigint[];
+  newest bigint;
+begin
+  perform pg_advisory_xact_lock(7070016, shard) from (select distinct unnest(p_shards) as shard order by 1) ascending;
+  select array_agg(name) into marks from installation where name in ('outbox_lock', 'outbox_one_order');
+  if marks is not null then
+    perform pg_advisory_xact_lock(7070008);
+    if 'outbox_lock' = any (marks) then
+      perform pg_advisory_xact_lock(7070002);
+    end if;
+  end if;
+  with asked as (
+    select name, count, nth from unnest(p_names, p_counts) with ordinality as c (name, count, nth)
+  ), head as (
+    insert into channel_heads as h (channel, seq) select name, count from asked order by 1
+    on conflict (channel) do update set seq = h.seq + excluded.seq
+    returning h.channel, h.seq
+  )
+  select array_agg(h.seq - a.count order by a.nth) into before from asked a join head h on h.channel = a.name;
+  insert into outbox (channel, seq, event_type, data, created_at, trace, shard, name_hash)
+    select p_names[m.place], before[m.place] + m.number, m.event_type, m.data, clock_timestamp(), m.trace,
+      p_shards[m.place], p_hashes[m.place]
+    from (select unnest(p_places), unnest(p_numbers), unnest(p_event_types), unnest(p_data), unnest(p_traces))
+      as m (place, number, event_type, data, trace);
+  -- The last id given here is above those of every row of these shards, and whoever comes next gets a higher one.
+  newest := currval('outbox_ids');
+  update outbox_heads set id = newest where shard = any (p_shards);
   return newest;
 end
 $function$;

@@ -34,6 +34,23 @@ describe('broker on PostgreSQL', () => {
   });
   afterAll(() => target.drop());
 
+  test('builds before read the same bytes, in base64', async () => {
+    const broker = open(target.url);
+    await broker.ensureTopics(['before'], 1);
+    await broker.publish('before', [
+      { key: 'a', value: Buffer.from([0, 255]) },
+      { key: 'b', value: Buffer.alloc(300_000, 7), headers: { some: 'header' } },
+    ]);
+    const places = `(select topic_id from broker_topics where topic = 'before'), '{0}', '{0}', '{2}', 10, 1000000`;
+    const [row] = await target.db.query(
+      `select r.next_offset, f.packed = encode(r.packed, 'base64') as same, length(f.packed) as length
+       from broker_read(${places}) r join broker_fetch(${places}) f using (partition, earliest, next_offset)`,
+    );
+    expect(row).toMatchObject({ next_offset: 2, same: true });
+    expect(row!.length).toBeGreaterThan(400_000);
+    await broker.close();
+  });
+
   test('keys land where Kafka puts them', () => {
     // Vectors of Kafka's own tests.
     expect(murmur2(Buffer.from('21'))).toBe(-973932308);

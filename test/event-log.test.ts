@@ -4,7 +4,7 @@ import { eventUserId } from '../domain/event-users';
 import type { Queryable } from '../engines/postgres/port';
 import type { LoggedRecord } from '../engines/records/port';
 import { ensureEventLogPartitions, eventLog } from '../projections/events';
-import { applyRecords } from '../projections/runtime/apply';
+import { applyRecords, endLoading } from '../projections/runtime/apply';
 import { cloneTables } from '../projections/runtime/shadow';
 import { event } from '../read-api/events';
 import { testDatabase, type TestDatabase } from './support/database';
@@ -211,7 +211,7 @@ describe('the event log', () => {
         expect(messages).toEqual([]);
       }
       expect(failed).toBe(2);
-      await eventLog.loaded!(tx);
+      await endLoading(eventLog, tx);
     });
     expect(await rows('load_test')).toEqual(await rows('public'));
     expect((await rows('load_test')).length).toBe(8);

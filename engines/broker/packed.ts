@@ -5,7 +5,7 @@ const HEAD = 28;
 const EPOCH_MICROS = 946_684_800_000_000;
 export const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
-/** Takes the records of one partition out of what `broker_fetch` packed; values are views into that buffer. */
+/** Takes the records of one partition out of what `broker_read` packed; values are views into that buffer. */
 export function unpack(topic: string, partition: number, packed: Buffer, into: BrokerRecord[]): void {
   // One account's records follow each other, and so do their times: the last text is mostly the next one.
   let key_bytes: Buffer | undefined;

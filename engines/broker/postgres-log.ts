@@ -1,9 +1,9 @@
 import type pg from 'pg';
+import { type CopiedRow, copyOut } from '../postgres/copy-out';
 import { unpack } from './packed';
 import { OffsetOutOfRange, type Bounds, type BrokerRecord } from './port';
 import type { TopicInfo } from './publish-groups';
 
-const FETCH = 'select partition, earliest, next_offset, packed from broker_fetch($1, $2, $3, $4, $5, $6)';
 const BOUNDS = 'select partition, earliest, next_offset from broker_partitions where topic_id = $1 order by partition';
 const BALANCE = 'select partition, wanted, joined from broker_balance($1, $2, $3, $4, $5, $6)';
 /** Milliseconds without an answer after which a connection is given up: a half-open link never answers. */
@@ -55,29 +55,18 @@ export class PostgresLog {
   /** @throws OffsetOutOfRange */
   async fetch({ topic, topic_id }: TopicInfo, { from, to, max_records, max_bytes }: FetchRequest): Promise<Fetched> {
     const partitions = [...from.keys()];
-    const values = [
-      topic_id,
-      numbers(partitions),
-      numbers([...from.values()]),
-      numbers(partitions.map(() => to ?? Number.MAX_SAFE_INTEGER)),
-      max_records,
-      max_bytes,
-    ];
-    interface PartitionRow {
-      partition: number;
-      earliest: number;
-      next_offset: number;
-      packed: string | null;
-    }
-    const rows = await this.run<PartitionRow>(FETCH, values, 'broker-fetch');
+    const places = [partitions, [...from.values()], partitions.map(() => to ?? Number.MAX_SAFE_INTEGER)];
+    const lists = places.map((list) => `'${numbers(list)}'`).join(', ');
+    const query = `select partition, earliest, next_offset, packed
+      from broker_read(${topic_id}, ${lists}, ${max_records}, ${max_bytes})`;
     const fetched: Fetched = { records: [], next: new Map(), more: false };
-    for (const row of rows) {
+    for (const row of (await copyOut(this.pool, query, QUERY_TIMEOUT_MS)).map(partitionRow)) {
       const first = from.get(row.partition)!;
       if (first < row.earliest || first > row.next_offset) {
         throw new OffsetOutOfRange(topic, row.partition, first, { earliest: row.earliest, next: row.next_offset });
       }
       if (row.packed === null) continue;
-      unpack(topic, row.partition, Buffer.from(row.packed, 'base64'), fetched.records);
+      unpack(topic, row.partition, row.packed, fetched.records);
       const next = fetched.records[fetched.records.length - 1]!.offset + 1;
       fetched.next.set(row.partition, next);
       fetched.more ||= next < Math.min(to ?? row.next_offset, row.next_offset);
@@ -139,5 +128,12 @@ export interface Balance {
   /** The group did not know the member until now. */
   joined: boolean;
 }
+
+const partitionRow = ([partition, earliest, next_offset, packed]: CopiedRow) => ({
+  partition: partition!.readInt32BE(),
+  earliest: Number(earliest!.readBigInt64BE()),
+  next_offset: Number(next_offset!.readBigInt64BE()),
+  packed: packed ?? null,
+});
 
 const numbers = (list: readonly number[]) => `{${list.join(',')}}`;

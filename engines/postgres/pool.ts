@@ -2,6 +2,7 @@ import pg from 'pg';
 import { shownInstant } from '../../domain/instants';
 import { holdLock } from '../locks/postgres';
 import type { HeldLock, LockKey } from '../locks/port';
+import { CopyIn, isCopyIn } from './copy-in';
 import { isOutOfService } from './errors';
 import type { Database, Queryable, Row, Statement } from './port';
 import { BOUNDED } from './session-settings';
@@ -171,9 +172,25 @@ export class PostgresDatabase implements Database {
 export function asQueryable(client: pg.ClientBase, patience: Patience = {}): Queryable {
   return {
     async query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
+      if (isCopyIn(text)) return copyIn(client, text, values, patience);
       return (await client.query<R>(queryOf(text, values, name, patience))).rows;
     },
   };
+}
+
+/** Gives no rows. */
+async function copyIn(
+  client: pg.ClientBase,
+  text: string,
+  [data]: readonly unknown[] = [],
+  { query_timeout }: Patience,
+): Promise<never[]> {
+  await new Promise<void>((resolve, reject) => {
+    const copy = new CopyIn(text, data as Buffer, query_timeout);
+    // The driver's types know of no query of another's making with a callback.
+    client.query(copy as unknown as string, (error: Error | null) => (error ? reject(error) : resolve()));
+  });
+  return [];
 }
 
 /** Part of a query's configuration that the driver's types leave out. */

@@ -1,5 +1,7 @@
 import type { HeldLock, LockKey } from '../locks/port';
 
+export { BinaryRows } from './binary-rows';
+
 /** One row as the driver returns it. */
 export type Row = Record<string, any>;
 
@@ -12,7 +14,10 @@ export interface Statement {
 
 /** Something SQL can be sent to: the pool, or one transaction's connection. */
 export interface Queryable {
-  /** `name` makes it a server-side prepared statement of that name (same name, same text). */
+  /**
+   * `name` makes it a server-side prepared statement of that name (same name, same text). In a transaction
+   * `copy … from stdin (format binary)` takes its data, made by {@link BinaryRows}, as the one value.
+   */
   query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]>;
 }
 

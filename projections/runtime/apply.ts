@@ -6,7 +6,7 @@ import { describe, ProjectionFault } from './failures';
 import { failureKind } from '../../kernel/failures';
 import type { ApplyMode, ChannelMessage, Projection, RecordProjection } from '../../kernel/projection';
 import type { LoggedRecord } from '../../engines/records/port';
-import { askLedger, takeIntoLedger } from './ledger';
+import { askLedger, dropUncounted, takeIntoLedger } from './ledger';
 
 export interface Applied {
   messages: ChannelMessage[];
@@ -24,15 +24,23 @@ export class DataFailure extends Error {
 const named = (p: Projection, error: unknown) =>
   failureKind(error) === 'bug' ? new ProjectionFault(p.name, error) : error;
 
-/** Asks the ledger which records count, and gives these to the projection. */
+/** Asks the ledger which records count, now or when all are loaded, and gives these to the projection. */
 export async function applyRecords(
   p: RecordProjection,
   batch: readonly LoggedRecord[],
   tx: Queryable,
   mode: ApplyMode,
 ): Promise<ChannelMessage[]> {
-  const { records, again } = await (mode.rebuilding ? askLedger : takeIntoLedger)(p, batch, tx);
+  const { records, again } = mode.rebuilding
+    ? await askLedger(p, batch, tx, mode.loading ? p.late_ledger?.at_once : undefined)
+    : await takeIntoLedger(p, batch, tx);
   return records.length === 0 ? [] : p.apply(records, tx, { ...mode, again });
+}
+
+/** Ends the part of a rebuild that `mode.loading` names. */
+export async function endLoading(p: Projection, tx: Queryable): Promise<void> {
+  if (isRecordProjection(p) && p.late_ledger) await dropUncounted(p, p.late_ledger.table, tx);
+  await p.loaded?.(tx);
 }
 
 /** One call of the projection. */

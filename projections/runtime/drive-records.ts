@@ -1,5 +1,6 @@
 import type { Broker } from '../../engines/broker/port';
 import type { Logger } from '../../engines/log/port';
+import { allEnded } from '../../kernel/all-ended';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
 import type { RecordProjection } from '../../kernel/projection';
@@ -7,6 +8,7 @@ import { archivedBatches } from './catch-up';
 import { openCheckpoints, readCheckpoints } from './checkpoints';
 import type { Commits } from './commits';
 import { DecodeAhead, decodeStored } from './decode';
+import { lanesOf } from './lanes';
 import type { Drive, Life } from './life';
 import { openToDrive, type OpeningDeps, toRebuild } from './opening';
 
@@ -48,12 +50,8 @@ export async function driveRecords(
     },
     onAhead: (stored) => ahead.begin(stored),
     onBatch: async (batch) => {
-      const decoded = await ahead.decoded(batch.records);
-      const moves = [...batch.progress].map(([partition, { from, to }]) => {
-        return { partition, from: String(from), to: String(to) };
-      });
-      const appended_at = batch.records.at(-1)?.appended_at ?? null;
-      await life.during(commits.commit(life, broker.id, appended_at, { ...decoded, moves }));
+      const lanes = lanesOf(batch, await ahead.decoded(batch.records));
+      await life.during(allEnded(lanes.map((lane) => commits.commit(life, broker.id, lane.appended_at, lane))));
     },
   });
 }

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { ERASED_RAW, SAME_RAW_DAYS } from '../../domain/records';
 import { type Queryable, textArray } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
-import type { RecordProjection } from '../../kernel/projection';
+import type { LateLedger, RecordProjection } from '../../kernel/projection';
+import { ident } from './shadow';
 
 /** The records of a batch that count for a projection, in their order. */
 export interface Counting {
@@ -52,13 +53,32 @@ export async function takeIntoLedger(p: Source, batch: readonly LoggedRecord[], 
   return { records: without(firsts, passed_over), again };
 }
 
-/** The records of a batch whom the ledger does not pass over, for a rebuild: it asks and never writes. */
-export async function askLedger(p: Source, batch: readonly LoggedRecord[], tx: Queryable): Promise<Counting> {
+/**
+ * The records of a batch whom the ledger does not pass over, for a rebuild: it asks and never writes. Given `at_once`
+ * it asks about these records alone; {@link dropUncounted} does about the others.
+ */
+export async function askLedger(
+  p: Source,
+  batch: readonly LoggedRecord[],
+  tx: Queryable,
+  at_once?: LateLedger['at_once'],
+): Promise<Counting> {
   const firsts = firstOfEachId(batch);
-  const asked = firsts.map(questionOf).filter(({ external_id }) => external_id !== null);
+  const now = at_once ? firsts.filter(at_once) : firsts;
+  const asked = now.map(questionOf).filter(({ external_id }) => external_id !== null);
   if (asked.length === 0) return { records: firsts, again: true };
   const passed_over = (await ask(PASSED_OVER, p, asked, tx)).map(({ id }) => id);
   return { records: without(firsts, new Set(passed_over)), again: true };
+}
+
+/** Takes the rows of records that the ledger passes over out of the table that {@link LateLedger} names. */
+export async function dropUncounted(p: Source, table: string, tx: Queryable): Promise<void> {
+  await tx.query(
+    `delete from ${ident(table)} e where external_id is not null and not exists (
+       select from ledger l where l.projection = $1 and l.topic = $2
+         and l.account_id = e.account_id and l.external_id = e.external_id and l.record_id = e.id)`,
+    [p.name, p.from.topic],
+  );
 }
 
 /** Forgets bytes older than {@link SAME_RAW_DAYS}, a bounded number at a time. Returns how many. */

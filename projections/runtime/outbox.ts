@@ -24,30 +24,36 @@ export async function writeOutbox(tx: Queryable, messages: readonly ChannelMessa
  */
 export function outboxStatement(messages: readonly ChannelMessage[], trace?: string | null): Statement | null {
   if (messages.length === 0) return null;
-  const channels = new Map<string, { place: number; shard: number }>();
+  const channels = new Map<string, { place: number; shard: number; count: number }>();
   const places: number[] = [];
+  const numbers: number[] = [];
   const types: string[] = [];
   const data: string[] = [];
   for (const message of messages) {
     let channel = channels.get(message.channel);
     if (!channel) {
-      channel = { place: channels.size + 1, shard: shardOf(message.channel, message.account_id) };
+      channel = { place: channels.size + 1, shard: shardOf(message.channel, message.account_id), count: 0 };
       channels.set(message.channel, channel);
     }
+    channel.count += 1;
     places.push(channel.place);
+    numbers.push(channel.count);
     types.push(message.event_type);
     data.push(message.data);
   }
   const names = [...channels.keys()];
   const shards = [...channels.values()].map(({ shard }) => shard);
-  const lists = [textArray(names), shards, names.map(hashOfName), places, textArray(types), textArray(data)];
-  if (trace === undefined) {
-    return { text: 'select outbox_append($1, $2, $3, $4, $5, $6) as newest', values: lists, name: 'outbox_append' };
-  }
-  const traces = textArray(messages.map((message) => trace ?? message.trace ?? null));
-  return {
-    text: 'select outbox_append($1, $2, $3, $4, $5, $6, $7) as newest',
-    values: [...lists, traces],
-    name: 'outbox_append_traced',
-  };
+  const counts = [...channels.values()].map(({ count }) => count);
+  const of_channels = [textArray(names), shards, names.map(hashOfName), counts];
+  const lists = [...of_channels, places, numbers, textArray(types), textArray(data)];
+  if (trace === undefined) return appending(lists, 'outbox_append');
+  return appending(
+    [...lists, textArray(messages.map((message) => trace ?? message.trace ?? null))],
+    'outbox_append_traced',
+  );
+}
+
+function appending(values: readonly unknown[], name: string): Statement {
+  const parameters = values.map((_, n) => `$${n + 1}`).join(', ');
+  return { text: `select outbox_append_numbered(${parameters}) as newest`, values, name };
 }

@@ -5,7 +5,14 @@ import type { Projection } from '../../kernel/projection';
 /** What a projection's rows follow from in this program, as far as the program itself can see it. */
 export function programOf(p: Projection): string {
   const { tables, late_indexes, program, apply, loaded } = p;
-  return JSON.stringify([sourceOfRows(p), tables, late_indexes, program ?? [String(apply), String(loaded)]]);
+  const late_ledger = 'late_ledger' in p && p.late_ledger && [p.late_ledger.table, String(p.late_ledger.at_once)];
+  return JSON.stringify([
+    sourceOfRows(p),
+    tables,
+    late_indexes,
+    program ?? [String(apply), String(loaded)],
+    ...(late_ledger ? [late_ledger] : []),
+  ]);
 }
 
 /** Where its rows come from; what reads every event does not depend on which there are. */

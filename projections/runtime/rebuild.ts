@@ -1,6 +1,7 @@
 import { pause } from '../../kernel/signal';
 import { type HeldLock, LockLost } from '../../engines/locks/port';
 import type { Queryable } from '../../engines/postgres/port';
+import { endLoading } from './apply';
 import { beginBuild, endBuild, keepLoaded, resumeBuild } from './build-progress';
 import { checkEngine, lockCheckpoints, readCheckpoints, Superseded, type Checkpoint } from './checkpoints';
 import { isConflict } from '../../kernel/failures';
@@ -114,7 +115,7 @@ class Rebuild {
       await this.replay.enter(tx, 'off');
       await tx.query('set local max_parallel_workers_per_gather = 0');
       await tx.query('set local max_parallel_maintenance_workers = 0');
-      await this.p.loaded?.(tx);
+      await endLoading(this.p, tx);
       await tx.query('set local search_path = public');
       await cloneLateIndexes(tx, tables, this.shadow, late_indexes);
       await keepLoaded(tx, this.p.name);

@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
+import { allEnded } from '../../kernel/all-ended';
 import { applyCarefully, applyPlainly, DataFailure } from './apply';
 import { keepPlace } from './build-progress';
 import { sourceOf } from './checkpoints';
@@ -69,8 +70,7 @@ export class Replay {
         throw error;
       }),
     );
-    // No lane may still write when the failure is told.
-    for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason;
+    await allEnded(lanes);
     return { left: this.done - done_before, seconds: (performance.now() - started) / 1000 };
   }
 
