@@ -26,7 +26,7 @@ export const expiry = z
   .refine((text) => parseInstant(text) !== null, 'expires_at must be an RFC 3339 date-time')
   .meta({ pattern: INSTANT_PATTERN })
   .nullish()
-  .describe('RFC 3339; null or absent: never');
+  .describe('RFC 3339; null or absent: never, or when the key that makes it ends');
 
 export const DeleteTokenResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteTokenResult' });
 
