@@ -145,6 +145,23 @@ describe('a channel on Twitch', () => {
     expect(Math.max(...waits)).toBeLessThan(2 ** 31);
   });
 
+  test('takes an older version where the newer one is not known, as at Twitch’s own mock', async () => {
+    const message = 'The combination of values in the type and version fields is not valid';
+    twitch.refused.set('channel.hype_train.progress/2', { status: 400, message });
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const made = twitch.subscriptionsOf(CHANNEL).filter(({ type }) => type.startsWith('channel.hype_train'));
+    expect(new Map(made.map(({ type, version }) => [type, version]))).toEqual(
+      new Map([
+        ['channel.hype_train.begin', '2'],
+        ['channel.hype_train.progress', '1'],
+        ['channel.hype_train.end', '2'],
+      ]),
+    );
+    await until(async () => (await statusOf(connection)) === 'connected');
+  });
+
   test('is degraded by what Twitch refuses, and flagged when its owner takes it back', async () => {
     twitch.refused.set('channel.moderate', { status: 403, message: 'subscription missing proper authorization' });
     const connection = connections.connect(CHANNEL);

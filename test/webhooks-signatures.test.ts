@@ -213,6 +213,7 @@ describe('youtube', () => {
       body: '<b>14278</b>',
       content_type: expect.stringMatching(/^text\/plain/),
     });
+    await expect(ask({ 'hub.mode': 'denied', 'hub.reason': 'gone' })).resolves.toMatchObject({ status: 200 });
     await expect(ask({})).rejects.toEqual(refusal(400, 'BAD_REQUEST'));
   });
 });

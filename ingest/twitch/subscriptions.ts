@@ -12,6 +12,8 @@ export interface Reader {
 interface Subscription {
   type: string;
   version: string;
+  /** Taken where the newer one is not known: Twitch's own mock has it alone. */
+  older?: string;
   condition(reader: Reader): Readonly<Record<string, string>>;
 }
 
@@ -21,6 +23,8 @@ const asReader = (reader: Reader) => ({ ...own(reader), user_id: reader.user_id 
 
 const of = (condition: Subscription['condition'], version: string, ...types: readonly string[]): Subscription[] =>
   types.map((type) => ({ type, version, condition }));
+
+const HYPE_TRAIN = ['channel.hype_train.begin', 'channel.hype_train.progress', 'channel.hype_train.end'];
 
 /**
  * What a channel is subscribed to (spec doc3 §6.4), what is sorely missed first. Subscriptions of viewers are not among
@@ -36,7 +40,7 @@ export const SUBSCRIPTIONS: readonly Subscription[] = [
   ...of(own, '2', 'channel.update'),
   ...of(asModerator, '2', 'channel.moderate'),
   ...of(own, '1', 'channel.ban', 'channel.unban'),
-  ...of(own, '2', 'channel.hype_train.begin', 'channel.hype_train.progress', 'channel.hype_train.end'),
+  ...of(own, '2', ...HYPE_TRAIN).map((one) => ({ ...one, older: '1' })),
   ...of(own, '1', 'channel.poll.begin', 'channel.poll.progress', 'channel.poll.end'),
   ...of(own, '1', 'channel.prediction.begin', 'channel.prediction.progress'),
   ...of(own, '1', 'channel.prediction.lock', 'channel.prediction.end'),
@@ -112,8 +116,8 @@ type Outcome =
 
 async function subscribe(options: SubscribeOptions, wanted: Subscription, reader: Reader): Promise<Outcome> {
   const { twitch, session_id, connected_at, signal } = options;
-  const { type, version } = wanted;
-  const request = { type, version, condition: wanted.condition(reader), session_id };
+  const { type, older } = wanted;
+  const request = { type, version: wanted.version, condition: wanted.condition(reader), session_id };
   let login = await options.login();
   let refused_once = false;
   const give_up_at = Date.now() + LONGEST_LIMIT_MS;
@@ -129,7 +133,9 @@ async function subscribe(options: SubscribeOptions, wanted: Subscription, reader
       case 'made':
         return { kind: 'made', since: answer.created_at ?? connected_at, cost: answer.cost };
       case 'refused':
-        return answer;
+        if (answer.status !== 400 || older === undefined || request.version === older) return answer;
+        request.version = older;
+        break;
       case 'unauthorised':
         if (refused_once) throw new TokenUnusable('Twitch takes no token of this connection');
         refused_once = true;

@@ -40,7 +40,7 @@ export class FakeTwitch extends FakeCloud {
   readonly tokens = new FakeTokens('twitch');
   readonly channels = new Map<string, FakeTwitchChannel>();
   readonly sessions = new Map<string, Session>();
-  /** By type: what a subscription is refused with. */
+  /** By type, or by type and version: what a subscription is refused with. */
   readonly refused = new Map<string, { status: number; message: string }>();
   /** What clients sent over the socket, which must be nothing. */
   inbound = 0;
@@ -244,7 +244,7 @@ export class FakeTwitch extends FakeCloud {
       condition: Record<string, string>;
       transport: { session_id: string };
     };
-    const refused = this.refused.get(type);
+    const refused = this.refused.get(type) ?? this.refused.get(`${type}/${version}`);
     if (refused) return { status: refused.status, body: { error: 'Refused', ...refused } };
     const session = this.sessions.get(transport.session_id);
     if (session === undefined) return { status: 400, body: { status: 400, message: 'session does not exist' } };
