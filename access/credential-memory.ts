@@ -23,6 +23,7 @@ export class CredentialMemory {
   private readonly right = new LRUCache<string, Remembered>({ max: RIGHT });
   private readonly refused = new LRUCache<string, Remembered>({ max: REFUSED });
   private readonly loading = new Map<string, Promise<Recognised>>();
+  private timer: NodeJS.Timeout | null = null;
   /** Raised by `forget`: a look-up that began before it is not remembered. */
   private generation = 0;
 
@@ -69,6 +70,7 @@ export class CredentialMemory {
     (is_right ? this.refused : this.right).delete(key);
     (is_right ? this.right : this.refused).set(key, remembered);
     this.letGo(remembered.at);
+    this.timer ??= setTimeout(() => this.sweep(), REMEMBER_MS).unref();
   }
 
   /** What is too old to be of use goes with the next that comes: ten thousand sockets are remembered otherwise. */
@@ -77,5 +79,12 @@ export class CredentialMemory {
       if (now - (this.right.peek(key)?.at ?? 0) < REMEMBER_MS) return;
       this.right.delete(key);
     }
+  }
+
+  /** And when nobody comes any more, soon after. */
+  private sweep(): void {
+    this.timer = null;
+    this.letGo(performance.now());
+    if (this.right.size > 0) this.timer = setTimeout(() => this.sweep(), REMEMBER_MS).unref();
   }
 }

@@ -1,7 +1,7 @@
 import type { Row } from '../engines/postgres/port';
 import { expired, NO_PERMISSIONS, unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
 import { contextOf } from './contexts';
-import { setOf } from './interned';
+import { setOf, textOf } from './interned';
 
 /** The column `expires_at` of a key or token in Unix milliseconds. */
 export const EXPIRES_AT = '(extract(epoch from expires_at) * 1000)::float8 as expires_at';
@@ -11,21 +11,22 @@ export function foundKey(
   kind: CallerKind,
   row: Row | undefined,
   now: number,
-  particular: Pick<Caller, 'rate_bucket'> & Partial<Caller>,
+  { rate_bucket, ...particular }: Pick<Caller, 'rate_bucket'> & Partial<Caller>,
 ): Recognised {
   if (row === undefined) return unauthorized;
   if (row.expires_at !== null && row.expires_at <= now) return expired;
   const caller: Caller = {
     kind,
     user_id: row.user_id ?? null,
-    account_id: row.account_id,
+    account_id: textOf(row.account_id),
     credential_id: row.id,
     permissions: setOf(row.permissions ?? []),
     admin_permissions: NO_PERMISSIONS,
     user_permissions: NO_PERMISSIONS,
+    rate_bucket,
     rate_limit: contextOf(kind).rate,
     expires_at: row.expires_at,
-    ...particular,
   };
-  return { failure: null, caller };
+  // Only where there is more: members that are spread into it would make each socket's caller a third larger.
+  return { failure: null, caller: Object.assign(caller, particular) };
 }

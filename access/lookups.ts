@@ -4,6 +4,7 @@ import { BOUND_TOKEN, type BoundKind } from './bound-tokens';
 import { NO_PERMISSIONS, unauthorized, type Recognised } from './caller';
 import { CONTEXTS } from './contexts';
 import { EXPIRES_AT, foundKey } from './found-keys';
+import { textOf } from './interned';
 import { oauthClientCaller, type ClientToken } from './oauth-lookups';
 import { findPopoutSession, POPOUT_TOKEN } from './popout-tokens';
 import type { Ask, Question } from './questions';
@@ -67,7 +68,7 @@ const SESSION: Question<AskedSession, Recognised> = {
       caller: {
         kind: 'jwt',
         user_id,
-        account_id: row.account_id,
+        account_id: row.account_id && textOf(row.account_id),
         credential_id: session_id,
         permissions: grantedBy(row as RoleRow),
         admin_permissions: grantedToAdmin(row as AdminRow),

@@ -97,6 +97,17 @@ export async function readProfile(db: Queryable, user_id: string): Promise<Profi
   return row ?? null;
 }
 
+/** Those of these users who have one, by the user's id. */
+export async function readProfiles(db: Queryable, user_ids: readonly string[]): Promise<Map<string, Profile>> {
+  if (user_ids.length === 0) return new Map();
+  const rows = await db.query<Profile & Record<string, unknown>>(
+    'select user_id, display_name, avatar_url, email from profiles where user_id = any($1::uuid[])',
+    [user_ids],
+    'profiles-read',
+  );
+  return new Map(rows.map((row) => [row.user_id, row]));
+}
+
 /**
  * Erases a profile, and what providers said of the person's logins, for good, in restored backups too. Run twice it
  * does the same. True when there was one.

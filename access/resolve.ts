@@ -10,6 +10,7 @@ import { KeySieve } from './key-sieve';
 import { hashToken } from './keys';
 import { LastUses } from './last-uses';
 import { CredentialLookups, parseSystemKeys } from './lookups';
+import { ProvenTokens } from './proven-tokens';
 import { askAlone, askTogether } from './questions';
 import { failureBucket, networkOf } from './rate-buckets';
 import { concernsAll, type Revocation } from './revocations';
@@ -60,7 +61,7 @@ export interface CallerResolver {
   close(): Promise<void>;
 }
 
-/** Tokens whose signature, or whose being right, is remembered; of either at most this many. */
+/** Tokens whose signature is remembered at a time. */
 const REMEMBERED = 20_000;
 
 /** A token that counts by its shape and the way it came. */
@@ -95,8 +96,7 @@ export function createCallerResolver(deps: {
   const verified = new LRUCache<string, Claims>({ max: REMEMBERED });
   /** Raised when the keys that signed may have ended: what was verified by them is not remembered. */
   let generation = 0;
-  /** Hashes of tokens that were right when they were last looked at. */
-  const proven = new LRUCache<string, true>({ max: REMEMBERED });
+  const proven = new ProvenTokens();
 
   async function claims({ hash, token, now }: PresentedToken): Promise<Claims | Recognised> {
     const known = verified.get(hash);
@@ -154,7 +154,7 @@ export function createCallerResolver(deps: {
         proven.delete(hash);
         return { caller: failed(ip), failure: found.failure };
       }
-      proven.set(hash, true);
+      proven.add(hash);
       const { caller } = found;
       // It may have ended since it was looked up.
       if (caller.expires_at !== null && caller.expires_at <= credentials.now) {

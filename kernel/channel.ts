@@ -78,7 +78,10 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
   readonly writable?: string;
   /** The `type` of the family's stored messages where it is not `event` (doc3 §6.3). */
   readonly message_type?: string;
-  /** What a new subscriber begins with, after `subscribed`; what it sends goes to that subscriber alone. */
+  /**
+   * What a new subscriber begins with, after `subscribed`; what it sends goes to that subscriber alone. Where it fails
+   * the subscription ends with `SUBSCRIBE_FAILED`.
+   */
   bootstrap?(subscriber: ChannelSubscriber<Caller>, services: Services): void | Promise<void>;
 }
 
@@ -94,6 +97,8 @@ export interface ChannelSubscriber<Caller> {
   readonly caller: Caller;
   /** `data` is JSON text. Nothing is sent once the subscription has ended. */
   send(event_type: string, data: string): void;
+  /** The same of a whole message that is framed already: one that is sent to several is framed once. */
+  sendFrame(bytes: Buffer): void;
 }
 
 const KEY = /[A-Za-z0-9._~-]{1,128}/;

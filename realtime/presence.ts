@@ -15,16 +15,16 @@ const Connection = z
   .meta({ id: 'PresentConnection' });
 
 /**
- * Who is on another channel: whoever subscribes is present, is sent `presence:bootstrap` with everybody on all nodes,
- * and then `presence:join` and `presence:leave`. A channel that belongs to no account has no presence.
+ * Who is on another channel: whoever subscribes is present, is sent `presence:bootstrap` with who is there on all
+ * nodes, and then `presence:join` and `presence:leave`. A channel that belongs to no account has no presence.
  */
 export const presence = channel({
   pattern: `${PREFIX}<resource_channel>`,
   summary: 'Who is on another channel that belongs to an account; whoever subscribes is present.',
   carries: {
     'presence:bootstrap': {
-      summary: 'Everybody who is there, sent to a new subscriber alone.',
-      data: z.object({ connections: z.array(Connection) }),
+      summary: 'Who is there, sent to a new subscriber alone: the 500 that came first, and how many there are.',
+      data: z.object({ connections: z.array(Connection), total: z.int() }),
     },
     'presence:join': { summary: 'Somebody has come.', data: Connection },
     'presence:leave': { summary: 'Somebody has gone.', data: Connection },

@@ -72,7 +72,7 @@ describe('presence channels', () => {
       type: 'event',
       channel: WIDGET,
       event_type: 'presence:bootstrap',
-      data: { connections: [shown] },
+      data: { connections: [shown], total: 1 },
     });
     const from = ada.messages.length;
     const bot = await open(1, 'token');
@@ -85,7 +85,7 @@ describe('presence channels', () => {
       user_id: null,
       account_id: ACCOUNT,
     };
-    expect(both.data).toEqual({ connections: expect.arrayContaining([shown, unnamed]) });
+    expect(both.data).toEqual({ connections: expect.arrayContaining([shown, unnamed]), total: 2 });
     const joined = (message: { event_type?: string; data?: object }) =>
       message.event_type === 'presence:join' && JSON.stringify(message.data).includes(idOf(bot)!);
     expect((await ada.next(joined, 'the join', from)).data).toEqual(unnamed);
@@ -167,6 +167,67 @@ describe('presence channels', () => {
     await ada.ask({ type: 'unsubscribe', channel: WIDGET }, 'unsubscribed');
     await ada.until(() => heard_before.length === 4, 'the leave');
     expect(said.filter(([topic]) => topic !== 'presence').at(-1)).toEqual([`presence:${shard}`, `${WIDGET}\n${id}`]);
+  });
+
+  test('a crowd that comes while others are let in is let in by one look, and a list has 500 at most', async () => {
+    let looks = 0;
+    let look: () => void = () => undefined;
+    const let_look = new Promise<void>((resolve) => (look = resolve));
+    const held: Presence = {
+      ...store,
+      async list(channel) {
+        looks += 1;
+        await let_look;
+        return store.list(channel);
+      },
+    };
+    for (let n = 0; n < 600; n += 1) {
+      const id = `ghost-${1000 + n}`;
+      await store.join(WIDGET, { id, info: JSON.stringify({ connection_id: id }) });
+    }
+    const node = await realtimeNode(t, { relay, presence: held, families: familiesWith({ widget }) });
+    nodes.push(node);
+    node.callers.set('ada', caller({ user_id: ADA }));
+    const first = await open(2, 'ada');
+    await first.subscribe(WIDGET);
+    const crowd = await Promise.all(Array.from({ length: 20 }, () => open(2, 'ada')));
+    for (const client of crowd) expect((await client.subscribe(WIDGET)).type).toBe('subscribed');
+    expect(looks).toBe(1);
+    look();
+    const list = async (client: Client) =>
+      (await client.next(of('presence:bootstrap'), 'the list')).data as unknown as {
+        connections: unknown[];
+        total: number;
+      };
+    expect((await list(first)).total).toBe(601);
+    for (const client of crowd) {
+      const { connections, total } = await list(client);
+      expect(total).toBe(621);
+      expect(connections).toHaveLength(500);
+      const joined = (message: { event_type?: string; data?: object }) =>
+        message.event_type === 'presence:join' && JSON.stringify(message.data).includes(idOf(client)!);
+      await first.next(joined, 'the join');
+    }
+    expect(looks).toBe(2);
+  });
+
+  test('who cannot be let in since the database is away is told to subscribe again, and is not there', async () => {
+    let away = true;
+    const query: typeof t.db.query = (sql, values, name) =>
+      away && name === 'profiles-read' ? Promise.reject(new Error('no database')) : t.db.query(sql, values, name);
+    const node = await realtimeNode(t, { relay, presence: store, db: { query }, families: familiesWith({ widget }) });
+    nodes.push(node);
+    node.callers.set('ada', caller({ user_id: ADA }));
+    const ada = await open(2, 'ada');
+    await ada.subscribe(WIDGET);
+    const failed = await ada.next(({ type }) => type === 'error', 'the error');
+    expect(failed).toMatchObject({ code: 'SUBSCRIBE_FAILED', channel: WIDGET });
+    expect(await store.list(WIDGET)).toEqual([]);
+    away = false;
+    const from = ada.messages.length;
+    expect((await ada.subscribe(WIDGET)).type).toBe('subscribed');
+    const { data } = await ada.next(of('presence:bootstrap'), 'the list', from);
+    expect(data).toMatchObject({ connections: [{ display_name: 'Ada "A"' }], total: 1 });
   });
 
   test('a node that stops takes its connections along', async () => {

@@ -361,7 +361,7 @@ describe('gates', () => {
     nobody.end();
   });
 
-  test('a stream that shows its numbers begins with them, once; any other begins with nothing', async () => {
+  test('a stream that shows its numbers begins with them, once; one that does not begins with nothing', async () => {
     const own = await realtimeNode(t, {
       async stream_snapshot(platform, broadcast_id) {
         if (broadcast_id === 'broken') throw new Error('no database');
@@ -370,6 +370,9 @@ describe('gates', () => {
     });
     const client = await Client.open(own.url, null);
     for (const id of ['broken', 'opted-out', 'shown']) await client.subscribe(`public-stats:kick:${id}`);
+    // What cannot be begun with has to be asked for again.
+    const failed = await client.next(({ type }) => type === 'error', 'the failure');
+    expect(failed).toMatchObject({ code: 'SUBSCRIBE_FAILED', channel: 'public-stats:kick:broken' });
     await client.subscribe('public-stats:kick:shown');
     await client.next((message) => message.data !== undefined, 'the numbers');
     await client.ask({ type: 'ping' }, 'pong');

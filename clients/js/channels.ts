@@ -1735,6 +1735,7 @@ export interface Channels {
   [channel: `presence:${string}`]:
     | Message<'event', 'presence:bootstrap', {
     connections: PresentConnection[];
+    total: number;
   }>
     | Message<'event', 'presence:join', PresentConnection>
     | Message<'event', 'presence:leave', PresentConnection>;

@@ -1,34 +1,45 @@
-import { RateLimiterMemory, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import { Buckets } from './buckets';
 import { createPaces } from './pace';
-import type { RateLimits } from './port';
+import type { RateLimits, RateLimitState } from './port';
 
-/**
- * Windows of a minute. Points are counted against the caller's own limit, not the limiter's, so that one limiter serves
- * every tier.
- */
-export const WINDOW = { points: Number.MAX_SAFE_INTEGER, duration: 60 };
+export const WINDOW_MS = 60_000;
+
+/** What a bucket has had since its window began. */
+interface Window {
+  units: number;
+  /** By the monotonic clock, in whole milliseconds. */
+  ends_at: number;
+}
 
 /** Windows in this process's memory: right for one process, each node counts for itself otherwise. */
 export function createLocalRateLimits(): RateLimits {
   const paceOf = createPaces();
-  return limitsOver(new RateLimiterMemory(WINDOW), async (bucket, limit) => paceOf(bucket, limit));
-}
-
-export function limitsOver(limiter: RateLimiterAbstract, pace: RateLimits['pace']): RateLimits {
+  const windows = new Buckets<Window>(({ ends_at }, now) => ends_at <= now);
   return {
-    pace,
+    pace: async (bucket, limit) => paceOf(bucket, limit),
     async take(bucket, cost, limit_per_minute) {
-      const { consumedPoints, msBeforeNext } = await limiter.consume(bucket, cost);
-      return {
-        allowed: consumedPoints <= limit_per_minute,
-        limit: limit_per_minute,
-        remaining: Math.max(0, limit_per_minute - consumedPoints),
-        reset_seconds: Math.max(1, Math.ceil(msBeforeNext / 1000)),
-      };
+      const now = Math.floor(performance.now());
+      let window = windows.get(bucket);
+      if (window === undefined || window.ends_at <= now)
+        windows.set(bucket, (window = { units: 0, ends_at: now + WINDOW_MS }));
+      window.units += cost;
+      return stateOf(window.units, limit_per_minute, window.ends_at - now);
     },
     async giveBack(bucket) {
-      await limiter.reward(bucket, 1);
+      const window = windows.get(bucket);
+      if (window !== undefined && window.ends_at > performance.now()) window.units -= 1;
     },
-    close: async () => undefined,
+    close: async () => windows.clear(),
   };
 }
+
+/**
+ * How a bucket stands that has had so many units in a window that ends in `left_ms`. They are counted against the
+ * caller's own limit, so that one limiter serves every tier.
+ */
+export const stateOf = (units: number, limit: number, left_ms: number): RateLimitState => ({
+  allowed: units <= limit,
+  limit,
+  remaining: Math.max(0, limit - units),
+  reset_seconds: Math.max(1, Math.ceil(left_ms / 1000)),
+});

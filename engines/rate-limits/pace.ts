@@ -1,17 +1,15 @@
-import { LRUCache } from 'lru-cache';
+import { Buckets } from './buckets';
 
 /** What a bucket that is refilled continuously holds: the units of this time. */
 export const FULL_MS = 60_000;
 /** Nobody waits longer for a unit, however many others of the bucket are waited for. */
 export const LONGEST_WAIT_MS = 20_000;
-/** Buckets that are not full. */
-const MOST = 100_000;
 
 /**
  * Buckets of this process that are refilled continuously (GCRA): each is the moment at which it will be full again.
  */
 export function createPaces(): (bucket: string, limit_per_minute: number, now?: number) => number {
-  const full_at = new LRUCache<string, number>({ max: MOST });
+  const full_at = new Buckets<number>((at, now) => at <= now);
   return (bucket, limit_per_minute, now = performance.now()) => {
     const due = Math.max(full_at.get(bucket) ?? 0, now) + FULL_MS / limit_per_minute;
     const full = Math.min(due, now + FULL_MS + LONGEST_WAIT_MS);

@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 import type { RedisLink } from '../redis/connection';
-import { limitsOver, WINDOW } from './local';
+import { stateOf, WINDOW_MS } from './local';
 import { createPaces, FULL_MS, LONGEST_WAIT_MS } from './pace';
 import type { RateLimits } from './port';
 
@@ -16,6 +16,9 @@ full = math.min(full, now + ARGV[2] + ARGV[3])
 redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', math.ceil(full - now))
 return math.floor(math.max(0, full - now - ARGV[2]) + 0.5)`;
 
+/** Units are counted against the caller's own limit, not the limiter's. */
+const WINDOW = { points: Number.MAX_SAFE_INTEGER, duration: WINDOW_MS / 1000 };
+
 /**
  * Windows that all nodes share. While Redis is away each node counts for itself, so a caller may use its limit once per
  * node; a caller waits at most the link's command timeout (100 ms) for the first request that finds Redis silent, and
@@ -29,14 +32,22 @@ export function createRedisRateLimits({ link, prefix }: { link: RedisLink; prefi
     const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...given) as Promise<number>;
     return wait_ms.catch(() => paceOf(bucket, limit));
   };
-  return limitsOver(
-    new RateLimiterRedis({
-      ...WINDOW,
-      storeClient: link.client,
-      keyPrefix: `${prefix}limit`,
-      rejectIfRedisNotReady: true,
-      insuranceLimiter: new RateLimiterMemory(WINDOW),
-    }),
+  const limiter = new RateLimiterRedis({
+    ...WINDOW,
+    storeClient: link.client,
+    keyPrefix: `${prefix}limit`,
+    rejectIfRedisNotReady: true,
+    insuranceLimiter: new RateLimiterMemory(WINDOW),
+  });
+  return {
     pace,
-  );
+    async take(bucket, cost, limit_per_minute) {
+      const { consumedPoints, msBeforeNext } = await limiter.consume(bucket, cost);
+      return stateOf(consumedPoints, limit_per_minute, msBeforeNext);
+    },
+    async giveBack(bucket) {
+      await limiter.reward(bucket, 1);
+    },
+    close: async () => undefined,
+  };
 }

@@ -1,3 +1,4 @@
+import { Signal } from '../../kernel/signal';
 import type { Span } from '../../engines/tracing/port';
 import type { StoredMessage } from './envelopes';
 import type { History } from './history';
@@ -77,6 +78,8 @@ export class Channel {
   due = 0;
   empty_since = 0;
   gone = false;
+  /** Raised with each move; null while nobody waits for one. */
+  private moved: Signal | null = null;
   /** Settles when the head is known. */
   opening: Promise<void> | null = null;
 
@@ -92,6 +95,26 @@ export class Channel {
   /** Subscriptions, live or not. */
   get size(): number {
     return this.live.length + (this.replaying?.size ?? 0);
+  }
+
+  /** Its place is here from now on. */
+  moveTo(seq: number): void {
+    this.seq = seq;
+    this.moved?.raise();
+  }
+
+  /** This node lets go of it. */
+  forget(): void {
+    this.gone = true;
+    this.moved?.raise();
+  }
+
+  /** True once its place is `seq` or beyond; false when that takes longer, or it is gone before. */
+  async reached(seq: number, ms: number): Promise<boolean> {
+    const ends_at = performance.now() + ms;
+    const left_ms = () => Math.ceil(ends_at - performance.now());
+    while (this.seq < seq && !this.gone && left_ms() > 0) await (this.moved ??= new Signal()).wait(left_ms());
+    return this.seq >= seq;
   }
 
   /** One more, or one of those who are live, reads the history. */

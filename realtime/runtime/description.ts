@@ -83,7 +83,8 @@ export const ERROR_MEANINGS: Readonly<Record<SocketErrorCode, string>> = {
   FEATURE_DISABLED: 'The caller may, but the feature of the channel is off.',
   TOKEN_REVOKED: 'The credential was revoked, or holds less than it did. The connection is closed.',
   TOKEN_EXPIRED: 'The credential has ended. The connection is closed.',
-  SUBSCRIBE_FAILED: 'The server could not register the subscription, or the connection has too many.',
+  SUBSCRIBE_FAILED:
+    'The server could not register the subscription or give it its beginning, or the connection has too many.',
   CHANNEL_DROPPED: 'The client fell behind on this channel and is off it; the others go on. Subscribe again.',
   INVALID_FORMAT: 'Not JSON, not a known message, or a payload that is not JSON text.',
   MESSAGE_TOO_LARGE: 'The message was larger than a message may be.',

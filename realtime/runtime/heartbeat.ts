@@ -7,7 +7,7 @@ import type { Hub } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
 import { Revalidation } from './revalidation';
-import type { Session } from './session';
+import { clock, type Session } from './session';
 
 /** How long a client may be silent, and how long a socket may take nothing, in milliseconds. */
 export interface Windows {
@@ -62,15 +62,16 @@ export class Heartbeat {
 
   private tick(): void {
     const now = Date.now();
+    const at = clock();
     this.ticks += 1;
-    this.watchBlocked(now);
+    this.watchBlocked(at);
     for (const session of this.deps.sessions.values()) {
       if (session.closing) continue;
       // What a client says while we do not read it is not its silence.
-      if (session.ws.isPaused) session.last_seen = now;
+      if (session.ws.isPaused) session.last_seen = at;
       if (session.caller.expires_at !== null && session.caller.expires_at <= now) {
         this.end(session, 'TOKEN_EXPIRED');
-      } else if (now - session.last_seen >= this.windows.silence_ms) {
+      } else if (at - session.last_seen >= this.windows.silence_ms) {
         this.deps.metrics.closed.inc(1, { code: String(CLOSE.silence) });
         session.close(CLOSE.silence, 'SILENT');
       }

@@ -53,7 +53,7 @@ export class Hub {
 
   /** Sets a new channel's place: rows up to `head` are history, rows that came meanwhile follow. */
   opened(channel: Channel, head: number): void {
-    channel.seq = head;
+    channel.moveTo(head);
     channel.empty_since = Date.now();
     const { early } = channel;
     channel.early = null;
@@ -77,7 +77,7 @@ export class Hub {
     const bytes = textFrame(storedMessageText(channel.message_type, channel.epoch, message));
     this.fan_out.add(channel, bytes, false);
     if (this.tracing.on && message.trace) this.trace(channel, message.trace);
-    channel.seq = message.seq;
+    channel.moveTo(message.seq);
     this.history_bytes += (channel.history ??= new History()).add(historyEntry(message, bytes));
     if (this.history_bytes > History.BUDGET) this.trimHistories();
   }
@@ -122,9 +122,8 @@ export class Hub {
     if (subscription.state === 'ended') return 0;
     const { session, channel } = subscription;
     channel.end(subscription);
-    const at = session.subscriptions.indexOf(subscription);
-    if (at >= 0) session.subscriptions.splice(at, 1);
-    const taken_back = session.queue.discard(channel.name).count;
+    session.unsubscribed(subscription);
+    const taken_back = session.discard(channel.name);
     if (channel.size === 0) channel.empty_since = Date.now();
     this.onLeave(subscription);
     return taken_back;
@@ -143,7 +142,7 @@ export class Hub {
 
   /** Forgets a channel and tells its subscribers. The next subscribe reads the head anew. */
   forget(channel: Channel, code: 'CHANNEL_DROPPED' | 'SUBSCRIBE_FAILED'): void {
-    channel.gone = true;
+    channel.forget();
     this.channels.delete(channel.name);
     this.history_bytes -= channel.history?.bytes ?? 0;
     for (const subscription of [...channel.live, ...(channel.replaying ?? [])]) {
@@ -163,7 +162,7 @@ export class Hub {
   sweep(now: number): void {
     for (const channel of this.channels.values()) {
       if (channel.size === 0 && channel.opening === null && now - channel.empty_since > LINGER_MS) {
-        channel.gone = true;
+        channel.forget();
         this.channels.delete(channel.name);
         this.history_bytes -= channel.history?.bytes ?? 0;
       }

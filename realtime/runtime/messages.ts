@@ -6,7 +6,7 @@ import { pongFrame } from './frames';
 import type { Gates } from './gates';
 import { LIMITS } from './limits';
 import { parseClientMessage, PONG } from './protocol';
-import type { Session } from './session';
+import { clock, type Session } from './session';
 import type { Subscriptions } from './subscriptions';
 import type { TransientSender } from './transient';
 
@@ -32,7 +32,7 @@ export class Messages {
 
   /** One data frame (whole, fragments joined). */
   received(session: Session, data: Buffer, is_binary: boolean): void {
-    session.last_seen = Date.now();
+    session.last_seen = clock();
     if (!session.open) return;
     const message = data.length > LIMITS.frame_bytes ? null : is_binary ? NOT_TEXT : data.toString('utf8');
     if (!session.working && session.inbox === null && this.mayAnswer(session)) return this.handle(session, message);
@@ -43,7 +43,7 @@ export class Messages {
 
   /** A Ping control frame. Of those that came too fast the last is answered, as RFC 6455 §5.5.3 allows. */
   pinged(session: Session, data: Buffer): void {
-    session.last_seen = Date.now();
+    session.last_seen = clock();
     if (!session.open) return;
     if (session.ping === null && this.mayAnswer(session)) return session.sendFrame(pongFrame(data));
     session.ping = Buffer.from(data);
@@ -51,7 +51,7 @@ export class Messages {
   }
 
   private mayAnswer(session: Session): boolean {
-    const now = Date.now();
+    const now = clock();
     if (now - session.window_start >= WINDOW_MS) {
       session.window_start = now;
       session.window_count = 0;
@@ -66,7 +66,7 @@ export class Messages {
     session.ws.pause();
     if (session.waits_for_window) return;
     session.waits_for_window = true;
-    const wait_ms = Math.max(1, session.window_start + WINDOW_MS + 1 - Date.now());
+    const wait_ms = Math.max(1, session.window_start + WINDOW_MS + 1 - clock());
     setTimeout(() => {
       session.waits_for_window = false;
       this.goOn(session);

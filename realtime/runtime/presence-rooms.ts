@@ -1,13 +1,15 @@
-import { readProfile } from '../../access/profiles';
+import { readProfiles, type Profile } from '../../access/profiles';
 import type { Logger } from '../../engines/log/port';
 import type { Queryable } from '../../engines/postgres/port';
-import type { Presence } from '../../engines/presence/port';
+import type { Presence, PresenceMember } from '../../engines/presence/port';
 import type { Relay } from '../../engines/relay/port';
+import { Collector } from '../../kernel/collector';
 import { regularly } from '../../kernel/regularly';
 import { shardOf } from '../../kernel/shards';
 import { ByShard } from './by-shard';
 import { eventText } from './envelopes';
 import type { Subscriber } from './family';
+import { textFrame } from './frames';
 import { publishToShard, ShardTopics } from './shard-topics';
 import type { Subscription } from './channel';
 import type { Hub } from './hub';
@@ -32,6 +34,9 @@ export interface PresenceDeps {
  */
 const PRESENCE_TOPIC = 'presence';
 
+/** Connections that a bootstrap lists at most: some 150 KB, whoever and however many are there. */
+const LISTED = 500;
+
 /** A presence channel with subscribers on this node. */
 interface Room {
   /** Connection id to its info, as this node's subscribers were told. */
@@ -40,6 +45,8 @@ interface Room {
   here: number;
   /** What is there has not been read yet. */
   fresh: boolean;
+  /** Who has just come: those who come while others are let in are let in together. */
+  coming: Collector<Subscriber, void>;
   /** Ids that differed from the store at the last comparison: only those that differ twice are told. */
   differing: Set<string>;
 }
@@ -67,23 +74,40 @@ export class PresenceRooms {
     this.endComparing = regularly(deps.compare_ms ?? 10_000, () => this.compare(), failed);
   }
 
-  /** Somebody subscribed: they are sent who is there, and everybody is told of them. */
-  enter(subscriber: Subscriber): void {
+  /**
+   * Somebody subscribed: they are sent who is there, and everybody is told of them. A crowd is let in by groups: each
+   * costs one look at the profiles and the store, and one list that all of it are sent.
+   * @throws when the profiles cannot be read; then nobody is told of them
+   */
+  enter(subscriber: Subscriber): Promise<void> {
     const { id, channel } = subscriber;
     let room = this.rooms.get(channel);
-    if (!room) this.rooms.set(channel, (room = { known: new Map(), here: 0, fresh: true, differing: new Set() }));
+    if (!room) this.rooms.set(channel, (room = this.opened(channel)));
     room.here += 1;
-    this.inOrder(id, channel, async () => {
-      const info = await this.infoOf(subscriber);
-      await this.deps.store.join(channel, { id, info });
-      const members = await this.deps.store.list(channel);
-      if (room.fresh) {
-        room.fresh = false;
-        for (const member of members) if (member.id !== id) room.known.set(member.id, member.info);
-      }
-      subscriber.send('presence:bootstrap', `{"connections":[${members.map((member) => member.info).join(',')}]}`);
-      await this.tell(channel, id, info);
-    });
+    const { coming } = room;
+    return this.inOrder(id, channel, () => coming.add(subscriber));
+  }
+
+  private opened(channel: string): Room {
+    const coming = new Collector<Subscriber, void>({ send: (group) => this.letIn(channel, room, group) });
+    const room: Room = { known: new Map(), here: 0, fresh: true, coming, differing: new Set() };
+    return room;
+  }
+
+  private async letIn(channel: string, room: Room, group: readonly Subscriber[]): Promise<void[]> {
+    const { store, db } = this.deps;
+    const users = group.flatMap(({ caller: { user_id } }) => user_id ?? []);
+    const profiles = await readProfiles(db, [...new Set(users)]);
+    const infos = new Map(group.map((subscriber) => [subscriber.id, infoOf(subscriber, profiles)]));
+    await Promise.all([...infos].map(([id, info]) => store.join(channel, { id, info })));
+    const members = await store.list(channel);
+    if (room.fresh) {
+      room.fresh = false;
+      for (const { id, info } of members) if (!infos.has(id)) room.known.set(id, info);
+    }
+    const bootstrap = textFrame(eventText(channel, 'presence:bootstrap', listOf(members)));
+    for (const subscriber of group) subscriber.sendFrame(bootstrap);
+    return Promise.all([...infos].map(([id, info]) => this.tell(channel, id, info).catch(this.untold)));
   }
 
   /** A subscription of whatever family ended, for whatever reason. */
@@ -95,7 +119,7 @@ export class PresenceRooms {
     this.inOrder(id, name, async () => {
       await this.deps.store.leave(name, id);
       await this.tell(name, id);
-    });
+    }).catch(this.untold);
   }
 
   /** Waits until all leaves are told. */
@@ -106,26 +130,19 @@ export class PresenceRooms {
     this.rooms.clear();
   }
 
-  private inOrder(id: string, channel: string, work: () => Promise<void>): void {
-    const key = `${id} ${channel}`;
-    const done: Promise<void> = (this.pending.get(key) ?? Promise.resolve())
-      .then(work)
-      .catch((error: unknown) => this.deps.log.warn({ err: error }, 'presence could not be told'))
-      .then(() => {
-        if (this.pending.get(key) === done) this.pending.delete(key);
-      });
-    this.pending.set(key, done);
-  }
+  /** The next comparisons make up for it. */
+  private readonly untold = (error: unknown): void => this.deps.log.warn({ err: error }, 'presence could not be told');
 
-  private async infoOf({ id, caller: { user_id, account_id } }: Subscriber): Promise<string> {
-    const profile = user_id === null ? null : await readProfile(this.deps.db, user_id);
-    return JSON.stringify({
-      connection_id: id,
-      display_name: profile?.display_name ?? null,
-      avatar: profile?.avatar_url ?? null,
-      user_id,
-      account_id,
-    });
+  private inOrder(id: string, channel: string, work: () => Promise<void>): Promise<void> {
+    const key = `${id} ${channel}`;
+    const turn = (this.pending.get(key) ?? Promise.resolve()).then(work);
+    const over = turn
+      .catch(() => undefined) // told by whoever asked for it
+      .then(() => {
+        if (this.pending.get(key) === over) this.pending.delete(key);
+      });
+    this.pending.set(key, over);
+    return turn;
   }
 
   /** Tells all nodes; without `info` of a leave. */
@@ -191,3 +208,20 @@ export class PresenceRooms {
     }
   }
 }
+
+function infoOf({ id, caller: { user_id, account_id } }: Subscriber, profiles: ReadonlyMap<string, Profile>): string {
+  const profile = profiles.get(user_id ?? '');
+  return JSON.stringify({
+    connection_id: id,
+    display_name: profile?.display_name ?? null,
+    avatar: profile?.avatar_url ?? null,
+    user_id,
+    account_id,
+  });
+}
+
+/** Who is there, as JSON text: those who came first, as far as a list goes, and how many there are. */
+const listOf = (members: readonly PresenceMember[]): string => {
+  const listed = members.slice(0, LISTED).map(({ info }) => info);
+  return `{"connections":[${listed.join(',')}],"total":${members.length}}`;
+};

@@ -2,7 +2,7 @@ import type { Subscription } from './channel';
 import { LIMITS } from './limits';
 import type { RealtimeMetrics } from './metrics';
 import type { Chunk } from './send-queue';
-import type { Session } from './session';
+import { clock, type Session } from './session';
 
 export interface QueueRoomDeps {
   metrics: RealtimeMetrics;
@@ -61,7 +61,7 @@ export class QueueRoom {
     const { session, channel } = subscription;
     // What gathers and is not stored would be lost to it without a word.
     const lost = transient || (channel.gathering?.transient ?? -1) >= 0;
-    if (lost || session.stalledFor(Date.now()) >= LIMITS.grace_ms) return this.deps.drop(subscription, count);
+    if (lost || session.stalledFor(clock()) >= LIMITS.grace_ms) return this.deps.drop(subscription, count);
     const live = subscription.state === 'live';
     subscription.seq = before;
     subscription.fell_back = true;

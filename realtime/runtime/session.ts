@@ -9,22 +9,34 @@ import { SendQueue, type Chunk } from './send-queue';
 import { kernelBacklog, write, writeAll } from './socket-write';
 
 const EMPTY = Buffer.alloc(0);
+const NONE: readonly Subscription[] = [];
 /** Bytes handed to the socket at once; more waits until they went. */
 const WRITE_BYTES = 256 * 1024;
+
+/** Milliseconds of the monotonic clock: a clock that is set right must make nobody seem silent. */
+export const clock = (): number => Math.floor(performance.now());
+
+/** A write that the kernel did not take whole. */
+interface Stall {
+  /** When the socket last took anything, by {@link clock}. */
+  progress_at: number;
+  /** Bytes of it that the kernel has not taken, when last looked at. */
+  backlog: number;
+  /** Messages in it. */
+  messages: number;
+}
 
 /**
  * One connected client and its writer. All outgoing frames pass through here: a healthy socket is written at once, one
  * that did not take everything is "blocked", and what comes meanwhile waits here, bounded. Progress, not the amount
- * that waits, tells slow from busy.
+ * that waits, tells slow from busy. Most sockets are idle most of the time: what only a busy one needs is made when it
+ * is needed.
  */
 export class Session {
+  /** By {@link clock}. */
   last_seen: number;
-  /** When the socket last took anything; Unix ms. */
-  progress_at: number;
-  /** True from a write that the kernel did not take whole until it has. */
-  blocked = false;
   closing = false;
-  subscriptions: Subscription[] = [];
+  subscriptions: readonly Subscription[] = NONE;
   /** A client message is being worked on; the next ones wait in the inbox. */
   working = false;
   /** Client messages that wait, `null` among them for one that is too large; null while none does. */
@@ -33,12 +45,13 @@ export class Session {
   ping: Buffer | null = null;
   /** The beat at which its credential was last looked at. */
   checked_at_beat = 0;
+  /** By {@link clock}. */
   window_start = 0;
   window_count = 0;
   waits_for_window = false;
-  readonly queue = new SendQueue();
-  private in_flight = 0;
-  private backlog = 0;
+  private kept_queue: SendQueue | null = null;
+  /** From a write that the kernel did not take whole until it has. */
+  private stall: Stall | null = null;
   private waiting: (() => void)[] | null = null;
 
   constructor(
@@ -46,21 +59,46 @@ export class Session {
     readonly ws: WebSocket,
     readonly socket: Socket,
     public caller: Caller,
-    now: number,
     /** Told when the socket blocks, so that someone watches its progress. */
     private readonly onBlocked: (session: Session) => void,
   ) {
-    this.last_seen = now;
-    this.progress_at = now;
+    this.last_seen = clock();
+  }
+
+  /** An array that grows keeps room for seventeen, and most sockets are on one channel for ever. */
+  subscribed(subscription: Subscription): void {
+    this.subscriptions = this.subscriptions.length === 0 ? [subscription] : [...this.subscriptions, subscription];
+  }
+
+  unsubscribed(subscription: Subscription): void {
+    this.subscriptions = this.subscriptions.filter((other) => other !== subscription);
   }
 
   get open(): boolean {
     return !this.closing && this.ws.readyState === WebSocket.OPEN;
   }
 
+  /** The kernel has not taken everything that was written. */
+  get blocked(): boolean {
+    return this.stall !== null;
+  }
+
+  /** What waits for the socket; made when something is to. */
+  get queue(): SendQueue {
+    return (this.kept_queue ??= new SendQueue());
+  }
+
+  private get nothing_waits(): boolean {
+    return this.kept_queue === null || this.kept_queue.empty;
+  }
+
   /** What waits for the socket; for metrics. */
   get backlogged(): { messages: number; bytes: number } {
-    return { messages: this.queue.messages + this.in_flight, bytes: this.queue.bytes + kernelBacklog(this.socket) };
+    const { kept_queue: queue, stall, socket } = this;
+    return {
+      messages: (queue?.messages ?? 0) + (stall?.messages ?? 0),
+      bytes: (queue?.bytes ?? 0) + kernelBacklog(socket),
+    };
   }
 
   /** Whether so much more fits the bounded queue. A socket that takes everything has no queue. */
@@ -73,45 +111,44 @@ export class Session {
     this.queue.push(chunk);
   }
 
-  /** Sends as much as the socket takes. */
-  pump(): void {
-    while (!this.queue.empty && !this.blocked) {
-      if (!this.socket.writable) return;
-      const chunk = this.queue.single();
-      const taken = chunk === null ? this.write(this.queue.next(WRITE_BYTES)) : this.writeOne(chunk);
-      if (taken) this.in_flight = 0;
-      else this.block();
-    }
-    if (this.waiting !== null && this.queue.empty && !this.blocked) this.wake();
+  /** Takes back what waits for a channel: how many messages. */
+  discard(channel: string): number {
+    return this.nothing_waits ? 0 : this.queue.discard(channel).count;
   }
 
-  private writeOne({ bytes, count }: Chunk): boolean {
-    this.in_flight = count;
-    return write(this.socket, bytes);
+  /** Sends as much as the socket takes. */
+  pump(): void {
+    const queue = this.kept_queue;
+    while (queue !== null && !queue.empty && this.stall === null) {
+      if (!this.socket.writable) return;
+      const chunk = queue.single();
+      if (chunk === null) this.pumpMany(queue.next(WRITE_BYTES));
+      else if (!write(this.socket, chunk.bytes)) this.block(chunk.count);
+    }
+    if (this.waiting !== null && this.nothing_waits && !this.blocked) this.wake();
+  }
+
+  private pumpMany(chunks: readonly Chunk[]): void {
+    if (!this.write(chunks)) this.block(chunks.reduce((sum, { count }) => sum + count, 0));
   }
 
   /** Several chunks in one system call. True when the socket took them all. */
   private write(chunks: readonly Chunk[]): boolean {
-    for (const { count } of chunks) this.in_flight += count;
     return writeAll(
       this.socket,
       chunks.map(({ bytes }) => bytes),
     );
   }
 
-  private block(): void {
-    this.blocked = true;
-    this.progress_at = Date.now();
-    this.backlog = kernelBacklog(this.socket);
+  private block(messages: number): void {
+    this.stall = { progress_at: clock(), backlog: kernelBacklog(this.socket), messages };
     // Called when all before it has been taken: the one sure sign, at any size. Made only for sockets that fall behind.
     this.socket.write(EMPTY, () => this.drained());
     this.onBlocked(this);
   }
 
   private drained(): void {
-    this.blocked = false;
-    this.in_flight = 0;
-    this.progress_at = Date.now();
+    this.stall = null;
     if (!this.closing) this.pump();
     else this.wake();
   }
@@ -121,18 +158,19 @@ export class Session {
    * ticker.
    */
   stalledFor(now: number): number {
-    if (!this.blocked) return 0;
+    const { stall } = this;
+    if (stall === null) return 0;
     const backlog = kernelBacklog(this.socket);
-    if (backlog !== this.backlog) {
-      this.backlog = backlog;
-      this.progress_at = now;
+    if (backlog !== stall.backlog) {
+      stall.backlog = backlog;
+      stall.progress_at = now;
     }
-    return now - this.progress_at;
+    return now - stall.progress_at;
   }
 
   /** Resolves when everything queued was taken by the socket, or the session ended: the pace of a replay. */
   writable(): Promise<void> {
-    if (!this.open || (!this.blocked && this.queue.empty)) return Promise.resolve();
+    if (!this.open || (!this.blocked && this.nothing_waits)) return Promise.resolve();
     return new Promise((resolve) => (this.waiting ??= []).push(resolve));
   }
 
@@ -149,6 +187,10 @@ export class Session {
 
   sendFrame(bytes: Buffer): void {
     if (!this.open) return;
+    if (this.nothing_waits && !this.blocked) {
+      if (this.socket.writable && !write(this.socket, bytes)) this.block(0);
+      return;
+    }
     if (this.blocked && (this.queue.length > 4 * LIMITS.queue_messages || this.queue.bytes > 2 * LIMITS.queue_bytes))
       return this.cut();
     this.enqueue({ bytes, count: 0, channel: null, before: 0, transient: true });
@@ -165,8 +207,8 @@ export class Session {
     if (error) this.error(error);
     if (this.closing) return; // `error` may have cut a client that does not read
     this.closing = true;
-    if (this.socket.writable) this.write(this.queue.next(Infinity));
-    this.queue.clear();
+    if (this.socket.writable && !this.nothing_waits) this.write(this.queue.next(Infinity));
+    this.kept_queue?.clear();
     this.ws.close(code, reason);
     this.wake();
   }
@@ -174,7 +216,7 @@ export class Session {
   /** The socket is gone: whoever waits for it goes on, and sees it closed. */
   ended(): void {
     this.closing = true;
-    this.queue.clear();
+    this.kept_queue?.clear();
     this.wake();
   }
 
@@ -182,7 +224,7 @@ export class Session {
    * Ends a socket that does not read: the close frame is queued, and the connection destroyed when the ticker comes by.
    */
   cut(): void {
-    this.queue.clear();
+    this.kept_queue?.clear();
     this.closing = true;
     this.ws.close(CLOSE.stalled, 'STALLED');
     this.wake();

@@ -8,7 +8,8 @@ import type { Logger } from '../../engines/log/port';
 import type { Hub } from './hub';
 import { CLOSE, LIMITS } from './limits';
 import type { Messages } from './messages';
-import { Session } from './session';
+import { clock, Session } from './session';
+import { SharedListeners } from './shared-listeners';
 
 export interface SocketsDeps {
   hub: Hub;
@@ -28,6 +29,17 @@ interface HardenedOptions extends ServerOptions {
   maxBufferedChunks: number;
   closeTimeout: number;
 }
+
+/** What `ws` and Node keep of a connection beside what their types tell. */
+interface Inside {
+  /** Of `ws`: cuts what comes into frames. */
+  _receiver?: object | null;
+  /** Of the socket, once it was asked for: the peer's address, which can be asked for again. */
+  _peername?: object | null;
+}
+
+const of_connections = new SharedListeners();
+const of_receivers = new SharedListeners();
 
 /** What a connection tells of. */
 interface SocketEvents {
@@ -49,6 +61,11 @@ class SessionSocket extends WebSocket {
   begin(session: Session, events: SocketEvents): void {
     this.session = session;
     this.events = events;
+    of_connections.share(this);
+    const { _receiver: receiver } = this as Inside;
+    if (receiver) of_receivers.share(receiver);
+    const inside = session.socket as Inside;
+    if (inside._peername) inside._peername = null;
   }
 
   override emit(event: string | symbol, ...given: unknown[]): boolean {
@@ -118,7 +135,7 @@ export class Sockets {
   }
 
   private opened(ws: SessionSocket, socket: Socket, caller: Caller): void {
-    const session = new Session(uuidv7(), ws, socket, caller, Date.now(), this.onBlocked);
+    const session = new Session(uuidv7(), ws, socket, caller, this.onBlocked);
     ws.begin(session, this.events);
     this.sessions.set(session.id, session);
     this.deps.onOpened(session);
@@ -134,7 +151,7 @@ export class Sockets {
     // Node buffers (the default binary type) are never arrays or ArrayBuffers here.
     message: (session, data, is_binary) => this.deps.messages.received(session, data, is_binary),
     ping: (session, data) => this.deps.messages.pinged(session, data),
-    pong: (session) => void (session.last_seen = Date.now()),
+    pong: (session) => void (session.last_seen = clock()),
     error: (session, error) => this.deps.log.debug({ err: error, session: session.id }, 'a socket failed'),
     close: (session) => {
       session.closing = true;

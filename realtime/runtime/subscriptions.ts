@@ -110,8 +110,7 @@ export class Subscriptions {
     if (channel.gone) return this.attach(session, name, since);
     if (!recovered) from = channel.seq;
     const subscription = new Subscription(session, channel, from);
-    // An array that is pushed to keeps room for seventeen; most sockets are on one channel for ever.
-    session.subscriptions = [...session.subscriptions, subscription];
+    session.subscribed(subscription);
     // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
     session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
     if (from === channel.seq) {
@@ -123,27 +122,32 @@ export class Subscriptions {
     this.bootstrap(subscription);
   }
 
-  /** Lets the family begin with the new subscriber. */
+  /** Lets the family begin with the new subscriber; one that cannot be given its beginning has to come again. */
   private bootstrap(subscription: Subscription): void {
     const { session } = subscription;
     const { name } = subscription.channel;
-    const { families, services, log } = this.deps;
+    const { families, services, log, hub } = this.deps;
+    const sendFrame = (bytes: Buffer) => {
+      if (subscription.state !== 'ended') session.sendFrame(bytes);
+    };
     const named = families.of(name);
     const subscriber: Subscriber = {
       id: session.id,
       channel: name,
       channel_id: named?.id ?? '',
       caller: session.caller,
-      send: (event_type, data) => {
-        if (subscription.state !== 'ended' && session.open) session.send(eventText(name, event_type, data));
-      },
+      send: (event_type, data) => sendFrame(textFrame(eventText(name, event_type, data))),
+      sendFrame,
     };
-    Promise.resolve(named?.family.bootstrap?.(subscriber, services)).catch((error: unknown) =>
+    Promise.resolve(named?.family.bootstrap?.(subscriber, services)).catch((error: unknown) => {
       log.error(
         { err: error, channel: name, session: session.id },
         'a new subscriber could not be given its beginning',
-      ),
-    );
+      );
+      if (subscription.state === 'ended') return;
+      hub.leave(subscription);
+      session.error('SUBSCRIBE_FAILED', name);
+    });
   }
 
   /** The first page after `seq`, empty when nothing was missed; null when not everything after it can still be sent. */
@@ -151,17 +155,12 @@ export class Subscriptions {
     if (seq === channel.seq) return [];
     if (seq > channel.seq) {
       // Made up, or seen on a node that is ahead of this one: the database knows, and then this node will get there.
-      return seq <= (await this.deps.outbox.head(channel.name)) && (await this.reached(channel, seq)) ? [] : null;
+      return seq <= (await this.deps.outbox.head(channel.name)) && (await channel.reached(seq, CATCH_UP_MS))
+        ? []
+        : null;
     }
     const next = await this.page(channel, seq);
     return next[0]?.before === seq ? next : null;
-  }
-
-  private async reached(channel: Channel, seq: number): Promise<boolean> {
-    const deadline = Date.now() + CATCH_UP_MS;
-    while (channel.seq < seq && !channel.gone && Date.now() < deadline)
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    return channel.seq >= seq;
   }
 
   /**
