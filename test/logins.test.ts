@@ -14,12 +14,12 @@ import { decider } from './support/decider';
 import { feed, uuid } from './support/identity';
 import { runLumio, startServer, type TestServer } from './support/server';
 import { ApiClient } from './support/vendor-cloud';
-import { fakeDiscord } from './vendors/discord';
+import { FakeDiscord } from './vendors/discord-cloud';
 import type { FakeVendor } from './vendors/fake';
-import { fakeGoogle } from './vendors/google';
-import { fakeKick } from './vendors/kick';
-import { fakeTrovo } from './vendors/trovo';
-import { fakeTwitch } from './vendors/twitch';
+import { FakeKick } from './vendors/kick-cloud';
+import { FakeTrovo } from './vendors/trovo-cloud';
+import { FakeTwitch } from './vendors/twitch-cloud';
+import { FakeYoutube } from './vendors/youtube-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
 
@@ -100,11 +100,11 @@ describe('what a user logs in with', () => {
 describe('who a token is of, by the word of', () => {
   const own = { client_ids: ['our-app', 'our-phone-app'] };
   const vendors: Record<string, [() => FakeVendor, (http: HttpClients, url: string) => IdentityProvider]> = {
-    twitch: [fakeTwitch, (http, url) => twitchIdentity(http, { ...own, id_url: url, api_url: url })],
-    google: [fakeGoogle, (http, url) => googleIdentity(http, { ...own, api_url: url })],
-    kick: [fakeKick, (http, url) => kickIdentity(http, { ...own, id_url: url, api_url: url })],
-    trovo: [fakeTrovo, (http, url) => trovoIdentity(http, { ...own, api_url: url })],
-    discord: [fakeDiscord, (http, url) => discordIdentity(http, { ...own, api_url: url })],
+    twitch: [() => new FakeTwitch(), (http, url) => twitchIdentity(http, { ...own, id_url: url, api_url: url })],
+    google: [() => new FakeYoutube(), (http, url) => googleIdentity(http, { ...own, api_url: url })],
+    kick: [() => new FakeKick(), (http, url) => kickIdentity(http, { ...own, id_url: url, api_url: url })],
+    trovo: [() => new FakeTrovo(), (http, url) => trovoIdentity(http, { ...own, api_url: url })],
+    discord: [() => new FakeDiscord(), (http, url) => discordIdentity(http, { ...own, api_url: url })],
   };
 
   describe.each(Object.entries(vendors))('%s', (name, [fake, make]) => {
@@ -164,7 +164,7 @@ describe('logins on the server', () => {
   let people = 0;
 
   beforeAll(async () => {
-    [twitch, kick] = await Promise.all([fakeTwitch().start(), fakeKick().start()]);
+    [twitch, kick] = await Promise.all([new FakeTwitch().start(), new FakeKick().start()]);
     server = await startServer({
       env: {
         LUMIO_OUTGOING__ALLOW_LOOPBACK: 'true',

@@ -134,10 +134,16 @@ export class FakeCloud {
     return fault;
   }
 
-  protected handlerOf({ method, path }: FakeCall): FakeHandler {
-    const exact = this.routes.get(`${method} ${path}`);
-    const below = this.routes.get(`${method} ${path.slice(0, path.lastIndexOf('/'))}/*`);
-    return exact ?? below ?? (() => ({ status: 404, body: { error: { code: 404, message: `no ${method} ${path}` } } }));
+  protected handlerOf(call: FakeCall): FakeHandler {
+    const { method, path } = call;
+    return (
+      this.routeOf(call) ?? (() => ({ status: 404, body: { error: { code: 404, message: `no ${method} ${path}` } } }))
+    );
+  }
+
+  protected routeOf({ method, path }: FakeCall): FakeHandler | undefined {
+    const below = `${method} ${path.slice(0, path.lastIndexOf('/'))}/*`;
+    return this.routes.get(`${method} ${path}`) ?? this.routes.get(below);
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { FakeCloud } from './cloud';
 import { FakeTokens } from './cloud-tokens';
+import { FakeVendor, type LoginAnswer } from './fake';
 
 interface Session {
   id: string;
@@ -11,7 +11,7 @@ interface Session {
 }
 
 /** `discord.com/api/v10/gateway/bot` and the gateway: hello, heartbeats, identify, resume with what was missed. */
-export class FakeDiscord extends FakeCloud {
+export class FakeDiscord extends FakeVendor {
   readonly bot_tokens = new Set<string>();
   /** Of who lets the bot into a guild. */
   readonly tokens = new FakeTokens('discord');
@@ -28,7 +28,7 @@ export class FakeDiscord extends FakeCloud {
   resume_url: string | null = null;
 
   constructor() {
-    super();
+    super(LOGINS);
     this.on('GET /api/v10/gateway/bot', ({ headers }) => {
       const token = /^Bot (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
       if (!this.bot_tokens.has(token)) return { status: 401, body: { message: '401: Unauthorized', code: 0 } };
@@ -121,3 +121,18 @@ export class FakeDiscord extends FakeCloud {
     ws.send(JSON.stringify({ op: 0, ...session.said[0] }));
   }
 }
+
+/** Who logs in at `discord.com/api/v10`. */
+const LOGINS: LoginAnswer = ({ method, path, token }, people) => {
+  const person = people.get(token('Bearer'));
+  if (person === undefined) return { status: 401, body: { message: '401: Unauthorized', code: 0 } };
+  const { client_id, id, name, email, scopes = ['identify'] } = person;
+  const user = { id, username: name.toLowerCase(), global_name: name, avatar: 'a1b2c3', discriminator: '0' };
+  if (method === 'GET' && path === '/api/v10/oauth2/@me') {
+    const application = { id: client_id, name: 'App', icon: null, description: '', bot_public: false };
+    const expires = new Date(Date.now() + 604_800_000).toISOString();
+    return { status: 200, body: { application, scopes, expires, user } };
+  }
+  if (method === 'GET' && path === '/api/v10/users/@me') return { status: 200, body: { ...user, email } };
+  return { status: 404, body: { message: '404: Not Found', code: 0 } };
+};

@@ -18,23 +18,28 @@ export interface Asked extends FakeCall {
 /** What it does instead of answering, until it is null again. */
 export type Fault = { status: number; headers?: Record<string, string> } | 'hang';
 
-/** A vendor that knows people by their tokens: one function answers whatever it is asked. */
+/** What a vendor says to who brings a token, whatever it is asked. */
+export type LoginAnswer = (asked: Asked, people: ReadonlyMap<string, FakePerson>) => FakeAnswer;
+
+/** A vendor that knows people by their tokens, which the test chooses. */
 export class FakeVendor extends FakeCloud {
   /** By access token; one that is taken away is revoked. */
   readonly people = new Map<string, FakePerson>();
   fault: Fault | null = null;
 
-  constructor(private readonly answer: (asked: Asked, people: ReadonlyMap<string, FakePerson>) => FakeAnswer) {
+  /** @param logins answers these people, and to whatever there is no route for */
+  constructor(private readonly logins: LoginAnswer) {
     super();
   }
 
-  protected override handlerOf(): FakeHandler {
-    return (call) => {
-      if (this.fault === 'hang') return undefined;
-      if (this.fault !== null) return { ...this.fault, body: {} };
-      const { authorization = '' } = call.headers;
-      const token = (scheme: string) => new RegExp(`^${scheme} (.+)$`).exec(authorization)?.[1] ?? '';
-      return this.answer({ ...call, token }, this.people);
-    };
+  protected override handlerOf(asked: FakeCall): FakeHandler {
+    const { fault, logins, people } = this;
+    if (fault === 'hang') return () => undefined;
+    if (fault !== null) return () => ({ ...fault, body: {} });
+    const { authorization = '' } = asked.headers;
+    const token = (scheme: string) => new RegExp(`^${scheme} (.+)$`).exec(authorization)?.[1] ?? '';
+    const own = [token('Bearer'), token('OAuth'), asked.query.get('access_token') ?? ''].some((one) => people.has(one));
+    const route = own ? undefined : this.routeOf(asked);
+    return route ?? ((call) => logins({ ...call, token }, people));
   }
 }

@@ -1,6 +1,7 @@
-import { generateKeyPairSync, type KeyObject, randomBytes, randomUUID, sign } from 'node:crypto';
-import { type FakeAnswer, type FakeCall, FakeCloud } from './cloud';
+import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes, randomUUID, sign } from 'node:crypto';
+import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
+import { FakeVendor, type LoginAnswer } from './fake';
 
 export interface FakeKickChannel {
   broadcaster_user_id: number;
@@ -23,21 +24,18 @@ interface Subscription {
 export const KICK_CLIENT = 'kick-client';
 
 /** Kick's API, its tokens, and its webhooks: signed with a key pair of its own, one callback for the whole app. */
-export class FakeKick extends FakeCloud {
+export class FakeKick extends FakeVendor {
   readonly tokens = new FakeTokens('kick');
   readonly channels = new Map<number, FakeKickChannel>();
   readonly subscriptions = new Map<string, Subscription>();
-  readonly public_key: string;
-  private readonly key: KeyObject;
   /** The app's one setting in Kick's developer page. */
   callback: string | null = null;
   private sequence = 0;
 
-  /** Without a key pair it makes one of its own. */
-  constructor(pair = generateKeyPairSync('rsa', { modulusLength: 2048 })) {
-    super();
-    this.key = pair.privateKey;
-    this.public_key = pair.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  private pair: KeyPairKeyObjectResult | undefined;
+
+  constructor() {
+    super(LOGINS);
     const guarded = (handler: (call: FakeCall) => FakeAnswer) => (call: FakeCall) =>
       this.tokens.of(call.headers.authorization) === null
         ? { status: 401, body: { message: 'Unauthorized', data: {} } }
@@ -75,6 +73,15 @@ export class FakeKick extends FakeCloud {
     );
   }
 
+  get public_key(): string {
+    return this.keys.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  }
+
+  /** Made when they are first asked for: that takes a while, and who only logs in needs none. */
+  private get keys(): KeyPairKeyObjectResult {
+    return (this.pair ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
+  }
+
   channel(broadcaster_user_id: number, of: Partial<FakeKickChannel> = {}): FakeKickChannel {
     const channel = {
       broadcaster_user_id,
@@ -110,7 +117,7 @@ export class FakeKick extends FakeCloud {
       'kick-event-message-timestamp': timestamp,
       'kick-event-type': type,
       'kick-event-version': '1',
-      'kick-event-signature': sign('sha256', signed, this.key).toString('base64'),
+      'kick-event-signature': sign('sha256', signed, this.keys.privateKey).toString('base64'),
     };
   }
 
@@ -236,3 +243,20 @@ export class FakeKick extends FakeCloud {
 }
 
 const data = (value: unknown): FakeAnswer => ({ body: { data: value, message: 'OK' } });
+
+/** Who logs in at `id.kick.com` and `api.kick.com`. */
+const LOGINS: LoginAnswer = ({ method, path, token }, people) => {
+  const person = people.get(token('Bearer'));
+  if (method === 'POST' && path === '/oauth/token/introspect') {
+    if (person === undefined) return data({ active: false });
+    const { client_id, scopes = ['user:read'] } = person;
+    const exp = Math.floor(Date.now() / 1000) + 7200;
+    return data({ active: true, client_id, token_type: 'user', scope: scopes.join(' '), exp });
+  }
+  if (method === 'GET' && path === '/public/v1/users') {
+    if (person === undefined) return { status: 401, body: { data: {}, message: 'Unauthorized' } };
+    const { id, name, email = '', avatar_url = '' } = person;
+    return data([{ user_id: Number(id), name, email, profile_picture: avatar_url }]);
+  }
+  return { status: 404, body: { message: 'Not Found' } };
+};

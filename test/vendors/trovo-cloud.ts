@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type FakeAnswer, type FakeCall, FakeCloud } from './cloud';
+import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
+import { FakeVendor, type LoginAnswer } from './fake';
 
 export interface FakeTrovoChannel {
   channel_id: string;
@@ -26,7 +27,7 @@ const HISTORY = 50;
  * Trovo's API and chat: a token that lives 20 seconds, AUTH, PING by the gap that the last answer asked for, and the
  * newest messages again in the first CHAT frame of every connection.
  */
-export class FakeTrovo extends FakeCloud {
+export class FakeTrovo extends FakeVendor {
   readonly tokens = new FakeTokens('trovo');
   readonly channels = new Map<string, FakeTrovoChannel>();
   private readonly chat_tokens = new Map<string, { channel_id: string; until: number }>();
@@ -40,7 +41,7 @@ export class FakeTrovo extends FakeCloud {
   deaf = false;
 
   constructor() {
-    super();
+    super(LOGINS);
     const guarded = (handler: (call: FakeCall) => FakeAnswer) => (call: FakeCall) =>
       this.tokens.of(call.headers.authorization) === null
         ? { status: 401, body: { status: 11704, error: 'AccessToken is not valid', message: 'Unauthorized' } }
@@ -217,3 +218,20 @@ export class FakeTrovo extends FakeCloud {
 
 const chatFrame = (channel_id: string, chats: readonly Item[]) =>
   JSON.stringify({ type: 'CHAT', channel_info: { channel_id }, data: { eid: randomUUID(), chats } });
+
+/** Who logs in at `open-api.trovo.live`. */
+const LOGINS: LoginAnswer = ({ method, path, headers, token }, people) => {
+  const person = people.get(token('OAuth'));
+  if (person === undefined || headers['client-id'] === undefined)
+    return { status: 401, body: { status: 11704, error: 'ErrAccessTokenInvalid', message: 'invalid access token' } };
+  const { client_id, id, name, email = '', avatar_url = '', scopes = ['user_details_self'] } = person;
+  if (method === 'GET' && path === '/openplatform/validate') {
+    const expire_ts = String(Math.floor(Date.now() / 1000) + 14_400);
+    return { status: 200, body: { uid: id, client_id, scopes, expire_ts } };
+  }
+  if (method === 'GET' && path === '/openplatform/getuserinfo') {
+    const user = { userId: id, userName: name.toLowerCase(), nickName: name, email, profilePic: avatar_url };
+    return { status: 200, body: { ...user, info: '', channelId: id } };
+  }
+  return { status: 404, body: { status: 1000, error: '', message: '' } };
+};

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type FakeAnswer, type FakeCall, FakeCloud } from './cloud';
+import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
+import { FakeVendor, type LoginAnswer } from './fake';
 
 type Members = Record<string, unknown>;
 
@@ -36,7 +37,7 @@ export const TWITCH_CLIENT = 'twitch-client';
  * Twitch's API and EventSub over WebSocket: welcome, keepalives, the window for subscribing, moves, revocations, the
  * vendor's close codes, and the same event once to every subscription, each with an id of its own.
  */
-export class FakeTwitch extends FakeCloud {
+export class FakeTwitch extends FakeVendor {
   readonly tokens = new FakeTokens('twitch');
   readonly channels = new Map<string, FakeTwitchChannel>();
   readonly sessions = new Map<string, Session>();
@@ -59,7 +60,7 @@ export class FakeTwitch extends FakeCloud {
   private readonly door = new WebSocketServer({ noServer: true });
 
   constructor() {
-    super();
+    super(LOGINS);
     const guarded = (handler: (call: FakeCall) => FakeAnswer) => (call: FakeCall) =>
       this.tokens.of(call.headers.authorization) === null || call.headers['client-id'] === undefined
         ? { status: 401, body: { error: 'Unauthorized', status: 401, message: 'Invalid OAuth token' } }
@@ -306,3 +307,25 @@ function notification(
     payload: { subscription: { ...subscription, status: 'enabled', cost: 0 }, event },
   };
 }
+
+/** Who logs in at `id.twitch.tv` and `api.twitch.tv`. */
+const LOGINS: LoginAnswer = ({ method, path, headers, token }, people) => {
+  if (method === 'GET' && path === '/oauth2/validate') {
+    const person = people.get(token('OAuth')) ?? people.get(token('Bearer'));
+    if (person === undefined) return { status: 401, body: { status: 401, message: 'invalid access token' } };
+    const { client_id, id: user_id, name, scopes = [] } = person;
+    return { status: 200, body: { client_id, login: name.toLowerCase(), scopes, user_id, expires_in: 14_000 } };
+  }
+  if (method === 'GET' && path === '/helix/users') {
+    const person = people.get(token('Bearer'));
+    if (person === undefined || headers['client-id'] !== person.client_id)
+      return {
+        status: 401,
+        body: { error: 'Unauthorized', status: 401, message: 'Client ID and OAuth token do not match' },
+      };
+    const { id, name, email, avatar_url = '' } = person;
+    const user = { id, login: name.toLowerCase(), display_name: name, type: '', broadcaster_type: '' };
+    return { status: 200, body: { data: [{ ...user, description: '', profile_image_url: avatar_url, email }] } };
+  }
+  return { status: 404, body: { error: 'Not Found', status: 404, message: '' } };
+};

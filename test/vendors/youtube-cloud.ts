@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { type FakeAnswer, type FakeCall, FakeCloud } from './cloud';
+import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
+import { FakeVendor, type LoginAnswer } from './fake';
 
 export interface FakeBroadcast {
   video_id: string;
@@ -32,7 +33,7 @@ const COSTS = { list: 1, chat: 5 };
  * YouTube's Data API as far as live chat needs it: broadcasts, videos, `liveChat/messages` by pages and as a server
  * stream (one JSON array that never ends), the day's quota, and Google's tokens.
  */
-export class FakeYoutube extends FakeCloud {
+export class FakeYoutube extends FakeVendor {
   readonly tokens = new FakeTokens('youtube');
   readonly broadcasts = new Map<string, FakeBroadcast>();
   readonly subscribers = new Map<string, number>();
@@ -45,7 +46,7 @@ export class FakeYoutube extends FakeCloud {
   streaming = true;
 
   constructor() {
-    super();
+    super(LOGINS);
     this.on('POST /token', (call) => this.token(new URLSearchParams(call.body)));
     this.on(
       'GET /youtube/v3/liveBroadcasts',
@@ -251,3 +252,28 @@ const refused = (code: number, reason: string, message: string): FakeAnswer => (
   body: { error: { code, message, errors: [{ domain: 'youtube', reason, message }] } },
 });
 const missing = (what: string) => refused(400, 'missingRequiredParameter', `No filter selected: ${what}`);
+
+/** Who logs in at `www.googleapis.com`, which a login asks two things. */
+const LOGINS: LoginAnswer = ({ method, path, query, token }, people) => {
+  if (method === 'GET' && path === '/oauth2/v3/tokeninfo') {
+    const person = people.get(query.get('access_token') ?? '');
+    if (person === undefined) return { status: 400, body: { error_description: 'Invalid Value' } };
+    const { client_id, id, email, scopes = ['openid'] } = person;
+    const exp = String(Math.floor(Date.now() / 1000) + 3599);
+    const about = { azp: client_id, aud: client_id, sub: id, scope: scopes.join(' '), exp, expires_in: '3599' };
+    return {
+      status: 200,
+      body: { ...about, ...(email && { email, email_verified: 'true' }), access_type: 'online' },
+    };
+  }
+  if (method === 'GET' && path === '/oauth2/v3/userinfo') {
+    const person = people.get(token('Bearer'));
+    if (person === undefined) return { status: 401, body: { error: 'invalid_request' } };
+    const { id, name, email, avatar_url } = person;
+    return {
+      status: 200,
+      body: { sub: id, name, given_name: name, picture: avatar_url, email, email_verified: true },
+    };
+  }
+  return { status: 404, body: { error: { code: 404 } } };
+};
