@@ -4,6 +4,7 @@ import type { Database } from '../engines/postgres/port';
 import type { Adapter } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { linkedConnections } from '../ingest/runtime/linked-connections';
 import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { createDiscordAdapter } from '../ingest/discord/adapter';
@@ -52,7 +53,7 @@ export function openAdapters(deps: AdaptersDeps, { tokens, living }: Pick<OpenCo
     shares,
     leases: createLinkLeases(db, session),
     records,
-    parked: createParkedWebhooks({ db }),
+    parked: createParkedWebhooks({ db, texts: createPersonalTexts(engines.subject_keys) }),
     log,
     metrics,
   });

@@ -1,6 +1,7 @@
 import { profileEraser } from '../access/profiles';
 import { answersEraser } from '../api/idempotency-erasure';
 import { parkedWebhooksEraser } from '../ingest/runtime/parked-erasure';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { destroyKeys } from '../engines/subject-keys/transfer';
 import type { Eraser, ErasureServices, RecordEraser } from '../kernel/eraser';
 import { auditLogEraser } from '../maintenance/audit-log-erasure';
@@ -15,7 +16,8 @@ export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser, payments
 export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser, auditLogEraser];
 
 /** Forgets who logged in here, as `lumio erase user:<id>` does. Done again it finds nothing. */
-export async function eraseUser(services: ErasureServices, id: string): Promise<void> {
+export async function eraseUser(engines: Omit<ErasureServices, 'texts'>, id: string): Promise<void> {
+  const services = { ...engines, texts: createPersonalTexts(engines.subject_keys) };
   const person = { subject: `user:${id}`, kind: 'user', id };
   await destroyKeys(services, person.subject);
   for (const eraser of ERASERS) await eraser.erase(person, services);

@@ -61,7 +61,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           paypal: openPaypal(deps),
           connections: lookup,
           records,
-          parked: createParkedWebhooks({ db }),
+          parked: createParkedWebhooks({ db, texts: services.texts }),
           log,
           metrics,
         })

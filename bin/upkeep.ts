@@ -8,7 +8,7 @@ import type { Database } from '../engines/postgres/port';
 import type { JobQueue } from '../engines/jobs/port';
 import type { Logger } from '../engines/log/port';
 import type { SubjectKeys } from '../engines/subject-keys/port';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
+import { trimParkedWebhooks } from '../ingest/runtime/parked';
 import { periodic, type JobDeclaration } from '../kernel/job';
 import { sweepUploads } from '../maintenance/upload-sweep';
 import { ensureEventLogPartitions } from '../projections/events';
@@ -19,8 +19,6 @@ import { OPERATIONS } from './areas';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** Bodies of parked deliveries hold personal data: they go after this long, settled or not. */
-const DEAD_LETTERS_KEPT_MS = 30 * DAY_MS;
 
 export interface UpkeepParts {
   db: Database;
@@ -39,7 +37,7 @@ export function upkeep({ db, events, subject_keys, jobs, blobs, log }: UpkeepPar
   return [
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
-    every(HOUR_MS, 'ingest-dead-letters', () => createParkedWebhooks({ db }).trim(DEAD_LETTERS_KEPT_MS)),
+    every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),
     every(HOUR_MS, 'subject-keys', () => subject_keys.expire()),
     every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
     every(HOUR_MS, 'ledger-bodies', () => trimBodies(db)),

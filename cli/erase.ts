@@ -3,6 +3,7 @@ import { validate as isUuid } from 'uuid';
 import { ERASERS, RECORD_ERASERS } from '../bin/erasers';
 import { destroyKeys } from '../engines/subject-keys/transfer';
 import { isVendor } from '../domain/vendors';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
 import type { Person } from '../kernel/eraser';
 import { erasePerson } from '../maintenance/erase-person';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
@@ -39,6 +40,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
           const onProgress = ({ done, total }: { done: number; total: number }) => bar.update(done, total);
           const deps = {
             ...context,
+            texts: createPersonalTexts(context.subject_keys),
             record_erasers: RECORD_ERASERS,
             erasers: ERASERS,
             destroyKeys: (subject: string) => destroyKeys(context, subject),

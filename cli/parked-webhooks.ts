@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { createConnectionLookup } from '../access/connection-lookup';
 import { isVendor, type Vendor } from '../domain/vendors';
+import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { type Connect, type FullContext, runCommand } from './runtime/context';
@@ -15,13 +16,17 @@ const count = (text: string): number => {
   return value;
 };
 
+const lettersOf = ({ db, subject_keys }: FullContext) =>
+  createParkedWebhooks({ db, texts: createPersonalTexts(subject_keys) });
+
 /**
- * `lumio parked-webhooks list|show|retry|drop`: signed deliveries that could not be normalised or stored. Design §6.
+ * `lumio parked-webhooks list|show|retry|drop`: signed deliveries, and what vendors said over connections of ours, that
+ * could not be normalised or stored. Design §6.
  */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
     .command('parked-webhooks')
-    .description('signed webhooks that could not be understood or stored');
+    .description('signed webhooks, and words over connections to vendors, that could not be understood or stored');
 
   group
     .command('list')
@@ -29,8 +34,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .addOption(new Option('--vendor <slug>', 'only of this vendor').argParser(vendor))
     .addOption(new Option('--limit <n>', 'at most so many').default(100).argParser(count))
     .action((options: { vendor?: Vendor; limit: number }) =>
-      runCommand(connect, async ({ db }) => {
-        for (const letter of await createParkedWebhooks({ db }).list(options)) {
+      runCommand(connect, async (context) => {
+        for (const letter of await lettersOf(context).list(options)) {
           const { id, reason, attempts, last_received_at, detail } = letter;
           process.stdout.write(`${[id, letter.vendor, reason, attempts, last_received_at, detail].join('\t')}\n`);
         }
@@ -40,12 +45,12 @@ export function register(program: Command, connect: Connect<FullContext>): void 
   group
     .command('show')
     .argument('<id>')
-    .description('show one delivery whole, as JSON; its body as base64')
+    .description('show one delivery whole, as JSON; its body as base64, null when nobody can read it any more')
     .action((id: string) =>
-      runCommand(connect, async ({ db }) => {
-        const letter = await createParkedWebhooks({ db }).get(id);
+      runCommand(connect, async (context) => {
+        const letter = await lettersOf(context).get(id);
         if (letter === null) throw new Error(`there is no parked webhook ${id}`);
-        const shown = { ...letter, raw_body: letter.raw_body.toString('base64') };
+        const shown = { ...letter, raw_body: letter.raw_body?.toString('base64') ?? null };
         process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
       }),
     );
@@ -55,9 +60,10 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .argument('<id>')
     .description('normalise and store it once more; storing twice has one effect')
     .action((id: string) =>
-      runCommand(connect, async ({ db, relay, secrets, records, settings, log }) => {
+      runCommand(connect, async (context) => {
+        const { db, relay, secrets, records, settings, log } = context;
         const connections = createConnectionLookup({ db, relay, secrets });
-        const parked = createParkedWebhooks({ db });
+        const parked = lettersOf(context);
         const result = await retryParkedWebhook(id, {
           settings,
           connections,
@@ -76,8 +82,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .argument('<id>')
     .description('give it up')
     .action((id: string) =>
-      runCommand(connect, async ({ db }) => {
-        if (!(await createParkedWebhooks({ db }).settle(id, 'dropped'))) throw new Error(`${id} is not parked`);
+      runCommand(connect, async (context) => {
+        if (!(await lettersOf(context).settle(id, 'dropped'))) throw new Error(`${id} is not parked`);
         process.stdout.write('dropped\n');
       }),
     );

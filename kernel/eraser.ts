@@ -1,6 +1,6 @@
 import type { Blobs } from '../engines/blobs/port';
 import type { Queryable } from '../engines/postgres/port';
-import type { SubjectKeys } from '../engines/subject-keys/port';
+import type { PersonalTexts, SubjectKeys } from '../engines/subject-keys/port';
 
 /** A person whom an erasure is about: a vendor's (`kick:987654321`), or one who logs in here (`user:<id>`). */
 export interface Person {
@@ -14,6 +14,7 @@ export interface ErasureServices {
   db: Queryable;
   blobs: Blobs;
   subject_keys: SubjectKeys;
+  texts: PersonalTexts;
 }
 
 /**

@@ -514,6 +514,7 @@ create table ingest_dead_letters (
   first_received_at timestamp with time zone not null,
   last_received_at timestamp with time zone not null,
   settled_at timestamp with time zone,
+  key_id uuid,
   constraint ingest_dead_letters_pkey PRIMARY KEY (id),
   constraint ingest_dead_letters_delivery_key_key UNIQUE (delivery_key),
   constraint ingest_dead_letters_status_check CHECK ((status = ANY (ARRAY['parked'::text, 'retried'::text, 'dropped'::text])))

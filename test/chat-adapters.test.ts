@@ -7,7 +7,6 @@ import { createLocalWakeups } from '../engines/wakeups/local';
 import { type Adapter, ConnectionRefused, type LivingConnection } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { createTrovoAdapter } from '../ingest/trovo/adapter';
 import { createYoutubeAdapter } from '../ingest/youtube/adapter';
 import { createYoutubeQuota } from '../ingest/youtube/quota';
@@ -15,6 +14,7 @@ import { createHttpClients } from '../vendors/http/client';
 import { trovoOpenApi } from '../vendors/trovo/open-api';
 import { youtubeDataApi } from '../vendors/youtube/data-api';
 import { type TestDatabase, testDatabase } from './support/database';
+import { testParked } from './support/parked';
 import { silentLog } from './support/log';
 import { MemoryRecords, QUICK } from './support/twitch';
 import { eventually } from './support/vendor-cloud';
@@ -65,7 +65,7 @@ function worker(adapter: Adapter, connection: LivingConnection, token: Token) {
     shares,
     leases: createLinkLeases(t.db, session),
     records: records as unknown as RecordLog,
-    parked: createParkedWebhooks({ db: t.db }),
+    parked: testParked(t.db),
     log: silentLog,
     metrics: createPrometheusMetrics({}),
     timings: QUICK,

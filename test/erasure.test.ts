@@ -2,7 +2,6 @@ import { v7 as uuid } from 'uuid';
 import { ERASED_RAW, TOPICS, type RecordEnvelope } from '../domain/records';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { eraseSubject, type ErasureDeps } from '../maintenance/erasure';
 import { eventLog } from '../projections/events';
 import { eventLogEraser } from '../maintenance/events-erasure';
@@ -10,6 +9,7 @@ import { rebuild } from '../projections/runtime/rebuild';
 import { withRebuildLock } from '../projections/runtime/rebuild-lock';
 import type { TestDatabase } from './support/database';
 import { enginesOfEach } from './support/each';
+import { testParked } from './support/parked';
 import { ACCOUNTS, type Engines, record, runtimeOf, until } from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
@@ -121,7 +121,7 @@ test('it waits for a rebuild that runs, and runs again without effect', async ()
 });
 
 test('parked webhooks that mention the person go, those that only look like it stay', async () => {
-  const parked = createParkedWebhooks({ db: t.db });
+  const parked = testParked(t.db);
   const park = (vendor: 'kick' | 'trovo', body: string) =>
     parked.park({
       vendor,

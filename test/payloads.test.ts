@@ -1,118 +1,22 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { EVENT_TYPES, shapeOf } from '../domain/event-catalogue';
 import { INSTALLATION, type RecordEnvelope } from '../domain/records';
-import { actionOf, normaliseDiscord } from '../ingest/discord/members';
-import type { LivingConnection, Received } from '../ingest/runtime/adapter';
 import type { DraftRecord, Outcome } from '../ingest/runtime/webhook';
-import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
-import { normaliseTips } from '../ingest/streamelements/tips';
-import { normaliseTrovoChat } from '../ingest/trovo/chat';
-import { normaliseTwitch } from '../ingest/twitch/normalise';
-import { normaliseYoutubeChat } from '../ingest/youtube/chat';
-import { ApiError } from '../kernel/errors';
 import PAYLOADS from './fixtures/payloads.json';
-import { silentLog } from './support/log';
-import { channelOf, twitchFrame } from './support/twitch-frames';
-import * as support from './support/webhooks';
-
-const ACCOUNT = '01900000-0000-7000-8000-000000000001';
-const SHOP = 'lumio-test.myshopify.com';
-const NOW = Date.parse('2026-11-22T07:00:00Z');
-const AT = new Date(NOW).toISOString();
-
-/** A parked body, beside what is stored. */
-interface Kept {
-  records: (RecordEnvelope & { topic: string })[];
-  parked: string[];
-}
-
-/** Every channel, shop and PayPal delivery is known; what is signed is what the test signs. */
-function door(): { kept: Kept; deliver(path: string, body: Buffer, headers: Record<string, string>): Promise<number> } {
-  const records = support.keptRecords();
-  const kept: Kept = { records: records.kept, parked: [] };
-  const account = [{ account_id: ACCOUNT, secret: support.signing.shop_secret }];
-  const deps: WebhookDeps = {
-    settings: support.webhookSettings(),
-    paypal: { isOwn: async ({ transmission_sig }) => transmission_sig === 'good' },
-    connections: {
-      byChannel: async () => account,
-      byShopDomain: async (domain) => (domain === SHOP ? account[0]! : null),
-    },
-    records,
-    parked: { park: async ({ reason }) => void kept.parked.push(reason) },
-    log: silentLog,
-    metrics: support.keptMetrics(),
-    now: () => NOW,
-  };
-  const routes = webhookRoutes(deps);
-  return {
-    kept,
-    async deliver(path, body, headers) {
-      try {
-        return (await support.deliver(routes, path, body, headers, NOW)).status;
-      } catch (error) {
-        if (error instanceof ApiError) return error.status;
-        throw error;
-      }
-    },
-  };
-}
-
-const paypalHeaders = (signature: string) => ({
-  'paypal-transmission-id': 't-1',
-  'paypal-transmission-time': AT,
-  'paypal-transmission-sig': signature,
-  'paypal-auth-algo': 'SHA256withRSA',
-  'paypal-cert-url': 'https://api.paypal.com/cert',
-});
-const KICK_TYPES = JSON.parse(support.fixture('kick', 'headers.json').toString()) as Record<string, any>;
-const { stripe_secret, stripe_connect_secret } = support.signing;
-
-/** How each vendor's webhook is spoken to, as that vendor would. */
-const WEBHOOKS: Readonly<Record<string, { path: string; sign(body: Buffer, file: string): Record<string, string> }>> = {
-  kick: {
-    path: 'kick',
-    sign: (body, file) =>
-      support.kickHeaders(body, KICK_TYPES[file]?.['Kick-Event-Type'] ?? 'chat.message.sent', '01JX-1', AT),
-  },
-  youtube: { path: 'youtube', sign: support.youtubeHeaders },
-  trovo: { path: 'trovo', sign: support.trovoHeaders },
-  shopify: {
-    path: 'shopify',
-    sign(body, file) {
-      const topic = file.includes('products')
-        ? 'products/create'
-        : file.includes('paid')
-          ? 'orders/paid'
-          : 'orders/create';
-      return support.shopifyHeaders(body, file.startsWith('other_') ? 'refunds/create' : topic, 'event-1', SHOP);
-    },
-  },
-  stripe: { path: 'stripe', sign: (body) => support.stripeHeaders(body, NOW / 1000, stripe_secret) },
-  'stripe-connect': {
-    path: 'stripe-connect',
-    sign: (body) => support.stripeHeaders(body, NOW / 1000, stripe_connect_secret),
-  },
-  paypal: { path: 'paypal-payouts', sign: () => paypalHeaders('good') },
-};
-
-const connection = (channel_id: string): LivingConnection => ({
-  connection_id: 'connection-1',
-  account_id: ACCOUNT,
-  channel_id,
-});
-type Normalise = (received: Received, connection: LivingConnection) => Outcome;
-/** What is said over sockets of ours, and how it is read. */
-const SOCKETS: Readonly<Record<string, Normalise>> = {
-  twitch: normaliseTwitch,
-  youtube: normaliseYoutubeChat,
-  trovo: normaliseTrovoChat,
-  streamelements: normaliseTips,
-  discord: normaliseDiscord,
-};
+import {
+  ACCOUNT,
+  AT,
+  door,
+  FILES,
+  NOW,
+  paypalHeaders,
+  read,
+  readSpoken,
+  SOCKETS,
+  spoken,
+  WEBHOOKS,
+} from './support/payloads';
 
 const described = ({
   topic,
@@ -122,37 +26,6 @@ const described = ({
   subjects = [],
 }: DraftRecord | (RecordEnvelope & { topic: string })) =>
   [topic, type, external_id, subject ?? '-', ...subjects].join(' ');
-const read = (vendor: string, file: string) => readFileSync(join(__dirname, 'fixtures', vendor, file));
-
-/** Payloads of a vendor that come over a socket, as that socket carries them. */
-function spoken(vendor: string, file: string): [string, string][] | null {
-  const text = read(vendor, file).toString();
-  switch (vendor) {
-    case 'twitch':
-      return [[twitchFrame(file), channelOf(twitchFrame(file))]];
-    case 'youtube': {
-      if (!file.startsWith('livechat.')) return null;
-      const { items } = JSON.parse(text) as { items?: unknown[] };
-      return (items ?? [JSON.parse(text)]).map((item) => [JSON.stringify(item), 'UCabc']);
-    }
-    case 'trovo': {
-      if (!file.startsWith('chat.item')) return null;
-      return [[text, '100000021']];
-    }
-    case 'streamelements':
-      return file.startsWith('realtime') ? null : [[text, 'twitch']];
-    case 'discord': {
-      const { t, s, d } = JSON.parse(text) as { t?: string; s: number; d: object };
-      const happened = actionOf(t);
-      if (happened === null) return null;
-      const action = happened === 'member_update' ? 'boost' : happened;
-      return [[JSON.stringify({ account_id: ACCOUNT, action, place: `session:${s}`, member: d }), 'bot']];
-    }
-    default:
-      return null;
-  }
-}
-
 const outcomeText = (outcome: Outcome): string[] =>
   outcome.kind === 'ok'
     ? outcome.records.map(described)
@@ -162,9 +35,7 @@ const outcomeText = (outcome: Outcome): string[] =>
 async function told(vendor: string, file: string): Promise<string[]> {
   const said = spoken(vendor, file);
   if (said !== null) {
-    return said.flatMap(([text, channel_id]) =>
-      outcomeText(SOCKETS[vendor]!({ text, received_at: NOW, age_ms: 0 }, connection(channel_id))),
-    );
+    return said.flatMap(([text, channel_id]) => outcomeText(readSpoken(vendor, text, channel_id, 0)));
   }
   const webhook = WEBHOOKS[vendor]!;
   const body = read(vendor, file);
@@ -173,17 +44,6 @@ async function told(vendor: string, file: string): Promise<string[]> {
   if (kept.records.length > 0) return kept.records.map(described);
   return [`${status}${kept.parked.length > 0 ? ` ${kept.parked.join()}` : ''}`];
 }
-
-/** Answers of APIs, requests of ours and notes: nothing that a vendor pushes. */
-const NOT_PUSHED =
-  /^(SOURCES\.md|api\.|headers\.json|object\.|kick-public-key|ws\.|rest\.|READY|gateway\.op|realtime\.|webhook_)/;
-const VENDORS = Object.keys({ ...WEBHOOKS, ...SOCKETS });
-const FILES = VENDORS.flatMap((vendor) =>
-  readdirSync(join(__dirname, 'fixtures', vendor))
-    .filter((file) => !NOT_PUSHED.test(file) && !(vendor === 'trovo' && file.startsWith('chat.normal')))
-    .sort()
-    .map((file): [string, string] => [vendor, file]),
-);
 
 test('every payload becomes what the table says: topic, type, id, and whom it is about', async () => {
   const found: Record<string, string[]> = {};
@@ -207,7 +67,7 @@ test('what is stored is of the shape that the catalogue shows', async () => {
   for (const [vendor, file] of FILES) {
     const said = spoken(vendor, file);
     for (const [text, channel_id] of said ?? []) {
-      const outcome = SOCKETS[vendor]!({ text, received_at: NOW, age_ms: 0 }, connection(channel_id));
+      const outcome = readSpoken(vendor, text, channel_id, 0);
       if (outcome.kind === 'ok') for (const record of outcome.records) judge(file, record);
     }
     if (said !== null) continue;
@@ -274,8 +134,8 @@ describe('whatever bytes come', () => {
 
   test('no word of a socket makes its reader throw', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...Object.keys(SOCKETS)), bytes, (vendor, some) => {
-        const outcome = SOCKETS[vendor]!({ text: some.toString(), received_at: NOW }, connection('1'));
+      fc.property(fc.constantFrom(...SOCKETS), bytes, (vendor, some) => {
+        const outcome = readSpoken(vendor, some.toString(), '1');
         expect(['ok', 'skip', 'park']).toContain(outcome.kind);
       }),
       { numRuns: 1_000 },

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { INSTALLATION } from '../domain/records';
 import { isPaypalAddress } from '../ingest/paypal/webhook';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
 import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { webhookRoutes } from '../ingest/runtime/webhooks';
 import { createHttpClients } from '../vendors/http/client';
 import { paypalVerification } from '../vendors/paypal/verification';
 import { type TestDatabase, testDatabase } from './support/database';
+import { testParked } from './support/parked';
 import { silentLog } from './support/log';
 import { noMetrics } from './support/projections';
 import * as support from './support/webhooks';
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 function setUp(options: { payments?: Parameters<typeof support.webhookSettings>[1]; verifies?: boolean } = {}) {
   const records = support.keptRecords();
-  const parked = createParkedWebhooks({ db: database.db });
+  const parked = testParked(database.db);
   const settings = support.webhookSettings({}, options.payments);
   const { base_url: api_url } = paypal.vendor;
   const verification = paypalVerification(http, { ...paypal.app, api_url, now: () => clock });

@@ -1,7 +1,8 @@
-import { createParkedWebhooks, type ParkedWebhooks } from '../ingest/runtime/parked';
+import { type ParkedWebhooks, trimParkedWebhooks } from '../ingest/runtime/parked';
 import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
 import { webhookRoutes, type WebhookDeps } from '../ingest/runtime/webhooks';
 import { testDatabase, type TestDatabase } from './support/database';
+import { testParked } from './support/parked';
 import { keptLog } from './support/log';
 import * as support from './support/webhooks';
 
@@ -16,7 +17,7 @@ let database: TestDatabase;
 let parked: ParkedWebhooks;
 beforeAll(async () => {
   database = await testDatabase();
-  parked = createParkedWebhooks({ db: database.db });
+  parked = testParked(database.db);
 });
 afterAll(() => database.drop());
 
@@ -248,7 +249,7 @@ describe('what cannot be kept', () => {
     const failed = { status: 'failed', reason, detail: expect.stringMatching(/trim/) };
     await expect(retryParkedWebhook(letter.id, { ...deps, parked })).resolves.toEqual(failed);
     expect(await parked.get(letter.id)).toMatchObject({ status: 'parked', attempts: letter.attempts + 1, reason });
-    expect(JSON.stringify(log.lines)).toContain('webhook normaliser failed');
+    expect(JSON.stringify(log.lines)).toContain('the normaliser of a vendor failed');
     await parked.settle(letter.id, 'dropped');
   });
 
@@ -291,9 +292,10 @@ describe('what cannot be kept', () => {
     expect((await parked.get(letter!.id))!.raw_body).toEqual(body);
     expect(await parked.settle(letter!.id, 'dropped')).toBe(true);
     expect(await parked.settle(letter!.id, 'dropped')).toBe(false);
-    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '2 days'`);
-    expect(await parked.trim(3 * 86_400_000)).toBe(0);
-    expect(await parked.trim(86_400_000)).toBe(1);
+    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '29 days'`);
+    expect(await trimParkedWebhooks(database.db)).toBe(0);
+    await database.db.query(`update ingest_dead_letters set last_received_at = now() - interval '31 days'`);
+    expect(await trimParkedWebhooks(database.db)).toBe(1);
   });
 });
 

@@ -7,6 +7,7 @@ import { ProcessSession } from '../../engines/postgres/process-session';
 import { createRecordLog } from '../../engines/records/log';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { createPersonalTexts } from '../../engines/subject-keys/texts';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import { createLinkLeases } from '../../ingest/runtime/link-leases';
@@ -50,7 +51,7 @@ async function main([url = '', address = '', count = '1']: string[]): Promise<vo
     shares: createPostgresShares({ db, session, wakeups, log: quiet }),
     leases: createLinkLeases(db, session),
     records: createRecordLog({ broker, subject_keys }),
-    parked: createParkedWebhooks({ db }),
+    parked: createParkedWebhooks({ db, texts: createPersonalTexts(subject_keys) }),
     log: quiet,
     metrics,
   });

@@ -38,9 +38,12 @@ export interface SealedText {
 
 /** Personal texts of rows that no event carries: names that change by a vendor's will. */
 export interface PersonalTexts {
-  /** `context` binds the text to its place: in another one it does not open. */
-  seal(subject: string, text: string, context: string): Promise<SealedText>;
-  /** Null once the person was erased. @throws Error when the key store does not answer */
+  /**
+   * `context` binds the text to its place: in another one it does not open. A key that is made for it is destroyed
+   * after `expires_at`.
+   */
+  seal(subject: string, text: string, context: string, expires_at?: Date): Promise<SealedText>;
+  /** Null once the person was erased, or the key's time is over. @throws Error when the key store does not answer */
   open(text: SealedText, context: string): Promise<string | null>;
   /** The same for many at once, in their order. */
   openAll(texts: readonly (SealedText & { context: string })[]): Promise<(string | null)[]>;

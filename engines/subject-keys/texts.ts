@@ -12,8 +12,8 @@ export function createPersonalTexts(keys: SubjectKeys): PersonalTexts {
   }
   return {
     openAll,
-    async seal(subject, text, context) {
-      const { key, key_id } = (await keys.forWriting([subject])).get(subject)!;
+    async seal(subject, text, context, expires_at) {
+      const { key, key_id } = (await keys.forWriting([subject], expires_at)).get(subject)!;
       return { key_id, sealed: encrypt(text, key, context).toString('base64') };
     },
     open: async (text, context) => (await openAll([{ ...text, context }]))[0]!,

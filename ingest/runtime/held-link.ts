@@ -245,7 +245,9 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
         });
         return deps.timings.refused_ms;
       }
-      const asked_ms = error instanceof PauseAsked ? error.pause_ms : undefined;
+      // Who asks for no pause at all is not called again and again.
+      const least_ms = deps.timings.retry.first_ms;
+      const asked_ms = error instanceof PauseAsked ? Math.max(error.pause_ms, least_ms) : undefined;
       this.status('retrying', (error as Error).message);
       const level = error instanceof LinkLost || error instanceof PauseAsked ? 'info' : 'warn';
       deps.log[level]({ ...facts, err: error, failures: this.backoff.failures + 1 }, 'a connection to a vendor ended');
@@ -259,7 +261,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   private async store(item: Item): Promise<void> {
     const { received } = item;
     this.pending += 1;
-    this.waiting_bytes += received.text.length;
+    this.waiting_bytes += item.bytes;
     try {
       if (!this.replaced && (await this.deps.store.add(item)) === 'stored') return;
       this.replaced = true;
@@ -269,7 +271,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
       this.deps.log.error(facts, 'what a vendor said was not stored: the process ends');
     } finally {
       this.pending -= 1;
-      this.waiting_bytes -= received.text.length;
+      this.waiting_bytes -= item.bytes;
     }
   }
 

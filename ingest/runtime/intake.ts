@@ -1,11 +1,12 @@
 import type { ConnectionLookup } from '../../access/connections';
 import type { RecordEnvelope, Topic } from '../../domain/records';
+import type { Vendor } from '../../domain/vendors';
 import type { Logger } from '../../engines/log/port';
 import type { RecordLog } from '../../engines/records/port';
 import { failureKind } from '../../kernel/failures';
 import { envelopeOf } from './envelope';
-import { isTooLarge, MAX_STORED_BYTES } from './text';
-import { park, type DraftRecord, type Outcome, type toDelivery, type WebhookVendor } from './webhook';
+import { excessOf } from './excess';
+import { park, type DraftRecord, type Outcome } from './webhook';
 
 export type Stored =
   | { kind: 'stored'; records: number }
@@ -31,11 +32,11 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
   return { normalise, store };
 
   /** A normaliser that throws met a payload that nobody foresaw: that is a dead letter, not an outage. */
-  function normalise(vendor: WebhookVendor, delivery: ReturnType<typeof toDelivery>, log_facts: object = {}): Outcome {
+  function normalise(vendor: Vendor, read: () => Outcome, log_facts: object = {}): Outcome {
     try {
-      return vendor.normalise(delivery);
+      return read();
     } catch (error) {
-      log.error({ vendor: vendor.vendor, err: error, ...log_facts }, 'webhook normaliser failed');
+      log.error({ vendor, err: error, ...log_facts }, 'the normaliser of a vendor failed');
       return park('normaliser_failed', error instanceof Error ? error.message : 'unknown error');
     }
   }
@@ -45,9 +46,8 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
    * payload itself earned it
    */
   async function store(drafts: readonly DraftRecord[], received_at: number, trace: string | null): Promise<Stored> {
-    if (drafts.some(({ raw }) => isTooLarge(raw))) {
-      return { kind: 'park', reason: 'too_large', detail: `more than ${MAX_STORED_BYTES} bytes` };
-    }
+    const excess = excessOf(drafts);
+    if (excess !== null) return { kind: 'park', ...excess };
     const topics = new Map<Topic, RecordEnvelope[]>();
     for (const draft of drafts) {
       for (const { account_id } of await accountsOf(draft.owner)) {

@@ -10,8 +10,8 @@ import { pause } from '../../kernel/signal';
 import type { LivingConnection, Received } from './adapter';
 import { envelopeOf } from './envelope';
 import type { LinkFence, LinkLeases } from './link-leases';
-import type { ParkedWebhookSink } from './parked';
-import { isTooLarge, MAX_STORED_BYTES } from './text';
+import { aboutWhom, excessOf } from './excess';
+import { type ParkedWebhookSink, PARKED_ACCOUNT, PARKED_CHANNEL, PARKED_CONNECTION } from './parked';
 import type { DraftRecord, Outcome } from './webhook';
 
 export interface LinkStoreDeps {
@@ -29,7 +29,9 @@ export interface Item {
   fence: LinkFence;
   received: Received;
   records: readonly { topic: Topic; envelope: RecordEnvelope }[];
-  park: { reason: string; detail: string } | null;
+  park: { reason: string; detail: string; subject?: string | null } | null;
+  /** Of what was received and of its records, while it waits. */
+  bytes: number;
   /** Stored whoever holds the connection: no successor can have received it. */
   unfenced: boolean;
 }
@@ -43,10 +45,6 @@ const GATHER_MS = 8;
 /** While groups are so large they gather longer: what each costs is shared by more, and a chat shows no difference. */
 const BUSY = { items: 16, gather_ms: 24 };
 const AGAIN = { first_ms: 100, most_ms: 5_000 };
-/** Beside the connection, in the headers of a parked message: who it was for. */
-export const PARKED_CONNECTION = 'lumio-connection';
-export const PARKED_ACCOUNT = 'lumio-account';
-export const PARKED_CHANNEL = 'lumio-channel';
 
 /**
  * Stores what all connections of this process receive: what comes together leaves together, after one question whether
@@ -68,13 +66,13 @@ export class LinkStore {
     );
     this.groups = new Collector({
       take: (waiting) => {
-        const count = fitting(waiting, GROUP, ({ received }) => ({ items: 1, bytes: received.text.length }));
+        const count = fitting(waiting, GROUP, ({ bytes }) => ({ items: 1, bytes }));
         this.busy = count >= BUSY.items;
         return { count, group: waiting.slice(0, count) };
       },
       send: (group) =>
         this.send(group).finally(() => {
-          for (const { received } of group) this.waiting_bytes -= received.text.length;
+          for (const { bytes } of group) this.waiting_bytes -= bytes;
         }),
       gather_ms: () => this.gather_ms,
     });
@@ -93,8 +91,13 @@ export class LinkStore {
     received: Received,
     outcome: Outcome,
   ): Item | null {
-    const base = { vendor, connection, fence, received, unfenced: false };
-    const parked = (reason: string, detail: string) => ({ ...base, records: [], park: { reason, detail } });
+    const bytes = received.text.length;
+    const base = { vendor, connection, fence, received, bytes, unfenced: false };
+    const parked = (reason: string, detail: string, subject?: string | null) => ({
+      ...base,
+      records: [],
+      park: { reason, detail, subject },
+    });
     switch (outcome.kind) {
       case 'skip':
         this.outcomes.inc(1, { vendor, outcome: outcome.reason });
@@ -104,16 +107,22 @@ export class LinkStore {
       case 'park':
         return parked(outcome.reason, outcome.detail);
       case 'ok': {
-        if (outcome.records.some(({ raw }) => isTooLarge(raw)))
-          return parked('too_large', `more than ${MAX_STORED_BYTES} bytes`);
-        return { ...base, records: outcome.records.map((draft) => recordOf(draft, received)), park: null };
+        const { records } = outcome;
+        const excess = excessOf(records);
+        if (excess !== null) return parked(excess.reason, excess.detail, aboutWhom(records));
+        return {
+          ...base,
+          records: records.map((draft) => recordOf(draft, received)),
+          park: null,
+          bytes: records.reduce((sum, { raw }) => sum + raw.length, bytes),
+        };
       }
     }
   }
 
   /** Resolves when it is durable, or was refused by the fence. Rejects when the store was closed before. */
   add(item: Item): Promise<StoredOutcome> {
-    this.waiting_bytes += item.received.text.length;
+    this.waiting_bytes += item.bytes;
     return this.groups.add(item);
   }
 
@@ -165,11 +174,16 @@ export class LinkStore {
       // The same record would fail for ever; anything else may pass.
       if (failureKind(error) !== 'data') throw error;
       if (items.length > 1) for (const item of items) await this.append([item]);
-      else await this.park(items[0]!, { reason: 'not_storable', detail: (error as Error).message });
+      else await this.parkUnstorable(items[0]!, error as Error);
     }
   }
 
-  private async park(item: Item, { reason, detail }: { reason: string; detail: string }): Promise<void> {
+  private parkUnstorable(item: Item, { message }: Error): Promise<void> {
+    const subject = aboutWhom(item.records.map(({ envelope }) => envelope));
+    return this.park(item, { reason: 'not_storable', detail: message, subject });
+  }
+
+  private async park(item: Item, { reason, detail, subject }: NonNullable<Item['park']>): Promise<void> {
     const { vendor, connection, received } = item;
     const { connection_id, account_id, channel_id } = connection;
     await this.deps.parked.park({
@@ -182,6 +196,7 @@ export class LinkStore {
         ...(account_id !== null && { [PARKED_ACCOUNT]: account_id }),
       },
       raw_body: Buffer.from(received.text),
+      subject,
       trace: null,
       received_at: received.received_at,
     });

@@ -2,10 +2,10 @@ import { isVendor } from '../../domain/vendors';
 import type { Eraser } from '../../kernel/eraser';
 import { createParkedWebhooks } from './parked';
 
-/** Parked webhooks that mention the person. */
+/** Parked deliveries that mention the person. */
 export const parkedWebhooksEraser: Eraser = {
   tables: ['ingest_dead_letters'],
-  async erase({ kind, id }, { db }) {
-    return isVendor(kind) ? `${await createParkedWebhooks({ db }).erase(kind, id)} parked webhooks deleted` : null;
+  async erase({ kind, id }, services) {
+    return isVendor(kind) ? `${await createParkedWebhooks(services).erase(kind, id)} parked webhooks deleted` : null;
   },
 };

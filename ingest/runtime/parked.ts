@@ -2,8 +2,15 @@ import { createHash } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
 import type { Vendor } from '../../domain/vendors';
 import type { Queryable } from '../../engines/postgres/port';
+import type { PersonalTexts } from '../../engines/subject-keys/port';
+import { BODY, KEPT_DAYS, type KeptBody, mentionOf, opened, sealedBody } from './parked-bodies';
 
-/** A delivery that is to be parked. */
+/** Beside the connection, in the headers of what was said over it: who it was for. */
+export const PARKED_CONNECTION = 'lumio-connection';
+export const PARKED_ACCOUNT = 'lumio-account';
+export const PARKED_CHANNEL = 'lumio-channel';
+
+/** A delivery, or what was said over a connection, that is to be parked. */
 export interface ParkedDelivery {
   vendor: Vendor;
   /** A word: `bad_json`, `too_deep`, `bad_payload`, `too_large`, `not_storable` … */
@@ -12,13 +19,17 @@ export interface ParkedDelivery {
   detail: string;
   headers: Readonly<Record<string, string>>;
   raw_body: Buffer;
+  /** Whom it is about, where that was understood: it is kept under their key. Default: unknown. */
+  subject?: string | null;
   trace: string | null;
   /** Unix milliseconds. */
   received_at: number;
 }
 
-export interface ParkedWebhook extends Omit<ParkedDelivery, 'received_at'> {
+export interface ParkedWebhook extends Omit<ParkedDelivery, 'received_at' | 'raw_body' | 'subject'> {
   id: string;
+  /** Null once the person whom it is about was erased, or its time is over. */
+  raw_body: Buffer | null;
   status: 'parked' | 'retried' | 'dropped';
   /** Deliveries and retries that ended here. */
   attempts: number;
@@ -46,38 +57,50 @@ export interface ParkedWebhooks extends ParkedWebhookSink {
   /** A retry that failed again. */
   failed(id: string, reason: string, detail: string): Promise<void>;
   /**
-   * Deletes those of the vendor, settled or not, whose body mentions this id of a person as a word of its own. Returns
-   * how many.
+   * Deletes those of the vendor, settled or not, whose body mentions this id of a person as a word of its own, and
+   * those that nobody can read any more. Returns how many.
    */
   erase(vendor: Vendor, person_id: string): Promise<number>;
-  /**
-   * Deletes those last received more than `age_ms` ago, settled or not: bodies hold personal data. Returns how many.
-   */
-  trim(age_ms: number): Promise<number>;
+}
+
+export interface ParkedWebhooksDeps {
+  db: Queryable;
+  /** Seals the bodies. */
+  texts: PersonalTexts;
 }
 
 const COLUMNS = 'id, vendor, reason, detail, headers, trace, status, attempts, first_received_at, last_received_at';
 const MAX_DETAIL = 500;
+/** Bodies that are opened at once while a person is looked for: each may have megabytes. */
+const OPENED_AT_ONCE = 16;
 
 /** Parked webhooks in PostgreSQL (`ingest_dead_letters`). */
-export function createParkedWebhooks({ db }: { db: Queryable }): ParkedWebhooks {
+export function createParkedWebhooks({ db, texts }: ParkedWebhooksDeps): ParkedWebhooks {
   return {
     async park(delivery) {
+      const key = deliveryKey(delivery);
+      const { raw_body, key_id } = await sealedBody(
+        texts,
+        { ...delivery, place: delivery.headers[PARKED_CONNECTION] ?? 'webhook' },
+        key,
+      );
       await db.query(
         `insert into ingest_dead_letters as d
-           (id, vendor, reason, detail, headers, raw_body, delivery_key, trace, first_received_at, last_received_at)
-         values ($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9, $9)
+           (id, vendor, reason, detail, headers, raw_body, key_id, delivery_key, trace, first_received_at, last_received_at)
+         values ($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9, $10, $10)
          on conflict (delivery_key) do update set
            attempts = d.attempts + 1, status = 'parked', settled_at = null, trace = excluded.trace,
-           reason = excluded.reason, detail = excluded.detail, last_received_at = excluded.last_received_at`,
+           reason = excluded.reason, detail = excluded.detail, last_received_at = excluded.last_received_at,
+           raw_body = excluded.raw_body, key_id = excluded.key_id`,
         [
           uuidv7(),
           delivery.vendor,
           delivery.reason,
           shorten(delivery.detail),
           JSON.stringify(delivery.headers),
-          delivery.raw_body,
-          deliveryKey(delivery),
+          raw_body,
+          key_id,
+          key,
           delivery.trace,
           new Date(delivery.received_at).toISOString(),
         ],
@@ -90,10 +113,13 @@ export function createParkedWebhooks({ db }: { db: Queryable }): ParkedWebhooks 
       );
     },
     async get(id) {
-      const rows = await db.query<ParkedWebhook>(`select ${COLUMNS}, raw_body from ingest_dead_letters where id = $1`, [
-        id,
-      ]);
-      return rows[0] ?? null;
+      const [row] = await db.query<Omit<ParkedWebhook, 'raw_body'> & KeptBody>(
+        `select ${COLUMNS}, ${BODY} from ingest_dead_letters where id = $1`,
+        [id],
+      );
+      if (row === undefined) return null;
+      const { key_id: _key_id, delivery_key: _key, ...letter } = row;
+      return { ...letter, raw_body: (await opened(texts, [row]))[0]! };
     },
     async settle(id, status) {
       const rows = await db.query(
@@ -109,24 +135,33 @@ export function createParkedWebhooks({ db }: { db: Queryable }): ParkedWebhooks 
       );
     },
     async erase(vendor, person_id) {
-      const found = await db.query<{ id: string; raw_body: Buffer }>(
-        "select id, raw_body from ingest_dead_letters where vendor = $1 and position(convert_to($2, 'UTF8') in raw_body) > 0",
-        [vendor, person_id],
-      );
-      // 123 in 91234 is another person's.
-      const word = new RegExp(`(?<![\\w-])${person_id.replace(/[^\w]/g, '\\$&')}(?![\\w-])`);
-      const theirs = found.filter(({ raw_body }) => word.test(raw_body.toString())).map(({ id }) => id);
-      await db.query('delete from ingest_dead_letters where id = any($1)', [theirs]);
-      return theirs.length;
-    },
-    async trim(age_ms) {
-      const rows = await db.query(
-        `delete from ingest_dead_letters where last_received_at < now() - make_interval(secs => $1) returning id`,
-        [age_ms / 1000],
-      );
-      return rows.length;
+      const mentions = mentionOf(person_id);
+      let erased = 0;
+      let after: string | null = null;
+      for (;;) {
+        const rows: ({ id: string } & KeptBody)[] = await db.query(
+          `select id, ${BODY} from ingest_dead_letters
+           where vendor = $1 and ($2::uuid is null or id > $2::uuid) order by id limit ${OPENED_AT_ONCE}`,
+          [vendor, after],
+        );
+        const bodies = await opened(texts, rows);
+        const theirs = rows.filter((_row, n) => bodies[n] === null || mentions(bodies[n]!)).map(({ id }) => id);
+        if (theirs.length > 0) await db.query('delete from ingest_dead_letters where id = any($1::uuid[])', [theirs]);
+        erased += theirs.length;
+        if (rows.length < OPENED_AT_ONCE) return erased;
+        after = rows.at(-1)!.id;
+      }
     },
   };
+}
+
+/** Deletes those last received more than {@link KEPT_DAYS} ago, settled or not. Returns how many. */
+export async function trimParkedWebhooks(db: Queryable): Promise<number> {
+  const rows = await db.query(
+    'delete from ingest_dead_letters where last_received_at < now() - make_interval(days => $1) returning id',
+    [KEPT_DAYS],
+  );
+  return rows.length;
 }
 
 function deliveryKey({ vendor, headers, raw_body }: ParkedDelivery): string {

@@ -1,32 +1,38 @@
 import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
-import type { ParkedWebhooks } from './parked';
+import { PARKED_ACCOUNT, PARKED_CHANNEL, PARKED_CONNECTION, type ParkedWebhook, type ParkedWebhooks } from './parked';
+import { SPOKEN } from './spoken';
 import { usualPath, vendors, type WebhookSettings } from './vendors';
-import { toDelivery } from './webhook';
+import { externalId, type Outcome, toDelivery } from './webhook';
 
 export type RetryResult =
   | { status: 'retried'; records: number }
   | { status: 'failed'; reason: string; detail: string }
   | { status: 'not_parked' };
 
+interface RetryDeps extends IntakeDeps {
+  settings: WebhookSettings;
+  parked: ParkedWebhooks;
+}
+
+type Letter = ParkedWebhook & { raw_body: Buffer };
+
 /**
- * Normalises and stores a parked webhook once more, as it would have been at its first receipt; its signature was
- * verified then. A failure leaves it parked. Storing it twice (a crash before it is settled) has one effect.
+ * Normalises and stores a parked webhook once more, as it would have been at its first receipt, whether a webhook took
+ * it or a connection of ours; a webhook's signature was verified then. A failure leaves it parked. Storing it twice (a
+ * crash before it is settled) has one effect.
  */
-export async function retryParkedWebhook(
-  id: string,
-  deps: IntakeDeps & { settings: WebhookSettings; parked: ParkedWebhooks },
-): Promise<RetryResult> {
+export async function retryParkedWebhook(id: string, deps: RetryDeps): Promise<RetryResult> {
   const letter = await deps.parked.get(id);
   if (letter === null || letter.status !== 'parked') return { status: 'not_parked' };
-  const path = letter.headers[TAKEN_AT] ?? usualPath(letter);
-  const vendor = vendors(deps.settings, null).find((candidate) => candidate.path === path);
-  if (!vendor) return { status: 'failed', reason: letter.reason, detail: `no webhook of ${letter.vendor}` };
-  const received_at = Date.parse(letter.first_received_at);
-  const id_signed = letter.headers[ID_SIGNED] !== undefined;
+  const { raw_body } = letter;
+  if (raw_body === null)
+    return { status: 'failed', reason: letter.reason, detail: 'nobody can read its body any more' };
+  const reading = readingOf({ ...letter, raw_body }, deps.settings);
+  if (reading === null) return { status: 'failed', reason: letter.reason, detail: `no webhook of ${letter.vendor}` };
   const intake = createIntake(deps);
-  const delivery = toDelivery(letter.headers, letter.raw_body, received_at, { id_signed });
-  const outcome = intake.normalise(vendor, delivery, { letter: id });
-  const stored = outcome.kind === 'ok' ? await intake.store(outcome.records, received_at, letter.trace) : outcome;
+  const read = intake.normalise(letter.vendor, reading, { letter: id });
+  const received_at = Date.parse(letter.first_received_at);
+  const stored = read.kind === 'ok' ? await intake.store(identified(letter, read), received_at, letter.trace) : read;
   if (stored.kind === 'park' || stored.kind === 'refuse') {
     const [reason, detail] = stored.kind === 'park' ? [stored.reason, stored.detail] : ['refused', stored.message];
     await deps.parked.failed(id, reason, detail);
@@ -34,4 +40,28 @@ export async function retryParkedWebhook(
   }
   await deps.parked.settle(id, 'retried');
   return { status: 'retried', records: stored.kind === 'stored' ? stored.records : 0 };
+}
+
+/** How it is read now; null where nobody reads such letters. */
+function readingOf({ vendor: slug, headers, raw_body, ...letter }: Letter, settings: WebhookSettings) {
+  const received_at = Date.parse(letter.first_received_at);
+  const connection_id = headers[PARKED_CONNECTION];
+  if (connection_id !== undefined) {
+    const normalise = SPOKEN[slug];
+    const [account_id = null, channel_id = ''] = [headers[PARKED_ACCOUNT], headers[PARKED_CHANNEL]];
+    const said = { text: raw_body.toString(), received_at };
+    return normalise ? () => normalise(said, { connection_id, account_id, channel_id }) : null;
+  }
+  const path = headers[TAKEN_AT] ?? usualPath({ vendor: slug });
+  const vendor = vendors(settings, null).find((candidate) => candidate.path === path);
+  const id_signed = headers[ID_SIGNED] !== undefined;
+  return vendor ? () => vendor.normalise(toDelivery(headers, raw_body, received_at, { id_signed })) : null;
+}
+
+/** What has no id of its own is known by its letter, so that it counts once however often it is retried. */
+function identified({ id, vendor }: ParkedWebhook, { records }: Outcome & { kind: 'ok' }) {
+  return records.map((record, n) => ({
+    ...record,
+    external_id: record.external_id ?? externalId(vendor, 'letter', id, String(n)),
+  }));
 }

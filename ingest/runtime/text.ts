@@ -44,9 +44,12 @@ export function readJson(text: string): JsonReading {
     const value: unknown = JSON.parse(text);
     return { ok: true, value: /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value };
   } catch (error) {
-    return { ok: false, reason: 'bad_json', detail: (error as Error).message };
+    return { ok: false, reason: 'bad_json', detail: unquoted((error as Error).message) };
   }
 }
+
+/** The parser quotes the text around the place, which may be personal. */
+const unquoted = (message: string): string => message.replace(/,? (?:\.\.\.)?"[^]*"(?:\.\.\.)? is not/, ' is not');
 
 /** Only for text that parses: its strings are then closed, which keeps this linear. */
 function quoteLongIntegers(text: string): string {

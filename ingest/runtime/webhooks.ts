@@ -3,6 +3,7 @@ import { EngineAway } from '../../kernel/failures';
 import type { Metrics } from '../../engines/metrics/port';
 import type { DeliveryVerification } from '../../vendors/paypal/port';
 import { YOUTUBE_CHALLENGE } from '../youtube/webhook';
+import { aboutWhom } from './excess';
 import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
 import type { ParkedWebhookSink } from './parked';
 import { createRemarks } from './remarks';
@@ -99,7 +100,7 @@ function createReceiver(deps: WebhookDeps) {
       throw error;
     }
     const delivery = toDelivery(request.headers, request.raw_body, request.received_at, verified);
-    const read = intake.normalise(vendor, delivery, request.log_facts);
+    const read = intake.normalise(vendor.vendor, () => vendor.normalise(delivery), request.log_facts);
     const outcome =
       read.kind === 'ok' ? await intake.store(read.records, request.received_at, request.trace ?? null) : read;
     switch (outcome.kind) {
@@ -124,6 +125,7 @@ function createReceiver(deps: WebhookDeps) {
           detail,
           headers,
           raw_body,
+          subject: read.kind === 'ok' ? aboutWhom(read.records) : null,
           trace,
           received_at,
         });
