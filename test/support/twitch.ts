@@ -4,21 +4,22 @@ import { ConnectionRefused } from '../../ingest/runtime/adapter';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import type { LinkTimings } from '../../ingest/runtime/held-link';
 import { createLinkLeases } from '../../ingest/runtime/link-leases';
-import { createParkedWebhooks } from '../../ingest/runtime/parked';
 import { createTwitchAdapter } from '../../ingest/twitch/adapter';
 import type { RecordEnvelope } from '../../domain/records';
 import type { Logger } from '../../engines/log/port';
+import type { Shares } from '../../engines/leases/port';
 import { createPostgresShares } from '../../engines/leases/shares';
+import type { Metrics } from '../../engines/metrics/port';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { ProcessSession } from '../../engines/postgres/process-session';
-import type { Queryable } from '../../engines/postgres/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
-import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { createHttpClients } from '../../vendors/http/client';
 import type { HttpClients } from '../../vendors/http/port';
 import { createTwitch } from '../../vendors/twitch/api';
+import { testParked } from './parked';
 import type { FakeTwitch } from '../vendors/twitch-cloud';
 import { TWITCH_CLIENT } from '../vendors/twitch-cloud';
 
@@ -81,15 +82,14 @@ export const QUICK: Partial<LinkTimings> = {
   refused_ms: 200,
 };
 
-/** What seals the records of these tests. */
-export const TEST_KEYS = parseMasterKeys(`t:${Buffer.alloc(32, 7).toString('base64')}`);
-
 export interface WorkerOptions {
-  db: Queryable;
+  db: Database;
   url: string;
   twitch: Pick<FakeTwitch, 'base_url' | 'eventsub_url'>;
   /** Of other vendors, beside Twitch. */
   beside?: (http: HttpClients) => readonly Adapter[];
+  /** What it looks at, beside what it holds. */
+  watching?: (parts: { http: HttpClients; shares: Shares; metrics: Metrics }) => { stop(): Promise<void> };
   connections: LivingConnections & Pick<TestConnections, 'token' | 'refused'>;
   records: Pick<RecordLog, 'append'>;
   log: Logger;
@@ -101,7 +101,7 @@ export interface WorkerOptions {
 /** What a process with the role `worker` runs, over engines of its own. */
 export function startWorker(options: WorkerOptions): TestWorker {
   const { db, url, twitch, connections, records, log, timings = QUICK } = options;
-  const { wakeups = createLocalWakeups(), heartbeat_ms = 100, beside = () => [] } = options;
+  const { wakeups = createLocalWakeups(), heartbeat_ms = 100, beside = () => [], watching } = options;
   const metrics = createPrometheusMetrics({ service: 'lumio', env: 'test' });
   const session = new ProcessSession({ connectionString: url }, log);
   const shares = createPostgresShares({ db, session, wakeups, log, heartbeat_ms });
@@ -123,17 +123,18 @@ export function startWorker(options: WorkerOptions): TestWorker {
     shares,
     leases: createLinkLeases(db, session),
     records: records as RecordLog,
-    parked: createParkedWebhooks({ db }),
+    parked: testParked(db),
     log,
     metrics,
     timings,
     look_every_ms: 500,
   });
+  const watch = watching?.({ http, shares, metrics });
   return {
     held: () => running.held(),
     metrics: () => metrics.render(),
     async stop() {
-      await running.stop();
+      await Promise.all([running.stop(), watch?.stop()]);
       await shares.close();
       await session.close();
       await http.close();

@@ -1,12 +1,18 @@
+import type { LivingConnection as WatchedConnection } from '../../access/living-connections';
 import type { Vendor } from '../../domain/vendors';
 import { createPostgresBroker } from '../../engines/broker/postgres';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Database } from '../../engines/postgres/port';
 import { createRecordLog } from '../../engines/records/log';
+import type { RecordLog } from '../../engines/records/port';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { createDiscordAdapter } from '../../ingest/discord/adapter';
 import type { Adapter, LivingConnection } from '../../ingest/runtime/adapter';
+import { createKickLook } from '../../ingest/kick/live';
+import { createIntake } from '../../ingest/runtime/intake';
+import { startLiveWatch } from '../../ingest/runtime/live-watch';
+import { createSpotifyAdapter } from '../../ingest/spotify/adapter';
 import { createStreamElementsAdapter } from '../../ingest/streamelements/adapter';
 import { createTrovoAdapter } from '../../ingest/trovo/adapter';
 import { createYoutubeAdapter } from '../../ingest/youtube/adapter';
@@ -14,11 +20,15 @@ import { createLiveChats } from '../../ingest/youtube/live-chats';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import { discordGateway } from '../../vendors/discord/gateway';
 import type { HttpClients } from '../../vendors/http/port';
+import { kickChannels } from '../../vendors/kick/channels';
+import { spotifyPlayer } from '../../vendors/spotify/player';
 import { streamElementsApi } from '../../vendors/streamelements/astro';
 import { trovoOpenApi } from '../../vendors/trovo/open-api';
 import { youtubeDataApi } from '../../vendors/youtube/data-api';
+import { TEST_KEYS } from './parked';
 import { silentLog } from './log';
-import { startWorker, TEST_KEYS } from './twitch';
+import { startWorker, type WorkerOptions } from './twitch';
+import { connectionsOf } from './webhooks';
 
 /** What the process is given, as JSON. */
 export interface VendorChildGiven {
@@ -30,6 +40,9 @@ export interface VendorChildGiven {
   trovo: { base_url: string; chat_url: string };
   streamelements: { base_url: string; astro_url: string };
   discord: { base_url: string; account_id: string };
+  spotify: { base_url: string };
+  /** Looked at, not held. */
+  kick: { base_url: string; watched: readonly WatchedConnection[] };
   connections: Partial<Record<Vendor, readonly LivingConnection[]>>;
   /** By connection. */
   tokens: Record<string, string>;
@@ -38,9 +51,12 @@ export interface VendorChildGiven {
 /** So much silence of the database is an outage; in production it is more. */
 const QUERY_TIMEOUT_MS = 3_000;
 const ENOUGH_UNITS = 100_000_000;
+/** Sooner than in production, so that a test sees many looks. */
+const PLAYER = { playing_ms: 150, paused_ms: 150 };
+const LOOK_MS = 200;
 
 const beside = (db: Database, given: VendorChildGiven) => (http: HttpClients) => {
-  const { youtube, trovo, streamelements, discord } = given;
+  const { youtube, trovo, streamelements, discord, spotify } = given;
   const tips = { api_url: streamelements.base_url, astro_url: streamelements.astro_url };
   return [
     createYoutubeAdapter({
@@ -54,8 +70,33 @@ const beside = (db: Database, given: VendorChildGiven) => (http: HttpClients) =>
       gateway: discordGateway(http, { api_url: discord.base_url }),
       accountOf: () => Promise.resolve(discord.account_id),
     }),
+    createSpotifyAdapter({
+      player: spotifyPlayer(http, { api_url: spotify.base_url }),
+      nowPlaying: () => Promise.resolve(),
+      timings: PLAYER,
+    }),
   ] as Adapter[];
 };
+
+/** Looks at what is on air at Kick, which posts everything else. */
+const watchingKick =
+  ({ kick, tokens }: VendorChildGiven, db: Database, records: RecordLog): WorkerOptions['watching'] =>
+  ({ http, shares, metrics }) =>
+    startLiveWatch({
+      looks: [
+        createKickLook(kickChannels(http, { api_url: kick.base_url }), {
+          token: (connection_id) => Promise.resolve(tokens[connection_id]!),
+        }),
+      ],
+      living: { of: () => Promise.resolve([...kick.watched]), onChange: () => () => undefined },
+      db,
+      shares,
+      intake: createIntake({ connections: connectionsOf({}, null), records, log: silentLog }),
+      log: silentLog,
+      metrics,
+      pieces: 1,
+      every_ms: LOOK_MS,
+    });
 
 /**
  * A process of its own that holds connections to the fakes, to be killed, paused and cut off by a test.
@@ -67,6 +108,7 @@ function main([text]: string[]): void {
   const db = new PostgresDatabase({ url, name: 'child', size: 6, query_timeout_ms: QUERY_TIMEOUT_MS });
   const wakeups = createPostgresWakeups({ url });
   const subject_keys = createSubjectKeys({ db, master_keys: TEST_KEYS });
+  const records = createRecordLog({ broker: createPostgresBroker({ pool: db.pool, wakeups }), subject_keys });
   const worker = startWorker({
     db,
     url,
@@ -78,7 +120,8 @@ function main([text]: string[]): void {
       token: ({ connection_id }) => Promise.resolve(tokens[connection_id]!),
       refused: [],
     },
-    records: createRecordLog({ broker: createPostgresBroker({ pool: db.pool, wakeups }), subject_keys }),
+    watching: watchingKick(given, db, records),
+    records,
     log: silentLog,
     timings: {},
     wakeups,

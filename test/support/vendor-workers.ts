@@ -9,10 +9,14 @@ import { createRecordLog } from '../../engines/records/log';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createLocalWakeups } from '../../engines/wakeups/local';
+import { pause } from '../../kernel/signal';
+import { TEST_KEYS } from './parked';
 import { until } from './projections';
-import { TEST_KEYS, TestConnections } from './twitch';
+import { TestConnections } from './twitch';
 import type { VendorChildGiven } from './vendor-child';
 import { FakeDiscord } from '../vendors/discord-cloud';
+import { FakeKick } from '../vendors/kick-cloud';
+import { FakeSpotify } from '../vendors/spotify-cloud';
 import { FakeStreamElements } from '../vendors/streamelements-cloud';
 import { FakeTrovo } from '../vendors/trovo-cloud';
 import { FakeTwitch } from '../vendors/twitch-cloud';
@@ -21,11 +25,13 @@ import { FakeYoutube } from '../vendors/youtube-cloud';
 const CHILD = join(__dirname, '../../dist/test/support/vendor-child.js');
 const TWITCH_CHANNELS = ['1', '2', '3', '4'];
 const EVERY_MS = 50;
+const READ_EVERY_MS = 100;
 /** A vendor's words carry a number of nine digits that begins so, by which they are known in what is stored. */
 const FIRST_WORD = 900_000_000;
 const WORD = /"(9\d{8})"/;
 const ROOM = '5ad23dcc18fff500d78c5348';
 const GUILD = '1132079436691415100';
+const KICK_CHANNEL = '7';
 const RECORDED: readonly Topic[] = [TOPICS.platform_events, TOPICS.chat_events];
 
 /** How one vendor speaks. */
@@ -53,7 +59,17 @@ export class VendorWorkers {
   private readonly trovo = new FakeTrovo();
   private readonly streamelements = new FakeStreamElements();
   readonly discord = new FakeDiscord();
-  private readonly clouds = [this.twitch, this.youtube, this.trovo, this.streamelements, this.discord];
+  private readonly spotify = new FakeSpotify();
+  private readonly kick = new FakeKick();
+  private readonly clouds = [
+    this.twitch,
+    this.youtube,
+    this.trovo,
+    this.streamelements,
+    this.discord,
+    this.spotify,
+    this.kick,
+  ];
   private readonly connections = new TestConnections(this.twitch);
   private readonly account_id = uuid();
   private readonly db: PostgresDatabase;
@@ -61,6 +77,8 @@ export class VendorWorkers {
   private given!: Omit<VendorChildGiven, 'url'>;
   private speakers: readonly Speaker[] = [];
   private talking: NodeJS.Timeout | undefined;
+  private following: Promise<void> | undefined;
+  private readonly closing = new AbortController();
   private readonly workers: ChildProcess[] = [];
   /** What could be received, by its number. */
   private readonly told = new Map<string, Word>();
@@ -78,15 +96,18 @@ export class VendorWorkers {
   /** On a migrated database. */
   static async start(url: string): Promise<VendorWorkers> {
     const made = new VendorWorkers(url);
-    await made.broker.ensureTopics(RECORDED, 2);
+    await made.broker.ensureTopics([...RECORDED, TOPICS.stream_samples], 2);
     for (const cloud of made.clouds) await cloud.start();
     made.speakers = await made.vendors();
     made.talking = setInterval(() => made.speakers.forEach((speaker) => made.speak(speaker)), EVERY_MS);
+    made.following = made.follow();
     return made;
   }
 
   async close(): Promise<void> {
     this.silence();
+    this.closing.abort();
+    await this.following;
     for (const worker of this.workers) worker.kill('SIGKILL');
     for (const cloud of this.clouds) await cloud.close();
     await this.broker.close();
@@ -106,7 +127,7 @@ export class VendorWorkers {
 
   /** Connects an account to every vendor; answers with how each of them speaks. */
   private async vendors(): Promise<Speaker[]> {
-    const { twitch, youtube, trovo, streamelements, discord, connections, account_id } = this;
+    const { twitch, youtube, trovo, streamelements, discord, spotify, kick, connections, account_id } = this;
     for (const id of TWITCH_CHANNELS) connections.connect(id);
     const connection = (channel_id: string) => ({ connection_id: uuid(), account_id, channel_id, client_id: 'app' });
     const of = { youtube: connection('UCa'), trovo: connection('100'), streamelements: connection('twitch') };
@@ -122,6 +143,8 @@ export class VendorWorkers {
     trovo.channel('100');
     streamelements.channels.set('tips-token', ROOM);
     discord.bot_tokens.add('bot-token');
+    const music = connection('listener');
+    const watched = { ...connection(KICK_CHANNEL), platform: 'kick', kind: 'channel' } as const;
     const { base_url, eventsub_url } = twitch;
     this.given = {
       twitch: { base_url, eventsub_url },
@@ -129,12 +152,20 @@ export class VendorWorkers {
       trovo: { base_url: trovo.base_url, chat_url: trovo.chat_url },
       streamelements: { base_url: streamelements.base_url, astro_url: streamelements.astro_url },
       discord: { base_url: discord.base_url, account_id },
+      spotify: { base_url: spotify.base_url },
+      kick: {
+        base_url: kick.base_url,
+        watched: [
+          { ...watched, platform_channel_id: KICK_CHANNEL, bot_enabled: true, since: new Date().toISOString() },
+        ],
+      },
       connections: {
         twitch: connections.all,
         youtube: [of.youtube],
         trovo: [of.trovo],
         streamelements: [of.streamelements],
         discord: [bot],
+        spotify: [music],
       },
       tokens: {
         ...Object.fromEntries(connections.tokens),
@@ -142,6 +173,8 @@ export class VendorWorkers {
         [of.trovo.connection_id]: trovo.tokens.give('100').access_token,
         [of.streamelements.connection_id]: 'tips-token',
         [bot.connection_id]: 'bot-token',
+        [music.connection_id]: spotify.tokens.give('listener').access_token,
+        [watched.connection_id]: kick.tokens.give(KICK_CHANNEL).access_token,
       },
     };
     let tipped = false;
@@ -183,7 +216,38 @@ export class VendorWorkers {
           return discord.identified > 0;
         },
       },
+      this.playing(spotify),
+      this.onAir(kick),
     ];
+  }
+
+  /**
+   * What is looked at shows its last state alone: another track is played when the one before is known. Of the first
+   * look nothing is known to have changed.
+   */
+  private playing(spotify: FakeSpotify): Speaker {
+    const play = (word: string) => spotify.players.set('listener', playerWith(word));
+    play(String(FIRST_WORD));
+    let last: string | undefined;
+    const say = (word: string): boolean => {
+      const looked = last === undefined ? spotify.asked('/v1/me/player') > 0 : this.stored.has(last);
+      if (looked) play((last = word));
+      return looked;
+    };
+    return { name: 'spotify', repeats: true, say };
+  }
+
+  /** Another broadcast, in the same way; one is known from another by the second in which it began. */
+  private onAir(kick: FakeKick): Speaker {
+    const channel = kick.channel(Number(KICK_CHANNEL));
+    let last: string | undefined;
+    const say = (title: string): boolean => {
+      const another = Date.parse(channel.started_at) + 1_000 <= Date.now();
+      const looked = another && (last === undefined || this.stored.has(last));
+      if (looked) kick.goLive(Object.assign(channel, { title: (last = title) }));
+      return looked;
+    };
+    return { name: 'kick', repeats: true, say };
   }
 
   private speak(speaker: Speaker): void {
@@ -200,6 +264,11 @@ export class VendorWorkers {
     return worker;
   }
 
+  /** How many connections there are: Kick is looked at, and holds none. */
+  private get held(): number {
+    return this.speakers.filter(({ name }) => name !== 'kick').length;
+  }
+
   /** Holders of the connections that are open and whose state is kept. */
   private async holders(): Promise<string[]> {
     const rows = await this.db.query<{ holder: string }>(
@@ -212,8 +281,17 @@ export class VendorWorkers {
   async allHeld(before: readonly string[] = []): Promise<string[]> {
     return until(async () => {
       const now = await this.holders();
-      return now.length === this.speakers.length && now.every((one) => !before.includes(one)) && [...new Set(now)];
+      return now.length === this.held && now.every((one) => !before.includes(one)) && [...new Set(now)];
     }, 30_000);
+  }
+
+  /** Knows what is stored, as it comes. */
+  private async follow(): Promise<void> {
+    const { signal } = this.closing;
+    while (!signal.aborted) {
+      await this.readStored();
+      await pause(READ_EVERY_MS, signal);
+    }
   }
 
   /** Reads on in the log. */
@@ -247,11 +325,7 @@ export class VendorWorkers {
       }
       return [...at].map(([name, ms]) => `${name}: ${ms.length}, ${ms[0]} to ${ms.at(-1)} ms ago`);
     };
-    const whole = async () => {
-      await this.readStored();
-      return missing().length === 0;
-    };
-    await until(whole).catch(() => undefined);
+    await until(() => missing().length === 0).catch(() => undefined);
     expect(missing()).toEqual([]);
     expect(this.stored.size).toBeGreaterThan(50);
     expect(new Set([...this.told.values()].map(({ speaker }) => speaker)).size).toBe(this.speakers.length);
@@ -273,4 +347,13 @@ export class VendorWorkers {
   private certain({ speaker, at }: Word): boolean {
     return speaker.repeats || !this.lost.some(([from, to]) => at > from && at < to);
   }
+}
+
+/** So short that the next one is no skip. */
+const TRACK_MS = 1_000;
+
+function playerWith(word: string) {
+  const item = { type: 'track', id: word, uri: `spotify:track:${word}`, name: 'A track', duration_ms: TRACK_MS };
+  const device = { id: 'd', name: 'A speaker', type: 'speaker', volume_percent: 50 };
+  return { item, is_playing: true, progress_ms: 1, currently_playing_type: 'track', device };
 }
