@@ -36,6 +36,8 @@ export const BroadcastFigures = z
 export const channelStatusChannel = (account_id: string): string => `channel-status:${account_id}`;
 
 const TURN = /:stream_(online|offline)$/;
+/** Longest id of a broadcast: it stands in an index. */
+const MAX_ID = 500;
 /** Whether records of this type say that a channel goes live or is no longer live. */
 export const isTurn = (type: string): boolean => TURN.test(type);
 
@@ -58,7 +60,13 @@ export function readTurn({ type, raw, at }: { type: string; raw: string; at: str
   const value = parsed(raw);
   const text = (...path: string[]): string | null => {
     const found = memberAt(value, path);
-    return typeof found === 'string' && found !== '' ? found : typeof found === 'number' ? String(found) : null;
+    if (typeof found === 'number') return String(found);
+    // What PostgreSQL keeps.
+    return typeof found === 'string' && found !== '' ? found.replaceAll('\0', '\ufffd').toWellFormed() : null;
+  };
+  const id = (...path: string[]): string | null => {
+    const found = text(...path);
+    return found === null || found.length > MAX_ID ? null : found;
   };
   const first = (...paths: string[][]) => paths.reduce<string | null>((one, path) => one ?? text(...path), null);
   const channel_id = first(
@@ -71,10 +79,10 @@ export function readTurn({ type, raw, at }: { type: string; raw: string; at: str
   return {
     online: type.endsWith('online'),
     channel_id: channel_id ?? '',
-    broadcast_id: first(['id'], ['broadcast_id']) ?? broadcastIdOf(channel_id, began),
+    broadcast_id: id('id') ?? id('broadcast_id') ?? broadcastIdOf(channel_id, began),
     title: first(['title'], ['snippet', 'title'], ['live_title']),
     category: first(['category', 'name'], ['category_name']),
-    live_chat_id: text('snippet', 'liveChatId'),
+    live_chat_id: id('snippet', 'liveChatId'),
     at,
   };
 }

@@ -1,5 +1,6 @@
 import { DataError } from '../kernel/projection';
 import type { Json } from '../kernel/json';
+import { parseInstant } from './instants';
 
 /** Kinds of objects that payment vendors tell of. */
 export type PaymentKind =
@@ -53,8 +54,8 @@ function readStripe(named: string, event: Members): PaymentObject {
   const object = event.at('data').at('object');
   const kind = STRIPE_KINDS[type.slice(0, type.lastIndexOf('.'))];
   if (kind === undefined) throw new DataError(`${type} is no event of payments`);
-  const created = event.number('created');
-  if (created === null) throw new DataError('created is missing');
+  const happened_at = instant(event.number('created'));
+  if (happened_at === null) throw new DataError('created is missing');
   const status = object.text('status');
   return {
     source: connect ? 'connect' : 'platform',
@@ -65,7 +66,7 @@ function readStripe(named: string, event: Members): PaymentObject {
     livemode: (event.flag('livemode') ?? object.flag('livemode')) === true,
     status,
     ended: type === 'customer.subscription.deleted' || ENDED.has(`${kind}:${status}`),
-    happened_at: instant(created)!,
+    happened_at,
     rank: kind === 'charge' ? (object.number('amount_refunded') ?? 0) : type.endsWith('.created') ? 0 : 1,
     facts: STRIPE_FACTS[kind](object),
   };
@@ -134,8 +135,8 @@ const PAYOUT_ENDED: ReadonlySet<string | null> = new Set(['SUCCESS', 'FAILED', '
 function readPayout(event: Members): PaymentObject {
   const resource = event.at('resource');
   const header = resource.at('batch_header');
-  const happened_at = event.needed('create_time');
-  if (Number.isNaN(Date.parse(happened_at))) throw new DataError('create_time is no time');
+  const happened_at = parseInstant(event.needed('create_time'));
+  if (happened_at === null) throw new DataError('create_time is no time');
   const item_id = resource.text('payout_item_id');
   const status = item_id === null ? header.text('batch_status') : resource.text('transaction_status');
   return {
@@ -147,7 +148,7 @@ function readPayout(event: Members): PaymentObject {
     livemode: true,
     status,
     ended: PAYOUT_ENDED.has(status),
-    happened_at: new Date(happened_at).toISOString(),
+    happened_at,
     rank: 0,
     facts:
       item_id === null
@@ -201,7 +202,8 @@ class Members {
 
   text(name: string): string | null {
     const value = this.get(name);
-    return typeof value === 'string' ? value.replaceAll('\0', '\ufffd').slice(0, MAX_TEXT) : null;
+    // What is cut may end in half a character.
+    return typeof value === 'string' ? value.replaceAll('\0', '\ufffd').slice(0, MAX_TEXT).toWellFormed() : null;
   }
 
   /** @throws DataError when it is missing */

@@ -2,7 +2,7 @@ import type { RawData, WebSocket } from 'ws';
 import { actionOf, type Boosts, type Told } from './members';
 import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/adapter';
 import { readJson } from '../runtime/text';
-import { idText, member } from '../runtime/webhook';
+import { keptId, member } from '../runtime/webhook';
 
 export interface DiscordTimings {
   /** Longest time for the socket, its hello and the answer to who we are. */
@@ -235,25 +235,25 @@ export class DiscordSession implements AdapterSession {
   }
 
   private ready(data: unknown): void {
-    this.session_id = idText(member(data, 'session_id')) ?? '';
-    this.url = idText(member(data, 'resume_gateway_url')) ?? '';
+    this.session_id = keptId(member(data, 'session_id')) ?? '';
+    this.url = keptId(member(data, 'resume_gateway_url')) ?? '';
   }
 
   /** Of a guild that arrives it is known who boosts it already. */
   private learn(data: unknown, received_at: number): void {
-    const guild_id = idText(member(data, 'id'));
+    const guild_id = keptId(member(data, 'id'));
     const members = member(data, 'members');
     if (guild_id === null || !Array.isArray(members)) return;
     for (const one of members) {
-      const user_id = idText(member(one, 'user', 'id'));
+      const user_id = keptId(member(one, 'user', 'id'));
       if (user_id !== null) this.boosts.begins(guild_id, user_id, member(one, 'premium_since'), received_at);
     }
   }
 
   private async tell(type: unknown, seq: number, data: unknown, received_at: number): Promise<void> {
     const happened = actionOf(type);
-    const guild_id = idText(member(data, 'guild_id'));
-    const user_id = idText(member(data, 'user', 'id'));
+    const guild_id = keptId(member(data, 'guild_id'));
+    const user_id = keptId(member(data, 'user', 'id'));
     if (happened === null || guild_id === null || user_id === null) return;
     const boosts = this.boosts.begins(guild_id, user_id, member(data, 'premium_since'), received_at);
     if (happened === 'member_update' && !boosts) return;

@@ -1,8 +1,10 @@
 import type { ConnectionTokens } from '../../access/connection-tokens';
 import { broadcastIdOf } from '../../domain/channel-status';
 import type { KickChannel, KickChannels } from '../../vendors/kick/port';
+import { readInstant } from '../runtime/times';
 import { withAnyToken } from '../runtime/with-token';
 import type { Broadcast, LiveLook, SeenChannel } from '../runtime/live-watch';
+import { wholeOf } from '../runtime/numbers';
 
 /** Kick says what is on air for many channels at once. Its API counts no followers. */
 export function createKickLook(api: KickChannels, tokens: ConnectionTokens): LiveLook {
@@ -27,7 +29,7 @@ export function createKickLook(api: KickChannels, tokens: ConnectionTokens): Liv
 
 function broadcastsOf(channel: KickChannel, channel_id: string): Broadcast[] {
   const { stream, slug } = channel;
-  const started_at = instantOf(stream?.start_time);
+  const started_at = readInstant(stream?.start_time);
   const broadcast_id = broadcastIdOf(channel_id, started_at);
   if (!stream?.is_live || broadcast_id === null) return [];
   const [title, category] = [channel.stream_title || null, channel.category?.name || null];
@@ -35,7 +37,7 @@ function broadcastsOf(channel: KickChannel, channel_id: string): Broadcast[] {
   return [
     {
       broadcast_id,
-      viewer_count: stream.viewer_count ?? null,
+      viewer_count: wholeOf(stream.viewer_count),
       follower_count: null,
       title,
       category,
@@ -46,8 +48,3 @@ function broadcastsOf(channel: KickChannel, channel_id: string): Broadcast[] {
     },
   ];
 }
-
-const instantOf = (text: string | null | undefined): string | null => {
-  const at = Date.parse(text ?? '');
-  return Number.isNaN(at) ? null : new Date(at).toISOString();
-};

@@ -5,6 +5,7 @@ import type { Json } from '../../kernel/json';
 import type { Vendor } from '../../domain/vendors';
 import type { LinkStatus, LivingConnection } from './adapter';
 import { storableJson } from './text';
+import { instantAt } from './times';
 
 /** Known by its fence token: of two holders the one with the greater token is the later one. */
 export interface LinkFence {
@@ -172,4 +173,5 @@ async function write(db: Queryable, group: readonly Reported[]): Promise<boolean
   return group.map(({ fence }) => held.has(`${fence.link} ${fence.token}`));
 }
 
-const instant = (ms: number): string => new Date(ms).toISOString();
+/** Vendors' clocks may say anything. */
+const instant = (ms: number): string => instantAt(ms) ?? new Date().toISOString();

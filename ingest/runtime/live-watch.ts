@@ -13,6 +13,7 @@ import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { pause } from '../../kernel/signal';
 import { HttpFailed } from '../../vendors/http/port';
 import type { createIntake } from './intake';
+import { storableJson } from './text';
 import { type DraftRecord, externalId } from './webhook';
 
 /** A channel that is looked at; its token was given to the app `client_id`. */
@@ -90,8 +91,8 @@ interface OnlineRow {
 
 /** One piece of the channels of one platform. */
 class Watch {
-  /** Broadcasts that were gone at the last look: one look may be mistaken. */
-  private readonly gone = new Set<string>();
+  /** Broadcasts that were gone at the last look, which may be mistaken: by connection. */
+  private readonly gone = new Map<string, ReadonlySet<string>>();
   /** The minute of each broadcast's last sample. */
   private sampled = new Map<string, number>();
   private readonly failures;
@@ -129,6 +130,8 @@ class Watch {
 
   private async once(signal: AbortSignal): Promise<void> {
     const channels = (await this.deps.living.of(this.look.platform)).filter((one) => this.isMine(one));
+    const living = new Set(channels.map(({ connection_id }) => connection_id));
+    for (const id of this.gone.keys()) if (!living.has(id)) this.gone.delete(id);
     if (channels.length === 0) return;
     const online = await this.online(channels);
     let failed: { error: unknown } | null = null;
@@ -191,26 +194,27 @@ class Watch {
       external_id: externalId(platform, name, id),
       occurred_at,
       subject: null,
-      raw: JSON.stringify(raw),
+      raw: storableJson(JSON.stringify(raw)),
     });
     const began = seen.broadcasts.filter(({ broadcast_id }) => !known.includes(broadcast_id));
     const drafts = began.map(({ broadcast_id, started_at, raw }) =>
       turn('stream_online', broadcast_id, started_at ?? new Date(now).toISOString(), raw),
     );
     const on_air = new Set(seen.broadcasts.map(({ broadcast_id }) => broadcast_id));
+    const gone_before = this.gone.get(channel.connection_id);
+    const gone = new Set<string>();
     for (const broadcast_id of known.filter((id) => !on_air.has(id))) {
       const over = seen.over.find((one) => one.broadcast_id === broadcast_id);
-      const key = `${channel.account_id} ${broadcast_id}`;
-      if (over === undefined && !this.gone.has(key)) {
-        this.gone.add(key);
+      if (over === undefined && !gone_before?.has(broadcast_id)) {
+        gone.add(broadcast_id);
         continue;
       }
-      this.gone.delete(key);
       const ended_at = over?.ended_at ?? new Date(now).toISOString();
       const raw = { id: broadcast_id, channel_id: channel.platform_channel_id, is_live: false, ended_at };
       drafts.push(turn('stream_offline', broadcast_id, ended_at, raw));
     }
-    for (const id of on_air) this.gone.delete(`${channel.account_id} ${id}`);
+    this.gone.delete(channel.connection_id);
+    if (gone.size > 0) this.gone.set(channel.connection_id, gone);
     return drafts;
   }
 
@@ -232,7 +236,7 @@ class Watch {
         external_id: externalId(platform, 'sample', broadcast_id, at),
         occurred_at: at,
         subject: null,
-        raw: JSON.stringify(sample),
+        raw: storableJson(JSON.stringify(sample)),
       };
     });
   }

@@ -7,6 +7,8 @@
 const FUTURE_MS = 5 * 60_000;
 /** Before any of the vendors had a product; catches zero times (`0001-01-01T00:00:00Z`, epoch 0). */
 const EARLIEST_MS = Date.UTC(2005, 0, 1);
+/** The last instant that RFC 3339 can write. */
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 const ZERO = 48;
 const DASH = 45;
@@ -52,7 +54,8 @@ export function parseTime(given: string): number | null {
   }
   const ahead_minutes = zoneAt(text, at);
   if (ahead_minutes === null) return null;
-  return Date.UTC(year, month - 1, day, hour, minute, second, milliseconds) - ahead_minutes * 60_000;
+  const time = Date.UTC(year, month - 1, day, hour, minute, second, milliseconds) - ahead_minutes * 60_000;
+  return time <= LAST_MS ? time : null;
 }
 
 /** Minutes that the zone, which is all of the text from `at` on, is ahead of UTC; null when it is none. */
@@ -100,9 +103,18 @@ export function readTime(value: unknown): number | null {
   if (typeof value === 'string' && !/^\d{9,16}$/.test(value)) return parseTime(value);
   const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
   if (!Number.isFinite(number) || number <= 0) return null;
-  if (number < 1e11) return Math.round(number * 1000);
-  return number < 1e14 ? Math.round(number) : Math.round(number / 1000);
+  const ms = number < 1e11 ? number * 1000 : number < 1e14 ? number : number / 1000;
+  return ms <= LAST_MS ? Math.round(ms) : null;
 }
+
+/** RFC 3339 UTC of a member that holds a time; null when it does not. */
+export function readInstant(value: unknown): string | null {
+  const time = readTime(value);
+  return time === null ? null : instantAt(time);
+}
+
+/** RFC 3339 UTC; null beyond what it can write. */
+export const instantAt = (ms: number): string | null => (Math.abs(ms) <= LAST_MS ? new Date(ms).toISOString() : null);
 
 /**
  * When it happened, RFC 3339 UTC: the first candidate that is a believable time, else when we received it.

@@ -208,6 +208,15 @@ export function idText(value: unknown): string | null {
   return typeof value === 'number' && Number.isFinite(value) ? String(value) : null;
 }
 
+/** Longest id that is remembered in memory or in the state of a connection: the vendors' own have 80 at most. */
+const MAX_KEPT_ID = 200;
+
+/** An id that may be remembered: {@link idText} of a believable length. */
+export function keptId(value: unknown): string | null {
+  const text = idText(value);
+  return text === null || text.length > MAX_KEPT_ID ? null : text;
+}
+
 /** A number that is written as one or as text; NaN for everything else, an object that cannot be converted too. */
 export const numberOf = (value: unknown): number => Number(idText(value) ?? Number.NaN);
 

@@ -7,7 +7,7 @@ import { withToken } from '../runtime/with-token';
 import type { PlayerState, SpotifyPlayer } from '../../vendors/spotify/port';
 import type { Adapter, AdapterSession, Link, LivingConnection, Received } from '../runtime/adapter';
 import { endSession } from '../runtime/ending';
-import { readJson } from '../runtime/text';
+import { readJson, storableJson } from '../runtime/text';
 import * as webhook from '../runtime/webhook';
 import type { Outcome } from '../runtime/webhook';
 import { type Change, changesOf, isNews, type Seen, stateOf } from './changes';
@@ -105,7 +105,7 @@ export class SpotifySession implements AdapterSession {
       );
     } catch (error) {
       if (!(error instanceof HttpFailed)) throw error;
-      if (error.status === 429) return error.retry_after_ms ?? BUSY_MS;
+      if (error.status === 429) return Math.max(error.retry_after_ms ?? BUSY_MS, timings.playing_ms);
       if (error.status !== 403) throw error;
       link.status('degraded', 'Spotify does not let this account’s player be read: Premium or a scope is missing.');
       return timings.refused_ms;
@@ -152,7 +152,7 @@ export function normaliseSpotify(
   { account_id, connection_id }: LivingConnection,
 ): Outcome {
   if (account_id === null) return webhook.skip('no_account');
-  const reading = readJson(text);
+  const reading = readJson(storableJson(text));
   if (!reading.ok) return webhook.park(reading.reason, reading.detail);
   const told = Told.safeParse(reading.value);
   if (!told.success) return webhook.park('bad_payload', told.error.issues[0]!.message);

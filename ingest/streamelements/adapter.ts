@@ -93,7 +93,7 @@ export class TipsSession implements AdapterSession {
     const socket = await this.open();
     const refused = await socket.subscribe(TIPS, this.room, token);
     if (refused !== null && /unauthori[sz]ed|forbidden|token/i.test(refused)) await this.link.token(token);
-    if (refused !== null) throw new LinkLost(`StreamElements refuses its tips: ${refused}.`);
+    if (refused !== null) throw new LinkLost(`StreamElements refuses its tips: ${refused.slice(0, 200)}.`);
     const unmoderated = await socket.subscribe(MODERATED_TIPS, this.room, token);
     if (unmoderated !== null) {
       this.link.status('degraded', 'Tips that wait for a moderator are not told when they are allowed.');

@@ -14,6 +14,8 @@ export interface StreamElementsTimings {
   silence_ms: number;
 }
 
+/** Longest token that a socket is moved with, in characters. */
+const MOST_TOKEN = 4_000;
 /** Longest pause that Astro may ask for. */
 const MOST_PAUSE_MS = 3_600_000;
 
@@ -111,7 +113,8 @@ export class Socket {
       }
       case 'reconnect': {
         const token = idText(at('data', 'reconnect_token'));
-        return token === null ? this.close() : this.listener.onMove(token);
+        // It goes into an address.
+        return token === null || token.length > MOST_TOKEN ? this.close() : this.listener.onMove(token);
       }
       case 'message':
         return this.listener.onMessage(text);

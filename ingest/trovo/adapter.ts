@@ -30,6 +30,8 @@ export interface TrovoTimings {
 const TIMINGS: TrovoTimings = { open_ms: 15_000, gap_ms: 30_000, least_gap_ms: 1_000, longest_gap_ms: 120_000 };
 /** How far apart the clocks may be by which an item of the first frame is told from an old one. */
 const SKEW_MS = 5_000;
+/** What is dated further ahead is not believed: what came after it would pass for old. */
+const AHEAD_MS = 300_000;
 
 /**
  * Trovo's chat: a token that lives seconds, AUTH, PING by the gap that the vendor asks for. The first frame of every
@@ -71,7 +73,8 @@ export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<
     connect: (link) => open(link, Date.now() - SKEW_MS, false),
     resume(link, state) {
       const last = member(state, 'last');
-      return open(link, typeof last === 'number' ? last : Date.now() - SKEW_MS, typeof last === 'number');
+      const known = typeof last === 'number' && last <= Date.now() + AHEAD_MS;
+      return open(link, known ? last : Date.now() - SKEW_MS, known);
     },
     normalise: normaliseTrovoChat,
     beforeSuccessor,
@@ -156,7 +159,7 @@ export class TrovoSession implements AdapterSession {
     if (type !== 'RESPONSE' || member(frame, 'nonce') !== this.authorising) return;
     const error = member(frame, 'error') ?? member(frame, 'data', 'error');
     if (typeof error === 'string' && error !== '')
-      return this.refused(new LinkLost(`Trovo refuses the chat: ${error}`));
+      return this.refused(new LinkLost(`Trovo refuses the chat: ${error.slice(0, 200)}`));
     this.opened = received_at;
     // From here on a successor goes on from what this one has stored.
     this.keep();
@@ -167,7 +170,10 @@ export class TrovoSession implements AdapterSession {
   private chats(frame: unknown, text: string, received_at: number): void {
     const channel_id = idText(member(frame, 'channel_info', 'channel_id'));
     if (channel_id !== null && channel_id !== this.link.connection.channel_id) return;
-    const items = objectsAt(text, ['data', 'chats']).map((item) => ({ item, at: sentAt(item) }));
+    const items = objectsAt(text, ['data', 'chats']).map((item) => ({
+      item,
+      at: believable(sentAt(item), received_at),
+    }));
     const counting = this.first_frame ? this.newOnes(items) : items;
     this.first_frame = false;
     const newest = Math.max(this.last, ...counting.map(({ at }) => at ?? 0));
@@ -222,6 +228,8 @@ export class TrovoSession implements AdapterSession {
     if (this.socket.readyState === this.socket.OPEN) this.socket.send(JSON.stringify(message));
   }
 }
+
+const believable = (at: number | null, now: number): number | null => (at !== null && at <= now + AHEAD_MS ? at : null);
 
 function sentAt(item: string): number | null {
   const json = readJson(item);

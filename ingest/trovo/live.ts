@@ -2,7 +2,7 @@ import { broadcastIdOf } from '../../domain/channel-status';
 import type { TrovoChannel, TrovoOpenApi } from '../../vendors/trovo/port';
 import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
-import { readTime } from '../runtime/times';
+import { readInstant } from '../runtime/times';
 
 /** Trovo shows one channel a call, and asks for no token of the channel's own. */
 export function createTrovoLook(api: Pick<TrovoOpenApi, 'channel'>): LiveLook {
@@ -32,8 +32,7 @@ export function createTrovoLook(api: Pick<TrovoOpenApi, 'channel'>): LiveLook {
 }
 
 function broadcastsOf(channel: TrovoChannel, { platform_channel_id }: WatchedChannel): Broadcast[] {
-  const began = readTime(channel.started_at);
-  const started_at = began === null ? null : new Date(began).toISOString();
+  const started_at = readInstant(channel.started_at);
   const broadcast_id = broadcastIdOf(platform_channel_id, started_at);
   if (!channel.is_live || broadcast_id === null) return [];
   const [live_title, category_name] = [channel.live_title || null, channel.category_name || null];

@@ -12,12 +12,13 @@ import {
   PauseAsked,
 } from '../runtime/adapter';
 import type { Received } from '../runtime/adapter';
+import { readJson } from '../runtime/text';
 import { isBefore } from '../runtime/times';
 import { member, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { normaliseTwitch } from './normalise';
 import { type Caught, catchUp, type Known, knownAfter, NOTHING_KNOWN, readState, type SessionState } from './state';
-import { subscribeAll, type Subscribed, TokenUnusable } from './subscriptions';
+import { SUBSCRIBED, subscribeAll, type Subscribed, TokenUnusable } from './subscriptions';
 import { Twins } from './twins';
 
 export interface TwitchAdapterDeps {
@@ -69,8 +70,9 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
 /** Whether a frame tells of what was before the successor was subscribed to its type. */
 function beforeSuccessor({ text, value }: Received, state: Json): boolean {
   const successor = readState(state);
-  const metadata = member(value ?? JSON.parse(text), 'metadata');
-  const since = successor?.since[textOf(member(metadata, 'subscription_type')) ?? ''];
+  const frame = value === undefined ? readJson(text) : { ok: true as const, value };
+  const metadata = frame.ok ? member(frame.value, 'metadata') : undefined;
+  const since = member(successor?.since, textOf(member(metadata, 'subscription_type')) ?? '');
   // What the successor does not receive at all, it cannot have received.
   if (since === undefined) return true;
   return isBefore(member(metadata, 'message_timestamp'), since);
@@ -258,7 +260,9 @@ class Opened implements TwitchSession {
       this.revoked ??= new ConnectionRefused(status);
       return this.lose(this.revoked);
     }
-    this.refused = [...this.refused.filter((one) => one.type !== type), { type, message: status }];
+    // Of what was never asked for nothing is lost.
+    if (!SUBSCRIBED.has(type)) return;
+    this.refused = [...this.refused.filter((one) => one.type !== type), { type, message: status.slice(0, 100) }];
     delete this.since[type];
     this.show();
   }

@@ -3,6 +3,8 @@ import { HttpFailed } from '../../vendors/http/port';
 import type { TwitchStream, TwitchStreams } from '../../vendors/twitch/port';
 import { withAnyToken } from '../runtime/with-token';
 import type { LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
+import { wholeOf } from '../runtime/numbers';
+import { readInstant } from '../runtime/times';
 
 /** Twitch's figures of what is on air; that it is, EventSub tells. Followers are counted for a channel's own token. */
 export function createTwitchLook(api: TwitchStreams, tokens: ConnectionTokens): LiveLook {
@@ -40,11 +42,11 @@ export function createTwitchLook(api: TwitchStreams, tokens: ConnectionTokens): 
 
 const broadcastOf = (stream: TwitchStream, follower_count: number | null) => ({
   broadcast_id: stream.id,
-  viewer_count: stream.viewer_count,
+  viewer_count: wholeOf(stream.viewer_count),
   follower_count,
   title: stream.title || null,
   category: stream.game_name || null,
   tags: stream.tags ?? [],
-  started_at: stream.started_at,
+  started_at: readInstant(stream.started_at),
   raw: stream,
 });

@@ -5,8 +5,8 @@ import {
   type ChatTreatmentDraft,
   USER_TREATMENTS,
 } from '../../domain/chat-messages';
-import { readTime } from '../runtime/times';
-import { idText } from '../runtime/webhook';
+import { instantAt, readTime } from '../runtime/times';
+import { idText, member } from '../runtime/webhook';
 import { sharedChat } from './chat';
 import { isObject, type Members, type Notification } from './frame';
 import { personAt, textAt } from './people';
@@ -82,7 +82,7 @@ export function moderate({ event, timestamp }: Notification, channel_id: string,
 function detailOf(event: Members, action: string): Members {
   const names = [action, ...(action.endsWith('_unban_request') ? ['unban_request'] : []), 'automod_terms'];
   for (const name of names) {
-    const detail = event[name];
+    const detail = member(event, name);
     if (isObject(detail)) return detail;
   }
   return {};
@@ -96,7 +96,7 @@ function until(ends_at: unknown, from: unknown): Pick<ChatModerationDraft, 'ends
   if (end === null) return { ends_at: null, duration_secs: null };
   const seconds = begin === null ? 0 : Math.round((end - begin) / 1000);
   const believable = seconds >= 1 && seconds <= LONGEST_TIMEOUT_S;
-  return { ends_at: new Date(end).toISOString(), duration_secs: believable ? seconds : null };
+  return { ends_at: instantAt(end), duration_secs: believable ? seconds : null };
 }
 
 /** Words that Twitch was seen to send for the three that there are. */

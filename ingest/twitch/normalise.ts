@@ -2,8 +2,9 @@ import type { ChatDraft } from '../../domain/chat-messages';
 import { TOPICS } from '../../domain/records';
 import type { LivingConnection, Received } from '../runtime/adapter';
 import { chatRecord, people } from '../runtime/chat-record';
+import { MAX_DEPTH } from '../runtime/text';
 import { eventTime, readTime } from '../runtime/times';
-import { type DraftRecord, externalId, idText, ok, type Outcome, park, skip } from '../runtime/webhook';
+import { type DraftRecord, externalId, idText, member, ok, type Outcome, park, skip } from '../runtime/webhook';
 import { chatMessage } from './chat';
 import { MODERATED, NOTICES, NOTICES_TOLD_ELSEWHERE, type Stored, STORED } from './events';
 import { isObject, type Notification, readFrame } from './frame';
@@ -25,7 +26,9 @@ export function normaliseTwitch(received: Received, { account_id, channel_id }: 
   const { notification } = reading;
   const age_ms = received.age_ms ?? ageOf(notification, received.received_at);
   if (age_ms > OLDEST_MS) return skip('too_old');
-  return new Reader(notification, received.received_at, account_id, channel_id).read();
+  const persons = personsIn(notification.event, channel_id);
+  if (persons === null) return park('too_deep', `nested deeper than ${MAX_DEPTH}`);
+  return new Reader(notification, received.received_at, account_id, channel_id, persons).read();
 }
 
 /** By our clock; 0 where it does not say when it was sent. */
@@ -41,6 +44,8 @@ class Reader {
     private readonly received_at: number,
     private readonly account_id: string,
     private readonly channel_id: string,
+    /** Everybody whom it names. */
+    private readonly persons: ReadonlySet<string>,
   ) {}
 
   read(): Outcome {
@@ -102,7 +107,7 @@ class Reader {
     if (action === null) return park('bad_payload', 'action is missing');
     const stored = MODERATED.get(action);
     if (stored === undefined) return this.chat(moderate(notification, channel_id, action));
-    const detail = notification.event[action];
+    const detail = member(notification.event, action);
     return ok(this.stored(stored, isObject(detail) ? detail['user_id'] : undefined));
   }
 
@@ -114,7 +119,7 @@ class Reader {
       topic: TOPICS.platform_events,
       type: `twitch:${type}`,
       platform: 'twitch',
-      ...people('twitch', [whom, ...personsIn(event, this.channel_id)]),
+      ...people('twitch', [whom, ...this.persons]),
       raw,
     };
   }
@@ -124,8 +129,7 @@ class Reader {
   }
 
   private chatRecord(draft: ChatDraft, times: readonly unknown[] = []): DraftRecord {
-    const { event, raw } = this.notification;
-    return chatRecord(draft, raw, this.facts(times), personsIn(event, this.channel_id));
+    return chatRecord(draft, this.notification.raw, this.facts(times), this.persons);
   }
 
   private facts(times: readonly unknown[]) {

@@ -1,6 +1,7 @@
 import { chatPerson, type ChatPerson } from '../../domain/chat-messages';
+import { MAX_DEPTH } from '../runtime/text';
 import { idText, textOf } from '../runtime/webhook';
-import { isObject, type Members } from './frame';
+import type { Members } from './frame';
 
 /** A member that is a text; null when it is none, or empty. */
 export const textAt = (event: Members, name: string): string | null => textOf(event[name]);
@@ -11,29 +12,35 @@ export function personAt(event: Members, prefix: string): ChatPerson | null {
   return id === null ? null : chatPerson(id, textAt(event, `${prefix}_login`), textAt(event, `${prefix}_name`));
 }
 
-const DEEPEST = 8;
+/**
+ * Members for persons that are not named `…user_id`: the channels that share their bans, and each is its broadcaster's.
+ */
+const LISTS_OF_PERSONS: ReadonlySet<string> = new Set(['shared_ban_channel_ids']);
 
 /**
- * Ids of everybody whom an event names, wherever it does: all of Twitch's members for persons end in `user_id`. The
- * channel itself is left out.
+ * Ids of everybody whom an event names, wherever it does: all of Twitch's members for one person end in `user_id`. The
+ * channel itself is left out. Null when it is nested too deep to be kept.
  */
-export function personsIn(event: Members, channel_id: string): Set<string> {
+export function personsIn(event: Members, channel_id: string): Set<string> | null {
   const found = new Set<string>();
-  collect(event, found, 0);
+  if (!collect(event, found, MAX_DEPTH)) return null;
   found.delete(channel_id);
   return found;
 }
 
-function collect(value: unknown, found: Set<string>, depth: number): void {
-  if (depth > DEEPEST || typeof value !== 'object' || value === null) return;
-  if (Array.isArray(value)) {
-    for (const item of value) collect(item, found, depth + 1);
-    return;
-  }
+function collect(value: object, found: Set<string>, levels: number): boolean {
+  if (levels === 0) return false;
   for (const name in value) {
     const member = (value as Members)[name];
-    if (typeof member === 'string' || typeof member === 'number') {
-      if (name.endsWith('user_id') && member !== '' && member !== '0') found.add(String(member));
-    } else if (isObject(member) || Array.isArray(member)) collect(member, found, depth + 1);
+    if (typeof member === 'object' && member !== null) {
+      if (LISTS_OF_PERSONS.has(name) && Array.isArray(member)) for (const one of member) note(one, found);
+      if (!collect(member, found, levels - 1)) return false;
+    } else if (name.endsWith('user_id')) note(member, found);
   }
+  return true;
+}
+
+function note(value: unknown, found: Set<string>): void {
+  const id = idText(value);
+  if (id !== null && id !== '0') found.add(id);
 }

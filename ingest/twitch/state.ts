@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Json } from '../../kernel/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
-import { readTime } from '../runtime/times';
-import { idText } from '../runtime/webhook';
+import { instantAt, readTime } from '../runtime/times';
+import { idText, keptId } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { textAt } from './people';
 
@@ -35,7 +35,7 @@ export const readState = (state: Json): SessionState | null => SessionState.safe
 
 /** What is known after an event of that type; the same object when it says nothing of that kind. */
 export function knownAfter(known: Known, type: string, event: Members): Known {
-  const id = textAt(event, 'id');
+  const id = keptId(event['id']);
   switch (type) {
     case 'stream.online':
       return { ...known, stream: id };
@@ -60,7 +60,7 @@ export function knownAfter(known: Known, type: string, event: Members): Known {
       return { ...known, prediction: null };
     case 'channel.goal.begin':
     case 'channel.goal.progress':
-      return id === null ? known : { ...known, goals: { ...known.goals, [id]: amountOf(event) } };
+      return id === null ? known : { ...known, goals: newestOf({ ...known.goals, [id]: amountOf(event) }) };
     case 'channel.goal.end': {
       const { [id ?? '']: _ended, ...goals } = known.goals;
       return { ...known, goals };
@@ -69,6 +69,13 @@ export function knownAfter(known: Known, type: string, event: Members): Known {
       return known;
   }
 }
+
+/** Twitch lets a channel have three at once; an end that nobody told leaves one here. */
+const MOST_GOALS = 16;
+const newestOf = (goals: Known['goals']): Known['goals'] => {
+  const all = Object.entries(goals);
+  return all.length > MOST_GOALS ? Object.fromEntries(all.slice(-MOST_GOALS)) : goals;
+};
 
 const open = (id: string | null) => id && `open:${id}`;
 const locked = (id: string | null) => id && `locked:${id}`;
@@ -245,7 +252,7 @@ const offline = (stream_id: string): Caught => ({ type: 'stream.offline', id: st
 
 function endOf(poll: Members): string | null {
   const [started, seconds] = [readTime(poll['started_at']), poll['duration']];
-  return started !== null && typeof seconds === 'number' ? new Date(started + seconds * 1000).toISOString() : null;
+  return started !== null && typeof seconds === 'number' ? instantAt(started + seconds * 1000) : null;
 }
 
 /** Votes or points as a short text, so that the same state is told once. */

@@ -49,6 +49,9 @@ export const SUBSCRIPTIONS: readonly Subscription[] = [
   ...of(asModerator, '1', 'channel.suspicious_user.message', 'channel.suspicious_user.update'),
 ];
 
+/** The types of all of them. */
+export const SUBSCRIBED: ReadonlySet<string> = new Set(SUBSCRIPTIONS.map(({ type }) => type));
+
 /** What came of asking for all of them. */
 export interface Subscribed {
   /** By type: from when on it is received, by Twitch's clock (RFC 3339). */

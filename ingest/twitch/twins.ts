@@ -1,9 +1,12 @@
-import { idText, textOf } from '../runtime/webhook';
+import { keptId, member, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 
 /** An act of a moderator is told by two types; so far apart the second is still the first one's twin. */
 const APART_MS = 15_000;
+/** Acts of a channel that wait for their twins, each for 15 s: no moderators do more, and 256 take some 100 kB. */
 const MOST = 256;
+/** The same act told again by one source; each has a twin of its own. */
+const MOST_ALIKE = 8;
 
 /**
  * Tells the second word of one act from another act: `channel.moderate` and the types of their own (`channel.ban`,
@@ -23,6 +26,7 @@ export class Twins {
     const twin = heard.findIndex((one) => one.source !== source);
     if (twin >= 0) heard.splice(twin, 1);
     else heard.push({ source, at });
+    if (heard.length > MOST_ALIKE) heard.shift();
     if (heard.length > 0) this.told.set(act, heard);
     // The eldest goes first: it is the first in the map.
     if (this.told.size > MOST) this.told.delete(this.told.keys().next().value!);
@@ -41,7 +45,7 @@ function actOf(type: string, event: Members): string | null {
       return named('delete', event['message_id']);
     case 'channel.moderate': {
       const action = textOf(event['action']) ?? '';
-      const detail = event[action];
+      const detail = member(event, action);
       if (!isObject(detail)) return null;
       if (action === 'ban' || action === 'timeout') return named('ban', detail['user_id']);
       if (action === 'unban' || action === 'untimeout') return named('unban', detail['user_id']);
@@ -53,6 +57,6 @@ function actOf(type: string, event: Members): string | null {
 }
 
 const named = (act: string, id: unknown): string | null => {
-  const text = idText(id);
+  const text = keptId(id);
   return text === null ? null : `${act} ${text}`;
 };

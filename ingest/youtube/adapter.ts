@@ -2,6 +2,7 @@ import { type TokenSource, withToken } from '../runtime/with-token';
 import { HttpFailed } from '../../vendors/http/port';
 import { COSTS, isUsedUp, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
 import { objectsAt } from '../../domain/json-digits';
+import { memberText } from '../../domain/json-members';
 import type { Json } from '../../kernel/json';
 import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
@@ -47,8 +48,12 @@ const UNASKED_PAGE_MS = 3_000;
 const QUOTA_LOOK_MS = 30_000;
 /** How long a share may make a chat wait before its account is told. */
 const SLOW_MS = 30_000;
-/** Chats that are over and their last pages; more than a channel has at once. */
+/** Chats that are read, and those that are over; more than a channel has at once. */
 const MOST_KEPT = 8;
+/** Longest token of a page that is kept, in characters; YouTube's have some 200. */
+const MOST_TOKEN = 2_000;
+/** Longest time between two pages that the vendor may ask for. */
+const MOST_ASKED_MS = 60_000;
 
 interface YoutubeSession extends AdapterSession {
   end(): void;
@@ -112,7 +117,7 @@ class ChannelReading {
         await this.showIdle();
       }
       for (const chat of await this.deps.chatsOf(this.link.connection)) {
-        if (this.readers.has(chat) || this.over.has(chat)) continue;
+        if (this.readers.has(chat) || this.over.has(chat) || this.readers.size >= MOST_KEPT) continue;
         const reader = this.read(chat)
           .catch((error: unknown) => {
             if (!this.signal.aborted) this.failed ??= { error };
@@ -151,7 +156,7 @@ class ChannelReading {
           pages_until = Date.now() + timings.pages_for_ms;
           continue;
         }
-        const wait_ms = retry_after_ms ?? backoff.next();
+        const wait_ms = Math.max(retry_after_ms ?? 0, backoff.next());
         this.show('retrying', `YouTube did not answer as it should (${reason ?? status ?? 'no answer'}).`);
         await pause(wait_ms, this.signal);
       }
@@ -198,7 +203,8 @@ class ChannelReading {
     this.show('connected', 'Reading the live chat, page by page.');
     if (await this.take(chat, page)) return true;
     const asked = numberOf(member(JSON.parse(page), 'pollingIntervalMillis'));
-    await pause(Math.max(this.deps.timings.page_ms, Number.isFinite(asked) ? asked : UNASKED_PAGE_MS), this.signal);
+    const asked_ms = Number.isFinite(asked) ? Math.min(asked, MOST_ASKED_MS) : UNASKED_PAGE_MS;
+    await pause(Math.max(this.deps.timings.page_ms, asked_ms), this.signal);
     return false;
   }
 
@@ -207,13 +213,13 @@ class ChannelReading {
     const received_at = Date.now();
     this.link.heard(received_at);
     const head: unknown = JSON.parse(page);
-    const poll = member(head, 'activePollItem');
     const items = objectsAt(page, ['items']);
-    if (typeof poll === 'object' && poll !== null) items.push(JSON.stringify(poll));
+    const poll = memberText(page, ['activePollItem']);
+    if (poll?.startsWith('{')) items.push(poll);
     await Promise.all(items.map((text) => this.link.deliver({ text, received_at })));
     await this.link.drained();
     const next = member(head, 'nextPageToken');
-    if (typeof next === 'string' && next !== this.pages.get(chat)) {
+    if (typeof next === 'string' && next.length <= MOST_TOKEN && next !== this.pages.get(chat)) {
       this.pages.set(chat, next);
       this.keep();
     }
@@ -255,6 +261,7 @@ class ChannelReading {
 
   private finish(chat: string): void {
     this.over.add(chat);
+    this.pages.delete(chat);
     this.show('connected', 'Waiting for a broadcast.');
     if (this.over.size > MOST_KEPT) this.over.delete(this.over.values().next().value!);
   }
@@ -275,7 +282,9 @@ class ChannelReading {
 function pagesIn(state: Json): [string, string | null][] {
   const pages = member(state, 'pages');
   if (typeof pages !== 'object' || pages === null) return [];
-  return Object.entries(pages).map(([chat, page]) => [chat, idText(page)]);
+  return Object.entries(pages)
+    .slice(-MOST_KEPT)
+    .map(([chat, page]) => [chat, idText(page)]);
 }
 
 function refusalOf(error: unknown): { status: number | null; reason: string | null; retry_after_ms?: number } {

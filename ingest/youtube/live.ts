@@ -10,6 +10,7 @@ import {
 import { withAnyToken } from '../runtime/with-token';
 import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
+import { readInstant } from '../runtime/times';
 import type { YoutubeQuota } from './quota';
 
 /** How often a channel that is on air is asked for a second broadcast. */
@@ -40,7 +41,13 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
   async function activeOf(channel: WatchedChannel, online: readonly string[]): Promise<readonly string[] | undefined> {
     const now = Date.now();
     if (online.length > 0 && now - (asked.get(channel.connection_id) ?? 0) < SECOND_EVERY_MS) return online;
+    asked.delete(channel.connection_id);
     asked.set(channel.connection_id, now);
+    // Of a channel that is asked for no more nothing need be remembered: the eldest stand first.
+    for (const [id, at] of asked) {
+      if (now - at < SECOND_EVERY_MS) break;
+      asked.delete(id);
+    }
     const active = await paid(channel, (token) => api.activeBroadcasts(token));
     return active && [...new Set([...online, ...active.map(({ id }) => id)])];
   }
@@ -99,7 +106,7 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
 }
 
 const isLive = (video: YoutubeVideo | undefined): boolean =>
-  Boolean(video?.liveStreamingDetails?.actualStartTime) && !video?.liveStreamingDetails?.actualEndTime;
+  readInstant(video?.liveStreamingDetails?.actualStartTime) !== null && !video?.liveStreamingDetails?.actualEndTime;
 
 function lookedAt(
   ids: readonly string[],
@@ -109,12 +116,12 @@ function lookedAt(
 ): SeenChannel {
   const found = ids.flatMap((id) => videos.get(id) ?? []);
   const over = found.flatMap(({ id, liveStreamingDetails }) => {
-    const ended_at = liveStreamingDetails?.actualEndTime;
-    return ended_at ? [{ broadcast_id: id, ended_at: new Date(ended_at).toISOString() }] : [];
+    const ended_at = readInstant(liveStreamingDetails?.actualEndTime);
+    return ended_at === null ? [] : [{ broadcast_id: id, ended_at }];
   });
   const broadcasts = found.filter(isLive).map((video): Broadcast => {
     const { snippet, liveStreamingDetails } = video;
-    const started_at = new Date(liveStreamingDetails!.actualStartTime!).toISOString();
+    const started_at = readInstant(liveStreamingDetails?.actualStartTime);
     const title = snippet?.title || null;
     return {
       broadcast_id: video.id,

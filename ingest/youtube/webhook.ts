@@ -135,7 +135,8 @@ function list(value: unknown): unknown[] {
 function elementText(value: unknown): string | null {
   const first = Array.isArray(value) ? value[0] : value;
   const text = typeof first === 'object' ? webhook.member(first, '#text') : first;
-  return webhook.textOf(text);
+  // An entity can stand for what PostgreSQL does not keep.
+  return webhook.textOf(text)?.replaceAll('\0', '\ufffd').toWellFormed() ?? null;
 }
 
 const entryChannel = (entry: unknown) => elementText(webhook.member(entry, 'channelId'));

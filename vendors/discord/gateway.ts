@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyAs } from '../http/body';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { HttpFailed, type HttpClients } from '../http/port';
+import type { HttpClients } from '../http/port';
 import type { DiscordGateway } from './port';
 
 const Gateway = z.object({
@@ -21,10 +21,9 @@ export function discordGateway(http: HttpClients, { api_url }: { api_url: string
     async place(token) {
       const headers = { authorization: `Bot ${token}` };
       const answer = await client.ask({ method: 'GET', url: `${api_url}/api/v10/gateway/bot`, headers });
-      const found = bodyAs(answer, Gateway);
-      if (found === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
-      const { remaining, reset_after } = found.session_start_limit;
-      return { url: found.url, remaining, reset_after_ms: reset_after };
+      const { url, session_start_limit } = bodyOf(answer, Gateway, api_url);
+      const { remaining, reset_after: reset_after_ms } = session_start_limit;
+      return { url, remaining, reset_after_ms };
     },
     socket(url) {
       const address = new URL(url);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyAs } from '../http/body';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { HttpFailed, type HttpClients } from '../http/port';
+import type { HttpClients } from '../http/port';
 import type { KickChannels } from './port';
 
 const Channels = z.object({
@@ -30,9 +30,7 @@ export function kickChannels(http: HttpClients, { api_url }: { api_url: string }
       const query = new URLSearchParams(broadcaster_user_ids.map((id) => ['broadcaster_user_id', id]));
       const url = `${api_url}/public/v1/channels?${query.toString()}`;
       const answer = await client.ask({ method: 'GET', url, headers: { authorization: `Bearer ${token}` } });
-      const value = bodyAs(answer, Channels);
-      if (value === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
-      return value.data;
+      return bodyOf(answer, Channels, api_url).data;
     },
   };
 }

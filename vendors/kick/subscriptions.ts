@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpClients } from '../http/port';
 import type { KickSubscriptions } from './port';
@@ -26,8 +27,7 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
   const headersOf = (token: string) => ({ authorization: `Bearer ${token}`, accept: 'application/json' });
 
   async function listed(token: string) {
-    const { body } = await client.ask({ method: 'GET', url, headers: headersOf(token) });
-    return Listed.parse(JSON.parse(body.toString())).data;
+    return bodyOf(await client.ask({ method: 'GET', url, headers: headersOf(token) }), Listed, api_url).data;
   }
 
   return {
@@ -35,7 +35,7 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
       const there = new Set((await listed(token)).map(({ event }) => event));
       const events = KICK_EVENTS.filter((name) => !there.has(name)).map((name) => ({ name, version: 1 }));
       if (events.length === 0) return;
-      const { body } = await client.ask({
+      const answer = await client.ask({
         method: 'POST',
         url,
         headers: { ...headersOf(token), 'content-type': 'application/json' },
@@ -43,7 +43,7 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
         // What is there already is not made twice.
         repeatable: true,
       });
-      const refused = Made.parse(JSON.parse(body.toString())).data.filter(({ error }) => error);
+      const refused = bodyOf(answer, Made, api_url).data.filter(({ error }) => error);
       if (refused.length > 0) throw new Error(`Kick refuses ${refused.map(({ name }) => name).join(', ')}`);
     },
     async end(token) {

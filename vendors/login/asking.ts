@@ -58,8 +58,12 @@ export function asking(http: HttpClients, provider: string, bases: readonly stri
 export const textOf = (text: string | null | undefined): string | null => (text ? text : null);
 
 /** An instant in Unix seconds. */
-export const secondsOf = (at: string | number | null | undefined): number | null =>
-  at !== null && at !== undefined && Number.isFinite(Number(at)) ? Number(at) * 1000 : null;
+export const secondsOf = (at: string | number | null | undefined): number | null => {
+  const ms = at === null || at === undefined ? Number.NaN : Number(at) * 1000;
+  return Math.abs(ms) <= LAST_MS ? ms : null;
+};
+/** The last moment that a Date can be. */
+const LAST_MS = 8.64e15;
 
 /** Scopes that stand in one text, with spaces between them. */
 export const scopesOf = (text: string | undefined): string[] => text?.split(' ').filter(Boolean) ?? [];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyAs } from '../http/body';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { HttpFailed, type HttpClients } from '../http/port';
+import type { HttpClients } from '../http/port';
 import type { PlayedItem, PlayerDevice, SpotifyPlayer } from './port';
 
 const Named = z.object({ id: z.string().nullish(), name: z.string().nullish() });
@@ -35,16 +35,19 @@ const State = z.object({
   device: Device.nullish(),
 });
 
+/** What is read of it is kept with the connection; with every market that a track is sold in it has some 20 kB. */
+const MAX_BYTES = 256 << 10;
+
 export function spotifyPlayer(http: HttpClients, { api_url }: { api_url: string }): SpotifyPlayer {
   const client = http.client('spotify', [hostOf(api_url)]);
   return {
     async state(token) {
       // Episodes are told only to who says that they know them.
       const url = `${api_url}/v1/me/player?additional_types=track,episode`;
-      const answer = await client.ask({ method: 'GET', url, headers: { authorization: `Bearer ${token}` } });
+      const headers = { authorization: `Bearer ${token}` };
+      const answer = await client.ask({ method: 'GET', url, headers, max_bytes: MAX_BYTES });
       if (answer.status === 204) return null;
-      const state = bodyAs(answer, State);
-      if (state === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
+      const state = bodyOf(answer, State, api_url);
       return {
         item: state.item ? itemOf(state.item) : null,
         is_playing: state.is_playing,

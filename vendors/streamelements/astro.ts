@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyAs } from '../http/body';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { HttpFailed, type HttpAnswer, type HttpClients } from '../http/port';
+import type { HttpAnswer, HttpClients } from '../http/port';
 import { kindOf, type StreamElementsApi } from './port';
 
 export interface StreamElementsOptions {
@@ -11,18 +11,14 @@ export interface StreamElementsOptions {
   astro_url: string;
 }
 
-const Own = z.object({ _id: z.string().min(1) });
+const Own = z.object({ _id: z.string().min(1).max(200) });
 const Tips = z.object({ docs: z.array(z.looseObject({ _id: z.string() })) });
 
 /** StreamElements' API and its gateway Astro, as far as tips go. Calls throw as `HttpClient.ask`. */
 export function streamElementsApi(http: HttpClients, { api_url, astro_url }: StreamElementsOptions): StreamElementsApi {
   const over_http = astro_url.replace(/^ws/, 'http');
   const client = http.client('streamelements', [...new Set([api_url, over_http].map(hostOf))]);
-  const read = <T>(answer: HttpAnswer, shape: z.ZodType<T>): T => {
-    const value = bodyAs(answer, shape);
-    if (value === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
-    return value;
-  };
+  const read = <T>(answer: HttpAnswer, shape: z.ZodType<T>): T => bodyOf(answer, shape, api_url);
   const ask = (path: string, token: string) => {
     const scheme = kindOf(token) === 'jwt' ? 'Bearer' : 'apikey';
     const headers = { accept: 'application/json', authorization: `${scheme} ${token}` };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyAs } from '../http/body';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { HttpFailed, type HttpAnswer, type HttpClients, type HttpRequest } from '../http/port';
+import type { HttpAnswer, HttpClients, HttpRequest } from '../http/port';
 import type { TrovoOpenApi } from './port';
 
 export interface TrovoApiOptions {
@@ -22,11 +22,7 @@ const Channel = z.object({
 
 export function trovoOpenApi(http: HttpClients, { api_url, chat_url }: TrovoApiOptions): TrovoOpenApi {
   const client = http.client('trovo', [...new Set([hostOf(api_url), hostOf(chat_url.replace(/^ws/, 'http'))])]);
-  const read = <T>(answer: HttpAnswer, shape: z.ZodType<T>): T => {
-    const value = bodyAs(answer, shape);
-    if (value === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
-    return value;
-  };
+  const read = <T>(answer: HttpAnswer, shape: z.ZodType<T>): T => bodyOf(answer, shape, api_url);
   const ask = (client_id: string, request: Pick<HttpRequest, 'method' | 'body'>, path: string, token?: string) =>
     client.ask({
       ...request,

@@ -14,7 +14,7 @@ export interface TwitchOptions {
 const Validated = z.object({ client_id: z.string(), user_id: z.string() });
 const Page = z.object({ data: z.array(z.unknown()) });
 const Made = z.object({
-  data: z.array(z.object({ created_at: z.string().nullish() })).default([]),
+  data: z.array(z.object({ created_at: z.string().max(64).nullish() })).default([]),
   total_cost: z.number().nullish(),
   max_total_cost: z.number().nullish(),
 });

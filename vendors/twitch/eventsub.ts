@@ -15,6 +15,9 @@ export interface EventSubOptions {
 
 /** Longest silence that Twitch grants; a timer of more than some weeks would run at once. */
 const MOST_KEEPALIVE_S = 600;
+/** Longest id of a session and longest time that are kept: Twitch's have some 60 and 30 characters. */
+const MOST_ID = 500;
+const MOST_TIME = 64;
 /** A new socket that fails is tried again while the old one is read; Twitch closes that after some 30 s. */
 const MOVE = { first_ms: 250, most_ms: 2_000 };
 const TWITCH_HOSTS = ['*.twitch.tv'];
@@ -190,12 +193,14 @@ function parsed(text: string): unknown {
   }
 }
 
+const isShort = (time: unknown): time is string => typeof time === 'string' && time.length <= MOST_TIME;
+
 function welcomeOf(value: unknown, metadata: Members): Welcome | undefined {
   const session = membersOf(membersOf(membersOf(value)['payload'])['session']);
   const { id, keepalive_timeout_seconds: seconds, connected_at } = session;
-  if (typeof id !== 'string' || id === '') return undefined;
+  if (typeof id !== 'string' || id === '' || id.length > MOST_ID) return undefined;
   const keepalive_ms =
     typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, MOST_KEEPALIVE_S) * 1000 : WELCOME_MS;
-  const at = [metadata['message_timestamp'], connected_at].find((time) => typeof time === 'string');
+  const at = [metadata['message_timestamp'], connected_at].find(isShort);
   return { session_id: id, keepalive_ms, at: at ?? new Date().toISOString() };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { HttpClients } from '../http/port';
-import { asking, textOf } from '../login/asking';
+import { asking, secondsOf, textOf } from '../login/asking';
 import { TokenRefused, type IdentityProvider } from '../login/port';
 
 const Validated = z.object({
@@ -48,7 +48,7 @@ export function twitchIdentity(http: HttpClients, { client_ids, id_url, api_url 
         email: textOf(user?.email),
         scopes: said.scopes ?? [],
         // Tokens of old apps never end, and say 0.
-        expires_at: said.expires_in > 0 ? Date.now() + said.expires_in * 1000 : null,
+        expires_at: said.expires_in > 0 ? secondsOf(Date.now() / 1000 + said.expires_in) : null,
       };
     },
   };

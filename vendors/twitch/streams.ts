@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyAs } from '../http/body';
+import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { HttpFailed, type HttpClients } from '../http/port';
+import type { HttpClients } from '../http/port';
 import type { TwitchLogin, TwitchStreams } from './port';
 
 const Streams = z.object({
@@ -22,9 +22,7 @@ export function twitchStreams(http: HttpClients, { api_url }: { api_url: string 
   const client = http.client('twitch', [hostOf(api_url)]);
   async function get<T>(path: string, { token, client_id }: TwitchLogin, shape: z.ZodType<T>): Promise<T> {
     const headers = { authorization: `Bearer ${token}`, 'client-id': client_id };
-    const value = bodyAs(await client.ask({ method: 'GET', url: `${api_url}/helix/${path}`, headers }), shape);
-    if (value === undefined) throw new HttpFailed(new URL(api_url).hostname, 502);
-    return value;
+    return bodyOf(await client.ask({ method: 'GET', url: `${api_url}/helix/${path}`, headers }), shape, api_url);
   }
   return {
     async live(user_ids, by) {
