@@ -52,8 +52,8 @@ export interface VendorChildGiven {
 const QUERY_TIMEOUT_MS = 3_000;
 const ENOUGH_UNITS = 100_000_000;
 /** Sooner than in production, so that a test sees many looks. */
-const PLAYER = { playing_ms: 150, paused_ms: 150 };
-const LOOK_MS = 200;
+const PLAYER = { playing_ms: 300, paused_ms: 300 };
+const LOOK_MS = 400;
 
 const beside = (db: Database, given: VendorChildGiven) => (http: HttpClients) => {
   const { youtube, trovo, streamelements, discord, spotify } = given;

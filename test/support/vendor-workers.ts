@@ -25,7 +25,7 @@ import { FakeYoutube } from '../vendors/youtube-cloud';
 const CHILD = join(__dirname, '../../dist/test/support/vendor-child.js');
 const TWITCH_CHANNELS = ['1', '2', '3', '4'];
 const EVERY_MS = 50;
-const READ_EVERY_MS = 100;
+const READ_EVERY_MS = 400;
 /** A vendor's words carry a number of nine digits that begins so, by which they are known in what is stored. */
 const FIRST_WORD = 900_000_000;
 const WORD = /"(9\d{8})"/;
