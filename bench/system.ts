@@ -81,14 +81,6 @@ export async function startLumio(
 export const startPeer = (name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> =>
   startProgram(join(ROOT, `dist/bench/peers/${name}.js`), args, env);
 
-/** What `npm start` gives node: the system starts as it ships, and the peers with the same. */
-const NODE_FLAGS = /^node (.*?) ?scripts\//
-  .exec(
-    (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }).scripts.start,
-  )![1]!
-  .split(' ')
-  .filter(Boolean);
-
 /** What runs on the system's core; its output goes to a file, so that nobody has to read it meanwhile. */
 export function spawnOnSystemCore(
   script: string,
@@ -97,10 +89,9 @@ export function spawnOnSystemCore(
   output: string,
 ) {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('LUMIO_')));
-  const pinned = cpus().length > 1 ? ['taskset', '-c', '0'] : [];
-  const [program, ...rest] = [...pinned, process.execPath, ...NODE_FLAGS, script, ...args];
+  const command = cpus().length > 1 ? ['taskset', '-c', '0', process.execPath] : [process.execPath];
   const file = openSync(output, 'w');
-  const child = spawn(program!, rest, {
+  const child = spawn(command[0]!, [...command.slice(1), script, ...args], {
     env: { ...inherited, NODE_ENV: 'production', ...env },
     stdio: ['ignore', file, file],
   });
