@@ -1,9 +1,10 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createFileBlobs } from '../engines/blobs/files';
 import { parseS3Url } from '../engines/blobs/s3';
+import { removeLeftovers } from '../engines/blobs/temporary';
 import { blobsContract } from './contracts/blobs';
 
 const folder = () => mkdtempSync(join(tmpdir(), 'lumio-blobs-'));
@@ -34,6 +35,23 @@ test('what a killed process left half-written is never listed and goes when it i
   const keys: string[] = [];
   for await (const { key } of again.list('')) keys.push(key);
   expect(keys).toEqual(['a']);
+  rmSync(root, { recursive: true });
+});
+
+test('what a killed process left of an upload to S3 goes when it is a day old; what is not a file of ours stays', async () => {
+  const root = folder();
+  const [old, fresh] = [Date.now() - 90_000_000, Date.now()];
+  const ours = (at: number) => `lumio-upload-${at}-0123456789abcdef`;
+  const kept = [
+    ours(fresh),
+    'lumio-upload-0123456789abcdef',
+    `${old}-0123456789abcdef`,
+    `lumio-upload-${old - 1}-folder`,
+  ];
+  for (const name of [ours(old), ...kept.slice(0, 3)]) writeFileSync(join(root, name), 'half');
+  mkdirSync(join(root, kept[3]!));
+  await removeLeftovers(root, 'lumio-upload-');
+  expect(readdirSync(root).sort()).toEqual([...kept].sort());
   rmSync(root, { recursive: true });
 });
 

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, rmdir, type FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
 import { byBytes, checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
 import type { BlobInfo, Blobs } from './port';
+import { removeLeftovers, temporaryName } from './temporary';
 
 /**
  * What a blob's file ends with: the content comes first, then JSON with hash and type, its length (4 bytes), and this
@@ -24,16 +24,9 @@ const TEMPORARY = '~tmp';
 export async function createFileBlobs(folder: string): Promise<Blobs> {
   const root = resolve(folder);
   await mkdir(join(root, TEMPORARY), { recursive: true, mode: 0o700 });
-  // Half-written uploads of a process that was killed.
-  for (const name of await readdir(join(root, TEMPORARY))) {
-    if (isOld(name)) await rm(join(root, TEMPORARY, name), { force: true });
-  }
+  await removeLeftovers(join(root, TEMPORARY));
   return new FileBlobs(root);
 }
-
-const DAY_MS = 86_400_000;
-const temporaryName = () => `${Date.now()}-${randomBytes(8).toString('hex')}`;
-const isOld = (name: string) => Date.now() - Number(name.split('-')[0]) > DAY_MS;
 
 interface Opened {
   file: FileHandle;

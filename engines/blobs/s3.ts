@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import * as sdk from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
 import type { BlobInfo, Blobs } from './port';
+import { removeLeftovers, temporaryName } from './temporary';
 
 // Node 20 is supported here on purpose; the SDK's own notice about it is read before its first client is made.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
@@ -20,6 +21,9 @@ const IN_MEMORY_BYTES = 8 * MIB;
 const MOST_PARTS = 9_000;
 /** How many objects of a listing are asked for their hash at a time. */
 const HEADS_AT_ONCE = 16;
+
+/** Files on the way to the bucket are named so. */
+const UPLOAD = 'lumio-upload-';
 
 export interface S3Target {
   endpoint: string;
@@ -68,6 +72,7 @@ export function parseS3Url(text: string): S3Target {
  */
 export async function createS3Blobs(address: string): Promise<Blobs> {
   const target = parseS3Url(address);
+  await removeLeftovers(tmpdir(), UPLOAD);
   const client = new sdk.S3Client({
     endpoint: target.endpoint,
     region: target.region,
@@ -108,7 +113,7 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
         : await beginning(content);
       if (!rest && first.length <= IN_MEMORY_BYTES) return putBuffer(first);
 
-      const path = join(tmpdir(), `lumio-upload-${randomBytes(8).toString('hex')}`);
+      const path = join(tmpdir(), temporaryName(UPLOAD));
       try {
         const meter = new Meter();
         await piped(chunks(first, rest), meter, createWriteStream(path, { flags: 'wx', mode: 0o600 }));
