@@ -147,8 +147,9 @@ export class LinkStore {
   }
 
   private async store(group: readonly Item[]): Promise<readonly StoredOutcome[]> {
-    const fences = [...new Set(group.flatMap(({ fence, unfenced }) => (unfenced ? [] : [fence])))];
-    const current = fences.length === 0 ? new Set() : await this.deps.leases.current(fences);
+    const fences = new Set<LinkFence>();
+    for (const { fence, unfenced } of group) if (!unfenced) fences.add(fence);
+    const current = fences.size === 0 ? fences : await this.deps.leases.current([...fences]);
     const passes = ({ fence, unfenced }: Item) => unfenced || current.has(fence);
     const mine = group.filter(passes);
     await this.append(mine);
