@@ -32,6 +32,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   const hook = (name: string) => ({
     NODE_OPTIONS: `--require ${join(ROOT, 'dist/bench/peers/memory-hook.js')}`,
     BENCH_MEMORY_FILE: join(folder, name),
+    BENCH_GIVEN_BACK_MS: options.smoke ? '10' : '500',
   });
   let statements: Record<string, number> = {};
   try {
