@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { readChatRecord } from '../domain/chat-messages';
 import { memberText } from '../domain/json-members';
 import { normaliseTwitch } from '../ingest/twitch/normalise';
+import { earlierThan, isBeforeFollowers, NOTHING_KNOWN, type SessionState } from '../ingest/twitch/state';
 import type { Outcome } from '../ingest/runtime/webhook';
 import RECORDS from './fixtures/twitch-records.json';
 import { channelOf, twitchFrame } from './support/twitch-frames';
@@ -191,3 +192,24 @@ describe('whatever arrives', () => {
     expect(found && JSON.parse(found)).toEqual(payload?.event);
   });
 });
+
+test('what a paused process heard is its own until the first who followed listens, however often it has moved since', () => {
+  const at = (second: number) => `2026-11-21T10:00:${second}.500000000Z`;
+  const session = (second: number, before: SessionState | null): SessionState => ({
+    session_id: String(second),
+    since: { 'channel.follow': at(second) },
+    known: NOTHING_KNOWN,
+    earlier: earlierThan(before),
+  });
+  const [first, own] = [session(10, null), session(20, session(10, null))];
+  const follower = session(30, own);
+  const holder = session(50, session(40, follower));
+  const alone = (second: number, state: SessionState) => isBeforeFollowers(state, own, 'channel.follow', at(second));
+  for (const state of [follower, holder]) expect([25, 35, 45, 55].map((n) => alone(n, state))).toEqual([true, ...NOT]);
+  expect(isBeforeFollowers(holder, own, 'channel.cheer', at(45))).toBe(true);
+  // What a build before kept names the last holder alone.
+  const { earlier: _earlier, ...kept } = follower;
+  expect(isBeforeFollowers(kept, first, 'channel.follow', at(25))).toBe(true);
+  expect(session(60, holder).earlier).toHaveLength(3);
+});
+const NOT = [false, false, false];

@@ -137,9 +137,10 @@ export interface Adapter<Session extends AdapterSession = AdapterSession> {
   stop(session: Session): Promise<void>;
   /**
    * Whether a successor that kept `state` cannot have received this: a process that was paused or cut off stores such
-   * words alone when it finds itself replaced. Default: never.
+   * words alone when it finds itself replaced. `own`: what this process has kept; there may be others between both.
+   * Default: never.
    */
-  beforeSuccessor?(received: Received, state: Json): boolean;
+  beforeSuccessor?(received: Received, state: Json, own: Json): boolean;
 }
 
 /** An open connection. */

@@ -297,7 +297,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     if (!adapter.beforeSuccessor) return false;
     this.successor ??= this.successorState();
     const state = await this.successor;
-    return state === undefined || adapter.beforeSuccessor(received, state);
+    return state === undefined || adapter.beforeSuccessor(received, state, this.state);
   }
 
   /** Undefined when it does not come up in time: then it has received nothing. */

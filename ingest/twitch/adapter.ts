@@ -13,11 +13,20 @@ import {
 } from '../runtime/adapter';
 import type { Received } from '../runtime/adapter';
 import { readJson } from '../runtime/text';
-import { isBefore } from '../runtime/times';
 import { member, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { normaliseTwitch } from './normalise';
-import { type Caught, catchUp, type Known, knownAfter, NOTHING_KNOWN, readState, type SessionState } from './state';
+import {
+  type Caught,
+  catchUp,
+  earlierThan,
+  isBeforeFollowers,
+  type Known,
+  knownAfter,
+  NOTHING_KNOWN,
+  readState,
+  type SessionState,
+} from './state';
 import { SUBSCRIBED, subscribeAll, type Subscribed, TokenUnusable } from './subscriptions';
 import { Twins } from './twins';
 
@@ -56,7 +65,7 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     'Acts of moderators that were told twice, and kept once',
   );
   const open = (link: Link, before: SessionState | null) =>
-    opening.use(() => new Opened(link, deps, { cost, twins }, before?.known ?? null).begin(before !== null));
+    opening.use(() => new Opened(link, deps, { cost, twins }, before).begin(before !== null));
   return {
     vendor: 'twitch',
     connect: (link) => open(link, null),
@@ -67,15 +76,12 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
   };
 }
 
-/** Whether a frame tells of what was before the successor was subscribed to its type. */
-function beforeSuccessor({ text, value }: Received, state: Json): boolean {
-  const successor = readState(state);
+/** Whether a frame tells of what was before whoever followed was subscribed to its type. */
+function beforeSuccessor({ text, value }: Received, state: Json, own: Json): boolean {
   const frame = value === undefined ? readJson(text) : { ok: true as const, value };
   const metadata = frame.ok ? member(frame.value, 'metadata') : undefined;
-  const since = member(successor?.since, textOf(member(metadata, 'subscription_type')) ?? '');
-  // What the successor does not receive at all, it cannot have received.
-  if (since === undefined) return true;
-  return isBefore(member(metadata, 'message_timestamp'), since);
+  const type = textOf(member(metadata, 'subscription_type')) ?? '';
+  return isBeforeFollowers(state, own, type, member(metadata, 'message_timestamp'));
 }
 
 /** A session that is open, or about to be. */
@@ -96,9 +102,9 @@ class Opened implements TwitchSession {
     private readonly link: Link,
     private readonly deps: TwitchAdapterDeps,
     private readonly counts: { cost: Gauge; twins: Counter },
-    private readonly before: Known | null,
+    private readonly before: SessionState | null,
   ) {
-    this.known = before;
+    this.known = before?.known ?? null;
     this.user_id = link.connection.channel_id;
     this.ended = new Promise((resolve, reject) => ([this.finish, this.fail] = [resolve, reject]));
     this.ended.catch(() => undefined);
@@ -123,13 +129,8 @@ class Opened implements TwitchSession {
         (error: Error) => this.lose(new LinkLost(error.message, { cause: error })),
       );
       const subscribed = await this.subscribe(socket, signal);
-      const session: SessionState = {
-        session_id: socket.session_id,
-        since: this.since,
-        known: this.known ?? NOTHING_KNOWN,
-      };
       // From here on another process knows that this one receives.
-      link.keep(session);
+      this.keep();
       if (this.over.signal.aborted) await this.ended;
       this.show();
       await this.lookBack(follows && !link.handed_over, last_heard, login);
@@ -204,11 +205,11 @@ class Opened implements TwitchSession {
       twitch: deps.twitch,
       login,
       channel_id: link.connection.channel_id,
-      before: this.before,
+      before: this.before?.known ?? null,
     });
     for (const caught of found.events) void link.deliver(synthetic(caught, link));
     // What was heard meanwhile knows better.
-    if (this.known === this.before) this.known = found.known;
+    if (this.known === (this.before?.known ?? null)) this.known = found.known;
     this.keep();
     if (!missed) return;
     const unasked = found.unasked.length === 0 ? '' : ` Could not be asked: ${found.unasked.join(', ')}.`;
@@ -216,8 +217,11 @@ class Opened implements TwitchSession {
   }
 
   private keep(): void {
-    const { socket, since } = this;
-    if (socket) this.link.keep({ session_id: socket.session_id, since, known: this.known ?? NOTHING_KNOWN });
+    const { socket, since, before } = this;
+    if (socket === undefined) return;
+    const { session_id } = socket;
+    const state = { session_id, since, known: this.known ?? NOTHING_KNOWN, earlier: earlierThan(before) };
+    this.link.keep(state satisfies SessionState);
   }
 
   private onFrame(frame: EventSubFrame): void {

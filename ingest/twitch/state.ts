@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Json } from '../../kernel/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
-import { instantAt, readTime } from '../runtime/times';
-import { idText, keptId } from '../runtime/webhook';
+import { instantAt, isBefore, readTime } from '../runtime/times';
+import { idText, keptId, member } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { textAt } from './people';
 
@@ -27,11 +27,35 @@ const SessionState = z.object({
   /** By type of subscription: from when on the session receives it, by Twitch's clock. */
   since: z.record(z.string(), z.string()),
   known: Known,
+  /** The same of the sessions before it, the eldest first: whoever held the connection, and holds it no more. */
+  earlier: z.array(z.record(z.string(), z.string())).default([]),
 });
 export type SessionState = z.output<typeof SessionState>;
 
 /** Null when it is none that this build can read. */
 export const readState = (state: Json): SessionState | null => SessionState.safeParse(state).data ?? null;
+
+/** A connection moves a few times at most while a process is paused that held it. */
+const MOST_EARLIER = 3;
+
+/** The sessions before the one that follows on this. */
+export const earlierThan = (before: SessionState | null): SessionState['earlier'] =>
+  before === null ? [] : [...before.earlier, before.since].slice(-MOST_EARLIER);
+
+/**
+ * Whether what was sent at a moment came before anybody was subscribed to its type who followed on `own`. The
+ * connection may have moved more than once since: the first who followed counts, not who holds it now.
+ */
+export function isBeforeFollowers(state: Json, own: Json, type: string, sent_at: unknown): boolean {
+  const follower = readState(state);
+  const sessions = follower === null ? [] : [...follower.earlier, follower.since];
+  const mine = member(readState(own)?.since, type);
+  const theirs = sessions.map((since) => member(since, type)).filter((since) => since !== undefined);
+  // What no follower receives at all, none of them can have received.
+  return theirs
+    .filter((since) => mine === undefined || isBefore(mine, since))
+    .every((since) => isBefore(sent_at, since));
+}
 
 /** What is known after an event of that type; the same object when it says nothing of that kind. */
 export function knownAfter(known: Known, type: string, event: Members): Known {
