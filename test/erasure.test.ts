@@ -10,7 +10,7 @@ import { withRebuildLock } from '../projections/runtime/rebuild-lock';
 import type { TestDatabase } from './support/database';
 import { enginesOfEach } from './support/each';
 import { testParked } from './support/parked';
-import { ACCOUNTS, type Engines, record, runtimeOf, until } from './support/projections';
+import { ACCOUNTS, engines, type Engines, record, runtimeOf, until } from './support/projections';
 
 const TOPIC = TOPICS.platform_events;
 const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
@@ -93,6 +93,29 @@ test('under live traffic about the person, nothing clear of them is left, and th
   for (const { raw, payload } of of_erased) expect([raw, payload]).toEqual(['[erased]', '[erased]']);
   await rebuild({ db: t.db, ...on, projections: [eventLog], name: 'event-log' });
   expect(await everything()).toEqual(live);
+});
+
+test('what is said under a new key while nodes forget the old one stays, live as in a rebuild', async () => {
+  const runtime = runtimeOf(t.db, on, [eventLog]);
+  await runtime.start();
+  await on.records.append(TOPIC, [event(0, 7), event(1, 8)]);
+  await applied(2);
+  const erasing = erase(7, { keys_cached_ms: 1_000 });
+  await until(async () => (await everything()).some(({ raw }) => raw === ERASED_RAW));
+  // A node that never held the old key.
+  const other = await engines(t.db);
+  try {
+    await other.records.append(TOPIC, [event(2, 7)]);
+    await applied(3);
+    expect(await erasing).toMatchObject({ keys: 1, records: 1, rows: 1, messages: 1 });
+    await runtime.stop();
+    const live = await everything();
+    expect(live.map(({ user_id }) => user_id)).toEqual([null, '8', '7']);
+    await rebuild({ db: t.db, ...other, projections: [eventLog], name: 'event-log' });
+    expect(await everything()).toEqual(live);
+  } finally {
+    await other.close();
+  }
 });
 
 test('it waits for a rebuild that runs, and runs again without effect', async () => {
