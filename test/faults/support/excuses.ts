@@ -42,6 +42,12 @@ export const NEWER_ROWS: Excuse = {
   reason: /^$/,
 };
 
+/**
+ * A request of the older build lost a deadlock while the newer one changed the schema below it: it is answered 503 and
+ * sent again, which the traffic judges.
+ */
+export const DEADLOCKED: Excuse = { message: /^a request failed$/, reason: /^DatabaseError 40P01 / };
+
 /** The embedded database was killed: the server ends with it. */
 export const DATABASE_KILLED: readonly Excuse[] = [
   ...ENGINE_AWAY,
