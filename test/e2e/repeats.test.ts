@@ -117,12 +117,14 @@ test('what came of it all is the same when every read model of events is built f
   const built = PROJECTIONS.filter(({ from }) => from.kind === 'domain_events');
   const lastPosition = async () =>
     (await db.query<{ at: string }>('select max(position)::text as at from domain_events'))[0]!.at;
+  // Places come from a sequence, which a killed transaction leaves with a gap: their order counts.
+  const orderOf = (table: string) => (table === 'account_events' ? 'account_id, place' : 'to_jsonb(t)::text');
   const rowsOf = async (tables: readonly string[]) =>
     Object.fromEntries(
       await Promise.all(
         tables.map(async (table) => [
           table,
-          (await db.query(`select to_jsonb(t) as row from "${table}" t order by to_jsonb(t)::text`)).map(
+          (await db.query(`select to_jsonb(t) - 'place' as row from "${table}" t order by ${orderOf(table)}`)).map(
             ({ row }) => row,
           ),
         ]),
