@@ -17,8 +17,8 @@ import type { IdentityProvider } from '../vendors/login/port';
 
 /** Waits until read models have caught up; bounded, and tells whether they had. */
 export interface ReadModels {
-  /** True when every projection named has passed `position` within the bound (default 2 s). */
-  passed(position: string, projections: readonly string[]): Promise<boolean>;
+  /** True when every projection named has passed `position` within the bound, in milliseconds (default 2 s). */
+  passed(position: string, projections: readonly string[], within_ms?: number): Promise<boolean>;
   /** True when every projection named has applied the records of `topic` before these ends, within the bound. */
   applied(topic: string, ends: Ends, projections: readonly string[]): Promise<boolean>;
 }

@@ -11,7 +11,7 @@ import type { Database } from '../engines/postgres/port';
 import { createPersonalTexts } from '../engines/subject-keys/texts';
 import { keepsOneOrder } from '../projections/runtime/outbox-order';
 import { TransientSender } from '../realtime/runtime/transient';
-import { readersOf } from './areas';
+import { readersOf, rightsReadersOf } from './areas';
 import type { Engines } from '../engines/engines';
 
 export interface ServiceParts {
@@ -28,11 +28,17 @@ export interface ServiceParts {
   access: AccessChanges;
 }
 
-/** Waits, within the bound, until the read models have what was written; false when one is behind. */
-export const shown = (read_models: ReadModels, written: Written): Promise<boolean> =>
-  'topic' in written
-    ? read_models.applied(written.topic, new Map(written.ends), written.projections)
-    : read_models.passed(written.position, readersOf(written.types));
+/** How much longer a command waits for read models of what callers may do: what it ends is over when it answers. */
+const RIGHTS_WAIT_MS = 10_000;
+
+/** Waits, within the bound, until the read models have what was written; false when one was behind. */
+export async function shown(read_models: ReadModels, written: Written): Promise<boolean> {
+  if ('topic' in written) return read_models.applied(written.topic, new Map(written.ends), written.projections);
+  const { position, types } = written;
+  if (await read_models.passed(position, readersOf(types))) return true;
+  await read_models.passed(position, rightsReadersOf(types), RIGHTS_WAIT_MS);
+  return false;
+}
 
 /** What operations may use, over the engines. */
 export function createServices(parts: ServiceParts): Services {

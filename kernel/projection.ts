@@ -88,6 +88,8 @@ export interface LateLedger {
 /** Reads domain events. */
 export interface EventProjection extends ProjectionBase {
   from: { kind: 'domain_events'; types: readonly string[]; every?: true };
+  /** Types that may take rights away: a command that appends one waits longer, until they are gone. */
+  revokes?: readonly string[];
   apply(batch: readonly StoredEvent[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
 }
 

@@ -115,6 +115,7 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
     tables,
     ...(wakes !== undefined && { wakes }),
     declared,
+    revokes: Object.keys(spec.revokes ?? {}),
     jobs: [...new Set(Object.values(jobs).flatMap((by_name) => Object.keys(by_name)))],
     program: JSON.stringify([...handlers].map(([type, { take, key, statements }]) => [type, take, key, statements])),
     from: { kind: 'domain_events', types: [...declared.keys()] },

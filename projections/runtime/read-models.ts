@@ -49,8 +49,8 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
   const progress = deps.progress ?? new Progress();
   const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
 
-  async function reach(source: string, goals: readonly Goal[]): Promise<boolean> {
-    const deadline = performance.now() + wait_ms;
+  async function reach(source: string, goals: readonly Goal[], within_ms = wait_ms): Promise<boolean> {
+    const deadline = performance.now() + within_ms;
     // A build takes as long as it takes; its reads are refused meanwhile.
     let open = goals.filter(({ projection }) => !unbuilt?.has(projection));
     let all = open.length === goals.length;
@@ -101,11 +101,12 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
   }
 
   return {
-    passed(position, projections) {
+    passed(position, projections, within_ms) {
       const reached = (at: string) => at !== BEGINNING && events.compare(at, position) >= 0;
       return reach(
         DOMAIN_EVENTS,
         projections.map((projection) => ({ projection, partition: 0, reached })),
+        within_ms,
       );
     },
     applied(topic, ends, projections) {

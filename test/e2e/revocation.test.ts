@@ -1,5 +1,8 @@
 import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { KNOWN_FLAGS } from '../../domain/feature-flags';
+import { pause } from '../../kernel/signal';
+import { WAIT_MS } from '../../projections/runtime/read-models';
 import { Client, refused } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { type MadeMember, type SharedServer, sharedServer } from '../support/shared-server';
@@ -37,7 +40,11 @@ describe('what is ended on one node is over on the other', () => {
     await here.operator.setAdminRole(user_id, 'super-admin', true);
     root = here.client((await here.session(user_id, account_id)).access_token);
   });
-  afterAll(() => there?.dispose());
+  const holders: Promise<void>[] = [];
+  afterAll(async () => {
+    await Promise.all(holders);
+    await there?.dispose();
+  });
 
   const done = async (sent: Promise<{ status: number; body: any }>) => {
     const { status, body } = await sent;
@@ -229,6 +236,24 @@ describe('what is ended on one node is over on the other', () => {
         const role_id = await roleOf(boss.api, 'viewer');
         const path = `/v1/accounts/${account_id}/members/${user_id}`;
         return { token, path: '/v1/tokens', end: () => done(boss.api.send('PATCH', path, { role_id })) };
+      },
+    ],
+    [
+      'the role of a member, while its read model is held up for longer than other answers wait',
+      403,
+      'cut',
+      async () => {
+        const { boss, access_token: token, user_id, account_id } = await member('administrator');
+        const role_id = await roleOf(boss.api, 'viewer');
+        const path = `/v1/accounts/${account_id}/members/${user_id}`;
+        const end = async () => {
+          const holder = new pg.Client({ connectionString: here.database_url });
+          await holder.connect();
+          await holder.query('begin; lock table account_members in exclusive mode');
+          holders.push(pause(WAIT_MS + 1000).then(() => holder.end()));
+          await done(boss.api.send('PATCH', path, { role_id }));
+        };
+        return { token, path: '/v1/tokens', end };
       },
     ],
     [
