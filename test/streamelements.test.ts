@@ -77,6 +77,7 @@ describe('the gateway', () => {
     vendor.heal();
     vendor.refused_topics.clear();
     vendor.silent = false;
+    vendor.onWelcome = () => {};
     vendor.channels.set(TOKEN, CHANNEL);
   });
   afterEach(async () => {
@@ -119,6 +120,17 @@ describe('the gateway', () => {
     const after = vendor.tip(CHANNEL);
     await until(() => link.records.length === 2);
     expect(ids(link)).toEqual([during, after].map(({ _id }) => `streamelements:${_id}`));
+  });
+
+  test('what the old server says while the new one is welcome already is not lost', async () => {
+    const { link } = await opened();
+    const [old] = vendor.listening(CHANNEL);
+    const late = JSON.parse(tip().toString());
+    vendor.onWelcome = () => old!.send(JSON.stringify(late));
+    vendor.drain();
+    await until(() => link.records.length === 1);
+    await until(() => vendor.listening(CHANNEL).length === 1);
+    expect(ids(link)).toEqual([`streamelements:${late.data._id}`]);
   });
 
   test('a server that asks to move again and again gets one socket more, and none is left behind', async () => {

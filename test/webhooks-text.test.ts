@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { decodeText, readJson, storableJson } from '../ingest/runtime/text';
-import { eventTime, isBefore, parseTime, readTime } from '../ingest/runtime/times';
+import { eventTime, isBefore, mayBeBefore, parseTime, readTime } from '../ingest/runtime/times';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 
@@ -114,6 +114,20 @@ describe('times', () => {
       [false, false, false],
     ]);
     expect([isBefore('now', times[0]), isBefore(times[0], undefined), isBefore(1, 2)]).toEqual([false, false, false]);
+  });
+
+  test('one time may be before another where the coarser of them does not tell', () => {
+    const times = ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.250Z', '2026-11-21T11:00:00.250000001+01:00'];
+    expect(times.map((one) => times.map((other) => mayBeBefore(one, other)))).toEqual(
+      Array(3).fill([true, true, true]),
+    );
+    const [early, late] = ['2026-11-21T10:00:00.250000001Z', '2026-11-21T10:00:00.250000002Z'];
+    expect([mayBeBefore(early, late), mayBeBefore(late, late), mayBeBefore(late, early)]).toEqual([true, true, false]);
+    const [second, half] = ['2026-11-21T10:00:01Z', '2026-11-21T10:00:00.5Z'];
+    expect([mayBeBefore(half, times[1]), mayBeBefore(second, times[1]), mayBeBefore(times[1], second)]).toEqual([
+      ...[false, false, true],
+    ]);
+    expect([mayBeBefore('now', times[0]), mayBeBefore(times[0], null)]).toEqual([false, false]);
   });
 
   test('a zero time or one of the far future gives way to the next candidate', () => {

@@ -95,8 +95,23 @@ export function isBefore(one: unknown, other: unknown): boolean {
   return a === b ? fraction(one) < fraction(other) : a < b;
 }
 
+/**
+ * Whether one RFC 3339 time may be before another: also where both are the same as far as the coarser of them is
+ * written. False when either is none.
+ */
+export function mayBeBefore(one: unknown, other: unknown): boolean {
+  if (typeof one !== 'string' || typeof other !== 'string') return false;
+  const [a, b] = [parseTime(one), parseTime(other)];
+  if (a === null || b === null) return false;
+  const digits = Math.min(fractionOf(one).length, fractionOf(other).length);
+  const unit_ms = 10 ** Math.max(0, 3 - digits);
+  const apart = Math.floor(a / unit_ms) - Math.floor(b / unit_ms);
+  return apart === 0 ? fraction(one).slice(0, digits) <= fraction(other).slice(0, digits) : apart < 0;
+}
+
 /** Of a text that is a time; the dot before it is the only one. */
-const fraction = (text: string): string => (/\.(\d+)/.exec(text)?.[1] ?? '').padEnd(MOST_FRACTION_DIGITS, '0');
+const fractionOf = (text: string): string => /\.(\d+)/.exec(text)?.[1] ?? '';
+const fraction = (text: string): string => fractionOf(text).padEnd(MOST_FRACTION_DIGITS, '0');
 
 /** Unix milliseconds of a member that holds a time in any of the vendors' forms; null when it does not. */
 export function readTime(value: unknown): number | null {

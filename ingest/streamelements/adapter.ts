@@ -161,7 +161,7 @@ export class TipsSession implements AdapterSession {
     try {
       const socket = await this.open(reconnect_token);
       this.current = socket;
-      before.close();
+      before.leave();
     } catch (error) {
       // The old one ends soon: everything is opened anew, and what falls between is fetched.
       if (!this.over) this.endWith(error as Error);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
 import { within } from '../../kernel/signal';
+import { farewell } from '../../kernel/farewell';
 import { kindOf } from '../../vendors/streamelements/port';
 import { LinkLost, PauseAsked } from '../runtime/adapter';
 import { readJson } from '../runtime/text';
@@ -18,6 +19,8 @@ export interface StreamElementsTimings {
 const MOST_TOKEN = 4_000;
 /** Longest pause that Astro may ask for. */
 const MOST_PAUSE_MS = 3_600_000;
+/** How long the server may take to answer the goodbye of a socket that it has moved. */
+const LEAVE_MS = 3_000;
 
 interface Listener {
   onMessage(text: string): void;
@@ -98,6 +101,11 @@ export class Socket {
 
   close(): void {
     this.socket.terminate();
+  }
+
+  /** Another socket is there in its place: what was sent over this one before is read still. */
+  leave(): void {
+    void farewell(this.socket, LEAVE_MS);
   }
 
   private take(text: string, welcomed: () => void): void {

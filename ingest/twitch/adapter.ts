@@ -177,7 +177,7 @@ class Opened implements TwitchSession {
     const subscribed = await subscribeAll({
       twitch: this.deps.twitch,
       session_id: socket.session_id,
-      connected_at: socket.connected_at,
+      now: () => socket.now(),
       reader: { channel_id, user_id: this.user_id },
       login: (refused) => this.login(refused),
       signal,

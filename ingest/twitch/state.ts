@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Json } from '../../kernel/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
-import { instantAt, isBefore, readTime } from '../runtime/times';
+import { instantAt, isBefore, mayBeBefore, readTime } from '../runtime/times';
 import { idText, keptId, member } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { textAt } from './people';
@@ -43,8 +43,9 @@ export const earlierThan = (before: SessionState | null): SessionState['earlier'
   before === null ? [] : [...before.earlier, before.since].slice(-MOST_EARLIER);
 
 /**
- * Whether what was sent at a moment came before anybody was subscribed to its type who followed on `own`. The
- * connection may have moved more than once since: the first who followed counts, not who holds it now.
+ * Whether what was sent at a moment may have come before anybody was subscribed to its type who followed on `own`. The
+ * connection may have moved more than once since: the first who followed counts, not who holds it now. In doubt it
+ * did: what both have received counts once where it has one id, and what neither stores is lost.
  */
 export function isBeforeFollowers(state: Json, own: Json, type: string, sent_at: unknown): boolean {
   const follower = readState(state);
@@ -54,7 +55,7 @@ export function isBeforeFollowers(state: Json, own: Json, type: string, sent_at:
   // What no follower receives at all, none of them can have received.
   return theirs
     .filter((since) => mine === undefined || isBefore(mine, since))
-    .every((since) => isBefore(sent_at, since));
+    .every((since) => mayBeBefore(sent_at, since));
 }
 
 /** What is known after an event of that type; the same object when it says nothing of that kind. */

@@ -75,8 +75,8 @@ export interface SubscribeOptions {
   twitch: Twitch;
   session_id: string;
   reader: Reader;
-  /** By Twitch's clock: what is subscribed is so from later on. */
-  connected_at: string;
+  /** By Twitch's clock (RFC 3339): by then what it does not date is subscribed to. */
+  now(): string;
   login(refused?: string): Promise<TwitchLogin>;
   signal: AbortSignal;
 }
@@ -118,7 +118,7 @@ type Outcome =
   { kind: 'made'; since: string; cost: Subscribed['cost'] } | Extract<SubscriptionAnswer, { kind: 'refused' }>;
 
 async function subscribe(options: SubscribeOptions, wanted: Subscription, reader: Reader): Promise<Outcome> {
-  const { twitch, session_id, connected_at, signal } = options;
+  const { twitch, session_id, signal } = options;
   const { type, older } = wanted;
   const request = { type, version: wanted.version, condition: wanted.condition(reader), session_id };
   let login = await options.login();
@@ -134,7 +134,7 @@ async function subscribe(options: SubscribeOptions, wanted: Subscription, reader
     });
     switch (answer.kind) {
       case 'made':
-        return { kind: 'made', since: answer.created_at ?? connected_at, cost: answer.cost };
+        return { kind: 'made', since: answer.created_at ?? options.now(), cost: answer.cost };
       case 'refused':
         if (answer.status !== 400 || older === undefined || request.version === older) return answer;
         request.version = older;

@@ -27,6 +27,8 @@ export class FakeStreamElements extends FakeCloud {
   silent = false;
   /** Sockets that were opened. */
   opened = 0;
+  /** Called as soon as a socket is welcome. */
+  onWelcome = () => {};
 
   constructor() {
     super();
@@ -132,6 +134,7 @@ export class FakeStreamElements extends FakeCloud {
     if (this.silent) return;
     const data = { message: 'You are in a maze of dank memes, all alike.', client_id: randomUUID() };
     ws.send(JSON.stringify({ id: randomUUID(), ts: new Date().toISOString(), type: 'welcome', data }));
+    this.onWelcome();
   }
 
   private answer(ws: WebSocket, text: string): void {

@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws';
-import { pause } from '../../kernel/signal';
+import { farewell } from '../../kernel/farewell';
 import { guardedLookup } from '../http/addresses';
 import { EventSubEnded } from './port';
 
@@ -8,7 +8,6 @@ const PATIENCE = 1.2;
 /** How long a welcome may take; and the silence that is granted where Twitch does not say. */
 export const WELCOME_MS = 10_000;
 const MOST_BYTES = 1 << 20;
-const CLOSE_MS = 1_000;
 
 export interface Welcome {
   session_id: string;
@@ -34,6 +33,7 @@ export class Socket {
   private timer: NodeJS.Timeout;
   private alive_at = performance.now();
   private silence_ms = WELCOME_MS;
+  private closing = false;
 
   constructor(
     url: URL,
@@ -71,7 +71,7 @@ export class Socket {
   }
 
   pause(): void {
-    this.ws.pause();
+    if (!this.closing) this.ws.pause();
   }
 
   resume(): void {
@@ -89,13 +89,11 @@ export class Socket {
     this.listener.onEnd(error);
   }
 
-  /** Says goodbye; what does not answer is cut off. */
-  async close(): Promise<void> {
+  /** Says goodbye, and reads what was sent before it was heard; what does not answer in time is cut off. */
+  async close(within_ms: number): Promise<void> {
     if (this.end) return;
-    this.ws.close();
-    const gone = new AbortController();
-    void this.gone.then(() => gone.abort());
-    await pause(CLOSE_MS, gone.signal);
+    this.closing = true;
+    await farewell(this.ws, within_ms);
     this.fail(new EventSubEnded('closed by us', 1000));
   }
 

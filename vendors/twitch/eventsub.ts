@@ -20,6 +20,9 @@ const MOST_ID = 500;
 const MOST_TIME = 64;
 /** A new socket that fails is tried again while the old one is read; Twitch closes that after some 30 s. */
 const MOVE = { first_ms: 250, most_ms: 2_000 };
+/** How long Twitch may take to answer a goodbye; to that of a socket it has moved a session from, too. */
+const CLOSE_MS = 1_000;
+const LEAVE_MS = 3_000;
 const TWITCH_HOSTS = ['*.twitch.tv'];
 
 /**
@@ -41,11 +44,12 @@ export async function openEventSub(
 
 class Session implements EventSubSession {
   session_id = '';
-  connected_at = '';
   readonly ended: Promise<void>;
   private outcome!: { resolve(): void; reject(error: Error): void };
   private current: Socket | undefined;
   private moving: Promise<void> | undefined;
+  /** Sockets that are left, and read until Twitch closes them. */
+  private leaving: Promise<unknown> = Promise.resolve();
   private readonly over = new AbortController();
   private paused = false;
   /** Our clock less Twitch's. */
@@ -66,10 +70,13 @@ class Session implements EventSubSession {
     if (signal.aborted) onAbort();
     try {
       this.take(socket, await socket.welcome);
-      this.connected_at = (await socket.welcome).at;
     } finally {
       signal.removeEventListener('abort', onAbort);
     }
+  }
+
+  now(): string {
+    return new Date(Date.now() - this.ahead_ms).toISOString();
   }
 
   pause(): void {
@@ -85,8 +92,9 @@ class Session implements EventSubSession {
   async close(): Promise<void> {
     this.over.abort();
     this.outcome.resolve();
-    await this.current?.close();
+    await this.current?.close(CLOSE_MS);
     await this.moving;
+    await this.leaving;
   }
 
   private socket(url: URL): Socket {
@@ -109,13 +117,16 @@ class Session implements EventSubSession {
     const at = Date.parse(welcome.at);
     if (Number.isFinite(at)) this.ahead_ms = Date.now() - at;
     if (this.paused) socket.pause();
-    if (this.over.signal.aborted) void socket.close();
-    void before?.close();
+    if (before) this.leave(before);
+    if (this.over.signal.aborted) this.leave(socket);
+  }
+
+  private leave(socket: Socket): void {
+    this.leaving = Promise.all([this.leaving, socket.close(LEAVE_MS)]);
   }
 
   private onFrame(socket: Socket, text: string): void {
     const received_at = Date.now();
-    if (this.over.signal.aborted) return;
     this.listener.onAlive(received_at);
     const value = parsed(text);
     const metadata = membersOf(membersOf(value)['metadata']);
@@ -126,7 +137,10 @@ class Session implements EventSubSession {
       case 'session_welcome':
         return socket.onWelcome(welcomeOf(value, metadata));
       case 'session_reconnect':
-        return this.move(membersOf(membersOf(membersOf(value)['payload'])['session'])['reconnect_url']);
+        // One that is left has nothing left to move.
+        if (socket === this.current)
+          this.move(membersOf(membersOf(membersOf(value)['payload'])['session'])['reconnect_url']);
+        return;
     }
     const stamp = metadata['message_timestamp'];
     const sent_at = typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN;
@@ -146,6 +160,7 @@ class Session implements EventSubSession {
   }
 
   private move(address: unknown): void {
+    if (this.over.signal.aborted) return;
     // Asked again before it is done: one move is enough.
     this.moving ??= this.moved(address).then(
       () => {

@@ -23,13 +23,14 @@ export interface EventSubListener {
 export interface EventSubSession {
   /** From the last welcome: it may change when Twitch moves the session. */
   readonly session_id: string;
-  /** By Twitch's clock, from the first welcome. RFC 3339. */
-  readonly connected_at: string;
+  /** By Twitch's clock, as its last welcome told it. RFC 3339. */
+  now(): string;
   /** Rejects with {@link EventSubEnded} when it is over; resolves after `close`. */
   readonly ended: Promise<void>;
   /** No more frames are read until `resume`. */
   pause(): void;
   resume(): void;
+  /** Frames that were sent before Twitch heard of it come still, until it resolves. */
   close(): Promise<void>;
 }
 

@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { subscribeAll } from '../ingest/twitch/subscriptions';
+import { openEventSub } from '../vendors/twitch/eventsub';
+import type { EventSubSession, Twitch } from '../vendors/twitch/port';
+import { until } from './support/projections';
+
+const SENT_AT = '2026-11-22T10:00:00Z';
+
+/** What of a session falls between two sockets, or between a process and its end. */
+describe('a session of EventSub', () => {
+  let door: WebSocketServer;
+  let url: string;
+  const sockets: WebSocket[] = [];
+  const heard: string[] = [];
+  let session: EventSubSession;
+  let given_up: AbortController;
+
+  const frame = (message_type: string, payload: object, message_id = message_type) =>
+    JSON.stringify({ metadata: { message_id, message_type, message_timestamp: SENT_AT }, payload });
+  const welcome = (id: string) => frame('session_welcome', { session: { id, keepalive_timeout_seconds: 60 } });
+  const word = (id: string) => frame('notification', {}, id);
+  const move = () => frame('session_reconnect', { session: { reconnect_url: `${url}?moved` } });
+
+  beforeEach(async () => {
+    door = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    await once(door, 'listening');
+    url = `ws://127.0.0.1:${(door.address() as AddressInfo).port}`;
+    door.once('connection', (first) => {
+      sockets.push(first);
+      first.send(welcome('one'));
+    });
+    given_up = new AbortController();
+    const listener = {
+      onFrame: ({ value }: { value: unknown }) => heard.push((value as any).metadata.message_id),
+      onAlive: () => undefined,
+    };
+    session = await openEventSub({ url, allow_loopback: true }, listener, given_up.signal);
+  });
+  afterEach(async () => {
+    await session.close();
+    sockets.length = heard.length = 0;
+    await new Promise((closed) => door.close(closed));
+  });
+
+  test('that is moved while nothing is read has what was said over the old socket', async () => {
+    const [old] = sockets;
+    door.once('connection', (next) => {
+      sockets.push(next);
+      session.pause();
+      old!.send(word('last of the old'));
+      next.send(welcome('two'));
+    });
+    old!.send(move());
+    await until(() => session.session_id === 'two');
+    await until(() => heard.length === 1);
+    sockets[1]!.send(word('first of the new'));
+    session.resume();
+    await until(() => heard.length === 2);
+    expect(heard).toEqual(['last of the old', 'first of the new']);
+  });
+
+  test('that is closed has what was said before Twitch hears of it', async () => {
+    sockets[0]!.send(word('on its way'));
+    await session.close();
+    expect(heard).toEqual(['on its way']);
+  });
+
+  test('that is closed while nothing is read has it, too', async () => {
+    session.pause();
+    sockets[0]!.send(word('on its way'));
+    const closed = session.close();
+    // Whoever has no room meanwhile must not stop the last words.
+    session.pause();
+    await closed;
+    expect(heard).toEqual(['on its way']);
+  });
+
+  test('that is closed by a process which then stands still for longer than a goodbye may take has it', async () => {
+    sockets[0]!.send(word('on its way'));
+    const closed = session.close();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_100);
+    await closed;
+    expect(heard).toEqual(['on its way']);
+  });
+
+  test('that Twitch asks to move while it is closed does not', async () => {
+    sockets[0]!.send(move());
+    await session.close();
+    expect(door.clients.size).toBe(0);
+  });
+
+  test('knows the time by Twitch’s clock, and takes it for what is subscribed to and not dated', async () => {
+    expect(Date.parse(session.now()) - Date.parse(SENT_AT)).toBeLessThan(300_000);
+    let calls = 0;
+    const twitch = {
+      subscribe: () => Promise.resolve({ kind: 'made', created_at: null, cost: null, n: (calls += 1) }),
+    } as unknown as Twitch;
+    const { since } = await subscribeAll({
+      twitch,
+      session_id: session.session_id,
+      reader: { channel_id: '1', user_id: '1' },
+      now: () => `after ${calls}`,
+      login: () => Promise.resolve({ token: 't', client_id: 'c' }),
+      signal: given_up.signal,
+    });
+    expect(since['stream.online']).toBe('after 1');
+    expect(since['channel.suspicious_user.update']).not.toBe('after 1');
+  });
+});
