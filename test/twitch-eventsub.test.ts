@@ -2,7 +2,7 @@ import { EngineAway } from '../kernel/failures';
 import { SUBSCRIPTIONS } from '../ingest/twitch/subscriptions';
 import { type TestDatabase, testDatabase } from './support/database';
 import { keptLog, silentLog } from './support/log';
-import { linkOf, MemoryRecords, startWorker, TestConnections, type TestWorker } from './support/twitch';
+import { linkOf, MemoryRecords, QUICK, startWorker, TestConnections, type TestWorker } from './support/twitch';
 import { until } from './support/projections';
 import { FakeTwitch } from './vendors/twitch-cloud';
 
@@ -38,8 +38,8 @@ describe('a channel on Twitch', () => {
     await t.db.query('delete from work_holds');
   });
 
-  function begin(log = silentLog): TestWorker {
-    const worker = startWorker({ db: t.db, url: t.url, twitch, connections, records, log });
+  function begin(log = silentLog, timings = QUICK): TestWorker {
+    const worker = startWorker({ db: t.db, url: t.url, twitch, connections, records, log, timings });
     workers.push(worker);
     return worker;
   }
@@ -254,10 +254,34 @@ describe('a channel on Twitch', () => {
     expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
+  test('that nobody listened to between two workers is said to have missed something', async () => {
+    const connection = connections.connect(CHANNEL);
+    const first = begin();
+    await subscribed();
+    await until(async () => (await statusOf(connection)) === 'connected');
+    await first.stop();
+    expect(twitch.sessions.size).toBe(0);
+    begin();
+    await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
+  });
+
+  test('whose successor comes up later than the worker before reads on is said to have missed something', async () => {
+    const connection = connections.connect(CHANNEL);
+    const hasty = { ...QUICK, handover_ms: 1, stop_handover_ms: 1 };
+    const first = begin(silentLog, hasty);
+    await subscribed();
+    await until(async () => (await statusOf(connection)) === 'connected');
+    begin(silentLog, hasty);
+    await first.stop();
+    await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
+  });
+
   test('a second worker takes its share without a gap, and all of it when the first one stops', async () => {
     const channels = ['1', '2', '3', '4'];
-    for (const id of channels) connections.connect(id);
-    const first = begin();
+    const connected = channels.map((id) => connections.connect(id));
+    // However slow the machine is, nobody leaves before the other is there.
+    const patient = { ...QUICK, handover_ms: 60_000, stop_handover_ms: 60_000 };
+    const first = begin(silentLog, patient);
     for (const id of channels) await subscribed(id);
     let sent = 0;
     const told: string[] = [];
@@ -267,7 +291,7 @@ describe('a channel on Twitch', () => {
         if (twitch.notify(id, 'channel.follow', { ...follow(user), broadcaster_user_id: id }) > 0) told.push(user);
       }
     }, 5);
-    const second = begin();
+    const second = begin(silentLog, patient);
     await until(() => second.held() === 2 && first.held() === 2);
     for (const id of channels) await until(() => twitch.subscriptionsOf(id).length >= SUBSCRIPTIONS.length);
     await first.stop();
@@ -285,5 +309,6 @@ describe('a channel on Twitch', () => {
         .map(({ subject }) => subject)
         .sort(),
     ).toEqual(told.map((user) => `twitch:${user}`).sort());
+    for (const one of connected) expect(await linkOf(t.db, one)).toMatchObject({ missed_detail: null });
   });
 });

@@ -38,8 +38,7 @@ interface Offered {
   gone: boolean;
 }
 
-/** A process that stops waits so long for others to take over, when there are any. */
-const STOP_HANDOVER_MS = 4_000;
+/** A process that stops waits no longer for engines that are away. */
 const STOP_WITHIN_MS = 6_000;
 
 /**
@@ -81,9 +80,7 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
     if (!one.gone) await link.announce();
     one.held = undefined;
     count(adapter.vendor, -1);
-    const left = (
-      one.gone ? link.forget() : link.giveAway(stopping.signal.aborted ? STOP_HANDOVER_MS : undefined)
-    ).then(() => running);
+    const left = (one.gone ? link.forget() : link.giveAway(stopping.signal.aborted)).then(() => running);
     track(left);
     // What is no more is ended before its name can be offered anew; else the next holder begins beside this one.
     if (one.gone) await left;

@@ -38,6 +38,8 @@ export interface LinkTimings {
   stable_ms: number;
   /** How long a process that gives a connection away goes on reading until its successor does. */
   handover_ms: number;
+  /** The same for a process that stops. */
+  stop_handover_ms: number;
   /** How often it looks whether the successor does. */
   look_ms: number;
   /** How long it then reads on for what is on its way. */
@@ -50,6 +52,7 @@ export const TIMINGS: LinkTimings = {
   retry: { first_ms: 500, most_ms: 60_000 },
   stable_ms: 60_000,
   handover_ms: 20_000,
+  stop_handover_ms: 4_000,
   look_ms: 250,
   read_on_ms: 1_000,
   refused_ms: 300_000,
@@ -87,7 +90,8 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   /** Told by the fence: what cannot be the successor's alone is still stored. */
   private replaced = false;
   private successor: Promise<Json | undefined> | undefined;
-  handed_over: boolean;
+  /** Until when the process before reads on, by `performance.now()`. */
+  private read_on_until: number;
   private giving_away = false;
   /** Not yet known to be written. */
   private untold: LinkReport = {};
@@ -99,7 +103,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     private readonly deps: HeldLinkDeps,
   ) {
     this.state = taken.state;
-    this.handed_over = taken.handed_over;
+    this.read_on_until = taken.given_away_ms_ago === null ? 0 : this.readOnUntil(taken.given_away_ms_ago);
     this.backoff = new Backoff(deps.timings.retry);
   }
 
@@ -124,23 +128,28 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
    * Another process should have it: this one reads on until that one does, or until nobody wants it. Resolves when
    * nothing is left to do.
    */
-  async giveAway(within_ms = this.deps.timings.handover_ms): Promise<void> {
+  async giveAway(stopping = false): Promise<void> {
     const { leases, timings } = this.deps;
     const { fence } = this.taken;
     this.giving_away = true;
     // Without a session there is nothing to read on.
     if (this.session === undefined) this.closing.abort();
-    const give_up_at = performance.now() + within_ms;
+    const give_up_at = performance.now() + (stopping ? timings.stop_handover_ms : timings.handover_ms);
+    let taken = false;
     while (!this.signal.aborted && performance.now() < give_up_at) {
-      const { taken, state } = await leases.successor(fence).catch(() => UNKNOWN);
-      if (!taken && !(await leases.wanted(fence.link).catch(() => false))) break;
-      if (state !== undefined) {
+      const found = await leases.successor(fence).catch(() => UNKNOWN);
+      taken = found.taken;
+      // A database that does not answer does not say that nobody wants it.
+      if (!taken && !(await leases.wanted(fence.link).catch(() => true))) break;
+      if (found.state !== undefined) {
         // What was said before the successor listened may still be on its way.
         await pause(timings.read_on_ms, this.signal);
         break;
       }
       await pause(timings.look_ms, this.signal);
     }
+    // Who takes it after this has missed something.
+    if (!taken && !this.signal.aborted) await leases.report(fence, { given_away: false }).catch(() => false);
     await this.close();
   }
 
@@ -205,6 +214,16 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     this.deps.log.warn(facts, 'a vendor may have said something while it was not listened to');
   }
 
+  get handed_over(): boolean {
+    return performance.now() < this.read_on_until;
+  }
+
+  /** The shorter time counts: whether the process before stops or goes on is not told. */
+  private readOnUntil(given_away_ms_ago: number): number {
+    const { handover_ms, stop_handover_ms } = this.deps.timings;
+    return performance.now() + Math.min(handover_ms, stop_handover_ms) - given_away_ms_ago;
+  }
+
   /** When the vendor was last heard, by this process or the one before; Unix milliseconds. */
   get last_heard(): number | null {
     return Math.max(this.heard_at, this.taken.heard_at ?? 0) || null;
@@ -226,7 +245,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
       this.status('connecting');
       const session = await (this.state === null ? adapter.connect(this) : adapter.resume(this, this.state));
       this.session = session;
-      this.handed_over = false;
+      this.read_on_until = 0;
       deps.sessions.inc(1, { vendor: adapter.vendor });
       if (this.shown === 'connecting') this.status('connected');
       const closed = new Promise<void>((end) => this.signal.addEventListener('abort', () => end(), { once: true }));

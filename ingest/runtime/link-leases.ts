@@ -21,8 +21,8 @@ export interface TakenLink {
   state: Json;
   /** When a holder before last heard from the vendor, Unix milliseconds. */
   heard_at: number | null;
-  /** The holder before reads on until this one does. */
-  handed_over: boolean;
+  /** How long ago the holder before gave it away, which reads on for a while; null when it did not. */
+  given_away_ms_ago: number | null;
 }
 
 /** What is told of a connection; only what is there is written. */
@@ -33,8 +33,8 @@ export interface LinkReport {
   /** Unix milliseconds. */
   heard_at?: number;
   missed?: { from: number | null; to: number; detail: string };
-  /** From here on another process may take it, while this one reads on. */
-  given_away?: true;
+  /** Whether from here on another process may take it, while this one reads on. */
+  given_away?: boolean;
 }
 
 /** Whose a connection is: the fence that every write under it is held against. */
@@ -82,12 +82,13 @@ export function createLinkLeases(db: Queryable, session: { readonly lock: number
            token = greatest(l.token + 1, excluded.token), holder = excluded.holder, account_id = excluded.account_id,
            status = excluded.status, detail = null, status_at = excluded.status_at, given_away_at = null
          returning token, state, heard_at,
-           coalesce((select given_away_at from before) > clock_timestamp() - interval '10 s', false) as handed_over`,
+           (select (extract(epoch from clock_timestamp() - given_away_at) * 1000)::float8 from before)
+             as given_away_ms_ago`,
         [link, vendor, connection_id, account_id, holder],
         'adapter-link-take',
       );
-      const { token, state, heard_at, handed_over } = row!;
-      return { fence: { link, token }, state, heard_at: heard_at && Date.parse(heard_at), handed_over };
+      const { token, state, heard_at, given_away_ms_ago } = row!;
+      return { fence: { link, token }, state, heard_at: heard_at && Date.parse(heard_at), given_away_ms_ago };
     },
 
     async current(fences) {
@@ -148,7 +149,7 @@ async function write(db: Queryable, group: readonly Reported[]): Promise<boolean
       missed_to: instant(missed.to),
       missed_detail: missed.detail,
     }),
-    ...(given_away && { given_away }),
+    ...(given_away !== undefined && { given_away }),
   }));
   const written = await db.query<{ link: string; token: number }>(
     `update adapter_links l set
@@ -161,7 +162,7 @@ async function write(db: Queryable, group: readonly Reported[]): Promise<boolean
        missed_from = case when r.missed_to is null then l.missed_from else r.missed_from end,
        missed_to = coalesce(r.missed_to, l.missed_to),
        missed_detail = coalesce(r.missed_detail, l.missed_detail),
-       given_away_at = case when r.given_away then clock_timestamp() else l.given_away_at end
+       given_away_at = case when r.given_away is null then l.given_away_at when r.given_away then clock_timestamp() end
      from jsonb_to_recordset($1::jsonb) as r (link text, token bigint, status text, detail text, state jsonb,
        heard_at timestamptz, missed_from timestamptz, missed_to timestamptz, missed_detail text,
        given_away boolean)
