@@ -22,7 +22,9 @@ import { DataError } from '../kernel/projection';
 import { HttpFailed, type HttpClients } from '../vendors/http/port';
 import { kickChannels } from '../vendors/kick/channels';
 import { spotifyPlayer } from '../vendors/spotify/player';
+import { streamElementsApi } from '../vendors/streamelements/astro';
 import { trovoOpenApi } from '../vendors/trovo/open-api';
+import { createTwitch } from '../vendors/twitch/api';
 import { twitchStreams } from '../vendors/twitch/streams';
 import { youtubeDataApi } from '../vendors/youtube/data-api';
 import { pathsOf, replaced, strangeJson } from './support/mutations';
@@ -270,6 +272,22 @@ const withChannel = (record: Stored) => ({
 });
 
 /** A client whose every answer is this text. */
+test('an answer that is nested too deep to be written again is none', async () => {
+  const deep = `{"docs":[{"_id":"1","message":${'['.repeat(100_000)}${']'.repeat(100_000)}}],"data":[]}`;
+  expect(() => JSON.stringify(JSON.parse(deep))).toThrow(RangeError);
+  const urls = { api_url: 'https://vendor.example', astro_url: 'wss://vendor.example' };
+  const tips = streamElementsApi(answering(deep), urls).tips('c', 'token', { since: 0, offset: 0, limit: 1 });
+  await expect(tips).rejects.toMatchObject({ status: 502 });
+  const { api_url } = urls;
+  const twitch = createTwitch(answering(deep), {
+    api_url,
+    id_url: api_url,
+    eventsub_url: api_url,
+    allow_loopback: false,
+  });
+  expect(await twitch.get({ token: 't', client_id: 'c' }, 'polls', {})).toBeNull();
+});
+
 function answering(text: string): HttpClients {
   const answer = { status: 200, headers: {}, body: Buffer.from(text), retry_after_ms: undefined };
   const call = () => Promise.resolve(answer);

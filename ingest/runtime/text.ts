@@ -1,7 +1,5 @@
 /** Received bytes to text that every store downstream can keep, and reading it without losing digits. Design §6. */
-
-/** Nesting beyond this is parked: JSON.stringify and PostgreSQL's jsonb recurse, and no vendor comes near it. */
-export const MAX_DEPTH = 200;
+import { isTooDeep, MAX_DEPTH } from '../../kernel/json-depth';
 
 /** Most bytes of a stored copy: the topics take 2 MiB, and the envelope and its encryption need room of it. */
 export const MAX_STORED_BYTES = 2 * 1024 * 1024 - 64 * 1024;
@@ -39,7 +37,7 @@ export type JsonReading = { ok: true; value: unknown } | { ok: false; reason: 'b
  * since `JSON.parse` rounds ids beyond 2^53.
  */
 export function readJson(text: string): JsonReading {
-  if (deeperThan(text, MAX_DEPTH)) return { ok: false, reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH}` };
+  if (isTooDeep(text)) return { ok: false, reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH}` };
   try {
     const value: unknown = JSON.parse(text);
     return { ok: true, value: /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value };
@@ -56,33 +54,4 @@ function quoteLongIntegers(text: string): string {
   return text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
     /^-?\d{16,}$/.test(token) ? `"${token}"` : token,
   );
-}
-
-function deeperThan(text: string, limit: number): boolean {
-  // Brackets inside strings count here, which only sends the text on to the exact look.
-  return budgetAfter(text, '{', budgetAfter(text, '[', limit)) < 0 && nestsDeeperThan(text, limit);
-}
-
-/** What is left of `budget` after the occurrences of `mark`; negative as soon as there are more. */
-function budgetAfter(text: string, mark: string, budget: number): number {
-  let left = budget;
-  for (let at = text.indexOf(mark); at >= 0 && left >= 0; at = text.indexOf(mark, at + 1)) left -= 1;
-  return left;
-}
-
-function nestsDeeperThan(text: string, limit: number): boolean {
-  let depth = 0;
-  let in_string = false;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (in_string) {
-      if (code === 92) index += 1;
-      else if (code === 34) in_string = false;
-    } else if (code === 34) in_string = true;
-    else if (code === 91 || code === 123) {
-      depth += 1;
-      if (depth > limit) return true;
-    } else if (code === 93 || code === 125) depth -= 1;
-  }
-  return false;
 }

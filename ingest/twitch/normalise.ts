@@ -2,7 +2,7 @@ import type { ChatDraft } from '../../domain/chat-messages';
 import { TOPICS } from '../../domain/records';
 import type { LivingConnection, Received } from '../runtime/adapter';
 import { chatRecord, people } from '../runtime/chat-record';
-import { MAX_DEPTH } from '../runtime/text';
+import { MAX_DEPTH } from '../../kernel/json-depth';
 import { eventTime, readTime } from '../runtime/times';
 import { type DraftRecord, externalId, idText, member, ok, type Outcome, park, skip } from '../runtime/webhook';
 import { chatMessage } from './chat';

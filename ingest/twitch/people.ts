@@ -1,5 +1,5 @@
 import { chatPerson, type ChatPerson } from '../../domain/chat-messages';
-import { MAX_DEPTH } from '../runtime/text';
+import { MAX_DEPTH } from '../../kernel/json-depth';
 import { idText, textOf } from '../runtime/webhook';
 import type { Members } from './frame';
 

@@ -1,11 +1,14 @@
 import type { z } from 'zod';
+import { isTooDeep } from '../../kernel/json-depth';
 import { type HttpAnswer, HttpFailed } from './port';
 
-/** The answer's body, where it is JSON of this shape. */
+/** The answer's body, where it is JSON of this shape, no deeper than what is written again may be. */
 export function bodyAs<T>({ body }: Pick<HttpAnswer, 'body'>, shape: z.ZodType<T>): T | undefined {
+  const text = body.toString();
+  if (isTooDeep(text)) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(body.toString());
+    value = JSON.parse(text);
   } catch {
     return undefined;
   }

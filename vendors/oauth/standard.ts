@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import { bodyAs } from '../http/body';
 import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/port';
 import { hostOf } from '../http/hosts';
 import { scopesOf } from '../login/asking';
@@ -81,9 +82,9 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
   async function tokenOf(request: HttpRequest): Promise<TokenAnswer> {
     const answer = await answerOf(request);
     if (answer.status < 200 || answer.status > 299) throw refusal(vendor, answer);
-    const { success, data } = TokenAnswer.safeParse(json(answer.body));
-    if (!success) throw new VendorAway(vendor);
-    return data;
+    const said = bodyAs(answer, TokenAnswer);
+    if (said === undefined) throw new VendorAway(vendor);
+    return said;
   }
 
   return {
@@ -140,24 +141,17 @@ function grantOf({ access_token, refresh_token, expires_in, scope }: TokenAnswer
   };
 }
 
-function json(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    return null;
-  }
-}
-
 const Refusal = z.looseObject({ error: z.string().optional(), message: z.string().optional() });
 
 /**
  * What a refusal is about. Twitch and Trovo say it in words alone. A wrong secret must never be taken for a dead grant:
  * all connections would be flagged at once.
  */
-function refusal(vendor: string, { status, body, retry_after_ms }: HttpAnswer): Error {
-  const { success, data } = Refusal.safeParse(json(body));
-  if (!success || status >= 500 || status === 429) return new VendorAway(vendor, retry_after_ms);
-  const { error = '', message = '' } = data;
+function refusal(vendor: string, answer: HttpAnswer): Error {
+  const { status, retry_after_ms } = answer;
+  const said = bodyAs(answer, Refusal);
+  if (said === undefined || status >= 500 || status === 429) return new VendorAway(vendor, retry_after_ms);
+  const { error = '', message = '' } = said;
   if (error === 'invalid_grant') return new GrantRefused(`${vendor} refuses the grant`);
   if (/client|redirect/i.test(`${error} ${message}`)) return new AppRefused(`${vendor} does not take our app`);
   if (status === 400 || status === 401) return new GrantRefused(`${vendor} refuses the grant`);

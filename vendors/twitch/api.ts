@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bodyAs } from '../http/body';
 import { type HttpAnswer, type HttpClients, HttpFailed, type HttpRequest } from '../http/port';
 import { openEventSub } from './eventsub';
 import type { SubscriptionAnswer, Twitch, TwitchLogin } from './port';
@@ -53,42 +54,33 @@ export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch 
       const headers = { authorization: `OAuth ${token}` };
       const { status, body } = await call({ method: 'GET', url: `${id_url}/oauth2/validate`, headers });
       if (status !== 200) return null;
-      return Validated.safeParse(parsed(body)).data ?? null;
+      return bodyAs({ body }, Validated) ?? null;
     },
 
     async get(login, path, query) {
       const url = `${api_url}/helix/${path}?${new URLSearchParams(query).toString()}`;
       const { status, body } = await call({ method: 'GET', url, headers: helix(login) });
       if (status !== 200) return null;
-      return Page.safeParse(parsed(body)).data?.data ?? null;
+      return bodyAs({ body }, Page)?.data ?? null;
     },
   };
 }
 
-function subscriptionAnswer({ status, headers, body, retry_after_ms }: HttpAnswer): SubscriptionAnswer {
-  const said = parsed(body);
+function subscriptionAnswer(answer: HttpAnswer): SubscriptionAnswer {
+  const { status, headers, retry_after_ms } = answer;
   if (status === 409) return { kind: 'made', created_at: null, cost: null };
   if (status >= 200 && status < 300) {
-    const made = Made.safeParse(said).data;
+    const made = bodyAs(answer, Made);
     const { total_cost: total, max_total_cost: most } = made ?? {};
     const cost = typeof total === 'number' && typeof most === 'number' ? { total, most } : null;
     return { kind: 'made', created_at: made?.data[0]?.created_at ?? null, cost };
   }
   if (status === 401) return { kind: 'unauthorised' };
-  const message = (Refused.safeParse(said).data?.message ?? '').slice(0, 200);
+  const message = (bodyAs(answer, Refused)?.message ?? '').slice(0, 200);
   if (status === 429 && !/cost|subscriptions|transports/i.test(message)) {
     const reset = Number(headers['ratelimit-reset']) * 1000;
     const until = Number.isFinite(reset) && reset > 0 ? reset : Date.now() + (retry_after_ms ?? LIMITED_MS);
     return { kind: 'limited', until };
   }
   return { kind: 'refused', status, message };
-}
-
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    // A proxy's page: the status says enough.
-    return undefined;
-  }
 }
