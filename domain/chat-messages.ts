@@ -177,6 +177,31 @@ export type ChatModerationDraft = Omit<ChatModeration, 'version' | 'raw'>;
 export type ChatTreatmentDraft = Omit<ChatTreatment, 'version' | 'raw'>;
 export type ChatDraft = ChatMessageDraft | ChatModerationDraft | ChatTreatmentDraft;
 
+/** What a message is beside its words, where a platform says nothing of it. */
+export const PLAIN_MESSAGE = {
+  kind: 'message',
+  shared_chat: null,
+  live_chat_id: null,
+  color: null,
+  action: false,
+  reply: null,
+  paid: null,
+  reward_id: null,
+} as const satisfies Partial<ChatMessageDraft>;
+
+/** The same of what a moderator does. */
+export const PLAIN_MODERATION = {
+  kind: 'moderation',
+  shared_chat: null,
+  target: null,
+  moderator: null,
+  message_id: null,
+  text: null,
+  reason: null,
+  duration_secs: null,
+  ends_at: null,
+} as const satisfies Partial<ChatModerationDraft>;
+
 /** `type` of the envelope: `twitch:chat`, `twitch:moderation`, `twitch:treatment`. */
 export function chatRecordType({ platform, kind }: Pick<ChatRecord, 'platform' | 'kind'>): string {
   return `${platform}:${kind === 'message' ? 'chat' : kind}`;

@@ -214,6 +214,10 @@ describe('kick', () => {
       target: { id: '135790135' },
       moderator: { id: '987654321' },
     });
+    const before = body.toString().replace('2025-01-14T16:10:06Z', '2025-01-14T16:08:00Z');
+    expect(read(before, 'moderation.banned')).toMatchObject({ action: 'timeout', duration_secs: null });
+    const in_seconds = body.toString().replace('"2025-01-14T16:10:06Z"', '1736871006');
+    expect(read(in_seconds, 'moderation.banned')).toMatchObject({ action: 'timeout', duration_secs: 121 });
     const forever = body.toString().replace('"2025-01-14T16:10:06Z"', 'null');
     expect(read(forever, 'moderation.banned')).toMatchObject({ action: 'ban', duration_secs: null, ends_at: null });
   });

@@ -117,6 +117,27 @@ describe('a chat message', () => {
     });
   });
 
+  test('by somebody who is new to another channel of a shared chat is no first message here', () => {
+    const frame = JSON.parse(twitchFrame('channel.chat.message.v1.shared_chat.body.json'));
+    frame.payload.event.message_type = 'user_intro';
+    const types = (event: object) => {
+      const text = JSON.stringify({ ...frame, payload: { event } });
+      return told(normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)))).length;
+    };
+    const { event } = frame.payload;
+    expect(types(event)).toBe(1);
+    expect(types({ ...event, source_broadcaster_user_id: event.broadcaster_user_id })).toBe(2);
+  });
+
+  test('has bits however their number is written', () => {
+    const event = { chatter_user_id: '7', message_id: 'x', message: { text: 'Cheer100' }, cheer: { bits: '100' } };
+    const metadata = { message_id: 'm', message_type: 'notification', subscription_type: 'channel.chat.message' };
+    const text = JSON.stringify({ metadata, payload: { event } });
+    const outcome = normaliseTwitch({ text, received_at: NOW }, of('1'));
+    const [said] = outcome.kind === 'ok' ? outcome.records : [];
+    expect(readChatRecord(said!)).toMatchObject({ paid: { kind: 'bits', amount_minor: 100 } });
+  });
+
   test('said with /me is an act, without the mark that it is delivered with', () => {
     expect(chatOf('channel.chat.message.action.event.json')).toMatchObject({
       action: true,

@@ -5,9 +5,11 @@ import {
   type ChatPerson,
   CHAT_ROLES,
   chatPerson,
+  PLAIN_MESSAGE,
+  PLAIN_MODERATION,
 } from '../../domain/chat-messages';
 import { textOfParts, textParts } from '../../domain/chat-text';
-import { parseTime } from '../runtime/times';
+import { until } from '../runtime/times';
 import { idText, member } from '../runtime/webhook';
 
 /** An emote as Kick writes it into the text. */
@@ -23,12 +25,10 @@ export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
   const parent = at('replies_to');
   const parent_id = idText(member(parent, 'message_id'));
   return {
-    kind: 'message',
+    ...PLAIN_MESSAGE,
     platform: 'kick',
     channel_id,
-    shared_chat: null,
     message_id: idText(at('message_id')),
-    live_chat_id: null,
     author,
     color: colorOf(at('sender', 'identity', 'username_color')),
     badges,
@@ -36,7 +36,6 @@ export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
     message_type: 'text',
     text: textOfParts(parts),
     parts,
-    action: false,
     reply:
       parent_id === null
         ? null
@@ -46,29 +45,22 @@ export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
             author: personAt(member(parent, 'sender')),
             thread_message_id: null,
           },
-    paid: null,
-    reward_id: null,
   };
 }
 
 /** `moderation.banned`: without an end it is for ever. */
 export function kickBan(channel_id: string, payload: unknown): ChatDraft {
   const at = (...path: string[]) => member(payload, ...path);
-  const [begun, ends] = ['created_at', 'expires_at'].map((name) => parseTime(textAt(at('metadata', name)) ?? ''));
-  const ended = ends ?? null;
+  const timeout = until(at('metadata', 'expires_at'), at('metadata', 'created_at'));
   return {
-    kind: 'moderation',
+    ...PLAIN_MODERATION,
     platform: 'kick',
     channel_id,
-    shared_chat: null,
-    action: ended === null ? 'ban' : 'timeout',
+    action: timeout.ends_at === null ? 'ban' : 'timeout',
     target: personAt(at('banned_user')),
     moderator: personAt(at('moderator')),
-    message_id: null,
-    text: null,
     reason: textAt(at('metadata', 'reason')),
-    duration_secs: ended === null || begun === null || begun === undefined ? null : Math.round((ended - begun) / 1000),
-    ends_at: ended === null ? null : new Date(ended).toISOString(),
+    ...timeout,
   };
 }
 

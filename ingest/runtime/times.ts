@@ -142,3 +142,15 @@ export function eventTime(received_at: number, ...candidates: readonly unknown[]
   }
   return new Date(received_at).toISOString();
 }
+
+/** The platforms' own bound of a timeout: what is longer came of clocks that do not agree. */
+const LONGEST_TIMEOUT_S = 1_209_600;
+
+/** When a timeout ends, and how long it lasts where that is believable. */
+export function until(ends_at: unknown, from: unknown): { ends_at: string | null; duration_secs: number | null } {
+  const [end, begin] = [readTime(ends_at), readTime(from)];
+  if (end === null) return { ends_at: null, duration_secs: null };
+  const seconds = begin === null ? 0 : Math.round((end - begin) / 1000);
+  const believable = seconds >= 1 && seconds <= LONGEST_TIMEOUT_S;
+  return { ends_at: instantAt(end), duration_secs: believable ? seconds : null };
+}

@@ -6,6 +6,7 @@ import {
   type ChatPerson,
   CHAT_ROLES,
   chatPerson,
+  PLAIN_MESSAGE,
 } from '../../domain/chat-messages';
 import { textParts } from '../../domain/chat-text';
 import { TOPICS } from '../../domain/records';
@@ -86,23 +87,16 @@ function messageOf(item: unknown, channel_id: string, message_type: string, auth
   const text = textOf(member(item, 'content')) ?? '';
   const medals = textsAt(member(item, 'medals'));
   return {
-    kind: 'message',
+    ...PLAIN_MESSAGE,
     platform: 'trovo',
     channel_id,
-    shared_chat: null,
     message_id: idText(member(item, 'message_id')),
-    live_chat_id: null,
     author,
-    color: null,
     badges: medals.map((kind): ChatBadge => ({ kind, id: null, info: null, image_url: null })),
     roles: rolesOf([...textsAt(member(item, 'roles')), ...medals], author?.id === channel_id),
     message_type,
     text,
     parts: partsOf(text),
-    action: false,
-    reply: null,
-    paid: null,
-    reward_id: null,
   };
 }
 

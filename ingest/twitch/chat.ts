@@ -1,7 +1,7 @@
 import type { ChatBadge, ChatMessageDraft, ChatPart, ChatRecord } from '../../domain/chat-messages';
 import { CHAT_ROLES } from '../../domain/chat-messages';
 import { textParts } from '../../domain/chat-text';
-import { idText } from '../runtime/webhook';
+import { idText, numberOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
 import { personAt, textAt } from './people';
 
@@ -128,4 +128,7 @@ function cheerOf(cheer: unknown): ChatMessageDraft['paid'] {
   return { kind: 'bits', amount_minor, currency: 'BITS', display: null, tier: null, sticker_id: null };
 }
 
-const whole = (value: unknown): number => (Number.isSafeInteger(value) ? (value as number) : 0);
+function whole(value: unknown): number {
+  const number = numberOf(value);
+  return Number.isSafeInteger(number) ? number : 0;
+}

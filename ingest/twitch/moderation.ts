@@ -3,16 +3,14 @@ import {
   type ChatModerationDraft,
   type ChatPerson,
   type ChatTreatmentDraft,
+  PLAIN_MODERATION,
   USER_TREATMENTS,
 } from '../../domain/chat-messages';
-import { instantAt, readTime } from '../runtime/times';
+import { until } from '../runtime/times';
 import { idText, member } from '../runtime/webhook';
 import { sharedChat } from './chat';
 import { isObject, type Members, type Notification } from './frame';
 import { personAt, textAt } from './people';
-
-/** Twitch's own bound of a timeout: what is longer came of clocks that do not agree. */
-const LONGEST_TIMEOUT_S = 1_209_600;
 
 interface Act {
   action: string;
@@ -21,18 +19,13 @@ interface Act {
 }
 
 const act = (event: Members, channel_id: string, { action, target, moderator }: Act): ChatModerationDraft => ({
-  kind: 'moderation',
+  ...PLAIN_MODERATION,
   platform: 'twitch',
   channel_id,
   shared_chat: sharedChat(event),
   action,
   target,
   moderator,
-  message_id: null,
-  text: null,
-  reason: null,
-  duration_secs: null,
-  ends_at: null,
 });
 
 /** `channel.ban`: for ever, or until `ends_at`. */
@@ -90,14 +83,6 @@ function detailOf(event: Members, action: string): Members {
 
 const termsOf = (detail: Members): string | null =>
   Array.isArray(detail['terms']) ? detail['terms'].filter((term) => typeof term === 'string').join(', ') || null : null;
-
-function until(ends_at: unknown, from: unknown): Pick<ChatModerationDraft, 'ends_at' | 'duration_secs'> {
-  const [end, begin] = [readTime(ends_at), readTime(from)];
-  if (end === null) return { ends_at: null, duration_secs: null };
-  const seconds = begin === null ? 0 : Math.round((end - begin) / 1000);
-  const believable = seconds >= 1 && seconds <= LONGEST_TIMEOUT_S;
-  return { ends_at: instantAt(end), duration_secs: believable ? seconds : null };
-}
 
 /** Words that Twitch was seen to send for the three that there are. */
 const TREATMENTS: ReadonlyMap<unknown, ChatTreatmentDraft['user_treatment']> = new Map([

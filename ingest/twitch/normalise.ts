@@ -83,8 +83,10 @@ class Reader {
   private message(): Outcome {
     const { event } = this.notification;
     const message_type = idText(event['message_type']) ?? 'text';
-    const said = this.chatRecord(chatMessage(event, this.channel_id, message_type));
-    if (message_type !== FIRST_MESSAGE) return ok(said);
+    const draft = chatMessage(event, this.channel_id, message_type);
+    const said = this.chatRecord(draft);
+    // In a shared chat somebody may be new to another channel's room.
+    if (message_type !== FIRST_MESSAGE || draft.shared_chat !== null) return ok(said);
     return ok(said, this.stored({ type: 'first_message', person: 'chatter_user_id' }));
   }
 

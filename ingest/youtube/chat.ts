@@ -1,11 +1,12 @@
 import {
   type ChatDraft,
   type ChatMessage,
-  type ChatModeration,
   type ChatPerson,
   CHAT_ROLES,
   chatPerson,
   minorOfMicros,
+  PLAIN_MESSAGE,
+  PLAIN_MODERATION,
 } from '../../domain/chat-messages';
 import { textParts } from '../../domain/chat-text';
 import { TOPICS } from '../../domain/records';
@@ -75,6 +76,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
   const details = (name: string, ...path: string[]) => at(item, `${name}Details`, ...path);
   const said = (message_type: string, text: unknown, paid: ChatMessage['paid'] = null): ChatDraft =>
     messageOf(item, channel_id, message_type, textOf(text) ?? '', paid);
+  const act = { ...PLAIN_MODERATION, platform: 'youtube', channel_id } as const;
   switch (type) {
     case 'textMessageEvent':
       return { chat: said('text', details('textMessage', 'messageText') ?? at(item, 'displayMessage')) };
@@ -102,14 +104,14 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
       return { event: 'poll', state: textOf(details('poll', 'metadata', 'status') ?? details('poll', 'status')) };
     case 'messageDeletedEvent': {
       const message_id = idText(details('messageDeleted', 'deletedMessageId'));
-      return { chat: moderationOf(channel_id, { action: 'delete', moderator: authorOf(item), message_id }) };
+      return { chat: { ...act, action: 'delete', moderator: authorOf(item), message_id } };
     }
     case 'messageRetractedEvent': {
       const [author, message_id] = [authorOf(item), idText(details('messageRetracted', 'retractedMessageId'))];
-      return { chat: moderationOf(channel_id, { action: 'delete', target: author, moderator: author, message_id }) };
+      return { chat: { ...act, action: 'delete', target: author, moderator: author, message_id } };
     }
     case 'userBannedEvent':
-      return { chat: banOf(item, channel_id, details('userBanned')) };
+      return { chat: { ...act, moderator: authorOf(item), ...banOf(details('userBanned')) } };
     default:
       return null;
   }
@@ -137,23 +139,18 @@ function messageOf(
 ): ChatDraft {
   const roles = ROLES.filter(([flag]) => member(item, 'authorDetails', flag) === true).map(([, role]) => role);
   return {
-    kind: 'message',
+    ...PLAIN_MESSAGE,
     platform: 'youtube',
     channel_id,
-    shared_chat: null,
     message_id: idText(member(item, 'id')),
     live_chat_id: textOf(at(item, 'liveChatId')),
     author: authorOf(item),
-    color: null,
     badges: roles.map((kind) => ({ kind, id: null, info: null, image_url: null })),
     roles,
     message_type,
     text,
     parts: textParts(text),
-    action: false,
-    reply: null,
     paid,
-    reward_id: null,
   };
 }
 
@@ -171,34 +168,14 @@ function paidOf(kind: 'superchat' | 'supersticker', details: unknown): ChatMessa
   };
 }
 
-function moderationOf(
-  channel_id: string,
-  said: Pick<ChatModeration, 'action' | 'moderator'> & Partial<Omit<ChatModeration, 'version' | 'raw'>>,
-): ChatDraft {
-  return {
-    kind: 'moderation',
-    platform: 'youtube',
-    channel_id,
-    shared_chat: null,
-    target: null,
-    message_id: null,
-    text: null,
-    reason: null,
-    duration_secs: null,
-    ends_at: null,
-    ...said,
-  };
-}
-
-function banOf(item: Item, channel_id: string, details: unknown): ChatDraft {
+function banOf(details: unknown) {
   const of = (name: string) => textOf(member(details, 'bannedUserDetails', name));
   const id = idText(member(details, 'bannedUserDetails', 'channelId'));
   const seconds = numberOf(member(details, 'banDurationSeconds'));
   const temporary = textOf(member(details, 'banType'))?.toLowerCase() === 'temporary';
-  return moderationOf(channel_id, {
+  return {
     action: temporary ? 'timeout' : 'ban',
-    moderator: authorOf(item),
     target: id === null ? null : chatPerson(id, of('displayName'), of('displayName'), of('profileImageUrl')),
     duration_secs: temporary && Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : null,
-  });
+  };
 }
