@@ -259,6 +259,13 @@ describe('trovo and shopify signatures', () => {
     const signature = support.hmac('sha256', 's', spell, 'hex');
     expect(hmacMatches('sha256', 'hex', ['x', 's'], spell, signature.toUpperCase())).toBe(true);
     expect(hmacMatches('sha256', 'hex', [], spell, signature)).toBe(false);
+    const made = jest.spyOn(jest.requireActual<typeof import('node:crypto')>('node:crypto'), 'createHmac');
+    expect(hmacMatches('sha256', 'hex', ['s'], spell, ['00', 'zz', signature])).toBe(true);
+    expect(hmacMatches('sha256', 'hex', ['s'], spell, ['00'.repeat(32), '11'.repeat(32)])).toBe(false);
+    expect(hmacMatches('sha256', 'hex', ['s'], spell, ['', 'zz'])).toBe(false);
+    // However many are presented, the body is gone through once for each secret.
+    expect(made).toHaveBeenCalledTimes(2);
+    made.mockRestore();
     expect(hmacMatches('sha256', 'hex', ['s'], spell, `${signature}zz`)).toBe(false);
     expect(hmacMatches('sha256', 'hex', ['s'], spell, 'a'.repeat(100_000))).toBe(false);
     expect(prefixedSignature('SHA256=AB')).toEqual({ algorithm: 'sha256', hex: 'AB' });

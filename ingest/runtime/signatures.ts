@@ -25,23 +25,25 @@ export function secretList(setting: string): string[] {
 }
 
 /**
- * True when `presented` is the HMAC of `body` under one of the secrets. Constant time for each secret; the length,
- * which is public, is checked first.
+ * True when `presented`, or one of several, is the HMAC of `body` under one of the secrets: made once for each secret,
+ * however many are presented. Constant time for each pair; the length, which is public, is checked first.
  */
 export function hmacMatches(
   algorithm: HmacAlgorithm,
   encoding: 'hex' | 'base64',
   secrets: readonly string[],
   body: Buffer,
-  presented: string,
+  presented: string | readonly string[],
 ): boolean {
-  const signature = decodeSignature(presented, encoding);
-  if (!signature) return false;
+  const signatures = [presented].flat().flatMap((text) => decodeSignature(text, encoding) ?? []);
+  if (signatures.length === 0) return false;
   let matched = false;
   for (const secret of secrets) {
     const expected = createHmac(algorithm, secret).update(body).digest();
     // no early return: which of the secrets matched stays unseen
-    if (signature.length === expected.length && timingSafeEqual(signature, expected)) matched = true;
+    for (const signature of signatures) {
+      if (signature.length === expected.length && timingSafeEqual(signature, expected)) matched = true;
+    }
   }
   return matched;
 }

@@ -82,7 +82,7 @@ function signedBy(setting: string, open: boolean): WebhookVendor['verify'] {
     const { signed_at, signatures } = readSignature(header);
     if (!SIGNED_AT.test(signed_at) || signatures.length === 0) throw webhook.unauthorized();
     const signed = Buffer.concat([Buffer.from(`${signed_at}.`), raw_body]);
-    if (!signatures.some((hex) => hmacMatches('sha256', 'hex', secrets, signed, hex))) throw webhook.unauthorized();
+    if (!hmacMatches('sha256', 'hex', secrets, signed, signatures)) throw webhook.unauthorized();
     if (!isFresh(signed_at, now)) throw webhook.unauthorized('Webhook timestamp is outside the tolerance');
     return { id_signed: true };
   };
@@ -130,11 +130,11 @@ export function normaliseStripe(delivery: Delivery, { prefix, types }: Endpoint)
 }
 
 /**
- * Whose e-mail and address the object holds: the customer's; the connected account's that a transfer goes to; of a
- * guest, who has no id, the payment's, which a checkout and its refund share.
+ * Whose e-mail and address the object holds: the customer's, who may be an account of its own; the connected account's
+ * that a transfer goes to; of a guest, who has no id, the payment's, which a checkout and its refund share.
  */
 function payerOf(object: unknown): string | null {
-  for (const name of ['customer', 'destination', 'payment_intent']) {
+  for (const name of ['customer', 'customer_account', 'destination', 'payment_intent']) {
     const value = webhook.member(object, name);
     const id = webhook.idText(value) ?? webhook.idText(webhook.member(value, 'id'));
     if (id !== null) return id;
