@@ -45,8 +45,9 @@ afterAll(async () => {
   await vendor.close();
 });
 
-async function watched(before: KeptLink | null = null, tokens?: string[]) {
-  const link = new KeptLink(adapter, connection, tokens ?? [vendor.tokens.give('wizzler').access_token]);
+async function watched(before: KeptLink | null = null, tokens?: string[], client_id?: string) {
+  const of = { ...connection, client_id };
+  const link = new KeptLink(adapter, of, tokens ?? [vendor.tokens.give('wizzler').access_token]);
   const session = await (before === null ? adapter.connect(link) : adapter.resume(link, before.state));
   sessions.push(session);
   return { link, session };
@@ -94,7 +95,7 @@ test('of one’s own files and in private sessions Spotify leaves much out, and 
   const file = {
     uri: 'spotify:local:me:::200',
     name: 'mine',
-    duration_ms: 200_000,
+    duration_ms: null,
     explicit: null,
     external_urls: null,
   };
@@ -160,6 +161,18 @@ test('too many requests, a refusal and an outage: a pause, a status, and the run
   vendor.fail({ path: '/v1/me/player', status: 500, times: 10 });
   await expect(watched(link)).rejects.toThrow('500');
 }, 20_000);
+
+test('an app that asked too often is given a pause, whoever’s player it asked for', async () => {
+  const asked = () => vendor.asked('/v1/me/player');
+  const before = asked();
+  vendor.fail({ path: '/v1/me/player', status: 429, retry_after: 600 });
+  const busy = await watched(null, undefined, 'busy');
+  const beside = await watched(null, undefined, 'busy');
+  expect(asked()).toBe(before + 1);
+  for (const { link } of [busy, beside]) expect(link.statuses).toEqual([['degraded', expect.stringContaining('app')]]);
+  await watched(null, undefined, 'another');
+  expect(asked()).toBeGreaterThan(before + 1);
+});
 
 describe('differences', () => {
   const seen = (at: number, of: object | null): Seen => {

@@ -5,11 +5,12 @@ import type { Json } from '../../kernel/json';
 import { HttpFailed } from '../../vendors/http/port';
 import { withToken } from '../runtime/with-token';
 import type { PlayerState, SpotifyPlayer } from '../../vendors/spotify/port';
-import type { Adapter, AdapterSession, Link, LivingConnection, Received } from '../runtime/adapter';
+import type { Adapter, AdapterSession, Link, LinkStatus, LivingConnection, Received } from '../runtime/adapter';
 import { endSession } from '../runtime/ending';
 import { readJson, storableJson } from '../runtime/text';
 import * as webhook from '../runtime/webhook';
 import type { Outcome } from '../runtime/webhook';
+import { AppPauses } from './app-pauses';
 import { type Change, changesOf, isNews, type Seen, stateOf } from './changes';
 
 export interface SpotifyAdapterDeps {
@@ -44,8 +45,9 @@ interface Kept {
  */
 export function createSpotifyAdapter(deps: SpotifyAdapterDeps): Adapter<SpotifySession> {
   const timings = { ...TIMINGS, ...deps.timings };
+  const pauses = new AppPauses();
   const open = async (link: Link, kept: Kept | null): Promise<SpotifySession> => {
-    const session = new SpotifySession(link, deps, timings, kept);
+    const session = new SpotifySession(link, deps, pauses, timings, kept);
     await session.begin();
     return session;
   };
@@ -69,10 +71,12 @@ function readKept(state: Json): Kept | null {
 export class SpotifySession implements AdapterSession {
   ended: Promise<void> = Promise.resolve();
   private readonly over = new AbortController();
+  private shown = '';
 
   constructor(
     private readonly link: Link,
     private readonly deps: SpotifyAdapterDeps,
+    private readonly pauses: AppPauses,
     private readonly timings: SpotifyTimings,
     private kept: Kept | null,
   ) {}
@@ -96,7 +100,10 @@ export class SpotifySession implements AdapterSession {
 
   /** Answers how long to wait before the next. */
   private async look(): Promise<number> {
-    const { link, deps, timings } = this;
+    const { link, deps, timings, pauses } = this;
+    const { client_id } = link.connection;
+    const left_ms = pauses.left(client_id);
+    if (left_ms > 0) return this.wait(left_ms);
     let player: PlayerState | null;
     try {
       player = await withToken(
@@ -105,17 +112,27 @@ export class SpotifySession implements AdapterSession {
       );
     } catch (error) {
       if (!(error instanceof HttpFailed)) throw error;
-      if (error.status === 429) return Math.max(error.retry_after_ms ?? BUSY_MS, timings.playing_ms);
+      if (error.status === 429) {
+        const asked_ms = Math.max(error.retry_after_ms ?? BUSY_MS, timings.playing_ms);
+        pauses.begin(client_id, asked_ms);
+        return this.wait(asked_ms);
+      }
       if (error.status !== 403) throw error;
-      link.status('degraded', 'Spotify does not let this account’s player be read: Premium or a scope is missing.');
+      this.show('degraded', 'Spotify does not let this account’s player be read: Premium or a scope is missing.');
       return timings.refused_ms;
     }
     if (this.over.signal.aborted) return 0;
     const at = Date.now();
     link.heard(at);
-    link.status('connected');
+    this.show('connected');
     await this.compare({ at, player, item: player?.item ?? this.kept?.seen.item ?? null });
     return player?.is_playing ? timings.playing_ms : timings.paused_ms;
+  }
+
+  /** At random a little longer, lest all players of an app are looked at together when its pause is over. */
+  private wait(ms: number): number {
+    this.show('degraded', 'Spotify lets the app ask no more for a while.');
+    return ms * (1 + Math.random() / 4);
   }
 
   private async compare(now: Seen): Promise<void> {
@@ -128,9 +145,18 @@ export class SpotifySession implements AdapterSession {
     const told = changes.map((change) => link.deliver(received(change, ++count, now.at)));
     this.kept = { count, seen: now };
     await Promise.all(told);
+    // Where a player is that nobody touches, the clock says.
+    if (kept !== null && !isNews(before, now)) return;
     // Kept behind what it says: a crash in between finds the same changes again, under the same numbers.
     link.keep(this.kept as unknown as Json);
-    if (account_id !== null && (kept === null || isNews(before, now))) await deps.nowPlaying(account_id, stateOf(now));
+    if (account_id !== null) await deps.nowPlaying(account_id, stateOf(now));
+  }
+
+  private show(status: LinkStatus, detail?: string): void {
+    const said = detail ?? status;
+    if (said === this.shown) return;
+    this.shown = said;
+    this.link.status(status, detail);
   }
 }
 

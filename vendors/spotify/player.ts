@@ -12,7 +12,7 @@ const Item = z.object({
   id: z.string().nullish(),
   uri: z.string(),
   name: z.string().nullish(),
-  duration_ms: z.number(),
+  duration_ms: z.number().nullish(),
   explicit: z.boolean().nullish(),
   external_urls: z.object({ spotify: z.string().nullish() }).nullish(),
   artists: z.array(Named).nullish(),
@@ -78,7 +78,7 @@ function itemOf(item: z.output<typeof Item>): PlayedItem {
           })),
         }
       : null,
-    duration_ms,
+    duration_ms: duration_ms ?? 0,
     explicit: explicit ?? false,
     uri,
     url: external_urls?.spotify ?? null,
