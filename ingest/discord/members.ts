@@ -17,8 +17,9 @@ const Told = z.object({
 });
 export type Told = z.output<typeof Told>;
 
-/** How many members it is remembered of whether they boost. */
+/** How many members it is remembered of whether they boost, and most characters of all their ids. */
 const MOST_MEMBERS = 100_000;
+const MOST_CHARACTERS = 8 << 20;
 /** Of a member that nothing is known of, a boost that began so lately is one that began now. */
 const LATELY_MS = 24 * 3_600_000;
 
@@ -27,7 +28,11 @@ const LATELY_MS = 24 * 3_600_000;
  * the member. Known from a guild's arrival and from earlier words; else by how long ago it began.
  */
 export class Boosts {
-  private readonly boosting = new LRUCache<string, boolean>({ max: MOST_MEMBERS });
+  private readonly boosting = new LRUCache<string, boolean>({
+    max: MOST_MEMBERS,
+    maxSize: MOST_CHARACTERS,
+    sizeCalculation: (_boosts, { length }) => length,
+  });
 
   /** @param now Unix milliseconds */
   begins(guild_id: string, user_id: string, premium_since: unknown, now: number): boolean {
