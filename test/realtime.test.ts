@@ -562,6 +562,52 @@ describe('the end of a session', () => {
     node.off.clear();
   });
 
+  test('a right that goes while its channel opens lets nobody in', async () => {
+    let answer = (): void => undefined;
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    let asked = false;
+    const query: typeof t.db.query = async (text, values, name) => {
+      if (name === 'realtime_head') {
+        asked = true;
+        await answered;
+      }
+      return t.db.query(text, values, name);
+    };
+    const own = await realtimeNode(t, { db: { query } });
+    const client = await Client.open(own.url, null);
+    client.send({ type: 'subscribe', channel: 'ideas:list' });
+    await until(() => asked);
+    own.off.add('system:ideas_hub_public');
+    own.revoke({});
+    answer();
+    const said = await client.next(({ type }) => type !== 'welcome', 'the answer');
+    expect(said).toMatchObject({ type: 'error', code: 'FEATURE_DISABLED', channel: 'ideas:list' });
+    expect(own.realtime.stats().channels).toBe(0);
+    await own.stop();
+  });
+
+  test.each([
+    ['the user', { user_id: 'u1' }],
+    ['the account', { account_id: ACCOUNT }],
+  ])('what %s loses while a socket is let in ends it at once', async (_whose, revocation) => {
+    let let_in = (): void => undefined;
+    const free = new Promise<boolean>((resolve) => (let_in = () => resolve(true)));
+    let asked = false;
+    const take = () => ((asked = true), free);
+    // No beat comes that would find it by looking at everybody.
+    const windows = { silence_ms: 600_000, stall_ms: 600_000, beat_ms: 600_000 };
+    const own = await realtimeNode(t, { slots: { take, giveBack: () => undefined }, windows });
+    const opening = Client.open(own.url);
+    await until(() => asked);
+    own.current.set('c1', caller({ permissions: new Set() }));
+    own.revoke(revocation);
+    let_in();
+    const client = await opening;
+    expect(await client.closed()).toBe(4401);
+    expect(client.close_reason).toBe('TOKEN_REVOKED');
+    await own.stop();
+  });
+
   test('a switch that cannot be judged by at once is judged by with the next beat', async () => {
     let state: 'on' | 'away' | 'off' = 'on';
     const own = await realtimeNode(t, {

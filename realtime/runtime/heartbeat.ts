@@ -33,7 +33,7 @@ export interface HeartbeatDeps {
 const TICKS_OF_A_BEAT = 5;
 /** What a socket that takes nothing has for its close frame. */
 const CUT_MS = 2_000;
-/** Longer than an upgrade may take: a credential revoked while its socket was being opened is found here. */
+/** Longer than an upgrade may take: what is revoked while a socket is being opened is found here. */
 const RECENT_MS = 30_000;
 
 /**
@@ -44,6 +44,7 @@ export class Heartbeat {
   private readonly timer: NodeJS.Timeout;
   private ticks = 0;
   private readonly cut_at = new Map<Session, number>();
+  /** Credentials, users and accounts that a revocation named, and when. */
   private readonly recent = new Map<string, number>();
 
   private readonly windows: Windows;
@@ -122,7 +123,7 @@ export class Heartbeat {
   revoked(revocation: Revocation): void {
     const { credential_id, user_id, account_id } = revocation;
     if (concernsAll(revocation)) return void this.revalidation.judgeFeatures();
-    if (credential_id) this.recent.set(credential_id, Date.now());
+    for (const id of [credential_id, user_id, account_id]) if (id) this.recent.set(id, Date.now());
     const asked: Session[] = [];
     for (const session of this.deps.sessions.values()) {
       const { caller } = session;
@@ -135,11 +136,12 @@ export class Heartbeat {
     if (asked.length > 0) this.revalidation.ask(asked);
   }
 
-  /** Looks a new session over: its credential may have been revoked between the check at the door and now. */
+  /** Looks a new session over: what it came in with may have been revoked between the check at the door and now. */
   admitted(session: Session): void {
-    const { credential_id, ends_with = [] } = session.caller;
-    const gone = [credential_id, ...ends_with].some((id) => id !== null && this.recent.has(id));
-    if (gone) this.end(session, 'TOKEN_REVOKED');
+    const { credential_id, user_id, account_id, ends_with = [] } = session.caller;
+    const named = (id: string | null) => id !== null && this.recent.has(id);
+    if ([credential_id, ...ends_with].some(named)) this.end(session, 'TOKEN_REVOKED');
+    else if (named(user_id) || named(account_id)) this.revalidation.ask([session]);
     this.revalidation.admitted(session);
   }
 }

@@ -106,7 +106,10 @@ export class Subscriptions {
       metrics.resumed.inc(1, { recovered: String(recovered) });
       if (recovered) from = asked!;
     }
+    // A right that went meanwhile found no subscription that it could end.
+    const verdict = await this.deps.gates.mayRead(session.caller, name);
     if (!session.open) return;
+    if (verdict !== 'ok') return session.error(verdict, name);
     if (channel.gone) return this.attach(session, name, since);
     if (!recovered) from = channel.seq;
     const subscription = new Subscription(session, channel, from);
