@@ -16,14 +16,17 @@ const Connection = z
 
 /**
  * Who is on another channel: whoever subscribes is present, is sent `presence:bootstrap` with who is there on all
- * nodes, and then `presence:join` and `presence:leave`. A channel that belongs to no account has no presence.
+ * nodes, and then `presence:join` and `presence:leave`, or the list anew where a crowd came or went. A channel that
+ * belongs to no account has no presence.
  */
 export const presence = channel({
   pattern: `${PREFIX}<resource_channel>`,
   summary: 'Who is on another channel that belongs to an account; whoever subscribes is present.',
   carries: {
     'presence:bootstrap': {
-      summary: 'Who is there, sent to a new subscriber alone: the 500 that came first, and how many there are.',
+      summary:
+        'Who is there: the 500 that came first, and how many there are. Sent to a new subscriber, and to all in place ' +
+        'of more than 250 that came or went at once.',
       data: z.object({ connections: z.array(Connection), total: z.int() }),
     },
     'presence:join': { summary: 'Somebody has come.', data: Connection },

@@ -4,7 +4,12 @@ import type { Presence } from '../engines/presence/port';
 import { createLocalRelay } from '../engines/relay/local';
 import type { Relay } from '../engines/relay/port';
 import { shardOf } from '../kernel/shards';
+import type { Subscriber } from '../realtime/runtime/family';
+import { PresenceRooms } from '../realtime/runtime/presence-rooms';
+import type { Subscription } from '../realtime/runtime/channel';
 import { type TestDatabase, testDatabase } from './support/database';
+import { silentLog } from './support/log';
+import { until } from './support/projections';
 import {
   ACCOUNT,
   caller,
@@ -209,6 +214,59 @@ describe('presence channels', () => {
       await first.next(joined, 'the join');
     }
     expect(looks).toBe(2);
+  });
+
+  test('a crowd is told as one list when it comes and when it goes, and a few are told each', async () => {
+    const told: { event_type: string; data: { connection_id?: string; total?: number } }[] = [];
+    const hub = { transient: (_channel: string, text: string) => void told.push(JSON.parse(text) as never) };
+    const rooms = new PresenceRooms({ hub, store, relay, db: t.db, log: silentLog });
+    const nothing = { channel: WIDGET, channel_id: 'widget:w1', send: () => undefined, sendFrame: () => undefined };
+    const come = (id: string) => rooms.enter({ id, caller: caller({ user_id: null }), ...nothing } as Subscriber);
+    const go = (id: string) => rooms.left({ session: { id }, channel: { name: WIDGET } } as Subscription);
+    const said = () => told.map(({ event_type, data }) => [event_type, data.connection_id ?? data.total]);
+    await come('first');
+    await until(() => told.length === 1);
+    const crowd = Array.from({ length: 300 }, (_, n) => `one-${1000 + n}`);
+    await Promise.all(crowd.map(come));
+    await until(() => told.length > 1);
+    for (const id of crowd.slice(2)) go(id);
+    await until(() => told.length > 2);
+    const say = (text: string) => relay.publish(`presence:${shardOf(WIDGET)}`, `${WIDGET}\n${text}`);
+    await Promise.all([crowd[0]!, `${crowd[0]}\n{}`, crowd[1]!].map(say));
+    await until(() => told.length > 5);
+    await rooms.stop();
+    expect(said()).toEqual([
+      ['presence:join', 'first'],
+      ['presence:bootstrap', 301],
+      ['presence:bootstrap', 3],
+      ['presence:leave', crowd[0]],
+      ['presence:join', undefined],
+      ['presence:leave', crowd[1]],
+    ]);
+  });
+
+  test('the first of a node is shown who came at others until the relay has acknowledged its topic', async () => {
+    const own = createLocalRelay();
+    const topic = `presence:${shardOf(WIDGET)}`;
+    let acknowledge = (): void => undefined;
+    const acknowledged = new Promise<boolean>((heard) => (acknowledge = () => heard(true)));
+    let asked = false;
+    const heard = async (of_topic: string) => {
+      if (of_topic !== topic) return true;
+      asked = true;
+      return acknowledged;
+    };
+    const given = { relay: { ...own, heard }, presence: store, families: familiesWith({ widget }) };
+    const node = await realtimeNode(t, given);
+    nodes.push(node);
+    node.callers.set('ada', caller({ user_id: ADA }));
+    const ada = await open(2, 'ada');
+    await ada.subscribe(WIDGET);
+    await until(() => asked);
+    await store.join(WIDGET, { id: 'other', info: '{"connection_id":"other"}' });
+    acknowledge();
+    const { data } = await ada.next(of('presence:bootstrap'), 'the list');
+    expect(data!.total).toBe(2);
   });
 
   test('who cannot be let in since the database is away is told to subscribe again, and is not there', async () => {

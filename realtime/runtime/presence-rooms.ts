@@ -6,6 +6,7 @@ import type { Relay } from '../../engines/relay/port';
 import { Collector } from '../../kernel/collector';
 import { regularly } from '../../kernel/regularly';
 import { shardOf } from '../../kernel/shards';
+import { pause } from '../../kernel/signal';
 import { ByShard } from './by-shard';
 import { eventText } from './envelopes';
 import type { Subscriber } from './family';
@@ -36,6 +37,16 @@ const PRESENCE_TOPIC = 'presence';
 
 /** Connections that a bootstrap lists at most: some 150 KB, whoever and however many are there. */
 const LISTED = 500;
+/** Where more have come or gone, all are sent the list: it is twice as long at most, and a queue holds 256 messages. */
+const TOLD_EACH = 250;
+/** Between two times that a room is told who has come and gone; as many milliseconds as it has subscribers here. */
+const LEAST_BETWEEN_MS = 100;
+
+/** Somebody has come, with their info, or gone. */
+interface Change {
+  id: string;
+  info: string | undefined;
+}
 
 /** A presence channel with subscribers on this node. */
 interface Room {
@@ -47,6 +58,10 @@ interface Room {
   fresh: boolean;
   /** Who has just come: those who come while others are let in are let in together. */
   coming: Collector<Subscriber, void>;
+  /** Who has come and gone since this node's subscribers were told. */
+  news: Collector<Change, void>;
+  /** Everybody here has left. */
+  gone: AbortController;
   /** Ids that differed from the store at the last comparison: only those that differ twice are told. */
   differing: Set<string>;
 }
@@ -90,12 +105,16 @@ export class PresenceRooms {
 
   private opened(channel: string): Room {
     const coming = new Collector<Subscriber, void>({ send: (group) => this.letIn(channel, room, group) });
-    const room: Room = { known: new Map(), here: 0, fresh: true, coming, differing: new Set() };
+    const news = new Collector<Change, void>({ send: (changes) => this.tellHere(channel, room, changes) });
+    const own = { coming, news, gone: new AbortController() };
+    const room: Room = { known: new Map(), here: 0, fresh: true, differing: new Set(), ...own };
     return room;
   }
 
   private async letIn(channel: string, room: Room, group: readonly Subscriber[]): Promise<void[]> {
     const { store, db } = this.deps;
+    // Who comes at another node between the look and this node's being heard would be told of by a comparison alone.
+    if (room.fresh) await this.topics.heard(channel);
     const users = group.flatMap(({ caller: { user_id } }) => user_id ?? []);
     const profiles = await readProfiles(db, [...new Set(users)]);
     const infos = new Map(group.map((subscriber) => [subscriber.id, infoOf(subscriber, profiles)]));
@@ -105,7 +124,7 @@ export class PresenceRooms {
       room.fresh = false;
       for (const { id, info } of members) if (!infos.has(id)) room.known.set(id, info);
     }
-    const bootstrap = textFrame(eventText(channel, 'presence:bootstrap', listOf(members)));
+    const bootstrap = textFrame(listText(channel, members));
     for (const subscriber of group) subscriber.sendFrame(bootstrap);
     return Promise.all([...infos].map(([id, info]) => this.tell(channel, id, info).catch(this.untold)));
   }
@@ -115,7 +134,10 @@ export class PresenceRooms {
     const room = this.rooms.get(name);
     if (!room) return;
     room.here -= 1;
-    if (room.here === 0) this.rooms.delete(name);
+    if (room.here === 0) {
+      this.rooms.delete(name);
+      room.gone.abort();
+    }
     this.inOrder(id, name, async () => {
       await this.deps.store.leave(name, id);
       await this.tell(name, id);
@@ -127,6 +149,7 @@ export class PresenceRooms {
     this.endComparing();
     await Promise.all(this.pending.values());
     this.endListening();
+    for (const room of this.rooms.values()) room.gone.abort();
     this.rooms.clear();
   }
 
@@ -169,23 +192,29 @@ export class PresenceRooms {
   }
 
   private changed(channel: string, id: string, info?: string): void {
-    const room = this.rooms.get(channel);
-    if (!room) return;
-    if (info === undefined) this.tellLeave(channel, room, id);
-    else this.tellJoin(channel, room, id, info);
+    this.rooms.get(channel)?.news.add({ id, info }).catch(this.untold);
   }
 
-  private tellJoin(channel: string, room: Room, id: string, info: string): void {
-    if (room.known.has(id)) return;
-    room.known.set(id, info);
-    this.deps.hub.transient(channel, eventText(channel, 'presence:join', info));
-  }
-
-  private tellLeave(channel: string, room: Room, id: string): void {
-    const info = room.known.get(id);
-    if (info === undefined) return;
-    room.known.delete(id);
-    this.deps.hub.transient(channel, eventText(channel, 'presence:leave', info));
+  /**
+   * Tells this node's subscribers, the first time at once and then in intervals, so that a crowd costs them no message
+   * for each of it.
+   */
+  private async tellHere(channel: string, room: Room, changes: readonly Change[]): Promise<void[]> {
+    // Who has come since everybody left was sent a newer list.
+    if (room.gone.signal.aborted) return [];
+    const { known } = room;
+    const texts: string[] = [];
+    for (const { id, info } of changes) {
+      const left = known.get(id);
+      if ((left === undefined) === (info === undefined)) continue;
+      if (info === undefined) known.delete(id);
+      else known.set(id, info);
+      texts.push(eventText(channel, info === undefined ? 'presence:leave' : 'presence:join', info ?? left!));
+    }
+    if (texts.length > TOLD_EACH && !room.fresh) this.deps.hub.transient(channel, listText(channel, membersOf(known)));
+    else for (const text of texts) this.deps.hub.transient(channel, text);
+    await pause(Math.max(LEAST_BETWEEN_MS, room.here), room.gone.signal);
+    return [];
   }
 
   private async compare(): Promise<void> {
@@ -198,8 +227,7 @@ export class PresenceRooms {
           const info = there.get(id);
           if ((info !== undefined) === room.known.has(id)) continue;
           if (!room.differing.has(id)) differing.add(id);
-          else if (info === undefined) this.tellLeave(channel, room, id);
-          else this.tellJoin(channel, room, id, info);
+          else room.news.add({ id, info }).catch(this.untold);
         }
         room.differing = differing;
       } catch (error) {
@@ -220,8 +248,13 @@ function infoOf({ id, caller: { user_id, account_id } }: Subscriber, profiles: R
   });
 }
 
-/** Who is there, as JSON text: those who came first, as far as a list goes, and how many there are. */
-const listOf = (members: readonly PresenceMember[]): string => {
+/** In the order in which the store has them. */
+const membersOf = (known: ReadonlyMap<string, string>): PresenceMember[] =>
+  [...known].map(([id, info]) => ({ id, info })).sort((a, b) => (a.id < b.id ? -1 : 1));
+
+/** Who is there: those who came first, as far as a list goes, and how many there are. */
+function listText(channel: string, members: readonly PresenceMember[]): string {
   const listed = members.slice(0, LISTED).map(({ info }) => info);
-  return `{"connections":[${listed.join(',')}],"total":${members.length}}`;
-};
+  const list = `{"connections":[${listed.join(',')}],"total":${members.length}}`;
+  return eventText(channel, 'presence:bootstrap', list);
+}
