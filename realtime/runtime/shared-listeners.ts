@@ -6,7 +6,8 @@ interface Emitter {
 
 /**
  * Listeners that emitters of one kind have in common, in one table under those of all: a table for each is as large as
- * many a connection's own state. What an emitter is given later is its own, and what it is relieved of is too.
+ * many a connection's own state. What an emitter is given later is its own; of the common ones it can be relieved of
+ * all at once, as `ws` does at a connection's end, and not of one.
  */
 export class SharedListeners {
   private common: Listeners | null = null;

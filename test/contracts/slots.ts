@@ -54,5 +54,14 @@ export function slotsContract(name: string, open: () => Promise<SlotsFixture>): 
       for (let n = 0; n < 100; n += 1) a.giveBack('crowd');
       expect(await takes(a, 'crowd', 100, 101)).toEqual([...Array<boolean>(100).fill(true), false]);
     });
+
+    test('many who come to two nodes at once are as many as the limit, and those refused take nobody his place', async () => {
+      const nodes = [fixture.a, fixture.b];
+      const taken = await Promise.all(Array.from({ length: 100 }, (_, n) => nodes[n % 2]!.take('rush', 60)));
+      expect(taken.filter(Boolean)).toHaveLength(60);
+      nodes[taken.indexOf(true) % 2]!.giveBack('rush');
+      await freed(fixture.b, 'rush', 60);
+      for (const node of nodes) expect(await node.take('rush', 60)).toBe(false);
+    });
   });
 }
