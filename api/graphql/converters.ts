@@ -19,18 +19,36 @@ export interface InputMember extends InputType {
   description: string | undefined;
 }
 
-/** Copies the members GraphQL shows, under its names. Only those: an unnamed member never leaves. */
-export function objectConverter(members: readonly { from: string; to: string; convert: Convert | null }[]): Convert {
-  return (value) => {
-    const source = value as Record<string, unknown>;
-    const shown: Record<string, unknown> = {};
-    for (let i = 0; i < members.length; i += 1) {
-      const { from, to, convert } = members[i]!;
-      const member = source[from];
-      shown[to] = convert !== null && member !== null && member !== undefined ? convert(member) : member;
-    }
-    return shown;
-  };
+/** A member of an object, and the name under which GraphQL shows it. */
+export interface OutputMember {
+  from: string;
+  to: string;
+  convert: Convert | null;
+}
+
+/**
+ * Copies the members GraphQL shows, under its names. Only those: an unnamed member never leaves. `members` are read
+ * when the first object comes.
+ */
+export function objectConverter(members: readonly OutputMember[]): Convert {
+  let copy: Convert | undefined;
+  return (value) => (copy ??= compileCopy(members))(value);
+}
+
+/**
+ * Writes the copy as one literal: V8 knows the shape of such an object, which a loop over names gives it none of, at
+ * several times the cost.
+ */
+function compileCopy(members: readonly OutputMember[]): Convert {
+  const lines = members.map(({ from, to, convert }, index) => {
+    const member = `source[${JSON.stringify(from)}]`;
+    const shown = convert === null ? member : `${member} == null ? ${member} : converts[${index}](${member})`;
+    return `${JSON.stringify(to)}: ${shown}`;
+  });
+  const make = new Function('converts', `return (source) => ({ ${lines.join(', ')} });`) as (
+    converts: readonly (Convert | null)[],
+  ) => Convert;
+  return make(members.map(({ convert }) => convert));
 }
 
 /** Copies what was given under our names; GraphQL's null becomes "left out" where the member has no null. */

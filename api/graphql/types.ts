@@ -18,7 +18,15 @@ import {
 } from 'graphql';
 import type { z } from 'zod';
 import { defOf, metaOf, optionsOf, shapeOf, unwrap, type Unwrapped } from '../schema-shape';
-import { type Convert, eachOf, inputConverter, type InputMember, type InputType, objectConverter } from './converters';
+import {
+  type Convert,
+  eachOf,
+  inputConverter,
+  type InputMember,
+  type InputType,
+  objectConverter,
+  type OutputMember,
+} from './converters';
 import { camelCase, enumName, pascalCase } from './names';
 import { DateTime, Int53, JsonScalar, Uuid } from './scalars';
 
@@ -116,7 +124,7 @@ export class TypeRegistry {
       }
       return known;
     }
-    const members: { from: string; to: string; convert: Convert | null }[] = [];
+    const members: OutputMember[] = [];
     const renamed = Object.entries(this.renamed.get(name) ?? {});
     const type = new GraphQLObjectType({
       name,
