@@ -27,8 +27,6 @@ export interface Finders {
   lookups: CredentialLookups;
   /** A signature is checked once per token. */
   claims(presented: PresentedToken): Promise<Claims | Recognised>;
-  /** False for a key that need not be looked up: the failures of its network are spent, and no key has this hash. */
-  worthLooking(hash: string): Promise<boolean>;
 }
 
 /** A look-up that requests share and that is remembered under `key` for less than a second. */
@@ -36,6 +34,8 @@ export interface SharedLookup {
   key: string;
   load(): Promise<Recognised>;
 }
+
+type Found = SharedLookup | Recognised;
 
 /** One of the ten contexts that a request resolves to. Source: spec doc1 §5.1 to 5.9. */
 export interface CredentialContext {
@@ -55,7 +55,7 @@ export interface CredentialContext {
   /** Whether its owner is shown when it was last used. */
   readonly shows_use?: true;
   /** Who a token is. Absent while none was ever issued: then none is right. */
-  readonly find?: (presented: PresentedToken, using: Finders) => Promise<SharedLookup | Recognised>;
+  readonly find?: (presented: PresentedToken, using: Finders) => Found | Promise<Found>;
   /** What the credential of an open socket grants now. Absent while none was ever issued: then none is right. */
   readonly again?: (caller: Caller, now: number, lookups: CredentialLookups) => Promise<Recognised>;
 }
@@ -85,10 +85,10 @@ const browserSource = (kind: BoundKind, prefix: string): KeyContext =>
     sockets: SOCKETS,
     rbac: false,
     first_party: false,
-    async find({ hash, now }, { lookups, worthLooking }) {
-      if (!(await worthLooking(hash))) return unauthorized;
-      return { key: hash, load: () => lookups.boundToken(kind, 'token_hash', hash, now) };
-    },
+    find: ({ hash, now }, { lookups }) => ({
+      key: hash,
+      load: () => lookups.boundToken(kind, 'token_hash', hash, now),
+    }),
     again: (caller, now, lookups) => lookups.boundToken(kind, 'id', caller.credential_id!, now),
   });
 
@@ -101,8 +101,7 @@ export const CONTEXTS = {
     rbac: true,
     first_party: false,
     shows_use: true,
-    async find({ hash, account_header }, { lookups, worthLooking }) {
-      if (!lookups.isStatic(hash) && !(await worthLooking(hash))) return unauthorized;
+    find({ hash, account_header }, { lookups }) {
       const account = account_header !== undefined && isUuid(account_header) ? account_header.toLowerCase() : null;
       return { key: `${hash} ${account}`, load: () => lookups.systemKey(hash, account) };
     },
@@ -118,10 +117,7 @@ export const CONTEXTS = {
     rbac: true,
     first_party: true,
     shows_use: true,
-    async find({ hash, now }, { lookups, worthLooking }) {
-      if (!(await worthLooking(hash))) return unauthorized;
-      return { key: hash, load: () => lookups.userApiKey('key_hash', hash, now) };
-    },
+    find: ({ hash, now }, { lookups }) => ({ key: hash, load: () => lookups.userApiKey('key_hash', hash, now) }),
     again: (caller, now, lookups) => lookups.userApiKey('id', caller.credential_id!, now),
   }),
   service_key: key('lm_svc_', {
@@ -131,10 +127,7 @@ export const CONTEXTS = {
     rbac: true,
     first_party: false,
     shows_use: true,
-    async find({ hash, now }, { lookups, worthLooking }) {
-      if (!(await worthLooking(hash))) return unauthorized;
-      return { key: hash, load: () => lookups.serviceKey('key_hash', hash, now) };
-    },
+    find: ({ hash, now }, { lookups }) => ({ key: hash, load: () => lookups.serviceKey('key_hash', hash, now) }),
     again: (caller, now, lookups) => lookups.serviceKey('id', caller.credential_id!, now),
   }),
   jwt: {
@@ -173,9 +166,7 @@ export const CONTEXTS = {
     rbac: true,
     first_party: false,
     // Never from memory: whether it was revoked is asked on each request. Source: spec doc1 §5.5 rule 4.
-    async find({ hash, now }, { lookups, worthLooking }) {
-      return (await worthLooking(hash)) ? lookups.popout('token_hash', hash, now) : unauthorized;
-    },
+    find: ({ hash, now }, { lookups }) => lookups.popout('token_hash', hash, now),
     again: (caller, now, lookups) => lookups.popout('id', caller.credential_id!, now),
   }),
   overlay: browserSource('overlay', 'lm_overlay_'),
@@ -189,6 +180,9 @@ export const CONTEXTS = {
 export type KeyKind = {
   [Kind in CallerKind]: (typeof CONTEXTS)[Kind] extends KeyContext ? Kind : never;
 }[CallerKind];
+
+/** Whether its tokens are keys. */
+export const isKey = (kind: CallerKind): kind is KeyKind => contextOf(kind).length !== null;
 
 /** The context of this kind, whichever it is. */
 export const contextOf = (kind: CallerKind): CredentialContext => CONTEXTS[kind];

@@ -8,8 +8,11 @@ import type { Bucket } from './rate-buckets';
  * can watch the counter.
  */
 export interface Counts {
-  /** Null where the bucket has no limit, or the limiter does not answer. */
-  take(bucket: Bucket, cost?: number, log_facts?: object): Promise<RateLimitState | null>;
+  /**
+   * Null where the limiter does not answer; null at once where the bucket has no limit, or nothing is taken.
+   * `log_facts` are asked for where it fails.
+   */
+  take(bucket: Bucket, cost?: number, log_facts?: () => object): Promise<RateLimitState | null> | null;
   /** Null when the bucket had a unit left, else the seconds until it has. */
   wait(bucket: Bucket): Promise<number | null>;
   /** How many milliseconds to wait for the unit that this takes, of a bucket that is refilled continuously. */
@@ -28,14 +31,12 @@ export function createCounts(deps: { limits: RateLimits; log: Logger; metrics: M
     failures.inc();
     log.warn({ error, ...facts }, 'the rate limiter did not answer');
   };
-  const take: Counts['take'] = async ({ rate_bucket, rate_limit }, cost = 1, facts = {}) => {
+  const take: Counts['take'] = ({ rate_bucket, rate_limit }, cost = 1, facts = () => ({})) => {
     if (rate_limit === null || cost === 0) return null;
-    try {
-      return await limits.take(rate_bucket, cost, rate_limit);
-    } catch (error) {
-      failed(error, facts);
+    return limits.take(rate_bucket, cost, rate_limit).catch((error: unknown) => {
+      failed(error, facts());
       return null;
-    }
+    });
   };
   return {
     take,

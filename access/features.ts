@@ -92,27 +92,32 @@ export async function accountCreation(db: Queryable, user_id: string): Promise<F
 export function createFeatureFlags(deps: {
   db: Database;
 }): FeatureFlags & { forget(revocation: Partial<Revocation>): void } {
-  const remembered = new LRUCache<string, { switches: Promise<Switches>; at: number }>({ max: REMEMBERED });
+  const remembered = new LRUCache<string, { switches: Promise<Switches> | Switches; at: number }>({ max: REMEMBERED });
   const ask = askTogether(deps.db);
 
-  function recall(account_id: string | null): Promise<Switches> {
+  function recall(account_id: string | null): Promise<Switches> | Switches {
     const key = account_id ?? NOBODY;
     const at = performance.now();
     const known = remembered.get(key);
     if (known && at - known.at < REMEMBER_MS) return known.switches;
     const switches = ask(SWITCHES, { account_id });
-    const entry = { switches, at };
+    const entry: { switches: Promise<Switches> | Switches; at: number } = { switches, at };
     remembered.set(key, entry);
-    // A failed read is not remembered; whoever waits for it is told.
-    switches.catch(() => {
-      if (remembered.peek(key) === entry) remembered.delete(key);
-    });
+    switches.then(
+      (found) => (entry.switches = found),
+      // A failed read is not remembered; whoever waits for it is told.
+      () => {
+        if (remembered.peek(key) === entry) remembered.delete(key);
+      },
+    );
     return switches;
   }
 
   return {
-    async enabled(flag, account_id) {
-      return flagEnabled(flag, layersOf(flag, await recall(account_id), account_id !== null));
+    enabled(flag, account_id) {
+      const judged = (switches: Switches) => flagEnabled(flag, layersOf(flag, switches, account_id !== null));
+      const switches = recall(account_id);
+      return switches instanceof Promise ? switches.then(judged) : judged(switches);
     },
     forget(revocation) {
       if (revocation.account_id) remembered.delete(revocation.account_id);

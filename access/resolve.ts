@@ -3,7 +3,16 @@ import type { Database } from '../engines/postgres/port';
 import type { Logger } from '../engines/log/port';
 import { ApiError } from '../kernel/errors';
 import { expired, NO_PERMISSIONS, unauthorized, type Caller, type CallerKind, type Recognised } from './caller';
-import { CONTEXTS, contextOf, tokenKind, wellFormed, type Finders, type PresentedToken } from './contexts';
+import {
+  CONTEXTS,
+  contextOf,
+  isKey,
+  tokenKind,
+  wellFormed,
+  type Finders,
+  type PresentedToken,
+  type SharedLookup,
+} from './contexts';
 import type { Counts } from './counts';
 import { CredentialMemory } from './credential-memory';
 import { KeySieve } from './key-sieve';
@@ -108,16 +117,25 @@ export function createCallerResolver(deps: {
     if (began === generation) verified.set(hash, claims);
     return claims;
   }
-  const finders: Finders = { lookups, claims, worthLooking: () => Promise.resolve(true) };
-  /** Past the limit of a network's failures only what is sure to exist is looked up. */
-  const sure = (hash: string) => sieve.exists(hash);
+  const finders: Finders = { lookups, claims };
+  const upgrading: Finders = { lookups: together, claims };
+  const recalled = (found: SharedLookup | Recognised) => ('load' in found ? memory.recall(found) : found);
 
-  async function look({ kind, token }: Presented, hash: string, asked: Credentials, wary = false) {
+  /** Returns a promise only when something has to be looked up. */
+  function look({ kind, token }: Presented, hash: string, asked: Credentials): Recognised | Promise<Recognised> {
     const { find } = contextOf(kind);
     if (find === undefined || !wellFormed(kind, token)) return unauthorized;
-    const using = asked.on_upgrade ? { ...finders, lookups: together } : finders;
-    const found = await find({ ...asked, token, hash }, wary ? { ...using, worthLooking: sure } : using);
-    return 'load' in found ? memory.recall(found) : found;
+    const { on_upgrade, account_header, now } = asked;
+    const presented: PresentedToken = { token, hash, on_upgrade, account_header, now };
+    const found = find(presented, on_upgrade ? upgrading : finders);
+    return found instanceof Promise ? found.then(recalled) : recalled(found);
+  }
+
+  /** Past the limit of a network's failures only keys that are sure to exist are looked up; signatures tell as much. */
+  async function lookWarily(presented: Presented, hash: string, asked: Credentials): Promise<Recognised> {
+    const { kind, token } = presented;
+    const sure = !isKey(kind) || lookups.isStatic(hash) || !wellFormed(kind, token) || (await sieve.exists(hash));
+    return sure ? look(presented, hash, asked) : unauthorized;
   }
 
   /**
@@ -127,10 +145,13 @@ export function createCallerResolver(deps: {
   async function lookFirst(presented: Presented, hash: string, credentials: Credentials): Promise<Recognised> {
     const bucket = failureBucket(credentials.ip);
     const wait = await counts.wait(bucket);
-    const found = await look(presented, hash, credentials, wait !== null).catch((error: unknown) => {
+    let found: Recognised;
+    try {
+      found = await (wait === null ? look(presented, hash, credentials) : lookWarily(presented, hash, credentials));
+    } catch (error) {
       counts.giveBack(bucket);
       throw error;
-    });
+    }
     if (wait !== null && found.caller === null) {
       throw new ApiError('RATE_LIMIT_EXCEEDED', 'Rate limit exceeded', { retry_after_seconds: wait });
     }
@@ -144,9 +165,9 @@ export function createCallerResolver(deps: {
       const { ip } = credentials;
       if (presented === null) return { caller: failure === null ? anonymous(ip) : failed(ip), failure };
       const hash = hashToken(presented.token);
-      const found = proven.has(hash)
-        ? await look(presented, hash, credentials)
-        : await lookFirst(presented, hash, credentials);
+      const known = proven.has(hash);
+      const looking = known ? look(presented, hash, credentials) : lookFirst(presented, hash, credentials);
+      const found = looking instanceof Promise ? await looking : looking;
       if (found.caller !== null && presented.cookie && found.caller.kind !== 'popout') {
         return { caller: failed(ip), failure: 'UNAUTHORIZED' };
       }
@@ -154,7 +175,7 @@ export function createCallerResolver(deps: {
         proven.delete(hash);
         return { caller: failed(ip), failure: found.failure };
       }
-      proven.add(hash);
+      if (!known) proven.add(hash);
       const { caller } = found;
       // It may have ended since it was looked up.
       if (caller.expires_at !== null && caller.expires_at <= credentials.now) {

@@ -25,7 +25,8 @@ export interface ReadModels {
 
 /** Feature flags as one account sees them. */
 export interface FeatureFlags {
-  enabled(flag: string, account_id: string | null): Promise<boolean>;
+  /** A promise only where it has to be looked up. */
+  enabled(flag: string, account_id: string | null): Promise<boolean> | boolean;
 }
 
 /** Messages for WebSocket channels that are broadcast and never stored. */

@@ -116,7 +116,9 @@ export function authorise(
     checkPermissions(gate, caller);
     return { caller, exists: true };
   }
-  return checkFeatures(gate, caller, services).then(() => ({ caller, exists: true }));
+  const entry = { caller, exists: true };
+  const checked = checkFeatures(gate, caller, services);
+  return checked === undefined ? entry : checked.then(() => entry);
 }
 
 async function authoriseOn(named: unknown, gate: Gate, asked_by: Caller, services: GateServices): Promise<Entry> {
@@ -137,13 +139,25 @@ function strangersText(gate: Gate): string {
   return missing ? GUARD_MESSAGES.permission(missing.permission) : GUARD_MESSAGES.member;
 }
 
-async function checkFeatures(gate: Gate, caller: Caller, { features }: GateServices): Promise<void> {
-  for (const flag of gate.features) {
-    if (!(await features.enabled(flag, caller.account_id))) {
-      throw new ApiError('FEATURE_DISABLED', GUARD_MESSAGES.feature(flag));
+/** Features from the given one on, then permissions. Returns a promise only when something has to be looked up. */
+function checkFeatures(gate: Gate, caller: Caller, services: GateServices, from = 0): Promise<void> | undefined {
+  for (let at = from; at < gate.features.length; at += 1) {
+    const flag = gate.features[at]!;
+    const enabled = services.features.enabled(flag, caller.account_id);
+    if (enabled instanceof Promise) {
+      return enabled.then((on) => {
+        holdFeature(flag, on);
+        return checkFeatures(gate, caller, services, at + 1);
+      });
     }
+    holdFeature(flag, enabled);
   }
   checkPermissions(gate, caller);
+  return undefined;
+}
+
+function holdFeature(flag: string, on: boolean): void {
+  if (!on) throw new ApiError('FEATURE_DISABLED', GUARD_MESSAGES.feature(flag));
 }
 
 function checkPermissions(gate: Gate, caller: Caller): void {

@@ -1,28 +1,36 @@
 import type { FastifyReply } from 'fastify';
 import type { Counts } from '../access/counts';
 import { operationBucket, type Bucket } from '../access/rate-buckets';
+import type { RateLimitState } from '../engines/rate-limits/port';
 import { ApiError } from '../kernel/errors';
 import { logFacts } from './request-state';
 
 export const RATE_LIMIT_MESSAGE = 'Rate limit exceeded';
 
-/** Counts units against buckets. Source: spec rulings, "rate-limit buckets". */
+/**
+ * Counts units against buckets; null at once where there is nothing to count. Source: spec rulings, "rate-limit
+ * buckets".
+ */
 export interface Limiter {
   /**
    * Counts calls of an operation that has a limit of its own; headers show it only where it refuses.
    * @throws ApiError RATE_LIMIT_EXCEEDED with the seconds to wait
    */
-  countCalls(caller: Bucket, name: string, per_minute: number, calls: number, reply: FastifyReply): Promise<void>;
+  countCalls(caller: Bucket, name: string, per_minute: number, calls: number, reply: FastifyReply): Counted;
   /**
    * Shows the bucket's state in headers.
    * @throws ApiError RATE_LIMIT_EXCEEDED with the seconds to wait
    */
-  count(bucket: Bucket, cost: number, reply: FastifyReply): Promise<void>;
+  count(bucket: Bucket, cost: number, reply: FastifyReply): Counted;
 }
+type Counted = Promise<void> | null;
 
 export function createLimiter(counts: Counts): Limiter {
-  async function count(bucket: Bucket, cost: number, reply: FastifyReply, quiet: boolean): Promise<void> {
-    const state = await counts.take(bucket, cost, logFacts(reply.request));
+  function count(bucket: Bucket, cost: number, reply: FastifyReply, quiet: boolean): Counted {
+    const taken = counts.take(bucket, cost, () => logFacts(reply.request));
+    return taken && taken.then((state) => show(state, reply, quiet));
+  }
+  function show(state: RateLimitState | null, reply: FastifyReply, quiet: boolean): void {
     if (state === null || (quiet && state.allowed)) return;
     void reply.headers({
       'ratelimit-limit': state.limit,

@@ -18,7 +18,9 @@ export function createRequestEnds({ log, metrics }: { log: Logger; metrics: Metr
   return (request: FastifyRequest, reply: FastifyReply): void => {
     const { method, span } = request;
     const { statusCode } = reply;
-    const labels = { method, route: request.routeOptions.url ?? 'unmatched', status: String(statusCode) };
+    // Fastify makes an object of all of them each time that they are asked for.
+    const { url: route = 'unmatched', config } = request.routeOptions;
+    const labels = { method, route, status: String(statusCode) };
     const seconds = reply.elapsedTime / 1000;
     requests.inc(1, labels);
     durations.observe(seconds, labels);
@@ -26,7 +28,7 @@ export function createRequestEnds({ log, metrics }: { log: Logger; metrics: Metr
       span.set({ 'http.response.status_code': statusCode, 'lumio.correlation_id': request.correlation_id });
       span.end(statusCode >= 500 ? `status ${statusCode}` : undefined);
     }
-    if (request.routeOptions.config.routine && statusCode < 400) return;
+    if (config.routine && statusCode < 400) return;
     const facts = { ...labels, ms: Math.round(seconds * 1e4) / 10, ...logFacts(request) };
     if (statusCode >= 500) log.warn(facts, 'request failed');
     else if (statusCode >= 400 || method !== 'GET') log.info(facts, 'request');

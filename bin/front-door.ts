@@ -42,8 +42,8 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
     operations: OPERATIONS,
     channels: CHANNELS,
     services,
-    resolveCaller: async ({ headers, query, ip }) => {
-      return resolver.resolve({
+    resolveCaller: ({ headers, query, ip }) =>
+      resolver.resolve({
         authorization: headers.authorization,
         query_token: typeof query.token === 'string' ? query.token : undefined,
         popout_cookie: popoutSessionIn(headers.cookie),
@@ -51,8 +51,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
         account_header: single(headers['x-lumio-account']),
         ip,
         now: Date.now(),
-      });
-    },
+      }),
     holder: engines.session,
     rate_limits: engines.rate_limits,
     webhooks: settings.roles.includes('ingest')

@@ -36,7 +36,8 @@ export function eventRow(row: EventRow): EventRow {
 
 /** The record for an answer: `raw` keeps its text. */
 export function eventRecord(row: EventRow): z.input<typeof EventRecord> {
-  return { ...eventRow(row), raw: new RawJson(row.raw) };
+  const { id, account_id, type, platform, external_id, raw, created_at } = row;
+  return { id, account_id, type, platform, external_id, raw: new RawJson(raw), created_at };
 }
 
 /** An event as it goes over `events:<account_id>`, where a client's own broadcast may carry anything else. */

@@ -43,7 +43,7 @@ async function main(): Promise<void> {
     settings,
     operations: SAMPLE_OPERATIONS,
     services,
-    resolveCaller: async ({ headers, ip }) => {
+    resolveCaller: ({ headers, ip }) => {
       const account = headers['x-lumio-account'];
       return resolver.resolve({
         authorization: headers.authorization,
