@@ -53,6 +53,20 @@ describe('subject keys', () => {
     expect((await one.forReading([fresh.key_id])).get(fresh.key_id)).toEqual(fresh.key);
   });
 
+  test('nobody uses an erased key while it is still asked which were erased', async () => {
+    const [a, b] = [node(), createSubjectKeys({ db: target.db, master_keys: parseMasterKeys(`m1:${key(1)}`) })];
+    const first = (await a.forWriting(['kick:gone'])).get('kick:gone')!;
+    expect((await b.forReading([first.key_id])).size).toBe(1);
+    expect(await a.erase('kick:gone')).toBe(1);
+    const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 6_000);
+    try {
+      const read = await Promise.all([b.forReading([first.key_id]), b.forReading([first.key_id])]);
+      expect(read.map(({ size }) => size)).toEqual([0, 0]);
+    } finally {
+      now.mockRestore();
+    }
+  });
+
   test('an answer that was under way during an erasure does not bring the key back', async () => {
     let answered = (): void => undefined;
     let hold: Promise<void> | undefined;

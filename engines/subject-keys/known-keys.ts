@@ -77,10 +77,11 @@ export class KnownKeys {
     this.checked_at = 0;
   }
 
-  /** Asks at most once in 5 s which keys other nodes erased. */
+  /** Asks at most once in 5 s which keys other nodes erased; until the answer is there nobody uses one. */
   forgetErased(): Promise<void> | undefined {
+    if (this.checking !== undefined) return this.checking;
     if (Date.now() - this.checked_at < STALE_MS && Date.now() >= this.checked_at) return undefined;
-    this.checking ??= this.check().finally(() => (this.checking = undefined));
+    this.checking = this.check().finally(() => (this.checking = undefined));
     return this.checking;
   }
 
