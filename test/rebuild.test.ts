@@ -298,6 +298,27 @@ test('a long reader delays the swap, not the others', async () => {
   expect(await rowsOf(t.db)).toEqual(fold(published));
 });
 
+test('readers who take its tables in another order neither keep the swap away nor are ended by it', async () => {
+  await t.db.query('create table tally_notes (note text); create table tally_marks (mark text)');
+  const tables = ['tally', 'tally_marks', 'tally_notes'];
+  const published = await publish(50);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await total()) === 50);
+  let live = true;
+  const read = async (seconds: number) => {
+    while (live) {
+      await t.db.query(`select 1 from tally_notes, tally_marks, tally, pg_sleep(${seconds}) limit 1`);
+    }
+  };
+  const reading = Promise.all([0.021, 0.034, 0.055].map(read));
+  await Promise.race([reading, rebuildOf({ projections: [{ ...tally(), tables }] })]);
+  live = false;
+  await reading;
+  await runtime.stop();
+  expect(await rowsOf(t.db)).toEqual(fold(published));
+});
+
 test.each(PROJECTIONS.map(({ name }) => name))('the tables of %s can be cloned and swapped', async (name) => {
   expect(await rebuildOf({ projections: PROJECTIONS, name })).toMatchObject({ records: 0, parked: 0 });
 });

@@ -17,7 +17,9 @@ export interface RebuildOptions extends SourceDeps {
   onProgress?: (progress: RebuildProgress) => void;
   /** Records per write transaction. Default 5000: about a tenth of a second. */
   batch_records?: number | undefined;
-  /** Longest wait for readers of the old tables at the swap, before it is given up and tried again. Default 500 ms. */
+  /**
+   * Longest wait for all readers of the old tables at the swap, before it is given up and tried again. Default 500 ms.
+   */
   lock_timeout_ms?: number;
   signal?: AbortSignal;
 }

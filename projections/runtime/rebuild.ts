@@ -9,7 +9,16 @@ import { withRebuildLock } from './rebuild-lock';
 import type { RebuildOptions, RebuildProgress, RebuildResult } from './rebuild-options';
 import { REBUILD_SOURCES, type RebuildSource } from './rebuild-source';
 import { Replay } from './replay';
-import { analyzeTables, cloneLateIndexes, cloneTables, ident, shadowOf, swapTables } from './shadow';
+import {
+  analyzeTables,
+  cloneLateIndexes,
+  cloneTables,
+  ident,
+  lockTables,
+  setLockTimeout,
+  shadowOf,
+  swapTables,
+} from './shadow';
 import { mergeDeadLetters, takeOverCheckpoints } from './take-over';
 import type { Projection } from '../../kernel/projection';
 
@@ -148,14 +157,17 @@ class Rebuild {
     for (let tries = 1; ; tries += 1) {
       const before = new Map(this.replay.at);
       const done_before = this.replay.done;
+      // Readers of several tables take them in an order of their own: where this one fails, the other may do.
+      const order = tries % 2 === 1 ? this.p.tables : [...this.p.tables].reverse();
       try {
         return await db.transaction(async (tx) => {
-          await tx.query(`set local lock_timeout = ${Math.round(lock_timeout_ms)}`);
+          await setLockTimeout(tx, lock_timeout_ms);
           const live = await lockCheckpoints(tx, this.p);
           await this.replay.enter(tx);
           await this.replay.to(await this.goalOf(live), tx);
           await tx.query('set local search_path = public');
           await cloneTables(tx, this.p.tables, this.shadow);
+          await lockTables(tx, order, lock_timeout_ms);
           await swapTables(tx, this.p.tables, this.shadow);
           // From here on an erasure waits for the tables. One that was done before, while the lock was lost, would be
           // undone by them.

@@ -150,21 +150,37 @@ async function cloneIndexes(
 }
 
 /**
- * Drops the live tables and moves the shadow ones (and their partitions) to their place. Takes ACCESS EXCLUSIVE locks;
- * set `lock_timeout` before, so that a long reader makes this fail rather than everybody wait behind it.
+ * Takes the live tables for the transaction alone, all of them within so many milliseconds. Who reads one of them may
+ * wait for another that is taken already: after a second of that PostgreSQL would end a request.
+ * @throws an error of the kind `conflict` when readers held any of them for longer
  */
+export async function lockTables(
+  tx: Queryable,
+  tables: readonly string[],
+  within_ms: number,
+  live = 'public',
+): Promise<void> {
+  const ends = performance.now() + within_ms;
+  for (const table of tables) {
+    await setLockTimeout(tx, ends - performance.now());
+    await tx.query(`lock table ${ident(live)}.${ident(table)} in access exclusive mode`);
+  }
+  await setLockTimeout(tx, within_ms);
+}
+
+/** For the rest of the transaction. */
+export const setLockTimeout = (tx: Queryable, ms: number) =>
+  // 0 would be for ever.
+  tx.query(`set local lock_timeout = ${Math.max(1, Math.round(ms))}`);
+
+/** Drops the live tables, which {@link lockTables} has taken, and moves the shadow ones with their partitions there. */
 export async function swapTables(
   tx: Queryable,
   tables: readonly string[],
   shadow: string,
   live = 'public',
 ): Promise<void> {
-  // A projection may announce without keeping anything.
-  if (tables.length === 0) return;
   const moving = await tableTree(tx, shadow, tables);
-  await tx.query(
-    `lock table ${tables.map((table) => `${ident(live)}.${ident(table)}`).join(', ')} in access exclusive mode`,
-  );
   for (const table of tables) await tx.query(`drop table ${ident(live)}.${ident(table)}`);
   for (const table of moving) {
     await tx.query(`alter table ${ident(shadow)}.${ident(table.name)} set schema ${ident(live)}`);

@@ -43,7 +43,7 @@ export const NEWER_ROWS: Excuse = {
 };
 
 /**
- * A request of the older build lost a deadlock while the newer one changed the schema below it: it is answered 503 and
+ * A request of the older build lost a deadlock while the newer one changed the tables below it: it is answered 503 and
  * sent again, which the traffic judges.
  */
 export const DEADLOCKED: Excuse = { message: /^a request failed$/, reason: /^DatabaseError 40P01 / };
