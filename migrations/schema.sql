@@ -1620,7 +1620,7 @@ begin
   select a.id, false from asked a where a.id not in (select k.id from known k where k.own);
 end $function$;
 
--- function ledger_take, version 3
+-- function ledger_take, version 4
 CREATE OR REPLACE FUNCTION public.ledger_take(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[])
  RETURNS TABLE(id uuid, own boolean)
  LANGUAGE plpgsql
@@ -1650,31 +1650,11 @@ begin
       where a.external_id is not null and a.id not in (select k.id from known k)
     )
     select k.id, k.own from known k;
-    return;
   exception when unique_violation then
-    null;
+    return query
+    select asked.id, asked.own
+    from ledger_take_unsigned(p_projection, p_topic, p_accounts, p_external_ids, p_ids, '{}', '{}') asked;
   end;
-  return query
-  with asked as materialized (
-    select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
-  ),
-  known as materialized (
-    select a.id, found.record_id = a.id as own from asked a cross join lateral (
-      select l.record_id from ledger l
-      where l.account_id = a.account_id and l.external_id = a.external_id
-        and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
-      offset 0) found
-  ),
-  taken as (
-    insert into ledger (projection, topic, account_id, external_id, record_id)
-    select p_projection, p_topic, a.account_id, a.external_id, a.id from asked a
-    where a.external_id is not null and a.id not in (select k.id from known k)
-    on conflict do nothing returning record_id
-  )
-  select k.id, k.own from known k
-  union all
-  select a.id, false from asked a
-  where a.id not in (select k.id from known k) and a.id not in (select t.record_id from taken t);
 end $function$;
 
 -- function ledger_take_unsigned, version 2
