@@ -3,11 +3,12 @@ import type { Logger } from '../../engines/log/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
 import type { Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
+import { allEnded } from '../../kernel/all-ended';
 import type { JobRequest } from '../../kernel/job';
 import type { Projection } from '../../kernel/projection';
 import { commitBatch, type Batch } from './batch';
 import { beginBatchSpan } from './batch-trace';
-import { CheckpointLost, isEventProjection } from './checkpoints';
+import { CheckpointLost, isEventProjection, type Move } from './checkpoints';
 import type { Life } from './life';
 import type { RunnerMetrics } from './metrics';
 import { OUTBOX_WAKEUP } from './outbox';
@@ -38,6 +39,9 @@ export interface CommitsDeps {
   stall_ms: number;
 }
 
+/** Up to where a partition was passed. */
+type Passed = Pick<Move, 'partition' | 'to'>;
+
 /** The batches of one projection, committed and told of: silently up to where it is built, then announced. */
 export class Commits {
   readonly silence: Silence;
@@ -47,7 +51,7 @@ export class Commits {
   constructor(
     private readonly projection: Projection,
     private readonly deps: CommitsDeps,
-    /** Told after each commit when its last record was appended; null when it held none. */
+    /** Told after each batch when its last record was appended; null when it held none. */
     private readonly onAdvanced: (at: string | null) => void,
   ) {
     const events = isEventProjection(projection);
@@ -55,14 +59,20 @@ export class Commits {
   }
 
   /**
-   * Applies a batch that lies in the log of `engine`; `appended_at` is of its last record.
+   * Applies a batch that lies in the log of `engine`, its lanes side by side; `appended_at` is of its last record. It
+   * has got on when all of them have: one that fails is tried again with growing pauses whatever the others do.
    * @throws CheckpointLost when another worker, or another life of this one, goes on; database errors as they come
    */
-  async commit(life: Life, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
-    for (const part of this.silence.split(batch)) await this.commitPart(life, engine, appended_at, part);
+  async commit(life: Life, engine: string, appended_at: string | null, lanes: readonly Batch[]): Promise<void> {
+    await allEnded(lanes.map((lane) => this.commitLane(life, engine, lane)));
+    this.advanced(life, [], appended_at);
   }
 
-  private async commitPart(life: Life, engine: string, appended_at: string | null, batch: Batch): Promise<void> {
+  private async commitLane(life: Life, engine: string, lane: Batch): Promise<void> {
+    for (const part of this.silence.split(lane)) await this.commitPart(life, engine, part);
+  }
+
+  private async commitPart(life: Life, engine: string, batch: Batch): Promise<void> {
     const { db, metrics, wakeups, log, tracing, jobs, stall_ms } = this.deps;
     const p = this.projection;
     if (life.left) throw new CheckpointLost(p.name, batch.moves);
@@ -94,13 +104,19 @@ export class Commits {
       log.error({ ...label, parked: parked.length, reason: parked[0]!.reason }, 'records parked as dead letters');
     }
     this.silence.passed(batch);
-    this.advanced(life, batch.moves, appended_at);
+    this.passed(life, batch.moves);
   }
 
-  /** Everything up to there was passed; readers in this process need not wait for the stored checkpoint. */
-  advanced(life: Life, moves: readonly { partition: number; to: string }[], at: string | null): void {
+  /** Got on up to there; `at` is when the last record of that was appended, null when there was none. */
+  advanced(life: Life, moves: readonly Passed[], at: string | null): void {
     if (life.left) return;
     this.onAdvanced(at);
+    this.passed(life, moves);
+  }
+
+  /** Readers in this process need not wait for the stored checkpoint. */
+  private passed(life: Life, moves: readonly Passed[]): void {
+    if (life.left) return;
     for (const { partition, to } of moves) this.deps.progress.advance(this.projection.name, partition, to);
   }
 }

@@ -89,7 +89,7 @@ class EventFollower {
 
   private async move(to: string, items: Item[], at: string | null): Promise<void> {
     const moves = [{ partition: 0, from: this.place.stored, to }];
-    await this.life.during(this.commits.commit(this.life, this.engine, at, { items, undecodable: [], moves }));
+    await this.life.during(this.commits.commit(this.life, this.engine, at, [{ items, undecodable: [], moves }]));
     this.place.moved(to);
   }
 }

@@ -1,6 +1,5 @@
-import type { Broker } from '../../engines/broker/port';
+import type { Broker, BrokerRecord } from '../../engines/broker/port';
 import type { Logger } from '../../engines/log/port';
-import { allEnded } from '../../kernel/all-ended';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
 import type { RecordProjection } from '../../kernel/projection';
@@ -51,7 +50,7 @@ export async function driveRecords(
     onAhead: (stored) => ahead.begin(stored),
     onBatch: async (batch) => {
       const lanes = lanesOf(batch, await ahead.decoded(batch.records));
-      await life.during(allEnded(lanes.map((lane) => commits.commit(life, broker.id, lane.appended_at, lane))));
+      await life.during(commits.commit(life, broker.id, lastAppended(batch.records), lanes));
     },
   });
 }
@@ -70,10 +69,12 @@ async function catchUp(
     for await (const batch of archivedBatches(readArchived!, topic, partition, from, to, batch_records)) {
       if (life.over) return;
       const decoded = await decodeStored(records, batch.records);
-      const appended_at = batch.records.at(-1)?.appended_at ?? null;
-      await life.during(commits.commit(life, broker.id, appended_at, { ...decoded, moves: [batch.move] }));
+      const part = { ...decoded, moves: [batch.move] };
+      await life.during(commits.commit(life, broker.id, lastAppended(batch.records), [part]));
     }
   } catch (error) {
     throw toRebuild(p, error);
   }
 }
+
+const lastAppended = (records: readonly BrokerRecord[]) => records.at(-1)?.appended_at ?? null;

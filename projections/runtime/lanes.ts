@@ -8,24 +8,18 @@ const LANES = 2;
 /** Records from which on that is worth a second commit. */
 const LEAST_RECORDS = 200;
 
-/** Some partitions of a batch: a batch of its own. */
-export interface Lane extends Batch {
-  /** When its last record was appended; null when it has none. */
-  appended_at: string | null;
-}
-
 /**
  * A decoded batch in parts that are committed side by side, each with whole partitions: what is of two partitions has
  * no order, and other processes write them side by side as well. Mostly one, since most batches are small.
  */
-export function lanesOf({ records, progress }: RecordBatch, { items, undecodable }: DecodedBatch): Lane[] {
+export function lanesOf({ records, progress }: RecordBatch, { items, undecodable }: DecodedBatch): Batch[] {
   const counts = new Map([...progress.keys()].map((partition) => [partition, 0]));
   for (const { partition } of records) counts.set(partition, counts.get(partition)! + 1);
   const some = records.length < LEAST_RECORDS ? 1 : Math.min(LANES, counts.size);
   const lanes = Array.from({ length: some }, () => {
-    return { records: 0, batch: { items: [], undecodable: [], moves: [], appended_at: null } as Lane };
+    return { records: 0, batch: { items: [], undecodable: [], moves: [] } as Batch };
   });
-  const lane_of = new Map<number, Lane>();
+  const lane_of = new Map<number, Batch>();
   // The largest first, each to the lane with the least.
   for (const [partition, count] of [...counts].sort(([, a], [, b]) => b - a)) {
     const lane = lanes.reduce((least, one) => (one.records < least.records ? one : least));
@@ -36,6 +30,5 @@ export function lanesOf({ records, progress }: RecordBatch, { items, undecodable
   }
   for (const item of items) lane_of.get(placeOf(item).partition)!.items.push(item);
   for (const parked of undecodable) lane_of.get(placeOf(parked.item).partition)!.undecodable.push(parked);
-  for (const { partition, appended_at } of records) lane_of.get(partition)!.appended_at = appended_at;
   return lanes.map(({ batch }) => batch);
 }
