@@ -5,6 +5,7 @@ import { BinaryRows } from '../engines/postgres/binary-rows';
 import { copyOut } from '../engines/postgres/copy-out';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import { testDatabase, type TestDatabase } from './support/database';
+import { until } from './support/projections';
 
 let t: TestDatabase;
 /** As the projector's. */
@@ -93,6 +94,47 @@ test('bytes are read as they lie, null as null, and a failure leaves the pool wh
   await expect(copyOut(t.db.pool, 'select pg_sleep(600)', 50)).rejects.toThrow('Query read timeout');
   expect(await copyOut(t.db.pool, 'select 1', 10_000)).toHaveLength(1);
   expect(await copyOut(pipelined.pool, 'select 1', 10_000)).toHaveLength(1);
+});
+
+describe.each([
+  ['pg_cancel_backend', '57014', true],
+  ['pg_cancel_backend', '57014', false],
+  ['pg_terminate_backend', '57P01', true],
+  ['pg_terminate_backend', '57P01', false],
+])('a COPY that %s ends midway (%s, pipelined: %s)', (end, code, pipeline) => {
+  let pool: PostgresDatabase;
+  beforeEach(() => void (pool = new PostgresDatabase({ url: t.url, name: 'ended', size: 1, pipeline })));
+  afterEach(() => pool.close());
+
+  /** Ends what the pool's connection is at, once it waits there. */
+  const ended = async (event: string) => {
+    const waits = `select pid from pg_stat_activity where application_name = 'lumio ended' and $1 in (wait_event, wait_event_type)`;
+    const pid = await until(async () => (await t.db.query(waits, [event]))[0]?.pid as number | undefined);
+    await t.db.query(`select ${end}($1)`, [pid]);
+  };
+
+  test('writing leaves nothing of it to who comes next', async () => {
+    const [first, held, last] = [one(), one(), one()];
+    await t.db.transaction(async (tx) => {
+      await tx.query('insert into copied (id) values ($1)', [held.id]);
+      const copying = pool.transaction((copy) => copy.query(COPY, [bytesOf([first, held, last])]));
+      await Promise.all([expect(copying).rejects.toMatchObject({ code }), ended('Lock')]);
+    });
+    expect(await pool.query('select id from copied')).toEqual([{ id: held.id }]);
+    await pool.transaction((tx) => tx.query(COPY, [bytesOf([first, last])]));
+    expect(await pool.query('select id from copied')).toHaveLength(3);
+  });
+
+  test('reading leaves nothing of it to who comes next', async () => {
+    const rows = (sleeps: number) =>
+      copyOut(
+        pool.pool,
+        `select n, repeat('x', 100000) from generate_series(1, 3) n, pg_sleep(${sleeps} * (n / 3))`,
+        60_000,
+      );
+    await Promise.all([expect(rows(600)).rejects.toMatchObject({ code }), ended('PgSleep')]);
+    expect((await rows(0)).map(([n]) => n!.readInt32BE())).toEqual([1, 2, 3]);
+  });
 });
 
 test('an instant is the microsecond that PostgreSQL reads, or left to it', async () => {

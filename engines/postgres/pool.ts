@@ -45,8 +45,8 @@ export interface PoolOptions {
    */
   query_timeout_ms?: number;
   /**
-   * Statements leave without waiting for the answers of those before; such a connection takes no cursors and no COPY.
-   * Default false.
+   * Statements leave without waiting for the answers of those before; such a connection takes no cursors. Default
+   * false.
    */
   pipeline?: boolean;
   onError?: (error: Error) => void;
