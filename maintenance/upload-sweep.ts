@@ -1,5 +1,6 @@
 import type { Blobs } from '../engines/blobs/port';
 import type { Database, Queryable } from '../engines/postgres/port';
+import { allEnded } from '../kernel/all-ended';
 import type { Upload } from '../kernel/transfers';
 
 /** Far more than a request may take, and than a read model may be behind without anybody noticing. */
@@ -41,7 +42,8 @@ async function sweepPage(
   const in_use = new Set<string>();
   for (const { inUse } of uploads) for (const key of await inUse(keys, tx)) in_use.add(key);
   const unnamed = keys.filter((key) => !in_use.has(key));
-  for (const key of unnamed) await blobs.delete(key);
+  // Side by side: one after the other they could take longer than the database lets a transaction wait.
+  await allEnded(unnamed.map((key) => blobs.delete(key)));
   await tx.query('delete from uploads_under_way where key = any($1::text[])', [keys]);
   return { found: keys.length, swept: unnamed.length };
 }

@@ -582,6 +582,19 @@ describe('an upload whose process dies', () => {
     named = [];
     await blobs.delete(keys[120]!);
   });
+
+  test('costs no longer than the slowest blob of a page takes to go', async () => {
+    const keys = ['uploads/slow-1', 'uploads/slow-2', 'uploads/slow-3'];
+    await t.db.query(`insert into uploads_under_way select unnest($1::text[]), now() - interval '2 days'`, [keys]);
+    const going: string[] = [];
+    const slow = {
+      async delete(key: string) {
+        going.push(key);
+        await until(() => going.length === keys.length);
+      },
+    };
+    expect(await sweepUploads({ db: t.db, blobs: slow, uploads })).toBe(3);
+  });
 });
 
 test('OpenAPI shows what comes in and goes out, and GraphQL none of it', async () => {
