@@ -10,6 +10,7 @@ import type { Logger } from '../engines/log/port';
 import type { SubjectKeys } from '../engines/subject-keys/port';
 import { trimParkedWebhooks } from '../ingest/runtime/parked';
 import { periodic, type JobDeclaration } from '../kernel/job';
+import { sweepEvents } from '../maintenance/events-retention';
 import { sweepUploads } from '../maintenance/upload-sweep';
 import { ensureEventLogPartitions } from '../projections/events';
 import { ensureLedgerPartitions, trimBodies } from '../projections/runtime/ledger';
@@ -37,6 +38,7 @@ export function upkeep({ db, events, subject_keys, jobs, blobs, log }: UpkeepPar
   return [
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
+    every(DAY_MS, 'events-retention', (signal) => sweepEvents(db, signal)),
     every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),
     every(HOUR_MS, 'subject-keys', () => subject_keys.expire()),
     every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
