@@ -80,5 +80,9 @@ export function createServices(parts: ServiceParts): Services {
 /** Messages that are pushed and kept nowhere. */
 export function liveOf({ relay, db }: Pick<Engines, 'relay' | 'db'>, metrics: Metrics): Services['live'] {
   const transient = new TransientSender({ relay, metrics, builds_before: () => keepsOneOrder(db) });
-  return { broadcast: (channel, message) => transient.publish(channel, stringify(message)) };
+  return {
+    async broadcast(channel, message) {
+      await transient.publish(channel, stringify(message));
+    },
+  };
 }

@@ -467,6 +467,14 @@ describe('broadcast', () => {
     expect(await client.ask({ type: 'broadcast', channel, payload }, 'error')).toMatchObject({ code });
     client.end();
   });
+
+  test('that would be over 64 KiB as it goes out is refused: its type stands there twice', async () => {
+    const client = await Client.open(node.url);
+    const payload = JSON.stringify({ type: 'x'.repeat(34_000) });
+    const answer = await client.ask({ type: 'broadcast', channel: EVENTS, payload }, 'error');
+    expect(answer).toMatchObject({ code: 'MESSAGE_TOO_LARGE', channel: EVENTS });
+    client.end();
+  });
 });
 
 describe('the end of a session', () => {

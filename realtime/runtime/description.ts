@@ -87,7 +87,7 @@ export const ERROR_MEANINGS: Readonly<Record<SocketErrorCode, string>> = {
     'The server could not register the subscription or give it its beginning, or the connection has too many.',
   CHANNEL_DROPPED: 'The client fell behind on this channel and is off it; the others go on. Subscribe again.',
   INVALID_FORMAT: 'Not JSON, not a known message, or a payload that is not JSON text.',
-  MESSAGE_TOO_LARGE: 'The message was larger than a message may be.',
+  MESSAGE_TOO_LARGE: 'The message is larger than a message may be, or would be as it is broadcast.',
 };
 
 /** What each close code of ours means. */

@@ -145,6 +145,8 @@ export class Messages {
     } catch {
       return session.error('INVALID_FORMAT', channel);
     }
-    await this.deps.transient.publish(channel, broadcastText(channel, payload, parsed));
+    const dropped = await this.deps.transient.publish(channel, broadcastText(channel, payload, parsed));
+    // Small enough as it came: its type is there twice when it goes out.
+    if (dropped === 'too_large') session.error('MESSAGE_TOO_LARGE', channel);
   }
 }

@@ -33,13 +33,16 @@ class Rates {
 }
 
 type Reason = 'too_large' | 'too_many';
-const droppedOf = (metrics: Metrics): ((reason: Reason) => void) => {
+const droppedOf = (metrics: Metrics): ((reason: Reason) => Reason) => {
   const counter: Counter = metrics.counter(
     'lumio_websocket_transient_dropped_total',
     'Messages that are not stored and were dropped: over 64 KiB, or over 200 a second of one account',
     ['reason'],
   );
-  return (reason) => counter.inc(1, { reason });
+  return (reason) => {
+    counter.inc(1, { reason });
+    return reason;
+  };
 };
 
 export interface TransientDeps {
@@ -57,20 +60,21 @@ export interface TransientDeps {
  */
 export class TransientSender {
   private readonly rates: Rates;
-  private readonly dropped: (reason: Reason) => void;
+  private readonly dropped: (reason: Reason) => Reason;
 
   constructor(private readonly deps: TransientDeps) {
     this.rates = new Rates(deps.now ?? Date.now);
     this.dropped = droppedOf(deps.metrics);
   }
 
-  /** `message` is the whole server message as JSON text. */
-  async publish(channel: string, message: string): Promise<void> {
+  /** `message` is the whole server message as JSON text. Answers why it was dropped, null when it was sent. */
+  async publish(channel: string, message: string): Promise<Reason | null> {
     if (Buffer.byteLength(message) > MESSAGE_BYTES) return this.dropped('too_large');
     if (!this.rates.take(channel)) return this.dropped('too_many');
     await publishToShard(this.deps.relay, LIVE_TOPIC, channel, message);
     if (await this.deps.builds_before?.())
       await this.deps.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message, shard: shardOf(channel) }));
+    return null;
   }
 }
 
@@ -88,7 +92,7 @@ export interface TransientReceiverDeps {
  */
 export class TransientReceiver {
   private readonly rates: Rates;
-  private readonly dropped: (reason: Reason) => void;
+  private readonly dropped: (reason: Reason) => Reason;
   private readonly topics: ShardTopics;
   private readonly end_before: () => void;
 
