@@ -56,7 +56,7 @@ const connection = (platform: Platform, platform_channel_id: string, account_id 
 });
 
 /** A watch whose records are applied as soon as they are stored, by the event log itself. */
-function watching(look: LiveLook, living: readonly LivingConnection[]) {
+function watching(look: LiveLook, living: readonly LivingConnection[], pieces?: number) {
   const records = keptRecords();
   const messages: { channel: string; event_type: string; data: any }[] = [];
   const seen = new Set<string | null>();
@@ -91,6 +91,7 @@ function watching(look: LiveLook, living: readonly LivingConnection[]) {
     intake: createIntake({ connections: connectionsOf({}, null), records, log: silentLog }),
     log: silentLog,
     metrics,
+    pieces,
     every_ms: 30,
   });
   const types = () => records.kept.map(({ type }) => type);
@@ -150,6 +151,42 @@ test('a Kick channel that goes live and offline is told once, with a sample a mi
   expect(
     messages.find(({ event_type, channel: name }) => event_type === 'channel:online' && name.startsWith('events:')),
   ).toMatchObject({ data: { type: 'channel:online', platform: 'kick', payload: { channel_id: '7', ended_at: null } } });
+});
+
+test('a channel that shows more than can be stored hides no other', async () => {
+  const shown = (title: string) => ({
+    broadcasts: [
+      {
+        ...{
+          broadcast_id: `of ${title.length}`,
+          viewer_count: 1,
+          follower_count: null,
+          title,
+          category: null,
+          tags: [],
+        },
+        ...{ started_at: '2026-11-22T10:00:00Z', raw: { title } },
+      },
+    ],
+    over: [],
+  });
+  const living = [connection('trovo', 'long'), connection('trovo', 'short', uuid())];
+  const look: LiveLook = {
+    ...{ platform: 'trovo', most: 10, every_ms: 30, turns: true },
+    look: async (channels) =>
+      new Map(
+        channels.map((one) => [one.connection_id, shown('x'.repeat(one.platform_channel_id === 'long' ? 3 << 20 : 1))]),
+      ),
+  };
+  // Both are looked at together.
+  const { watch, records, types } = watching(look, living, 1);
+  try {
+    await eventually(async () => types().includes('stream:sample') || undefined, 'a sample');
+    expect(types()).toContain('trovo:stream_online');
+  } finally {
+    await watch.stop();
+  }
+  expect(new Set(records.kept.map(({ account_id }) => account_id))).toEqual(new Set([living[1]!.account_id]));
 });
 
 test('a Trovo channel is looked at by its app alone', async () => {

@@ -180,8 +180,17 @@ class Watch {
       if (this.look.turns) drafts.push(...this.turns(channel, seen, known, now));
       drafts.push(...this.samples(channel, seen, now));
     }
-    if (drafts.length > 0) await this.deps.intake.store(drafts, now, null);
+    if (drafts.length > 0) await this.store(drafts, now);
     this.sampled = new Map([...this.sampled].filter(([, minute]) => minute >= now - 2 * SAMPLE_EVERY_MS));
+  }
+
+  /** What one channel shows may be too large to be stored: that is none of the others' trouble. */
+  private async store(drafts: readonly DraftRecord[], now: number): Promise<void> {
+    const stored = await this.deps.intake.store(drafts, now, null);
+    if (stored.kind !== 'park') return;
+    if (drafts.length > 1) return void (await Promise.all(drafts.map((draft) => this.store([draft], now))));
+    const { reason, detail } = stored;
+    this.deps.log.warn({ platform: this.look.platform, reason, detail }, 'what a channel shows cannot be stored');
   }
 
   private turns(channel: WatchedChannel, seen: SeenChannel, known: readonly string[], now: number): DraftRecord[] {
