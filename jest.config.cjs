@@ -13,6 +13,6 @@ module.exports = {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   setupFiles: ['<rootDir>/test/support/seed.cjs'],
   reporters: ['default', '<rootDir>/test/support/minutes-reporter.cjs'],
-  testTimeout: 180_000,
+  testTimeout: 300_000,
   maxWorkers: 2,
 };

@@ -7,6 +7,6 @@ module.exports = {
   testMatch: ['<rootDir>/test/engines/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
   globalTeardown: '<rootDir>/test/engines/support/teardown.ts',
-  testTimeout: process.env.LUMIO_FAULT_DOSE === 'full' ? 1_800_000 : 240_000,
+  testTimeout: process.env.LUMIO_FAULT_DOSE === 'full' ? 1_800_000 : 360_000,
   maxWorkers: 1,
 };

@@ -10,6 +10,6 @@ module.exports = {
   ...shared,
   testMatch: ['<rootDir>/test/faults/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  testTimeout: process.env.LUMIO_FAULT_DOSE === 'full' ? 1_800_000 : 300_000,
+  testTimeout: process.env.LUMIO_FAULT_DOSE === 'full' ? 1_800_000 : 480_000,
   maxWorkers: 2,
 };

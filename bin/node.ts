@@ -71,7 +71,9 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const jobs = openJobs(deps, connections.at_vendors);
     stops.add(() => jobs.close());
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
-    const read_models = runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS });
+    const { wait: wait_ms } = settings.read_models;
+    const read_models =
+      runtime?.read_models ?? createReadModels({ db, events, wakeups, unbuilt, versions: VERSIONS, wait_ms });
     const services = createServices({
       settings,
       engines,

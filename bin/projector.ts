@@ -33,6 +33,7 @@ export function openProjector(
     jobs,
     unbuilt,
     versions: VERSIONS,
+    wait_ms: settings.read_models.wait,
     freeBytes: () => freeBytes(settings),
     readArchived: createArchiveReader(engines),
     keep_outbox_ms: settings.realtime.resume_window + 60_000,

@@ -46,6 +46,12 @@ export const SettingsSchema = z.strictObject({
     })
     .prefault({}),
   event_store: z.strictObject({ url: z.string().default('postgres') }).prefault({}),
+  read_models: z
+    .strictObject({
+      /** How long an answer waits for the read models of what was written; then it says that they are behind. */
+      wait: duration('2s'),
+    })
+    .prefault({}),
   broker: z
     .strictObject({
       url: z.string().default('postgres'),

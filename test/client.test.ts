@@ -10,6 +10,7 @@ import {
   type SubscribeOptions,
 } from '../clients/js/index';
 import { testDatabase, type TestDatabase } from './support/database';
+import { PATIENCE_MS } from './support/patience';
 import { ACCOUNT, caller, OTHER_ACCOUNT, publish, realtimeNode, type RealtimeNode } from './support/realtime';
 
 const EVENTS = `events:${ACCOUNT}` as const;
@@ -60,7 +61,7 @@ function listen(client: LumioClient, channel: ChannelName, options: SubscribeOpt
 }
 
 async function until(condition: () => boolean, what: string): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !condition();) {
+  for (const deadline = Date.now() + PATIENCE_MS; !condition();) {
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resume) => setTimeout(resume, 5));
   }
@@ -310,7 +311,7 @@ test('nothing is asked before the welcome, and a server that never says it is gi
   const server = await scripted(({ type, channel }, nth) =>
     type === 'open' ? (nth > 1 ? [WELCOME] : []) : [subscribed(channel)],
   );
-  const { client, problems } = opened(server.url, { timing: { ...QUICK, patience_ms: 60 } });
+  const { client, problems } = opened(server.url, { timing: { ...QUICK, patience_ms: 1_000 } });
   const one = listen(client, EVENTS);
   await until(() => one.accepted.length === 1, 'the channel');
   expect([server.connections(), problems.map(({ message }) => message)]).toEqual([2, ['no welcome came']]);
@@ -321,7 +322,7 @@ test('pings go out, and a server that answers none is given up', async () => {
   const server = await scripted(({ type }, nth) =>
     type === 'open' ? [WELCOME] : type === 'ping' && nth > 1 ? [{ type: 'pong' }] : [],
   );
-  const { client, problems } = opened(server.url, { timing: { ...QUICK, ping_ms: 20, patience_ms: 80 } });
+  const { client, problems } = opened(server.url, { timing: { ...QUICK, ping_ms: 20, patience_ms: 1_000 } });
   await until(() => server.connections() === 2 && server.of('ping').length > 3, 'pings over the second');
   expect([client.state, problems.map(({ message }) => message)]).toEqual(['open', ['no pong came']]);
 });
@@ -362,9 +363,9 @@ test('waits grow while no connection is stable, and begin anew after one that wa
   const timing = { ...QUICK, first_ms: 20, most_ms: 10_000, stable_ms: 30, ping_ms: 60 };
   const stable = opened(lasting.url, { random: () => 0, timing });
   const began = performance.now();
-  await until(() => lasting.connections() === 8, 'eight connections');
-  // Without the new beginning the seventh wait alone would be 1,280 ms.
-  expect([stable.client.state === 'stopped', performance.now() - began < 2_000]).toEqual([false, true]);
+  await until(() => lasting.connections() === 11, 'eleven connections');
+  // Without the new beginning the tenth wait alone would be 10 s, and all of them 20 s.
+  expect([stable.client.state === 'stopped', performance.now() - began < 15_000]).toEqual([false, true]);
 });
 
 test('a refusal counts as the second in a row only until a connection was stable', async () => {

@@ -11,6 +11,7 @@ import { testDatabase, type TestDatabase } from './support/database';
 import { silenceableLink } from './support/link';
 import { uuid } from './support/identity';
 import { keptLog } from './support/log';
+import { PATIENCE_MS } from './support/patience';
 
 interface PostgresEngine extends StoreEngine {
   t: TestDatabase;
@@ -141,7 +142,7 @@ describe('event store on PostgreSQL', () => {
     const end = Date.now() + 2500;
     await Promise.all(
       Array.from({ length: 12 }, async (_, writer) => {
-        for (let n = 0; Date.now() < end; n += 1) {
+        for (let n = 0; n < 30 || Date.now() < end; n += 1) {
           const stream = `hot-${(writer + n) % 4}`;
           await nodes[writer % 3]!.append(
             [{ stream, expected: 'any', events: [happened('x:y', { writer, n })] }],
@@ -193,7 +194,7 @@ describe('event store on PostgreSQL', () => {
   test('a tail is woken: an event of another node arrives long before the poll', async () => {
     const pool = new pg.Pool({ connectionString: engine.t.url, max: 2 });
     const wakeups = createPostgresWakeups({ url: engine.t.url });
-    const node = await createPostgresEventStore({ pool, wakeups, poll_ms: 60_000 });
+    const node = await createPostgresEventStore({ pool, wakeups, poll_ms: 10 * PATIENCE_MS });
     const seen: StoredEvent[] = [];
     const tail = node.subscribe({ after: null }, async ({ events }) => void seen.push(...events));
     await append('first');

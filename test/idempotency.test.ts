@@ -4,6 +4,7 @@ import type { ErasureServices } from '../kernel/eraser';
 import { type ApiProcess, OWNER, startSampleApi, sampleApiOfFile } from './support/api-process';
 import type { Answer } from './support/door';
 import type { TestDatabase } from './support/database';
+import { PATIENCE_MS } from './support/patience';
 import { until } from './support/projections';
 
 let database: TestDatabase;
@@ -102,7 +103,7 @@ describe('Idempotency-Key of a process that dies', () => {
     for (;;) {
       const answer = await create(node, key);
       const ms = Date.now() - started;
-      if (answer.status !== 409 || ms > 20_000) return { answer, ms };
+      if (answer.status !== 409 || ms > PATIENCE_MS) return { answer, ms };
       expect(answer.headers.get('retry-after')).toBe('1');
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
@@ -118,7 +119,7 @@ describe('Idempotency-Key of a process that dies', () => {
   }
   async function inProgress(count: number): Promise<void> {
     const waiting = 'select 1 from pg_locks where locktype = $1 and objid = 4711 and not granted';
-    for (const deadline = Date.now() + 20_000; ;) {
+    for (const deadline = Date.now() + PATIENCE_MS; ;) {
       if ((await database.db.query(waiting, ['advisory'])).length >= count) return;
       if (Date.now() > deadline) throw new Error('the request did not begin');
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -145,7 +146,8 @@ describe('Idempotency-Key of a process that dies', () => {
     await held.release();
     const { answer, ms } = await retry;
     expect(answer.status).toBe(201);
-    expect(ms).toBeLessThan(5_000);
+    // Held by its time alone it would be for a minute.
+    expect(ms).toBeLessThan(30_000);
     const [after] = await database.db.query(
       'select seed, answer is null as open from idempotency_keys where seed = $1',
       [before!.seed],
@@ -187,7 +189,7 @@ describe('Idempotency-Key of a process that dies', () => {
     // The process itself knows that nobody works.
     expect((await broken(api)).status).toBe(500);
     await database.db.query('drop trigger refuse on idempotency_keys');
-    const deadline = Date.now() + 20_000;
+    const deadline = Date.now() + PATIENCE_MS;
     let status = 409;
     while (status === 409 && Date.now() < deadline) ({ status } = await broken(other));
     expect(status).toBe(500);

@@ -49,7 +49,6 @@ const settled = (on: JobNode<never>) =>
     async () =>
       (await on.queue.counts()).every(({ state }) => state === 'failed' || state === 'parked') ? true : undefined,
     'the jobs to end',
-    20_000,
   );
 
 async function enqueue(
@@ -121,7 +120,7 @@ test('the effect and the end of its job are one: what fails leaves neither, and 
   const metrics = createPrometheusMetrics({});
   const on = await node(t.url, [flaky as JobDeclaration], undefined, { metrics });
   await on.db.transaction((tx) => on.jobs.enqueue(tx, flaky as JobDeclaration, { key: 'x', payload: {} }));
-  await eventually(async () => ((await effects()).length > 0 ? true : undefined), 'the effect', 10_000);
+  await eventually(async () => ((await effects()).length > 0 ? true : undefined), 'the effect');
   expect(await effects()).toEqual([{ key: 'flaky/x', note: '3' }]);
   expect(seen).toEqual(['flaky/x', 'flaky/x', 'flaky/x']);
   expect(await metrics.render()).toMatch(/lumio_jobs_run_seconds_count\{name="flaky",outcome="again"\} 2/);
@@ -230,7 +229,7 @@ test('who asks for no pause gets the one that grows all the same: its tries are 
   }) as JobDeclaration;
   const on = await node(t.url, [busy], undefined);
   await on.db.transaction((tx) => on.jobs.enqueue(tx, busy, { key: 'x', payload: {} }));
-  await eventually(async () => (pauses_ms.length === 6 ? true : undefined), 'all tries', 10_000);
+  await eventually(async () => (pauses_ms.length === 6 ? true : undefined), 'all tries');
   // The longest that these tests allow is 100 ms, drawn from its half on.
   for (const pause_ms of pauses_ms.slice(-2)) expect(pause_ms).toBeGreaterThanOrEqual(50);
 });
@@ -257,7 +256,7 @@ test('what is personal in a payload lies encrypted, and is null once the person 
   on.running = await on.jobs.start();
   await eventually(async () => (seen.length > 0 ? true : undefined), 'the first try');
   await on.subject_keys.erase('user:u1');
-  await eventually(async () => (seen.includes(null) ? true : undefined), 'a try after the erasure', 10_000);
+  await eventually(async () => (seen.includes(null) ? true : undefined), 'a try after the erasure');
   expect(seen[0]).toBe('ada@example.org');
   expect(await everything()).not.toContain('ada@example');
 });
@@ -395,7 +394,7 @@ describe('a process that is killed', () => {
     await t.db.query(`update graphile_worker._private_jobs set payload = '{"note": "late", "wait_ms": 0}'`);
     const killed_at = performance.now();
     first.running = await first.jobs.start();
-    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect', 20_000);
+    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect');
     await settled(first as unknown as JobNode<never>);
     expect(performance.now() - killed_at).toBeGreaterThan(900);
     expect(await effects()).toEqual([{ key: 'noting-repeat/again', note: 'late' }]);
@@ -409,12 +408,12 @@ describe('a process that is killed', () => {
     const one = noting('repeat');
     const first = await node(t.url, [one], { outside }, { start: false });
     await child();
-    await enqueue(first, one, 'long', 4_000);
+    await enqueue(first, one, 'long', 6_000);
     await eventually(async () => (calls().length === 1 ? true : undefined), 'it to run');
     first.running = await first.jobs.start();
     await t.asAdmin(`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'lumio process' and datname = current_database()`);
-    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect', 20_000);
+    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect');
     expect(calls()).toEqual(['noting-repeat/long']);
   });
 });

@@ -2,6 +2,7 @@ import { createPostgresLeases } from '../engines/leases/postgres';
 import { type Lease, LeaseLost } from '../engines/leases/port';
 import { type TestDatabase, testDatabase } from './support/database';
 import { silentLog } from './support/log';
+import { PATIENCE_MS } from './support/patience';
 
 const log = silentLog;
 const aborted = (signal: AbortSignal) =>
@@ -9,8 +10,8 @@ const aborted = (signal: AbortSignal) =>
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
-async function until(condition: () => boolean, what: string, ms = 20_000): Promise<void> {
-  const deadline = Date.now() + ms;
+async function until(condition: () => boolean, what: string): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

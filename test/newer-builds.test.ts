@@ -66,7 +66,7 @@ describe('an event of a type that only a newer build knows', () => {
     await older.runtime.stop();
     expect(await rowsOf(t.db, 'event_tally')).toEqual(fold(happened));
     expect(await listDeadLetters(t.db)).toEqual([]);
-  }, 40_000);
+  });
 
   test('of another area is none of its business', async () => {
     const older = build(OLD_TYPES);

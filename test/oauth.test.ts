@@ -436,7 +436,7 @@ describe('OAuth for clients of others', () => {
         [account_id, user_id, slug],
       );
     const until = (wanted: readonly string[]) =>
-      eventually(async () => ((await held()).join() === wanted.join() ? true : undefined), wanted.join(), 3000);
+      eventually(async () => ((await held()).join() === wanted.join() ? true : undefined), wanted.join());
     expect(await held()).toEqual(SCOPES);
     await become('viewer');
     await until(['events:read']);

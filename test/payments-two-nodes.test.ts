@@ -24,7 +24,7 @@ beforeAll(async () => {
   nodes = [first];
   const { LUMIO_DATABASE__URL = '', LUMIO_SECRETS__KEYS = '' } = first.env;
   nodes.push(await startServer({ env: { ...env, LUMIO_DATABASE__URL, LUMIO_SECRETS__KEYS } }));
-}, 120_000);
+});
 afterAll(async () => {
   for (const node of nodes.reverse()) await node.dispose();
   await paypal.vendor.close();

@@ -171,7 +171,7 @@ describe('profiles', () => {
     const [letter] = await t.db.query(`select event->'data' as data from dead_letters`);
     expect(JSON.parse(letter!.data as string)).toEqual({ user_id: ada, registered_at: at, $v: 2 });
 
-    const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 1_500 });
+    const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 15_000 });
     const relays = createTopicRelays({
       ...{ db: t.db, broker: on.broker, leases, wakeups: on.wakeups, log: silentLog, metrics: noMetrics, poll_ms: 50 },
       sources: [

@@ -14,6 +14,7 @@ import {
 } from '../projections/runtime/checkpoints';
 import type { Item } from '../projections/runtime/dead-letters';
 import { allMessages } from './support/outbox';
+import { PATIENCE_MS } from './support/patience';
 import type { ChannelMessage, EventProjection, RecordProjection } from '../kernel/projection';
 import { createReadModels } from '../projections/runtime/read-models';
 import type { TestDatabase } from './support/database';
@@ -152,15 +153,12 @@ test('kill -9 at random points, again and again: the rows are the fold', async (
   }
   const runtime = runtimeOf(t.db, on, [tally(), eventTally()]);
   await runtime.start();
-  await until(
-    async () => (await total()) >= published.length && (await total('event_tally')) >= happened.length,
-    40_000,
-  );
+  await until(async () => (await total()) >= published.length && (await total('event_tally')) >= happened.length);
   await runtime.stop();
   expect(await rowsOf(t.db)).toEqual(fold(published));
   expect(await rowsOf(t.db, 'event_tally')).toEqual(fold(happened));
   await expectOutbox([...published, ...happened]);
-}, 90_000);
+});
 
 describe('two workers', () => {
   test('staged: the second waits at the fence, finds the checkpoint moved, and leaves no trace', async () => {
@@ -265,7 +263,7 @@ describe('read your own writes', () => {
   test('passed and applied wait in this process and in another', async () => {
     const runtime = runtimeOf(t.db, on, [tally(), eventTally()]);
     await runtime.start();
-    const elsewhere = createReadModels({ db: t.db, events: on.events, wakeups: on.wakeups });
+    const elsewhere = createReadModels({ db: t.db, events: on.events, wakeups: on.wakeups, wait_ms: PATIENCE_MS });
     for (const [n, read_models] of [runtime.read_models, elsewhere, runtime.read_models, elsewhere].entries()) {
       const id = uuid();
       const event = { id, type: 'thing:happened', data: {} };
@@ -324,7 +322,7 @@ test('a consumer that hangs in its transaction is cut off and started again', as
     ...plain,
     apply: (batch, tx, mode) => (hung++ === 0 ? hanging_call : plain.apply(batch, tx, mode)),
   };
-  const runtime = runtimeOf(t.db, on, [hanging], { stall_ms: 300 });
+  const runtime = runtimeOf(t.db, on, [hanging], { stall_ms: 1_000 });
   const published = await publish(20);
   await runtime.start();
   await until(async () => (await total()) === 20);

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { testDatabase, type TestDatabase } from './support/database';
+import { PATIENCE_MS } from './support/patience';
 import { ACCOUNT, caller, Client, OTHER_ACCOUNT, publish, realtimeNode, type RealtimeNode } from './support/realtime';
 
 const EVENTS = `events:${ACCOUNT}`;
@@ -268,7 +269,7 @@ describe('slow readers', () => {
     const client = await Client.open(node.url);
     await client.subscribe(EVENTS);
     await publish(t, node, EVENTS, big(1, 2_000));
-    await client.until(() => got(client).length >= 2_000, 'the burst', 40_000);
+    await client.until(() => got(client).length >= 2_000, 'the burst');
     expect(got(client)).toEqual(range(1, 2_000));
   });
 
@@ -282,9 +283,9 @@ describe('slow readers', () => {
       await publish(t, node, EVENTS, big(i * 100 + 1, i * 100 + 100));
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
-    await healthy.until(() => got(healthy).length >= 1_200, 'everything', 40_000);
+    await healthy.until(() => got(healthy).length >= 1_200, 'everything');
     expect(got(healthy)).toEqual(range(1, 1_200));
-    const deadline = Date.now() + 15_000;
+    const deadline = Date.now() + PATIENCE_MS;
     while (!/channels_dropped_total 1/.test(await node.metrics()) && Date.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 100));
     (slow.ws as unknown as { _socket: Socket })._socket.resume();
@@ -296,7 +297,7 @@ describe('slow readers', () => {
     // The session stayed, and the last id seen leads back in.
     const answer = await slow.subscribe(EVENTS, lastId(slow));
     expect(answer).toMatchObject({ type: 'subscribed', recovered: true });
-    await slow.until(() => got(slow).length >= 1_200, 'the rest', 40_000);
+    await slow.until(() => got(slow).length >= 1_200, 'the rest');
     expect(got(slow)).toEqual(range(1, 1_200));
   });
 
@@ -312,7 +313,7 @@ describe('slow readers', () => {
     const gone = () => /channels_dropped_total (\d+)/.exec(dropped)?.[1];
     let dropped = '';
     let last = 0;
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + PATIENCE_MS;
     for (let n = 1; gone() !== '1' && Date.now() < deadline; n += 50) {
       await publish(t, node, EVENTS, big(n, n + 49));
       await publish(t, node, CHAT, numbers((last = n), n));
@@ -336,7 +337,7 @@ describe('slow readers', () => {
     const socket = await stalled(own.url);
     expect(own.realtime.stats().sessions).toBe(1);
     await publish(t, own, EVENTS, big(1, 900));
-    const deadline = Date.now() + 20_000;
+    const deadline = Date.now() + PATIENCE_MS;
     while (own.realtime.stats().sessions > 0 && Date.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 50));
     expect(own.realtime.stats().sessions).toBe(0);

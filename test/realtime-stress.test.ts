@@ -132,7 +132,7 @@ describe('clients that come, go, stall, resume and are cut, while messages are s
       await Promise.all(lives.map((one) => one.settled()));
       const stored = await storedNumbers(t.db);
       const all = () => lives.every((one) => one.arrived(stored));
-      await until(all, 'everybody to have everything', 30_000).catch(() => undefined);
+      await until(all, 'everybody to have everything').catch(() => undefined);
       expect(wrongs(lives, stored)).toEqual([]);
       // It was a stress: everything happened, and much of it.
       const met = lives.flatMap((one) => one.met);

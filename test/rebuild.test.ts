@@ -289,7 +289,7 @@ test('a long reader delays the swap, not the others', async () => {
   const running = rebuildOf({ lock_timeout_ms: 50 });
   for (let n = 0; n < 5; n += 1) {
     published.push(...(await publish(8)));
-    await until(async () => (await total()) === published.length, 5000);
+    await until(async () => (await total()) === published.length);
   }
   await reader.query('commit');
   reader.release();

@@ -114,7 +114,7 @@ describe('a projection that was never driven', () => {
     await on.events.append([{ stream: 'other', expected: 'any', events: [event] }], {});
     const runtime = runtimeOf(t.db, on, [eventTally()]);
     await runtime.start();
-    await until(() => built(eventTally()), 1000);
+    await until(() => built(eventTally()));
     await runtime.stop();
   });
 

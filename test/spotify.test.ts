@@ -160,7 +160,7 @@ test('too many requests, a refusal and an outage: a pause, a status, and the run
   await adapter.stop(session);
   vendor.fail({ path: '/v1/me/player', status: 500, times: 10 });
   await expect(watched(link)).rejects.toThrow('500');
-}, 20_000);
+});
 
 test('an app that asked too often is given a pause, whoever’s player it asked for', async () => {
   const asked = () => vendor.asked('/v1/me/player');

@@ -42,6 +42,6 @@ describe('workers that hold connections of all vendors', () => {
       await Promise.all([all.stop(paused), all.stop(last)]);
       await until(() => all.twitch.sessions.size === 0 && all.discord.connected === 0);
     },
-    dose(240_000, 360_000),
+    dose(300_000, 360_000),
   );
 });

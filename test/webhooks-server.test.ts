@@ -8,7 +8,7 @@ import { hmac, kickHeaders, stripeHeaders } from './support/webhooks';
 let server: TestServer;
 beforeAll(async () => {
   server = await startServer();
-}, 120_000);
+});
 afterAll(() => server?.dispose());
 
 const post = (path: string, body: Buffer, headers: Record<string, string>) =>

@@ -267,7 +267,7 @@ async function network(port: number) {
 }
 
 test('half-open clients are gone after the silence, whatever they were about to say', async () => {
-  const own = await realtimeNode(t, { windows: { silence_ms: 600, stall_ms: 600, beat_ms: 100 } });
+  const own = await realtimeNode(t, { windows: { silence_ms: 2_500, stall_ms: 2_500, beat_ms: 100 } });
   const port = Number(new URL(own.url).port);
   const between = await network(port);
   const begun = [

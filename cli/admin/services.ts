@@ -16,7 +16,7 @@ export interface AdminContext extends AdminServices {
 /** What the commands of `lumio admin` work on, over the engines of the configuration. */
 export async function createAdminContext(context: FullContext): Promise<AdminContext> {
   const { db, events, secrets, relay, settings, subject_keys } = context;
-  const read_models = createReadModels(context);
+  const read_models = createReadModels({ ...context, wait_ms: settings.read_models.wait });
   let behind = false;
   const awaitShown: AdminServices['awaitShown'] = async (_context, written) => {
     behind = !(await shown(read_models, written)) || behind;

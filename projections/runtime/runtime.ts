@@ -30,6 +30,8 @@ export interface ProjectionRuntimeDeps extends OfRunners {
   unbuilt?: ReadModelDeps['unbuilt'];
   /** See {@link ReadModelDeps}. */
   versions?: ReadModelDeps['versions'];
+  /** See {@link ReadModelDeps}. */
+  wait_ms?: ReadModelDeps['wait_ms'];
   /** Told of what no restart can mend: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;
   /**

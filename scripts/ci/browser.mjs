@@ -18,7 +18,7 @@ const QUIET = [
   'dev-shm-usage',
   'gpu',
 ];
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 
 install({ dev: true });
 await build();

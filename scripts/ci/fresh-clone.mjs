@@ -69,7 +69,7 @@ async function startAndStop(cwd, user) {
   });
   let output = '';
   const url = await new Promise((ready, fail) => {
-    const timer = setTimeout(() => fail(new Error(`not ready within 180 s:\n${output}`)), 180_000);
+    const timer = setTimeout(() => fail(new Error(`not ready within 360 s:\n${output}`)), 360_000);
     const take = (chunk) => {
       output += chunk;
       const line = /lumio ready at (http:\S+)/.exec(output);
@@ -94,7 +94,7 @@ async function startAndStop(cwd, user) {
 }
 
 async function stopped(pid) {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   while (Date.now() < deadline) {
     try {
       process.kill(pid, 0);
@@ -103,5 +103,5 @@ async function stopped(pid) {
     }
     await new Promise((wait) => setTimeout(wait, 50));
   }
-  throw new Error(`the server ${pid} did not stop within 20 s of SIGINT`);
+  throw new Error(`the server ${pid} did not stop within 60 s of SIGINT`);
 }

@@ -17,6 +17,8 @@ export async function startLumio(folder, settings = {}) {
     LUMIO_PORT: '0',
     LUMIO_METRICS__PORT: '0',
     LUMIO_LOG_LEVEL: 'warn',
+    // What is asked after it was written is shown, however late the projector of a busy machine is.
+    LUMIO_READ_MODELS__WAIT: '30s',
     ...settings,
   };
   const child = spawn(process.execPath, [join(root, 'dist/bin/main.js'), 'start'], {
@@ -50,7 +52,7 @@ export async function startLumio(folder, settings = {}) {
 }
 
 /** Looks until it holds. @throws Error after the deadline, with what `detail` tells. */
-export async function waitFor(what, holds, detail = () => '', within_ms = 20_000) {
+export async function waitFor(what, holds, detail = () => '', within_ms = 60_000) {
   const deadline = Date.now() + within_ms;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`waited ${within_ms} ms for ${what} ${detail()}`);

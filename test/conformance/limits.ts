@@ -1,5 +1,6 @@
 import { LIMITS } from '../../realtime/runtime/limits';
 import { uuid } from '../support/identity';
+import { slowness } from '../support/patience';
 import { until } from '../support/projections';
 import { Client, publish, realtimeNode } from '../support/realtime';
 import { sharedServer } from '../support/shared-server';
@@ -12,7 +13,7 @@ export const LIMITS_AND_HEALTH: Record<string, Proofs> = {
   heartbeat_and_limits: {
     async silence_timeout_seconds({ value }) {
       expect(value).toBe(30);
-      const brief = await realtimeNode(world.t, { windows: { silence_ms: 600, stall_ms: 30_000, beat_ms: 100 } });
+      const brief = await realtimeNode(world.t, { windows: { silence_ms: 2_000, stall_ms: 30_000, beat_ms: 100 } });
       const [silent, talking, control] = [
         await open('good', brief),
         await open('good', brief),
@@ -55,10 +56,11 @@ export const LIMITS_AND_HEALTH: Record<string, Proofs> = {
       expect(await client.closed()).toBe(4401);
     },
     async expiry_check_seconds() {
-      const client = await as({ kind: 'shared_overlay', expires_at: Date.now() + 300 });
-      const opened_at = performance.now();
+      const expires_at = Date.now() + 2_000;
+      const client = await as({ kind: 'shared_overlay', expires_at });
       expect(await client.closed()).toBe(4401);
-      expect(performance.now() - opened_at).toBeLessThan(2_000);
+      // With the next check of the credential itself it would be half a minute.
+      expect(Date.now() - expires_at).toBeLessThan(1_000 * (1 + slowness()));
     },
   },
 

@@ -141,7 +141,7 @@ export const MESSAGES: Record<string, Proofs> = {
       }
     },
     async TOKEN_EXPIRED() {
-      const { token } = await bound('shared_overlay', 'overlay:brief', Date.now() + 700);
+      const { token } = await bound('shared_overlay', 'overlay:brief', Date.now() + 2_500);
       const client = await open(token, real);
       expect(await client.closed()).toBe(4401);
       expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'TOKEN_EXPIRED' });

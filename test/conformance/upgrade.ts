@@ -97,7 +97,7 @@ export const UPGRADE: Record<string, Proofs> = {
       }
     },
     async 'JWT `exp` during the connection'() {
-      const client = await as({ expires_at: Date.now() + 400 });
+      const client = await as({ expires_at: Date.now() + 2_000 });
       expect(await client.closed()).toBe(4401);
       expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'TOKEN_EXPIRED' });
     },

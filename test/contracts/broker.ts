@@ -8,6 +8,7 @@ import {
   type Offsets,
   OffsetOutOfRange,
 } from '../../engines/broker/port';
+import { PATIENCE_MS } from '../support/patience';
 
 export interface BrokerFixture {
   /** Another adapter instance on the same log, as another process would have. */
@@ -16,7 +17,7 @@ export interface BrokerFixture {
 }
 
 /** Resolves when `condition` holds; rejects after `deadline_ms`. */
-export async function until(condition: () => boolean | Promise<boolean>, deadline_ms = 30_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, deadline_ms = PATIENCE_MS): Promise<void> {
   for (const end = Date.now() + deadline_ms; !(await condition());) {
     if (Date.now() > end) throw new Error(`not within ${deadline_ms} ms: ${condition}`);
     await new Promise((resume) => setTimeout(resume, 10));

@@ -1,4 +1,5 @@
 import type { Cache } from '../../engines/cache/port';
+import { PATIENCE_MS } from '../support/patience';
 
 export interface CacheFixture {
   /** Two nodes: the same object twice where the engine is in-process. */
@@ -31,7 +32,7 @@ export function cacheContract(name: string, open: () => Promise<CacheFixture>): 
     test('a value ends with its lifetime, and keys do not touch each other', async () => {
       const { a, b } = fixture;
       await Promise.all([a.set('short', '1', 0.2), a.set('long', '2', 60)]);
-      const deadline = Date.now() + 10_000;
+      const deadline = Date.now() + PATIENCE_MS;
       while ((await b.get('short')) !== undefined && Date.now() < deadline) {
         await new Promise((resolve) => setTimeout(resolve, 20));
       }

@@ -9,6 +9,7 @@ import {
   type StoredEvent,
   type Subscription,
 } from '../../engines/event-store/port';
+import { PATIENCE_MS } from '../support/patience';
 
 /** One empty store that several nodes can open. */
 export interface StoreEngine {
@@ -28,7 +29,7 @@ const one = (
 ) => [{ stream, expected, events: [happened(type, data)] }];
 
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + PATIENCE_MS;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,4 +1,5 @@
 import type { Relay } from '../../engines/relay/port';
+import { PATIENCE_MS } from '../support/patience';
 
 /** Two nodes on one relay: the same object twice where the engine is in-process. */
 export interface RelayPair {
@@ -8,7 +9,7 @@ export interface RelayPair {
 }
 
 async function until(condition: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + PATIENCE_MS;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -28,7 +29,7 @@ export function relayContract(name: string, open: () => Promise<RelayPair>): voi
     async function listening(topic: string, subscriber: Relay, publisher: Relay): Promise<() => void> {
       let heard = false;
       const end = subscriber.subscribe(topic, (message) => (heard ||= message === 'mark'));
-      const deadline = Date.now() + 10_000;
+      const deadline = Date.now() + PATIENCE_MS;
       while (!heard && Date.now() < deadline) {
         await publisher.publish(topic, 'mark');
         await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,4 +1,5 @@
 import type { Slots } from '../../engines/slots/port';
+import { PATIENCE_MS } from '../support/patience';
 
 export interface SlotsFixture {
   /** Two nodes: the same object twice where the engine is in-process. */
@@ -24,7 +25,7 @@ export function slotsContract(name: string, open: () => Promise<SlotsFixture>): 
 
     /** Other nodes hear within moments of what was given back. */
     async function freed(slots: Slots, bucket: string, limit: number): Promise<void> {
-      const deadline = Date.now() + 5_000;
+      const deadline = Date.now() + PATIENCE_MS;
       while (!(await slots.take(bucket, limit))) {
         if (Date.now() > deadline) throw new Error('no slot is free');
         await new Promise((resolve) => setTimeout(resolve, 5));

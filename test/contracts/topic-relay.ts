@@ -53,7 +53,7 @@ export function topicRelayContract(name: string, open: (t: TestDatabase) => Prom
       const { db = t.db, broker = on.broker } = changes;
       const metrics = createPrometheusMetrics({ service: 'lumio', env: 'test' });
       const codec = createRelayCodec();
-      const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 1_500 });
+      const leases = createPostgresLeases({ db: t.db, log: silentLog, ttl_ms: 15_000 });
       const started = createTopicRelays({
         db,
         broker,

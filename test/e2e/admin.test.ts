@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type TestDatabase, testDatabase } from '../support/database';
-import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
+import { PATIENT, runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { hmac } from '../support/webhooks';
 
@@ -22,6 +22,7 @@ describe('lumio admin', () => {
     database = await testDatabase(2);
     env = {
       ...settingsOf(data_dir),
+      ...PATIENT,
       LUMIO_ENV: 'production',
       LUMIO_DATABASE__URL: database.url,
       LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
@@ -382,12 +383,13 @@ test('beside a running server on its own database, and on the stopped one’s fo
   const server = await startServer({ embedded: true, env: { LUMIO_ENV: 'production' } });
   try {
     const env = { ...settingsOf(server.data_dir), LUMIO_ENV: 'production' };
-    const run = async (...args: string[]) => {
-      const { code, stdout, stderr } = await runLumio(['admin', ...args], env);
+    const runAs = async (patience: Record<string, string>, args: string[]) => {
+      const { code, stdout, stderr } = await runLumio(['admin', ...args], { ...env, ...patience });
       expect([args, code]).toEqual([args, 0]);
       return { made: JSON.parse(stdout), stderr };
     };
-    const beside = await run('create-user', '--name', 'Ada');
+    const run = (...args: string[]) => runAs({}, args);
+    const beside = await runAs(PATIENT, ['create-user', '--name', 'Ada']);
     expect(beside.stderr).toBe('');
     const token = await run('token', '--user', beside.made.user_id);
     expect((await new ApiClient(server.base_url, token.made.access_token).get('/v1/tokens/me')).status).toBe(200);

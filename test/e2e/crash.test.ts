@@ -102,7 +102,7 @@ describe('killed in a flood of webhooks', () => {
 
 async function verify(api: ApiClient, { acked, tried }: Sent): Promise<void> {
   const total = async () => (await api.get('/v1/events?limit=1')).body._meta.total as number;
-  await eventually(async () => ((await total()) >= acked.size ? true : undefined), 'every acknowledged event', 30_000);
+  await eventually(async () => ((await total()) >= acked.size ? true : undefined), 'every acknowledged event');
   // Those that were durable and not yet answered come in too; the count stands still when all of them are.
   for (let last = -1, now = await total(); now !== last; now = await total()) {
     last = now;

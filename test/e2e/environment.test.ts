@@ -25,7 +25,6 @@ async function adopting(env: Record<string, string>, work: (base_url: string) =>
     const base_url = await eventually(
       async () => /lumio ready at (http:\S+)/.exec(output)?.[1] ?? (child.exitCode === null ? undefined : output),
       'the start',
-      60_000,
     );
     expect(base_url).toMatch(/^http:/);
     await work(base_url);
@@ -72,21 +71,17 @@ describe('a database belongs to the environment of its first start', () => {
       await blocker.query(`select 1 from installation where name = 'demo' for update`);
       const adopting = started(['start', '--adopt'], { ...server.env, LUMIO_ENV: 'production', LUMIO_PORT: `${port}` });
       try {
-        await eventually(
-          async () => {
-            const [waiting] = await database.db.query(
-              `select 1 from pg_stat_activity
+        await eventually(async () => {
+          const [waiting] = await database.db.query(
+            `select 1 from pg_stat_activity
                 where datname = current_database() and wait_event_type = 'Lock' and query ilike 'delete from installation%'`,
-            );
-            return waiting ?? (adopting.code === undefined ? undefined : adopting.output);
-          },
-          'the removal',
-          60_000,
-        );
+          );
+          return waiting ?? (adopting.code === undefined ? undefined : adopting.output);
+        }, 'the removal');
         expect(adopting.output).toBe('');
         expect(await connecting(port)).toBe('ECONNREFUSED');
         await blocker.query('rollback');
-        await eventually(async () => adopting.output.includes('lumio ready at') || undefined, 'the start', 60_000);
+        await eventually(async () => adopting.output.includes('lumio ready at') || undefined, 'the start');
         expect(await connecting(port)).toBe('open');
         const headers = { authorization: `Bearer ${credentials.system_key}` };
         expect((await fetch(`http://127.0.0.1:${port}/v1/events`, { headers })).status).toBe(401);
@@ -147,7 +142,6 @@ describe('a database belongs to the environment of its first start', () => {
       await eventually(
         async () => starts.every((one) => one.code !== undefined || one.output.includes('lumio ready at')) || undefined,
         'both to be decided',
-        60_000,
       );
       const serving = starts.filter((one) => one.code === undefined);
       expect(serving).toHaveLength(1);

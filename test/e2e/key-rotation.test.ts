@@ -7,6 +7,7 @@ import { SEALED_PLACES } from '../../cli/runtime/sealed-places';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { testDatabase, type TestDatabase } from '../support/database';
+import { until } from '../support/projections';
 import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 
@@ -88,7 +89,7 @@ describe('a master key is replaced by the command line', () => {
           "select count(*) as count from subject_keys where wrapped_key like 'v1.k2.%'",
         )
       )[0]!.count;
-    await eventually(async () => ((await rotated()) > 500 ? true : undefined), 'the first batches');
+    await until(async () => (await rotated()) > 500);
     killed.kill('SIGKILL');
     await once(killed, 'exit');
     const [done, status] = [await rotated(), await lumio(both, 'keys', 'status')];

@@ -55,8 +55,31 @@ function send({ name, rest }: Operation, input: Record<string, unknown>) {
   return new ApiClient(server.base_url, callers[CALLS[name]!.as ?? 'owner']!).send(rest!.method, path, sent, key);
 }
 
-/** All that commands leave behind, in numbers. */
+const lastPosition = async () =>
+  (await server.database!.db.query<{ at: string }>('select max(position)::text as at from domain_events'))[0]!.at;
+
+/** Everything that follows has followed: no reaction appends any more, and every record is applied. */
+const settled = () =>
+  eventually(async () => {
+    const { db } = server.database!;
+    const at = await lastPosition();
+    const events = await db.query(
+      `select projection from checkpoints
+       where source = 'domain-events' and coalesce(nullif(position, '')::bigint, 0) < $1::bigint`,
+      [at],
+    );
+    const records = await db.query(
+      `select partition from broker_partitions p join broker_topics using (topic_id)
+       where topic = 'platform-events' and next_offset > coalesce(
+         (select position::bigint from checkpoints c
+          where c.source = topic and c.partition = p.partition and projection = 'event-log'), 0)`,
+    );
+    return events.length + records.length === 0 && (await lastPosition()) === at ? true : undefined;
+  }, 'all read models and reactions');
+
+/** All that commands leave behind, and what follows from them, in numbers. */
 async function effects(): Promise<Record<string, number>> {
+  await settled();
   const [row] = await server.database!.db.query(`select
     (select count(*)::int from domain_events) as events, (select count(*)::int from platform_event_logs) as records,
     (select count(*)::int from sessions) as sessions, (select count(*)::int from api_keys) as keys`);
@@ -115,8 +138,6 @@ test('each is answered when it comes again after a kill, and does nothing twice'
 test('what came of it all is the same when every read model of events is built from zero', async () => {
   const db = server.database!.db;
   const built = PROJECTIONS.filter(({ from }) => from.kind === 'domain_events');
-  const lastPosition = async () =>
-    (await db.query<{ at: string }>('select max(position)::text as at from domain_events'))[0]!.at;
   // Places come from a sequence, which a killed transaction leaves with a gap: their order counts.
   const orderOf = (table: string) => (table === 'account_events' ? 'account_id, place' : 'to_jsonb(t)::text');
   const rowsOf = async (tables: readonly string[]) =>
@@ -130,16 +151,6 @@ test('what came of it all is the same when every read model of events is built f
         ]),
       ),
     ) as Record<string, unknown[]>;
-  /** Everything that follows has followed: no reaction appends any more. */
-  const settled = () =>
-    eventually(async () => {
-      const at = await lastPosition();
-      const behind = await db.query(
-        `select projection from checkpoints where source = 'domain-events' and position::bigint < $1::bigint`,
-        [at],
-      );
-      return behind.length === 0 && (await lastPosition()) === at ? true : undefined;
-    }, 'all read models and reactions');
   await settled();
   const filled: string[] = [];
   for (const { name, tables } of built) {

@@ -75,5 +75,5 @@ test(
     expect(await late.subscribe(channel, first_id)).toMatchObject({ type: 'subscribed', recovered: false });
     late.end();
   },
-  dose(120_000, 1_200_000),
+  dose(180_000, 1_200_000),
 );

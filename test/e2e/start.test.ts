@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { emptyDatabase } from '../support/database';
 import { ordinaryUser } from '../support/ordinary-user';
+import { slowness } from '../support/patience';
 import { Client } from '../support/realtime';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -215,7 +216,7 @@ describe('one server on its own PostgreSQL', () => {
       server = await server.restart();
 
       expect(code).toBe(0);
-      expect(ended_after_ms).toBeLessThan(10_000);
+      expect(ended_after_ms).toBeLessThan(10_000 * slowness());
       expect(await socket.closed()).toBe(1012);
       // Each request was answered, or found the port closed: none was taken and then dropped.
       expect([...others].filter((outcome) => outcome !== 'ECONNREFUSED' && outcome !== 503)).toEqual([]);

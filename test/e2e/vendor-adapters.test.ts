@@ -40,7 +40,7 @@ beforeAll(async () => {
     },
   });
   api = new ApiClient(server.base_url, server.credentials.other.access_token);
-}, 120_000);
+});
 afterAll(async () => {
   await server?.dispose();
   for (const vendor of [tips, discord, spotify]) await vendor.close();
@@ -105,7 +105,7 @@ test('what is said is in the log and on the channels once, also what is said whi
   expect(links.map(({ vendor, status, missed_detail }) => [vendor, status, missed_detail])).toEqual(
     ['discord', 'spotify', 'streamelements'].map((vendor) => [vendor, 'connected', null]),
   );
-}, 90_000);
+});
 
 test('a token that the vendor takes no more flags what it was for, and another one mends it', async () => {
   tips.channels.delete(TIPS.token);
@@ -119,4 +119,4 @@ test('a token that the vendor takes no more flags what it was for, and another o
   await api.send('POST', '/v1/se-tokens', { platform: 'twitch', token: 'an.other.token', label: 'tips' });
   await eventually(async () => tips.listening(TIPS.channel)[0], 'who listens to tips');
   expect(await refused()).toBe(false);
-}, 60_000);
+});

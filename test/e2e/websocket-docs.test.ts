@@ -2,6 +2,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PATIENCE_MS } from '../support/patience';
 import { sharedServer, type SharedServer } from '../support/shared-server';
 
 const ROOT = join(__dirname, '../..');
@@ -37,7 +38,7 @@ async function run(text: string): Promise<{ code: number | null; output: string 
   let output = '';
   child.stdout.on('data', (chunk) => (output += chunk));
   child.stderr.on('data', (chunk) => (output += chunk));
-  const late = setTimeout(() => child.kill(), 20_000);
+  const late = setTimeout(() => child.kill(), PATIENCE_MS);
   const code = await new Promise<number | null>((ended) => child.once('close', ended));
   clearTimeout(late);
   return { code, output };

@@ -82,7 +82,7 @@ describe(`backup and restore on Kafka, KurrentDB (${REAL ? 'a real server' : 'th
     blobs = await createS3Blobs(s3.url('blobs'));
     server = await Lumio.start(await engines(REAL));
     lives.push(server);
-  }, 180_000);
+  });
   afterAll(async () => {
     for (const life of lives) await life.dispose();
     for (const store of stores) await store.close();
@@ -146,7 +146,7 @@ describe(`backup and restore on Kafka, KurrentDB (${REAL ? 'a real server' : 'th
     // Said before anything was written.
     const tables = `select 1 from pg_tables where schemaname = 'public'`;
     expect(await databases.at(-1)!.db.query(tables)).toEqual([]);
-  }, 240_000);
+  });
 
   test('logs of their own come back into the database alone, and tables go into engines of their own', async () => {
     const alone = await embedded();
@@ -162,7 +162,7 @@ describe(`backup and restore on Kafka, KurrentDB (${REAL ? 'a real server' : 'th
     expect(await runIn(moved, 'restore', grown, '--keys', grown_keys)).toMatchObject({ stderr: '', code: 0 });
     const after = await goesOn(moved, 'moved', before.promised);
     expect(await after.lumio.query('select 1 from broker_records union all select 1 from domain_events')).toEqual([]);
-  }, 240_000);
+  });
 });
 
 const PEOPLE = ['1', '2', '3'];

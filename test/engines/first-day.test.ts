@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { testDatabase, type TestDatabase } from '../support/database';
-import { startServer, type TestServer } from '../support/server';
+import { PATIENT, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { hmac } from '../support/webhooks';
 import { startCaddy } from './support/caddy';
@@ -72,7 +72,7 @@ describe('the first day', () => {
     }
     const portOf = (role: Role) => Number(new URL(nodes[role]!.base_url).port);
     caddy = await startCaddy({ api: [portOf('api')], ingest: [portOf('ingest')], realtime: [portOf('realtime')] });
-  }, 180_000);
+  });
   afterAll(async () => {
     await caddy?.stop();
     await Promise.all(Object.values(nodes).map((node) => node.dispose()));
@@ -82,7 +82,7 @@ describe('the first day', () => {
     await kafka?.kill();
     await database?.drop();
     rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   /**
    * What docker compose gives a service from `.env`: values, `${NAME:-…}` filled in, names alone as `.env` has them.
@@ -132,6 +132,7 @@ esac
       cwd: folder,
       env: {
         ...environmentOf('migrate'),
+        ...PATIENT,
         PATH: `${bin}:${process.env.PATH}`,
         HOME: folder,
         LUMIO_DATA_DIR: join(folder, 'data'),

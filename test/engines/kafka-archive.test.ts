@@ -6,7 +6,7 @@ describe('the archive of Kafka', () => {
   let kafka: Kafka;
   beforeAll(async () => {
     kafka = await startKafka();
-  }, 120_000);
+  });
   afterAll(() => kafka?.kill());
 
   archiveContract('kafka', (t) => kafkaEngines(kafka, t));

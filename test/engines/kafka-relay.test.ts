@@ -6,7 +6,7 @@ describe('relays into Kafka', () => {
   let kafka: Kafka;
   beforeAll(async () => {
     kafka = await startKafka();
-  }, 120_000);
+  });
   afterAll(() => kafka?.kill());
 
   topicRelayContract('kafka', (t) => kafkaEngines(kafka, t));

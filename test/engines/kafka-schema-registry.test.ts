@@ -142,7 +142,7 @@ describe('Lumio on Kafka with a schema registry', () => {
     await registry.kill();
     expect((await follow(3)).status).toBe(200);
     expect(await followers(3)).toEqual([1, 2, 3]);
-  }, 240_000);
+  });
 
   test('without it records stay readable; a start that is to use it waits for it, and says so when it gives up', async () => {
     await serve();
@@ -159,5 +159,5 @@ describe('Lumio on Kafka with a schema registry', () => {
       /LUMIO_BROKER__SCHEMA_REGISTRY_URL: the schema registry at 127\.0\.0\.1:\d+ cannot be used: ECONNREFUSED/,
     );
     server = undefined;
-  }, 240_000);
+  });
 });

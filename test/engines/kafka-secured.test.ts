@@ -35,7 +35,7 @@ describe('kafka with TLS and SASL', () => {
       },
     });
     database = await testDatabase(2);
-  }, 120_000);
+  });
   afterAll(async () => {
     await kafka?.kill();
     await database?.drop();
@@ -113,7 +113,7 @@ describe('kafka with client certificates', () => {
       },
     });
     database = await testDatabase(2);
-  }, 120_000);
+  });
   afterAll(async () => {
     await kafka?.kill();
     await database?.drop();
@@ -223,5 +223,5 @@ async function refuses(database: TestDatabase, given: Record<string, string | un
   expect(lines[0]!.replace(/^lumio: /, '')).toMatch(line);
   expect(lines[0]).not.toContain('not-it');
   expect(code).toBe(1);
-  expect(performance.now() - started_at).toBeLessThan(40_000);
+  expect(performance.now() - started_at).toBeLessThan(55_000);
 }

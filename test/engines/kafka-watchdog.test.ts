@@ -30,7 +30,7 @@ describe("kafka: the consumer's watchdog", () => {
     });
     const metrics = { counter } as Partial<Metrics> as Metrics;
     broker = await createKafkaBroker({ url: kafka.url, metrics, times: { stall_ms: STALL_MS } });
-  }, 120 * SECONDS);
+  });
   afterEach(() => link.heal());
   afterAll(async () => {
     await broker?.close();
@@ -70,7 +70,7 @@ describe("kafka: the consumer's watchdog", () => {
   /** Milliseconds from now until the watchdog ends a consumer. */
   async function fired(): Promise<number> {
     const from = performance.now();
-    await until(() => reasons.includes('Stalled'), 30 * SECONDS);
+    await until(() => reasons.includes('Stalled'));
     return performance.now() - from;
   }
 
@@ -89,7 +89,7 @@ describe("kafka: the consumer's watchdog", () => {
     const heal = await link.toxic('timeout', 'downstream', { timeout: 0 });
     const after_ms = await fired();
     // The time itself, a look every quarter of it, and some for a busy machine; kafkajs would have noticed after 10 s.
-    expect(after_ms).toBeLessThan(STALL_MS * 1.25 + 3 * SECONDS);
+    expect(after_ms).toBeLessThan(STALL_MS * 1.25 + 5 * SECONDS);
     await heal();
     await publish('held', 'after');
     await until(() => seen.includes('after'), 60 * SECONDS);
@@ -101,7 +101,7 @@ describe("kafka: the consumer's watchdog", () => {
     const { tail, seen } = await follow('frozen');
     process.kill(kafka.pid, 'SIGSTOP');
     try {
-      expect(await fired()).toBeLessThan(STALL_MS * 1.25 + 3 * SECONDS);
+      expect(await fired()).toBeLessThan(STALL_MS * 1.25 + 5 * SECONDS);
     } finally {
       process.kill(kafka.pid, 'SIGCONT');
     }

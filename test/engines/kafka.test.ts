@@ -374,7 +374,7 @@ describe('kafka', () => {
         expect(first_seen).toEqual([...first_seen].sort((a, b) => a - b));
       }
     },
-    240 * SECONDS,
+    360 * SECONDS,
   );
 
   test(
@@ -403,7 +403,7 @@ describe('kafka', () => {
       await until(() => seen.includes('after'), 30 * SECONDS);
       await tail.stop();
     },
-    120 * SECONDS,
+    360 * SECONDS,
   );
 
   test(
@@ -444,6 +444,6 @@ describe('kafka', () => {
       await second.stop();
       expect(seen.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, n) => n));
     },
-    120 * SECONDS,
+    360 * SECONDS,
   );
 });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { Client } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
+import { inTime, promised } from '../support/patience';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { type RedisServer, startRedis } from './support/redis';
 
@@ -62,8 +63,8 @@ describe('while Redis is away', () => {
       const { status } = await end();
       expect(status).toBeLessThan(300);
       expect(await answered(here, token)).toBe(401);
-      await eventually(async () => (await answered(there, token)) === 401 || undefined, 'its end there', 5_000);
-      await sockets[index]!.until(() => sockets[index]!.close_code === 4401, 'the cut', 10_000);
+      await promised(async () => (await answered(there, token)) === 401 || undefined, 'its end there', 1_000);
+      expect(await inTime(sockets[index]!.closed(), there)).toBe(4401);
     }
   });
 });

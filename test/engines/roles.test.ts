@@ -7,6 +7,7 @@ import { upkeep } from '../../bin/upkeep';
 import type { EventStore } from '../../engines/event-store/port';
 import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';
+import { inTime, PATIENCE_MS, promised, slowness } from '../support/patience';
 import { Client, refused } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -52,14 +53,14 @@ describe('roles in processes of their own', () => {
     const { credentials } = nodes.api[0];
     token = credentials.access_token;
     channel = `events:${credentials.account_id}`;
-  }, 180_000);
+  });
   afterAll(async () => {
     for (const socket of sockets) socket.end();
     await Promise.all(Object.values(nodes).flatMap((pair) => pair.map((node) => node.dispose())));
     await database?.drop();
     await redis?.stop();
     rmSync(secrets_dir, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   async function listen(node: TestServer, with_token = token): Promise<Client> {
     const socket = await Client.open(node.ws_url, null, { headers: { authorization: `Bearer ${with_token}` } });
@@ -165,15 +166,9 @@ describe('roles in processes of their own', () => {
     const holder = apiOf(1, key);
     expect((await holder.get('/v1/events')).status).toBe(200);
     const socket = await listen(nodes.realtime[1], key);
-    const revoked_at = performance.now();
     expect((await apiOf(0).send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(204);
-    await eventually(
-      async () => ((await holder.get('/v1/events')).status === 401 ? true : undefined),
-      'the 401',
-      1_000,
-    );
-    await socket.until(() => socket.close_code !== null, 'the socket to be cut', 5_000);
-    expect(performance.now() - revoked_at).toBeLessThan(6_000);
+    await promised(async () => ((await holder.get('/v1/events')).status === 401 ? true : undefined), 'the 401', 1_000);
+    expect(await inTime(socket.closed(), nodes.realtime[1])).toBe(4401);
   });
 
   test('upkeep is done by one of the workers', async () => {
@@ -215,7 +210,7 @@ describe('roles in processes of their own', () => {
     await socket.next((message) => JSON.stringify(message).includes('viewer_72'), 'the event', from);
     const asked_at = performance.now();
     expect((await apiOf(1).get('/v1/events')).status).toBe(200);
-    expect(performance.now() - asked_at).toBeLessThan(2_000);
+    expect(performance.now() - asked_at).toBeLessThan(2_000 * slowness());
     await redis.start();
     await eventually(async () => ((await health()).status === 'healthy' ? true : undefined), 'the health');
     await eventually(async () => {
@@ -259,11 +254,7 @@ describe('roles in processes of their own', () => {
     await watcher.next(seen('presence:join'), 'the join of a connection on the other node');
     const stages: Role[] = ['projector', 'ingest', 'realtime', 'api', 'worker'];
     for (const [i, role] of stages.entries()) {
-      await eventually(
-        async () => (accepted >= ((i + 1) * total) / 7 ? true : undefined),
-        'the flood to go on',
-        60_000,
-      );
+      await eventually(async () => (accepted >= ((i + 1) * total) / 7 ? true : undefined), 'the flood to go on');
       await nodes[role][0].kill();
     }
     await flood;
@@ -275,25 +266,24 @@ describe('roles in processes of their own', () => {
         return new Set(ids).size >= total ? ids : undefined;
       },
       'all events to be stored',
-      90_000,
+      2 * PATIENCE_MS,
     );
     const expected = Array.from({ length: total }, (_, i) => 10_001 + i);
     expect(stored.sort((a, b) => a - b)).toEqual(expected);
     const live = () => users(socket.messages.slice(from).map((message) => ({ raw: message.data?.raw })));
-    await socket.until(() => live().length >= total, 'all events on the socket', 30_000);
+    await socket.until(() => live().length >= total, 'all events on the socket');
     expect(live().sort((a, b) => a - b)).toEqual(expected);
     await eventually(
       async () => ((await database.db.query('select 1 from job_holders')).length === 1 ? true : undefined),
       'the killed worker to be taken for dead',
-      60_000,
+      2 * PATIENCE_MS,
     );
     await database.db.query(`select graphile_worker.add_job('finished-jobs', job_key := 'finished-jobs/by-hand')`);
     await eventually(
       async () => (await database.db.query(`select 1 from finished_jobs where key = 'finished-jobs/by-hand'`))[0],
       'the other worker to go on',
-      40_000,
     );
     const left = () => watcher.messages.some(seen('presence:leave'));
-    await watcher.until(left, 'connections of the killed node to leave', 60_000);
-  }, 240_000);
+    await watcher.until(left, 'connections of the killed node to leave', 2 * PATIENCE_MS);
+  }, 480_000);
 });

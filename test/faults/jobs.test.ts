@@ -6,6 +6,7 @@ import { migrate } from '../../engines/postgres/migrate';
 import { isPassing } from '../../kernel/failures';
 import { retry } from '../../kernel/retry';
 import { EFFECTS, jobNode, type JobNode, noting, type Notebook } from '../support/jobs';
+import { PATIENCE_MS, slowness } from '../support/patience';
 import { startCluster } from './support/cluster';
 import { dose, SEED, seeded, sleep, until } from './support/dose';
 
@@ -89,7 +90,7 @@ test('workers and PostgreSQL killed: one effect for each job, and no second call
         `select key, attempts >= max_attempts and locked_at is null as ended, last_error
          from graphile_worker._private_jobs`,
       ) as Promise<{ key: string; ended: boolean; last_error: string }[]>;
-    await until(async () => (await left()).every(({ ended }) => ended), 'all jobs to end', 120_000);
+    await until(async () => (await left()).every(({ ended }) => ended), 'all jobs to end', 2 * PATIENCE_MS);
 
     const effects = (await cluster.query(url, 'select key from job_effects')).map(({ key }) => key as string);
     const parked = await left();
@@ -134,7 +135,7 @@ test('with the times of a real process: the jobs of a killed one run again withi
     await until(async () => (await holders()) === 2, 'the other worker');
     children[0]!.kill('SIGKILL');
     const killed_at = performance.now();
-    await until(() => calls() === 2, 'the second try', 60_000);
+    await until(() => calls() === 2, 'the second try', 60_000 * slowness());
     // Not before it was surely dead.
     expect(performance.now() - killed_at).toBeGreaterThan(15_000);
   } finally {

@@ -25,11 +25,7 @@ describe('something runs out', () => {
         const [acked, refused] = [traffic.acked, traffic.sent.statuses.get(503) ?? 0];
         await until(() => traffic.acked > acked + 100, 'traffic');
         disk.fill(0);
-        await until(
-          () => (traffic.sent.statuses.get(503) ?? 0) > refused,
-          'a webhook refused for want of room',
-          60_000,
-        );
+        await until(() => (traffic.sent.statuses.get(503) ?? 0) > refused, 'a webhook refused for want of room');
         await sleep(2000);
         disk.relieve();
         // PostgreSQL ends when it cannot write its log; its supervisor starts it again.

@@ -37,7 +37,7 @@ describe('row 25: yesterday’s database beside today’s Kafka', () => {
       LUMIO_BLOBS__URL: join(folder, 'blobs'),
       LUMIO_SECRETS__KEYS: `test:${Buffer.alloc(32, 9).toString('base64')}`,
     };
-  }, 120_000);
+  });
   afterAll(async () => {
     await lumio?.dispose();
     await cluster?.dispose();
@@ -141,6 +141,6 @@ describe('row 25: yesterday’s database beside today’s Kafka', () => {
       }
       expect(await server.stop()).toBe(0);
     },
-    dose(240_000, 1_800_000),
+    dose(480_000, 1_800_000),
   );
 });

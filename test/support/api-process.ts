@@ -48,7 +48,7 @@ export function sampleApiOfFile(use: (api: ApiProcess, database: TestDatabase) =
     database = await testDatabase(connections);
     api = await startSampleApi(database.url);
     use(api, database);
-  }, 60_000);
+  });
   afterAll(async () => {
     await api?.stop();
     await database.drop();

@@ -44,7 +44,7 @@ export async function jobNode<Services>(
     wakeups,
     process: session,
     log: silentLog,
-    grace_ms: 1_000,
+    grace_ms: 2_500,
     beat_ms: 100,
     poll_ms: 100,
     ...times,

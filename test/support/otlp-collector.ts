@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { PATIENCE_MS } from './patience';
 
 export interface CollectedSpan {
   name: string;
@@ -74,8 +75,8 @@ export async function startCollector(): Promise<Collector> {
         const timer = setTimeout(() => {
           waiting.delete(look);
           const names = spans.map((span) => `${span.trace_id} ${span.name}`);
-          reject(new Error(`no ${what} within 20 s; collected:\n${names.join('\n')}`));
-        }, 20_000);
+          reject(new Error(`no ${what} in time; collected:\n${names.join('\n')}`));
+        }, PATIENCE_MS);
         waiting.add(look);
         look();
       }),

@@ -34,6 +34,7 @@ import {
 import { openFresh } from '../../projections/runtime/opening';
 import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime/runtime';
 import { silentLog } from './log';
+import { PATIENCE_MS } from './patience';
 
 /** Metrics that keep nothing. */
 export const noMetrics: Metrics = {
@@ -101,6 +102,7 @@ export const runtimeOf = (
     projections,
     observe_ms: 100,
     backoff_ms: 300,
+    wait_ms: PATIENCE_MS,
     ...options,
   });
 
@@ -224,7 +226,7 @@ export const eventTally = (name = 'event_tally', version = 1): EventProjection =
 /** Waits until `check` answers something other than false or undefined; fails after `ms`. */
 export async function until<T>(
   check: () => Promise<T | false | undefined> | T | false | undefined,
-  ms = 20_000,
+  ms = PATIENCE_MS,
 ): Promise<T> {
   const deadline = Date.now() + ms;
   for (;;) {

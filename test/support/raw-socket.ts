@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { PATIENCE_MS } from './patience';
 
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 
@@ -96,7 +97,7 @@ export class RawSocket {
     return close === undefined || close.payload.length < 2 ? null : close.payload.readUInt16BE(0);
   }
 
-  async until(condition: () => boolean, what: string, ms = 20_000): Promise<void> {
+  async until(condition: () => boolean, what: string, ms = PATIENCE_MS): Promise<void> {
     if (condition()) return;
     await new Promise<void>((resolve, reject) => {
       const watch = () => {

@@ -14,6 +14,7 @@ import { CHANNELS } from '../../bin/areas';
 import type { Family } from '../../realtime/runtime/family';
 import type { TestDatabase } from './database';
 import { silentLog } from './log';
+import { PATIENCE_MS } from './patience';
 
 export const ACCOUNT = '0190a000-0000-7000-8000-000000000001';
 export const OTHER_ACCOUNT = '0190a000-0000-7000-8000-000000000002';
@@ -212,7 +213,7 @@ export class Client {
     this.ws.send(typeof message === 'string' ? message : JSON.stringify(message));
   }
 
-  async until(condition: () => boolean, what: string, ms = 20_000): Promise<void> {
+  async until(condition: () => boolean, what: string, ms = PATIENCE_MS): Promise<void> {
     if (condition()) return;
     await new Promise<void>((resolve, reject) => {
       const watch = (): void => {
@@ -261,7 +262,7 @@ export class Client {
   }
 
   async closed(): Promise<number> {
-    await this.until(() => this.close_code !== null, 'the close', 45_000);
+    await this.until(() => this.close_code !== null, 'the close');
     return this.close_code!;
   }
 

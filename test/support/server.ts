@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { DemoCredentials } from '../../demo/vendor-requests';
 import { type TestDatabase, testDatabase } from './database';
+import { PATIENCE_MS } from './patience';
 import { Printed } from './printed';
 
 /** `<data dir>/dev-credentials.json`; design §9. */
@@ -77,6 +78,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const database = options.embedded ? undefined : await testDatabase(2);
   const env: Record<string, string> = {
     ...settingsOf(data_dir),
+    // A build of before knows no such setting.
+    ...(!options.program && PATIENT),
     ...(database && {
       LUMIO_DATABASE__URL: database.url,
       LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
@@ -92,6 +95,9 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     throw error;
   }
 }
+
+/** What a test reads after it has written is there, however late the projector of a busy machine is. */
+export const PATIENT = { LUMIO_READ_MODELS__WAIT: '30s' };
 
 /** Settings of a server on any free ports, with its data in this folder. */
 export const settingsOf = (data_dir: string): Record<string, string> => ({
@@ -193,8 +199,8 @@ function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
     const timer = setTimeout(() => {
       finish();
       child.kill('SIGKILL');
-      fail(new Error(`the server was not ready within 60 s:\n${output()}`));
-    }, 60_000);
+      fail(new Error(`the server was not ready within ${2 * PATIENCE_MS} ms:\n${output()}`));
+    }, 2 * PATIENCE_MS);
     const finish = () => {
       clearTimeout(timer);
       child.stdout!.off('data', look);

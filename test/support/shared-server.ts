@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type * as admin from '../../cli/admin/index';
 import { doorAt, type Door } from './door';
+import { PATIENCE_MS } from './patience';
 import type { DevCredentials } from './server';
 import { ApiClient } from './vendor-cloud';
 
@@ -133,7 +134,7 @@ async function start(file: string): Promise<void> {
 
 /** Signals a process and waits until it is gone. */
 async function ended(pid: number): Promise<void> {
-  for (let signal: NodeJS.Signals | 0 = 'SIGTERM', until = Date.now() + 20_000; Date.now() < until; signal = 0) {
+  for (let signal: NodeJS.Signals | 0 = 'SIGTERM', until = Date.now() + PATIENCE_MS; Date.now() < until; signal = 0) {
     try {
       process.kill(pid, signal);
     } catch {

@@ -1,4 +1,5 @@
 import { createPrivateKey, randomUUID, type KeyObject } from 'node:crypto';
+import { PATIENCE_MS } from './patience';
 import type { DevCredentials } from './server';
 import { hmac, kickHeaders } from './webhooks';
 
@@ -122,13 +123,17 @@ export class ApiClient {
   }
 }
 
-/** Waits until `look` gives something other than undefined. */
-export async function eventually<T>(look: () => Promise<T | undefined>, what: string, ms = 20_000): Promise<T> {
+const FIRST_PAUSE_MS = 25;
+/** Requests of a minute are limited, and a busy machine has other things to do. */
+const LONGEST_PAUSE_MS = 250;
+
+/** Waits until `look` gives something other than undefined; looks less often the longer it lasts. */
+export async function eventually<T>(look: () => Promise<T | undefined>, what: string, ms = PATIENCE_MS): Promise<T> {
   const deadline = Date.now() + ms;
-  for (;;) {
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(1.1 * pause, LONGEST_PAUSE_MS)) {
     const found = await look();
     if (found !== undefined) return found;
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
-    await new Promise((wait) => setTimeout(wait, 25));
+    await new Promise((wait) => setTimeout(wait, pause));
   }
 }

@@ -3,6 +3,7 @@ import { appendFileSync, closeSync, existsSync, mkdtempSync, openSync, readFileS
 import { connect, createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PATIENCE_MS } from '../../support/patience';
 
 /** Where scripts/engines/install.mjs puts the engines. */
 export const ENGINES = process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/lumio-engines');
@@ -72,7 +73,7 @@ export async function startEngine(command: EngineCommand): Promise<Engine> {
     started.add(starting);
     starting.once('exit', () => started.delete(starting));
     remember(starting.pid!);
-    const deadline = Date.now() + (command.start_ms ?? 30_000);
+    const deadline = Date.now() + (command.start_ms ?? PATIENCE_MS);
     while (!(await listens(command.port))) {
       if (starting.exitCode !== null || starting.signalCode !== null || Date.now() > deadline) {
         starting.kill('SIGKILL');

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PATIENCE_MS } from '../../support/patience';
 
 export interface S3Server {
   /** Address of a bucket on it, as the settings take it; made when missing. */
@@ -23,7 +24,7 @@ export async function startS3(port: number): Promise<S3Server> {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise((resolve) => server.once('exit', resolve));
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + PATIENCE_MS;
   while (!(await answers(port))) {
     if (server.exitCode !== null || Date.now() > deadline) throw new Error('the S3 server does not start');
     await new Promise((resolve) => setTimeout(resolve, 50));

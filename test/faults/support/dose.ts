@@ -1,3 +1,5 @@
+import { PATIENCE_MS } from '../../support/patience';
+
 /** How much is injected: `ci` keeps the stage short, `full` is what faults deserve (LUMIO_FAULT_DOSE=full). */
 export const DOSE: 'ci' | 'full' = process.env.LUMIO_FAULT_DOSE === 'full' ? 'full' : 'ci';
 
@@ -16,7 +18,7 @@ export function seeded(seed: number): () => number {
 }
 
 /** Waits until `look` holds, asking every 50 ms. @throws Error that names `what` at the deadline */
-export async function until(look: () => Promise<boolean> | boolean, what: string, ms = 30_000): Promise<void> {
+export async function until(look: () => Promise<boolean> | boolean, what: string, ms = PATIENCE_MS): Promise<void> {
   const deadline = Date.now() + ms;
   let last: unknown;
   for (;;) {

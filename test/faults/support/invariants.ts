@@ -1,4 +1,5 @@
 import type { Excuse } from '../../support/printed';
+import { slowness } from '../../support/patience';
 import { sleep, until } from './dose';
 import { ENGINE_AWAY } from './excuses';
 import type { Lumio } from './lumio';
@@ -17,7 +18,7 @@ export class InvariantBroken extends Error {
 export interface CheckOptions {
   /** Read models that are rebuilt and compared with the live rows. Default: event-log and api-keys. */
   rebuild?: readonly string[];
-  /** Longest time until everything durable is applied. Default 30 s (faults: back to normal within 30 s). */
+  /** Longest time until everything durable is applied, see {@link settled}. Default 30 s, as faults promise. */
   settle_ms?: number;
   /** Default 700: the process at rest has about 150. */
   rss_mib?: number;
@@ -66,7 +67,7 @@ export async function checkInvariant(lumio: Lumio, sent: Sent, options: CheckOpt
   return { events, keys, settled_ms, rss_mib };
 }
 
-/** Waits until every projection has applied all that is durable. */
+/** Waits until every projection has applied all that is durable; the time is that of a machine of one's own. */
 export async function settled(lumio: Lumio, within_ms: number): Promise<void> {
   const { ends_of_logs } = lumio;
   const applied = async () => {
@@ -84,7 +85,7 @@ export async function settled(lumio: Lumio, within_ms: number): Promise<void> {
     }
     return [...ends].every(([partition, next]) => next <= (records.get(partition) ?? 0));
   };
-  await until(applied, 'all that is durable to be applied', within_ms);
+  await until(applied, 'all that is durable to be applied', within_ms * slowness());
   await sleep(50);
 }
 
@@ -104,7 +105,7 @@ async function checkRebuild(lumio: Lumio, name: string, broken: string[]): Promi
   const live = await hashOf(lumio, name);
   let done = await lumio.command('rebuild', name, '--quiet');
   // The server may need a moment to see that a killed rebuild's session is gone.
-  for (let tries = 0; done.code !== 0 && /already|running/.test(done.stderr) && tries < 20; tries += 1) {
+  for (let tries = 0; done.code !== 0 && /already|running/.test(done.stderr) && tries < 60; tries += 1) {
     await sleep(500);
     done = await lumio.command('rebuild', name, '--quiet');
   }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { runningPostmaster, runningUrl } from '../../../engines/postgres/embedded';
+import { PATIENCE_MS } from '../../support/patience';
 import { Printed } from '../../support/printed';
 import { type DevCredentials, runLumio, type ServerOptions, settingsOf, spawnLumio } from '../../support/server';
 import { assertDisposable, disown, own } from './disposable';
@@ -104,7 +105,7 @@ export class Lumio {
     return { ...embeddedEnds((sql) => this.query(sql)), ...this.options.ends };
   }
 
-  /** Resolves when it serves. @throws Error with its output when it ends before, or is not ready within a minute */
+  /** Resolves when it serves. @throws Error with its output when it ends before, or is not ready in time */
   async start(): Promise<void> {
     this.wanted = true;
     // A supervised one may have come by itself.
@@ -135,10 +136,10 @@ export class Lumio {
         setTimeout(() => void (this.wanted && this.start().catch(() => undefined)), 200);
       }
     });
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + 2 * PATIENCE_MS;
     while (!life.includes('lumio ready at')) {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`Lumio ended at its start:\n${life}`);
-      if (Date.now() > deadline) throw new Error(`Lumio was not ready within 60 s:\n${life}`);
+      if (Date.now() > deadline) throw new Error(`Lumio was not ready in time:\n${life}`);
       await new Promise((wait) => setTimeout(wait, 20));
     }
     this.serves = true;

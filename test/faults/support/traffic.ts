@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { Agent, request } from 'node:http';
-import { seeded, sleep } from './dose';
+import { slowness } from '../../support/patience';
+import { seeded, sleep, until } from './dose';
 import type { Lumio } from './lumio';
 
 /** What was sent and answered, to be compared with what the server keeps. */
@@ -249,6 +250,13 @@ export class Traffic {
       req.end(body);
     });
   }
+}
+
+/** Waits until webhooks are answered as on any day: those since `moment`, without one those of the last seconds. */
+export function ordinary(traffic: Traffic, moment?: number): Promise<void> {
+  const times = slowness();
+  const p99 = () => traffic.p99Since(moment ?? Date.now() - 3000 * times) ?? Number.POSITIVE_INFINITY;
+  return until(() => p99() < 1500 * times, 'an ordinary p99');
 }
 
 function hash(text: string): number {
