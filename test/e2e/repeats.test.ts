@@ -133,7 +133,7 @@ test('each is answered when it comes again after a kill, and does nothing twice'
   }
   const wanted = commands.map(({ name, rest }) => [name, CALLS[name]!.repeated ?? rest!.status]);
   expect(answers).toEqual(Object.fromEntries(wanted));
-});
+}, 900_000);
 
 test('what came of it all is the same when every read model of events is built from zero', async () => {
   const db = server.database!.db;
