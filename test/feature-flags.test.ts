@@ -177,7 +177,7 @@ describe('what an account has', () => {
       expect(statuses).toEqual(
         expected.filter(({ category }) => category !== 'system').map(({ category: _category, ...status }) => status),
       );
-      const guards = await Promise.all(expected.map(({ key }) => features.enabled(key, account_id)));
+      const guards = await Promise.all(expected.map(async ({ key }) => features.enabled(key, account_id)));
       expect(guards).toEqual(expected.map(({ enabled }) => enabled));
       expect(enabledOf(statuses)).toEqual(statuses.filter(({ reason }) => reason === null).map(({ key }) => key));
     }
@@ -189,7 +189,7 @@ describe('what an account has', () => {
     const db = { ...t.db, query: ((...query) => ((reads += 1), t.db.query(...query))) as TestDatabase['db']['query'] };
     const features = createFeatureFlags({ db: db as TestDatabase['db'] });
     const ask = async (account_id: string) => {
-      await Promise.all(PLAN_FLAGS.map(({ key }) => features.enabled(key, account_id)));
+      await Promise.all(PLAN_FLAGS.map(async ({ key }) => features.enabled(key, account_id)));
       return reads;
     };
     expect([await ask(uuid(100)), await ask(uuid(101)), await ask(uuid(100))]).toEqual([1, 2, 2]);
