@@ -3,6 +3,7 @@ import type { Queryable } from '../engines/postgres/port';
 import type { Rows } from '../kernel/pages';
 import { FREE_PLAN_ID } from '../domain/plan-limits';
 import { ACCOUNT_NAME } from './accounts';
+import { accountHolds, accountMayHold, howMany, personHolds, personMayHold } from './held-texts';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
@@ -27,31 +28,46 @@ export const AdminAccountDetail = AdminAccount.extend({
 }).meta({ id: 'AdminAccountDetail' });
 export type AdminAccountDetail = z.output<typeof AdminAccountDetail>;
 
-const MATCHING = `from accounts a left join profiles p on p.user_id = a.owner_id
-  where ($1::uuid is null or a.id = $1)
-    and ($2 = '' or position(lower($2) in lower(a.name)) > 0 or position(lower($2) in lower(p.display_name)) > 0
-         or position(lower($2) in lower(p.email)) > 0)`;
+/** What is listed, by which or what is looked for ($3). */
+const LISTED = {
+  all: 'not materialized (select id, created_at from accounts)',
+  one: 'not materialized (select id, created_at from accounts where id = $3)',
+  many: `not materialized (
+    select a.id, a.created_at from accounts a left join profiles p on p.user_id = a.owner_id
+    where ${accountHolds('$3')} or ${personHolds('$3')})`,
+  few: `materialized (
+    select a.id, a.created_at from accounts a where ${accountMayHold('$3')} and ${accountHolds('$3')}
+    union
+    select a.id, a.created_at from profiles p join accounts a on a.owner_id = p.user_id
+    where ${personMayHold('$3')} and ${personHolds('$3')})`,
+} as const;
 
 /** Accounts whose name or owner holds the text, the newest first; with `id` that one alone. */
 export async function adminAccounts(
   db: Queryable,
   { limit, offset }: Rows,
-  { id = null, search = '' }: { id?: string | null; search?: string },
+  { id, search = '' }: { id?: string; search?: string },
 ): Promise<{ items: AdminAccount[]; total: number }> {
+  const newest = {
+    of: 'accounts' as const,
+    joins: 'left join profiles p on p.user_id = newest.owner_id',
+    holds: `${accountHolds('$1', 'newest')} or ${personHolds('$1')}`,
+  };
+  const which = id !== undefined ? 'one' : search === '' ? 'all' : await howMany(db, newest, search);
   const rows = await db.query<AdminAccount & { total: number }>(
-    `select counted.total, page.* from (select count(*)::int as total ${MATCHING}) counted
+    `with listed as ${LISTED[which]}
+     select counted.total, page.* from (select count(*)::int as total from listed) counted
      left join (
-       select a.*, coalesce(pl.slug, 'free') as plan,
-         (select count(*)::int from account_members m where m.account_id = a.id) as member_count
-       from (
-         select a.id, ${ACCOUNT_NAME} as name, a.description, a.owner_id, p.display_name as owner_name, a.created_at
-         ${MATCHING} order by a.created_at desc, a.id desc limit $3 offset $4
-       ) a
+       select a.id, ${ACCOUNT_NAME} as name, a.description, a.owner_id, p.display_name as owner_name,
+         coalesce(pl.slug, 'free') as plan,
+         (select count(*)::int from account_members m where m.account_id = a.id) as member_count, a.created_at
+       from (select id from listed order by created_at desc, id desc limit $1 offset $2) l
+       join accounts a on a.id = l.id left join profiles p on p.user_id = a.owner_id
        left join account_plans ap on ap.account_id = a.id
        left join plans pl on pl.id = coalesce(ap.plan_id, '${FREE_PLAN_ID}')
      ) page on true order by created_at desc, id desc`,
-    [id, search, limit, offset],
-    'admin-accounts',
+    [limit, offset, ...(which === 'all' ? [] : [id ?? search])],
+    `admin-accounts-${which}`,
   );
   return { items: rows.flatMap(({ total: _total, ...one }) => (one.id === null ? [] : [one])), total: rows[0]!.total };
 }

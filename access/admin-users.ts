@@ -3,6 +3,7 @@ import { ACCOUNT_CREATION_OVERRIDES } from '../domain/user-overrides';
 import type { Queryable } from '../engines/postgres/port';
 import type { Rows } from '../kernel/pages';
 import { AccountMembership, accountsOf } from './accounts';
+import { howMany, personHolds, personMayHold } from './held-texts';
 import { LoginConnection, loginConnectionsOf } from './login-connections';
 import { personal } from './profiles';
 
@@ -31,20 +32,30 @@ export const AdminUserDetail = AdminUser.extend({
 }).meta({ id: 'AdminUserDetail' });
 export type AdminUserDetail = z.output<typeof AdminUserDetail>;
 
-const MATCHING = `from users u left join profiles p on p.user_id = u.id
-  where ($1::uuid is null or u.id = $1)
-    and ($2 = '' or position(lower($2) in lower(p.display_name)) > 0 or position(lower($2) in lower(p.email)) > 0)`;
+/** Who is listed, by whom or what is looked for ($3). */
+const LISTED = {
+  all: 'not materialized (select id, created_at from users)',
+  one: 'not materialized (select id, created_at from users where id = $3)',
+  many: `not materialized (
+    select u.id, u.created_at from users u join profiles p on p.user_id = u.id where ${personHolds('$3')})`,
+  few: `materialized (
+    select u.id, u.created_at from profiles p join users u on u.id = p.user_id
+    where ${personMayHold('$3')} and ${personHolds('$3')})`,
+} as const;
 
 /** Users whose name or address holds the text, the newest first; with `id` that one alone. */
 export async function adminUsers(
   db: Queryable,
   { limit, offset }: Rows,
-  { id = null, search = '' }: { id?: string | null; search?: string },
+  { id, search = '' }: { id?: string; search?: string },
 ): Promise<{ items: AdminUser[]; total: number }> {
+  const newest = { of: 'users' as const, joins: 'join profiles p on p.user_id = newest.id', holds: personHolds('$1') };
+  const which = id !== undefined ? 'one' : search === '' ? 'all' : await howMany(db, newest, search);
   const rows = await db.query<AdminUser & { total: number }>(
-    `select counted.total, page.* from (select count(*)::int as total ${MATCHING}) counted
+    `with listed as ${LISTED[which]}
+     select counted.total, page.* from (select count(*)::int as total from listed) counted
      left join (
-       select u.id, coalesce(u.display_name, '') as display_name, u.email, u.avatar_url, u.created_at, u.last_login_at,
+       select u.id, coalesce(p.display_name, '') as display_name, p.email, p.avatar_url, u.created_at, u.last_login_at,
          coalesce(o.account_creation, 'default') as account_creation_override,
          o.max_accounts as max_accounts_override,
          coalesce((select r.slug from user_role_holders h join user_roles r on r.id = h.role_id where h.user_id = u.id),
@@ -52,13 +63,12 @@ export async function adminUsers(
          array(select r.name from user_admin_roles h join admin_roles r on r.key = h.role where h.user_id = u.id
                order by r.name) as admin_roles,
          (select count(*)::int from account_members m where m.user_id = u.id) as account_count
-       from (
-         select u.id, p.display_name, p.email, p.avatar_url, u.created_at, u.last_login_at ${MATCHING}
-         order by u.created_at desc, u.id desc limit $3 offset $4
-       ) u left join user_overrides o on o.user_id = u.id
+       from (select id from listed order by created_at desc, id desc limit $1 offset $2) l
+       join users u on u.id = l.id left join profiles p on p.user_id = u.id
+       left join user_overrides o on o.user_id = u.id
      ) page on true order by created_at desc, id desc`,
-    [id, search, limit, offset],
-    'admin-users',
+    [limit, offset, ...(which === 'all' ? [] : [id ?? search])],
+    `admin-users-${which}`,
   );
   return { items: rows.flatMap(({ total: _total, ...one }) => (one.id === null ? [] : [one])), total: rows[0]!.total };
 }

@@ -104,6 +104,7 @@ create table accounts (
 );
 CREATE INDEX accounts_newest ON public.accounts USING btree (created_at DESC, id DESC);
 CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
+CREATE INDEX accounts_pieces ON public.accounts USING gin (text_pieces(name)) WHERE (name IS NOT NULL);
 CREATE INDEX accounts_primary_login ON public.accounts USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
 create table adapter_links (
@@ -439,6 +440,11 @@ create table deleted_users (
   user_id uuid not null,
   deleted_at timestamp with time zone not null,
   constraint deleted_users_pkey PRIMARY KEY (user_id)
+);
+
+create table dissolved_accounts (
+  account_id uuid not null,
+  constraint dissolved_accounts_pkey PRIMARY KEY (account_id)
 );
 
 create table domain_events (
@@ -792,6 +798,7 @@ create table profiles (
   constraint profiles_pkey PRIMARY KEY (user_id)
 );
 CREATE INDEX profiles_name ON public.profiles USING btree (lower(display_name) text_pattern_ops);
+CREATE INDEX profiles_pieces ON public.profiles USING gin (text_pieces(((display_name || ' '::text) || COALESCE(email, ''::text))));
 
 create table projection_build_places (
   projection text not null,
@@ -1997,6 +2004,28 @@ begin
   );
   return true;
 end $function$;
+
+-- function text_pieces, version 1
+CREATE OR REPLACE FUNCTION public.text_pieces(p_text text, p_longest boolean DEFAULT false)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE STRICT COST 1000
+AS $function$
+declare
+  c text[] := string_to_array(lower(p_text), null);
+  n int := cardinality(c);
+  least_size int := case when p_longest then least(n, 3) else 1 end;
+  pieces text[] := case when least_size = 1 then c end;
+  pair text;
+begin
+  for i in 1 .. n - 1 loop
+    pair := c[i] || c[i + 1];
+    if least_size < 3 then pieces := pieces || pair; end if;
+    if i < n - 1 then pieces := pieces || (pair || c[i + 2]); end if;
+  end loop;
+  return coalesce(pieces, '{}');
+end;
+$function$;
 
 -- function work_balance, version 1
 CREATE OR REPLACE FUNCTION public.work_balance(p_member uuid, p_session_lock bigint, p_names text[], p_release text[], p_patience interval)

@@ -32,6 +32,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'checkpoints',
     'credential_uses',
     'deleted_users',
+    'dissolved_accounts',
     'feature_flags',
     'feature_flags_before_events',
     'finished_jobs',
