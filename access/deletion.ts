@@ -3,12 +3,16 @@ import { SUPER_ADMIN } from '../domain/admin-roles';
 import type { User } from '../domain/users';
 import type { StreamWrite } from '../engines/event-store/port';
 import { DomainError } from '../kernel/errors';
+import { unauthorized } from '../kernel/operation-errors';
 import { ownershipsOf } from './accounts';
 import type { RequestContext } from './caller';
 import { newEvents } from './event-ids';
 import type { Services } from './services';
 import { statesOf } from './states';
 import { superAdminLeaves } from './super-admins';
+
+/** Who calls was deleted while their request was on its way. */
+export const DELETED_MEANWHILE = { USER_NOT_FOUND: unauthorized('Authentication required') };
 
 /**
  * What is written beside the deletion of a user: they make no account any more, so that one that is made at the same

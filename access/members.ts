@@ -1,6 +1,11 @@
 import { z } from 'zod';
+import { DomainError } from '../kernel/errors';
+import { notFound } from '../kernel/operation-errors';
 import type { Rows } from '../kernel/pages';
 import type { Queryable } from '../engines/postgres/port';
+import type { Services } from './services';
+
+export const MEMBER_NOT_FOUND = { MEMBER_NOT_FOUND: notFound('Member not found') };
 
 /** A member as the others see them. Source: spec extra-facts §4. */
 export const Member = z
@@ -50,4 +55,18 @@ export async function membersOf(
   );
   const items = rows.flatMap(({ total: _total, ...member }) => (member.user_id === null ? [] : [member]));
   return { items, total: rows[0]!.total };
+}
+
+/**
+ * A member whose rights were just changed, on this node at once.
+ * @throws DomainError of {@link MEMBER_NOT_FOUND}
+ */
+export async function changedMember(
+  { db, access }: Pick<Services, 'db' | 'access'>,
+  { account_id, user_id }: { account_id: string; user_id: string },
+): Promise<Member> {
+  await access.announce({ account_id, user_id });
+  const { items } = await membersOf(db, account_id, { limit: 1, offset: 0 }, user_id);
+  if (items[0] === undefined) throw new DomainError('MEMBER_NOT_FOUND', { user_id });
+  return items[0];
 }

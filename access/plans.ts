@@ -150,3 +150,9 @@ const featureOf = ({ id, key, label }: (typeof PLAN_FLAGS)[number], features: Pl
   label,
   enabled: features[key] ?? false,
 });
+
+/** The id of the plan of this slug; null where there is none. */
+export async function planOfSlug(db: Queryable, slug: string): Promise<string | null> {
+  const [row] = await db.query<{ id: string }>('select id from plans where slug = $1', [slug], 'plan-of-slug');
+  return row?.id ?? null;
+}

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { labelOf } from '../domain/feature-flags';
 import { CONNECTION_KINDS, type ConnectionKind, loginOfProvider, PROVIDERS, switchesOf } from '../domain/providers';
 import type { Queryable } from '../engines/postgres/port';
+import { DomainError } from '../kernel/errors';
 import { notFound } from '../kernel/operation-errors';
 import type { Settings } from '../kernel/settings';
 
@@ -100,4 +101,14 @@ export async function adminProviders(
       bot_connections: count(slug, 'bot'),
     };
   });
+}
+
+/** @throws DomainError of {@link PROVIDER_NOT_FOUND} */
+export async function adminProviderOf(
+  services: Parameters<typeof adminProviders>[0],
+  platform: string,
+): Promise<AdminProvider> {
+  const [found] = await adminProviders(services, platform);
+  if (found === undefined) throw new DomainError('PROVIDER_NOT_FOUND', { platform });
+  return found;
 }

@@ -1,11 +1,13 @@
 import type { Database, Queryable } from '../engines/postgres/port';
-import { session, sessionStream, type SessionEnd } from '../domain/sessions';
+import { session, sessionStream } from '../domain/sessions';
 import { DomainError } from '../kernel/errors';
 import type { Act } from './act';
-import type { Caller, RequestContext } from './caller';
+import type { RequestContext } from './caller';
 import { newId } from './event-ids';
+import { adopt, type Living, livingOf } from './living-sessions';
 import type { Services } from './services';
-import { type SessionTokens, signAccess, signPair, type Signing } from './session-tokens';
+import { endReused, type Ending } from './session-ends';
+import { type SessionTokens, signPair, type Signing } from './session-tokens';
 import { load } from './states';
 import { hashJti } from './tokens';
 
@@ -22,14 +24,6 @@ export interface Acting {
 }
 
 type Opening = Signing & { db: Pick<Database, 'query'> };
-/** Without `access` no node of this process has anything to forget. */
-type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
-
-const PAGE = 500;
-/** Sessions of one user that are ended together. */
-const AT_A_TIME = 20;
-/** Living sessions of one user: whatever is done to all of them takes as long as there are. */
-const MOST_LIVING = 100;
 
 const instant = (ms: number): string => new Date(ms).toISOString();
 const refused = () => new DomainError('REFUSED_REFRESH_TOKEN');
@@ -74,15 +68,6 @@ export async function accountAtLogin({ db }: Pick<Opening, 'db'>, user_id: strin
     'session-account-at-login',
   );
   return row?.account_id ?? null;
-}
-
-interface Living {
-  user_id: string;
-  current: string;
-  previous: string | null;
-  /** Unix milliseconds. */
-  created_at: number;
-  ends_at: number;
 }
 
 /**
@@ -136,127 +121,6 @@ export async function sessionOf({ tokens }: Pick<Services, 'tokens'>, refresh_to
   return claims.session_id;
 }
 
-/** Ends a session on every node; one that is over stays so. */
-export async function endSession(act: Act, services: Ending, session_id: string, reason: SessionEnd): Promise<void> {
-  // Before the append: no crash leaves a session alive that its owner has ended.
-  await kill(services.db, [session_id]);
-  await act(session, sessionStream(session_id), { type: 'session:end', reason });
-  await services.access?.announce({ credential_id: session_id });
-}
-
-/** Ends all sessions of a user, but the one to keep. Returns how many there were. */
-export async function endSessions(
-  act: Act,
-  services: Ending,
-  { user_id, except = null }: { user_id: string; except?: string | null },
-  reason: SessionEnd,
-): Promise<number> {
-  // Those that a call before has ended and not told of are told of now.
-  const rows = await services.db.query<{ id: string }>(
-    `select id from sessions where user_id = $1 and id is distinct from $2::uuid
-     union select id from user_sessions where user_id = $1 and id is distinct from $2::uuid order by id`,
-    [user_id, except],
-    'sessions-of-user',
-  );
-  const ids = rows.map(({ id }) => id);
-  await endAll(act, services, ids, reason);
-  return ids.length;
-}
-
-/** After a login: where a user has more sessions than may live, those that were refreshed longest ago end. */
-export async function endSurplus(act: Act, services: Ending, user_id: string): Promise<void> {
-  const rows = await services.db.query<{ id: string }>(
-    `select id from sessions where user_id = $1 and expires_at > now()
-     order by refreshed_at desc, id desc offset ${MOST_LIVING} limit ${AT_A_TIME}`,
-    [user_id],
-    'sessions-surplus',
-  );
-  if (rows.length > 0)
-    await endAll(
-      act,
-      services,
-      rows.map(({ id }) => id),
-      'revoked',
-    );
-}
-
-async function endAll(act: Act, services: Ending, ids: readonly string[], reason: SessionEnd): Promise<void> {
-  await kill(services.db, ids);
-  for (let n = 0; n < ids.length; n += AT_A_TIME) {
-    const some = ids.slice(n, n + AT_A_TIME);
-    await Promise.all(some.map((id) => act(session, sessionStream(id), { type: 'session:end', reason })));
-    await Promise.all(some.map(async (credential_id) => services.access?.announce({ credential_id })));
-  }
-}
-
-/** Which sessions: one, all of a user, or all that point at an account. */
-export type WhichSessions = { session_id: string } | { user_id: string } | { account_id: string };
-
-/** Lets sessions act on another account, or on none, from their next refresh on. */
-export async function moveSessions(
-  act: Act,
-  db: Pick<Queryable, 'query'>,
-  which: WhichSessions,
-  account_id: string | null,
-): Promise<void> {
-  const [[kind, value]] = Object.entries(which) as [[keyof typeof COLUMNS, string]];
-  let after = '00000000-0000-0000-0000-000000000000';
-  for (;;) {
-    const rows = await db.query<{ id: string; adopted: boolean; ends_at: number } & Living>(
-      `select s.id, u.id is not null as adopted, ${LIVING} from sessions s left join user_sessions u on u.id = s.id
-       where ${COLUMNS[kind]} = $1 and s.id > $2 and s.expires_at > now() order by s.id limit ${PAGE}`,
-      [value, after],
-      `sessions-to-move-${kind}`,
-    );
-    for (const row of rows) {
-      if (!row.adopted) await adopt(act, row.id, row, account_id);
-      await act(session, sessionStream(row.id), { type: 'session:switch_account', active_account_id: account_id });
-    }
-    if (rows.length < PAGE) return;
-    after = rows[rows.length - 1]!.id;
-  }
-}
-
-/**
- * {@link moveSessions}, and a fresh access token on that account for the caller; null for who has no session (a key).
- */
-export async function switchSessions(
-  { act, caller, context }: Acting & { caller: Pick<Caller, 'kind' | 'credential_id' | 'user_id'> },
-  services: Opening,
-  which: WhichSessions,
-  account_id: string | null,
-): Promise<string | null> {
-  await moveSessions(act, services.db, which, account_id);
-  const { kind, credential_id: session_id, user_id } = caller;
-  if (kind !== 'jwt' || session_id === null || user_id === null) return null;
-  const living = await livingOf(services.db, session_id, context.now);
-  if (living === null) return null;
-  return (await signAccess(services, { session_id, user_id, account_id, ends_at: living.ends_at }, context.now)).token;
-}
-
-const COLUMNS = { session_id: 's.id', user_id: 's.user_id', account_id: 'u.active_account_id' } as const;
-const MS = (column: string) => `(extract(epoch from s.${column}) * 1000)::float8`;
-const LIVING = `s.user_id, s.refresh_jti_hash as current, s.previous_jti_hash as previous,
-  ${MS('created_at')} as created_at, ${MS('expires_at')} as ends_at`;
-
-/** `came_before`: whether the call was received before the token was traded last, by the database's clock alone. */
-async function livingOf(
-  db: Pick<Queryable, 'query'>,
-  session_id: string,
-  now: number,
-): Promise<(Living & { came_before: boolean }) | null> {
-  const [row] = await db.query(
-    `select ${LIVING}, clock_timestamp() - make_interval(secs => $3 / 1000.0) < s.refreshed_at as came_before
-     from sessions s join users u on u.id = s.user_id
-     where s.id = $1 and s.expires_at > to_timestamp($2 / 1000.0)
-       and not exists (select 1 from revocations r where r.credential_id = s.id::text)`,
-    // How long ago is the same by every clock.
-    [session_id, now, Date.now() - now],
-    'session-living',
-  );
-  return (row as (Living & { came_before: boolean }) | undefined) ?? null;
-}
-
 /**
  * The account that a session acts on, as long as its user belongs to it.
  * @throws DomainError `REFUSED_REFRESH_TOKEN` for one that an event has ended, whose row is still there
@@ -277,37 +141,4 @@ async function accountOf(
     'session-membership',
   );
   return member === undefined ? null : account_id;
-}
-
-/** A session of the build before gets its first event. */
-async function adopt(act: Act, session_id: string, living: Living, account_id: string | null): Promise<void> {
-  const { user_id, created_at, ends_at } = living;
-  await act(
-    session,
-    sessionStream(session_id),
-    {
-      type: 'session:adopt',
-      ...{ session_id, user_id, provider: null, active_account_id: account_id },
-      ...{ started_at: instant(created_at), ends_at: instant(ends_at) },
-    },
-    { step: 'adopt' },
-  );
-}
-
-async function endReused(act: Act, services: Ending, session_id: string): Promise<void> {
-  await kill(services.db, [session_id]);
-  await act(session, sessionStream(session_id), { type: 'session:report_reuse' });
-  await services.access?.announce({ credential_id: session_id });
-}
-
-/** Every node refuses these from now on. */
-async function kill(db: Pick<Queryable, 'query'>, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  await db.query(
-    `with ended as (delete from sessions where id = any($1) returning id),
-       tokens as (delete from ws_tokens where parent_id in (select id::text from ended))
-     insert into revocations (credential_id) select id::text from ended`,
-    [ids],
-    'sessions-kill',
-  );
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Account, accountOf, ACCOUNT_NOT_FOUND, nameOf, ownershipsOf } from '../access/accounts';
 import { actFor } from '../access/act';
 import { announceChannel, announceShop } from '../access/connection-lookup';
+import { DELETED_MEANWHILE } from '../access/deletion';
 import { newEvents } from '../access/event-ids';
 import { accountCreation } from '../access/features';
 import { givenName } from '../access/names';
@@ -17,19 +18,18 @@ import {
   patch,
   permission,
   post,
-  unauthorized,
 } from '../access/operation';
 import { accountAllowance, PLAN_LIMIT_REACHED } from '../access/plan-limits';
 import { planMoves } from '../access/plan-changes';
+import { planOfSlug } from '../access/plans';
 import { readProfile } from '../access/profiles';
 import type { Services } from '../access/services';
-import { switchSessions } from '../access/sessions';
+import { switchSessions } from '../access/session-moves';
 import { load } from '../access/states';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { connections, connectionsStream } from '../domain/connections';
 import { ownership, ownershipStream } from '../domain/ownerships';
 import { DEFAULT_ROLES } from '../domain/permissions';
-import type { Queryable } from '../engines/postgres/port';
 
 const name = givenName('name must not be empty', 'name must be 100 characters or less');
 const description = z.string().trim().max(500, 'description must be 500 characters or less');
@@ -83,8 +83,7 @@ export const createAccount = command({
     }),
     ONE_ACCOUNT_ONLY: featureDisabled(`Feature not enabled: ${MULTI_ACCOUNT}`),
     PLAN_NOT_FOUND: invalid('plan: there is no plan of this slug'),
-    // Deleted while the request was on its way.
-    USER_NOT_FOUND: unauthorized('Authentication required'),
+    ...DELETED_MEANWHILE,
     ...PLAN_LIMIT_REACHED,
   },
   async run({ input, caller, context, refuse, newId }, services) {
@@ -92,7 +91,7 @@ export const createAccount = command({
     const { user_id } = caller;
     if (!(await accountCreation(db, user_id)).enabled) throw refuse('CREATION_DISABLED');
     const said = { name: input.name ?? null, description: input.description || null, plan: input.plan ?? FREE };
-    if (said.plan !== FREE && !(await isPlan(db, said.plan))) throw refuse('PLAN_NOT_FOUND');
+    if (said.plan !== FREE && (await planOfSlug(db, said.plan)) === null) throw refuse('PLAN_NOT_FOUND');
 
     const account_id = newId('account');
     // What follows is told of the new account, not of the one that the caller comes from.
@@ -125,11 +124,6 @@ export const createAccount = command({
     return { account: { ...shown, avatar_url, primary_login_connection_id: null, ...times }, token };
   },
 });
-
-async function isPlan(db: Queryable, slug: string): Promise<boolean> {
-  const rows = await db.query('select 1 from plans where slug = $1', [slug], 'plan-of-slug');
-  return rows.length > 0;
-}
 
 /** What the user owns, and how much more they may. */
 async function roomFor(services: Pick<Services, 'db' | 'events' | 'features'>, user_id: string) {

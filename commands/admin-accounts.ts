@@ -3,10 +3,12 @@ import { actFor } from '../access/act';
 import { ACCOUNT_NOT_FOUND } from '../access/accounts';
 import { AccountOverrides, adminAccountOf, AdminAccountDetail, overridesOf } from '../access/admin-accounts';
 import type { Caller, RequestContext } from '../access/caller';
-import { Member, membersOf } from '../access/members';
+import { changedMember, Member, MEMBER_NOT_FOUND } from '../access/members';
+import { givenName } from '../access/names';
 import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../access/operation';
-import { patch, post, type Refuse } from '../access/operation';
+import { patch, post } from '../access/operation';
 import { changePlan, planMoves } from '../access/plan-changes';
+import { planOfSlug } from '../access/plans';
 import type { Services } from '../access/services';
 import { load } from '../access/states';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
@@ -14,7 +16,7 @@ import { KNOWN_FLAGS } from '../domain/feature-flags';
 import { PLAN_LIMITS } from '../domain/plan-limits';
 import { user, userStream } from '../domain/users';
 
-const name = z.string().trim().min(1, 'name must not be empty').max(100, 'name must be 100 characters or less');
+const name = givenName('name must not be empty', 'name must be 100 characters or less');
 const description = z.string().trim().max(500, 'description must be 500 characters or less');
 
 interface Request {
@@ -53,11 +55,8 @@ export const adminUpdateAccount = command({
     const { id: account_id, name, description, plan } = input;
     const { db, access } = services;
     if ((await adminAccountOf(db, account_id)) === null) throw refuse('ACCOUNT_NOT_FOUND');
-    const [wanted] =
-      plan === undefined
-        ? []
-        : await db.query<{ id: string }>('select id from plans where slug = $1', [plan], 'plan-of-slug');
-    if (plan !== undefined && wanted === undefined) throw refuse('PLAN_NOT_FOUND');
+    const plan_id = plan === undefined ? undefined : await planOfSlug(db, plan);
+    if (plan_id === null) throw refuse('PLAN_NOT_FOUND');
     const { request, act } = onAccount({ caller, context }, services, account_id);
     const details = {
       type: 'account:change_details',
@@ -66,7 +65,7 @@ export const adminUpdateAccount = command({
     } as const;
     // The change of plan goes into the same stream.
     await act(account, accountStream(account_id), details, { step: 'details' });
-    if (wanted !== undefined) await changePlan(request, services, account_id, wanted.id);
+    if (plan_id !== undefined) await changePlan(request, services, account_id, plan_id);
     await access.announce({ account_id });
     const found = await adminAccountOf(db, account_id);
     if (found === null) throw refuse('ACCOUNT_NOT_FOUND');
@@ -92,25 +91,12 @@ export const adminDeleteAccount = command({
   },
 });
 
-const MEMBER_NOT_FOUND = { MEMBER_NOT_FOUND: notFound('Member not found') };
 const ASSIGNING = {
   ...ACCOUNT_NOT_FOUND,
   ROLE_NOT_FOUND: notFound('Role not found'),
   ONE_OWNER: forbidden('The Owner role cannot be assigned'),
 };
 const OfMember = z.object({ account_id: z.uuid(), user_id: z.uuid(), role_id: z.uuid() });
-
-/** A member whose rights were just changed, on this node at once. */
-async function shownMember(
-  { db, access }: Services,
-  { account_id, user_id }: { account_id: string; user_id: string },
-  refuse: Refuse<typeof MEMBER_NOT_FOUND>,
-): Promise<Member> {
-  await access.announce({ account_id, user_id });
-  const { items } = await membersOf(db, account_id, { limit: 1, offset: 0 }, user_id);
-  if (items[0] === undefined) throw refuse('MEMBER_NOT_FOUND');
-  return items[0];
-}
 
 export const adminAddAccountMember = command({
   name: 'adminAddAccountMember',
@@ -132,7 +118,7 @@ export const adminAddAccountMember = command({
     const { act } = onAccount({ caller, context }, services, account_id);
     const add = { type: 'account:add_member', membership_id: newId('membership'), user_id, role_id } as const;
     await act(account, accountStream(account_id), add);
-    return shownMember(services, { account_id, user_id }, refuse);
+    return changedMember(services, { account_id, user_id });
   },
 });
 
@@ -145,10 +131,10 @@ export const adminUpdateAccountMember = command({
   input: OfMember.meta({ id: 'AdminUpdateAccountMemberInput' }),
   output: Member,
   errors: { ...ASSIGNING, ...MEMBER_NOT_FOUND, OWNER_KEEPS_ROLE: conflict("The owner's role cannot be changed") },
-  async run({ input: { account_id, user_id, role_id }, caller, context, refuse }, services) {
+  async run({ input: { account_id, user_id, role_id }, caller, context }, services) {
     const { act } = onAccount({ caller, context }, services, account_id);
     await act(account, accountStream(account_id), { type: 'account:change_member_role', user_id, role_id });
-    return shownMember(services, { account_id, user_id }, refuse);
+    return changedMember(services, { account_id, user_id });
   },
 });
 

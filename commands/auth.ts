@@ -4,7 +4,8 @@ import { logIn } from '../access/logins';
 import { ExchangeTokenInput, identify, providerErrors } from '../access/provider-logins';
 import type { Services } from '../access/services';
 import { mintWsToken, type SessionTokens } from '../access/session-tokens';
-import { accountAtLogin, endSession, endSurplus, openSession, refreshSession, sessionOf } from '../access/sessions';
+import { endSession, endSurplus } from '../access/session-ends';
+import { accountAtLogin, openSession, refreshSession, sessionOf } from '../access/sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 const TokenResult = z

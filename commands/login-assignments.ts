@@ -3,6 +3,7 @@ import { Account, accountOf, ACCOUNT_NOT_FOUND } from '../access/accounts';
 import type { Caller } from '../access/caller';
 import { holds } from '../access/grants';
 import { ASSIGNMENT_FIELDS, LoginAssignment, loginAssignmentsOf } from '../access/login-assignments';
+import { MEMBER_NOT_FOUND } from '../access/members';
 import {
   badRequest,
   command,
@@ -65,7 +66,7 @@ export const assignLoginConnection = command({
     ...errors,
     PRIMARY_LOGIN,
     FOR_ANOTHER: forbidden('Missing permission: login-assignments:create'),
-    MEMBER_NOT_FOUND: notFound('Member not found'),
+    ...MEMBER_NOT_FOUND,
     OTHER_PROVIDER: invalid('provider: the login connection is of another provider'),
   },
   async run({ input, caller, act, refuse, newId }, services) {

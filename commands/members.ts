@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ACCOUNT_NOT_FOUND } from '../access/accounts';
 import { GIVING_ERRORS, giverOf } from '../access/giver';
-import { Member, membersOf } from '../access/members';
+import { changedMember, Member, MEMBER_NOT_FOUND } from '../access/members';
 import {
   account as onAccount,
   command,
@@ -14,8 +14,6 @@ import {
   permission,
 } from '../access/operation';
 import { account, accountStream } from '../domain/accounts';
-
-const MEMBER_NOT_FOUND = { MEMBER_NOT_FOUND: notFound('Member not found') };
 
 /** Source: spec extra-facts §4, rulings "roles". */
 export const updateMemberRole = command({
@@ -34,7 +32,7 @@ export const updateMemberRole = command({
     ONE_OWNER: forbidden('The Owner role cannot be assigned'),
     OWNER_KEEPS_ROLE: conflict("The owner's role cannot be changed"),
   },
-  async run({ input: { user_id, role_id }, caller, act, refuse }, { db, access }) {
+  async run({ input: { user_id, role_id }, caller, act }, services) {
     const { account_id } = caller;
     await act(account, accountStream(account_id), {
       type: 'account:change_member_role',
@@ -42,10 +40,7 @@ export const updateMemberRole = command({
       role_id,
       by: giverOf(caller),
     });
-    await access.announce({ account_id, user_id });
-    const { items } = await membersOf(db, account_id, { limit: 1, offset: 0 }, user_id);
-    if (items[0] === undefined) throw refuse('MEMBER_NOT_FOUND');
-    return items[0];
+    return changedMember(services, { account_id, user_id });
   },
 });
 

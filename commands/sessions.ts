@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { command, del, firstParty, notFound } from '../access/operation';
-import { endSession, endSessions } from '../access/sessions';
+import { endSession, endSessions } from '../access/session-ends';
 import { session, sessionStream, type Session } from '../domain/sessions';
 
 const Ended = z.object({ success: z.boolean() }).meta({ id: 'SessionEnded' });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { badRequest, command, firstParty, forbidden, patch } from '../access/operation';
 import { changeProfile, profileInput } from '../access/profiles';
-import { switchSessions } from '../access/sessions';
+import { switchSessions } from '../access/session-moves';
 import { Me, meOf } from '../access/users';
 import { userPreferences, userPreferenceStream } from '../domain/user-preferences';
 

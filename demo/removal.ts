@@ -6,7 +6,7 @@ import { handle } from '../access/handle';
 import { load } from '../access/states';
 import { actFor } from '../access/act';
 import { eraseProfile } from '../access/profiles';
-import { endSessions } from '../access/sessions';
+import { endSessions } from '../access/session-ends';
 import { apiKey, apiKeyStream } from '../domain/api-keys';
 import { connections, connectionsStream, connectionReservations } from '../domain/connections';
 import { serviceKey, serviceKeyStream } from '../domain/service-keys';

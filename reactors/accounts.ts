@@ -1,7 +1,30 @@
-import { reactor } from '../access/reactor';
-import { moveSessions } from '../access/sessions';
+import { reactor, type ReactionTools } from '../access/reactor';
+import { moveSessions } from '../access/session-moves';
+import { ACCOUNT_APP_EVENTS } from '../domain/account-apps';
 import { ACCOUNT_EVENTS } from '../domain/accounts';
-import { connections, connectionsStream, connectionReservations } from '../domain/connections';
+import { CONNECTION_EVENTS, connections, connectionsStream, connectionReservations } from '../domain/connections';
+import { SE_TOKEN_EVENTS, seTokens, seTokensStream } from '../domain/se-tokens';
+
+interface OfAccount {
+  account_id: string;
+}
+
+const disconnectAll = ({ account_id }: OfAccount, { act, now }: ReactionTools) =>
+  act(
+    connections,
+    connectionsStream(account_id),
+    { type: 'connection:disconnect_all', account_id, now },
+    { reservations: connectionReservations },
+  );
+
+/** What an account gets that is dissolved by then is taken from it: the request was on its way, and nobody else can. */
+const unlessDissolved =
+  (take: (event: OfAccount, tools: ReactionTools) => unknown) => async (event: OfAccount, tools: ReactionTools) => {
+    const { account_id } = event;
+    const gone = 'select 1 from dissolved_accounts where account_id = $1';
+    if ((await tools.db.query(gone, [account_id], 'account-dissolved')).length > 0) await take(event, tools);
+  };
+const disconnectLate = unlessDissolved(disconnectAll);
 
 /**
  * What is left of a dissolved account: its shops may be connected by others, and no session points at it. Source: spec
@@ -10,16 +33,22 @@ import { connections, connectionsStream, connectionReservations } from '../domai
 export const dissolvedAccounts = reactor({
   name: 'accounts',
   from: 'beginning',
-  events: [ACCOUNT_EVENTS],
+  events: [ACCOUNT_EVENTS, CONNECTION_EVENTS, SE_TOKEN_EVENTS, ACCOUNT_APP_EVENTS],
   on: {
-    async 'account:dissolved'({ account_id }, { act, db, now }) {
-      await act(
-        connections,
-        connectionsStream(account_id),
-        { type: 'connection:disconnect_all', account_id, now },
-        { reservations: connectionReservations },
-      );
-      await moveSessions(act, db, { account_id }, null);
+    async 'account:dissolved'(event, tools) {
+      const { account_id } = event;
+      tools.keep('insert into dissolved_accounts (account_id) values ($1) on conflict do nothing', [account_id]);
+      await disconnectAll(event, tools);
+      await moveSessions(tools.act, tools.db, { account_id }, null);
     },
+    'connection:channel_connected': disconnectLate,
+    'connection:bot_connected': disconnectLate,
+    'connection:shop_connected': disconnectLate,
+    'se_token:saved': unlessDissolved(({ account_id }, { act, now }) =>
+      act(seTokens, seTokensStream(account_id), { type: 'se_token:delete_all', account_id, now }),
+    ),
+    'account_app:set': unlessDissolved(({ account_id }, { keep }) =>
+      keep(`delete from app_secrets where split_part(id, '/', 1) = $1`, [account_id]),
+    ),
   },
 });

@@ -3,11 +3,13 @@ import { adminPermission, get, publicAccess, query, whole } from '../access/oper
 import {
   AdminPlatform,
   AdminProvider,
+  adminProviderOf,
   adminProviders as providersOf,
   enabledFor,
   platformOf,
+  PROVIDER_NOT_FOUND,
+  ProviderSlug,
 } from '../access/providers';
-import { PROVIDER_NOT_FOUND, ProviderSlug } from '../access/providers';
 import { CONNECTION_KINDS } from '../domain/providers';
 
 /** Source: spec doc2 §4.3. */
@@ -53,11 +55,7 @@ export const adminProvider = query({
   input: z.object({ platform: ProviderSlug }),
   output: AdminProvider,
   errors: PROVIDER_NOT_FOUND,
-  async run({ input: { platform }, refuse }, services) {
-    const [found] = await providersOf(services, platform);
-    if (found === undefined) throw refuse('PROVIDER_NOT_FOUND');
-    return found;
-  },
+  run: ({ input: { platform } }, services) => adminProviderOf(services, platform),
 });
 
 export const adminPlatforms = query({
@@ -79,9 +77,5 @@ export const adminPlatform = query({
   input: z.object({ platform: ProviderSlug }),
   output: AdminPlatform,
   errors: PROVIDER_NOT_FOUND,
-  async run({ input: { platform }, refuse }, services) {
-    const [found] = await providersOf(services, platform);
-    if (found === undefined) throw refuse('PROVIDER_NOT_FOUND');
-    return platformOf(found);
-  },
+  run: async ({ input: { platform } }, services) => platformOf(await adminProviderOf(services, platform)),
 });

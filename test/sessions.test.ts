@@ -1,5 +1,7 @@
 import { actFor } from '../access/act';
-import { endSessions, endSurplus, refreshSession, sessionOf, switchSessions } from '../access/sessions';
+import { endSessions, endSurplus } from '../access/session-ends';
+import { switchSessions } from '../access/session-moves';
+import { refreshSession, sessionOf } from '../access/sessions';
 import { createTokens, hashJti, type Tokens } from '../access/tokens';
 import { asOperator } from '../cli/admin/operator';
 import { session, sessionStream, type SessionEvent } from '../domain/sessions';

@@ -1,6 +1,6 @@
 import { CONTEXTS } from '../../access/contexts';
 import { mintWsToken } from '../../access/session-tokens';
-import { endSession } from '../../access/sessions';
+import { endSession } from '../../access/session-ends';
 import { account_id, ada, bob } from '../support/credentials';
 import { refused } from '../support/realtime';
 import { as, bound, byHeader, node, open, real, services, verdict, world } from './house';
