@@ -7,9 +7,9 @@ const ABANDONED_AFTER = "interval '10 minutes'";
 const MOST_ABANDONED = 100;
 
 /**
- * Drops profiles of users that never came to be, since the call that made them was killed before its event: nobody
- * would ever erase them. Whether there is a user is asked of the events, since read models may be behind. Returns how
- * many there were.
+ * Drops profiles that nobody would ever erase: of users that never came to be, since the call that made them was killed
+ * before its event, and of deleted ones, written by a call that was on its way when they were erased. Whether there is
+ * a user is asked of the events, since read models may be behind. Returns how many there were.
  */
 export async function dropAbandonedProfiles({ db, events }: Pick<Services, 'db' | 'events'>): Promise<number> {
   const abandoned = await db.query<{ user_id: string }>(
@@ -21,7 +21,8 @@ export async function dropAbandonedProfiles({ db, events }: Pick<Services, 'db' 
   );
   let dropped = 0;
   for (const { user_id } of abandoned) {
-    if ((await load(events, user, userStream(user_id))) !== null) continue;
+    const known = await load(events, user, userStream(user_id));
+    if (known !== null && !known.state.deleted) continue;
     const gone = await db.query(
       `delete from profiles where user_id = $1 and updated_at < clock_timestamp() - ${ABANDONED_AFTER} returning user_id`,
       [user_id],

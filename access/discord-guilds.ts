@@ -9,7 +9,8 @@ import type { Services } from './services';
 import { fromStored } from './states';
 
 const dateTime = z.string().meta({ format: 'date-time' });
-export const GuildId = z.string().min(1).max(100);
+/** In the name of its stream a character may take five, of 400 at most (domain/reservations.ts). */
+export const GuildId = z.string().min(1).max(80);
 
 const Linked = z.object({
   guild_id: z.string(),

@@ -5,6 +5,7 @@ import type { Queryable } from '../engines/postgres/port';
 import type { Eraser } from '../kernel/eraser';
 import { profile, profileStream } from '../domain/profiles';
 import type { Act } from './act';
+import { givenName } from './names';
 
 /** What a person is called and looks like, as the provider of their first login said. Source: spec doc1 §1. */
 export interface Profile {
@@ -44,12 +45,7 @@ export const personal = {
 
 /** The members of an input that changes a profile. */
 export const profileInput = {
-  display_name: z
-    .string()
-    .trim()
-    .min(1, 'display_name must not be empty')
-    .max(100, 'display_name must be 100 characters or less')
-    .optional(),
+  display_name: givenName('display_name must not be empty', 'display_name must be 100 characters or less').optional(),
   email: z.email('email must be an e-mail address').max(254).nullish().describe('Null takes it away'),
 };
 

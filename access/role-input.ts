@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { SHOWN } from './names';
 
 /** What a role that operators write is told as: its name, what it is for, and what it grants of a registry. */
 export const roleInput = (registry: readonly string[]) => ({
   name: z
     .string({ error: 'Name is required' })
     .trim()
-    .min(1, 'Name is required')
+    .regex(SHOWN, 'Name is required')
     .max(100, 'Name must be 100 characters or less'),
   description: z
     .string()

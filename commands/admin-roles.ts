@@ -30,6 +30,8 @@ const WRITTEN = {
   ...BEYOND_OWN,
   UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
   TAKEN: invalid('Role name already in use'),
+  // Signs that the name of a stream holds escaped count several times.
+  VALUE_TOO_LONG: invalid('Name must be 100 characters or less'),
 };
 
 /** Nobody hands on what they lack. Source: spec rulings, "roles". */

@@ -21,7 +21,7 @@ import { adminRole, adminRoleStream, SUPER_ADMIN } from '../domain/admin-roles';
 import { ADMIN_PERMISSIONS, isAdminPermission } from '../domain/permissions';
 import { loginReservations } from '../domain/login-connections';
 import { userOverrides, userOverrideStream } from '../domain/user-overrides';
-import { user, userStream, type User } from '../domain/users';
+import { user, userStream, type User, type UserEvent } from '../domain/users';
 
 const USER_NOT_FOUND = { USER_NOT_FOUND: notFound('User not found') };
 const MOST_ACCOUNTS = 2 ** 31 - 1;
@@ -133,18 +133,14 @@ export const adminDeleteUser = command({
     LAST_SUPER_ADMIN: conflict('The last super admin cannot be taken away'),
   },
   async run({ input: { id: user_id }, caller, context, act, refuse }, services) {
-    // Who is deleted already is told so by the rule itself: a repeated call is answered as the first.
-    const admin_roles = (await load(services.events, user, userStream(user_id)))?.state.admin_roles ?? new Set();
-    await requireWithin(services, caller, admin_roles, refuse);
-    await act(
-      user,
-      userStream(user_id),
-      { type: 'user:delete' },
-      {
-        reservations: loginReservations,
-        also: () => userLeaves(services, context, user_id, { admin_roles }),
-      },
-    );
+    // Judged by the roles that this very deletion takes: one may have been given a moment ago.
+    const also = async (decided: readonly UserEvent[]) => {
+      const taken = decided.flatMap((event) => (event.type === 'user:admin_role_removed' ? [event.role] : []));
+      const admin_roles = new Set(taken);
+      await requireWithin(services, caller, admin_roles, refuse);
+      return userLeaves(services, context, user_id, { admin_roles });
+    };
+    await act(user, userStream(user_id), { type: 'user:delete' }, { reservations: loginReservations, also });
     await services.access.announce({ user_id });
     return true;
   },

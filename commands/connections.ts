@@ -85,7 +85,11 @@ export const exchangeConnection = command({
       reconnected: z.boolean().describe('It was connected before, and has new tokens now'),
     })
     .meta({ id: 'ExchangedConnection' }),
-  errors: { ...connectingErrors, TAKEN: conflict('Another account has connected this server') },
+  errors: {
+    ...connectingErrors,
+    TAKEN: conflict('Another account has connected this server'),
+    CONNECTION_NOT_FOUND: conflict('It was disconnected meanwhile: begin again'),
+  },
   async run({ input, caller, context, act, newId, refuse }, services) {
     const { platform, code, state } = input;
     const who = { state, user_id: caller.user_id, platform };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DELETED_MEANWHILE } from '../access/deletion';
 import { LoginConnection, loginConnectionsOf } from '../access/login-connections';
 import { linkLogin } from '../access/logins';
 import { command, conflict, del, firstParty, forbidden, notFound, post, put } from '../access/operation';
@@ -22,6 +23,7 @@ export const linkLoginConnection = command({
   input: ExchangeTokenInput,
   output: LoginConnection,
   errors: {
+    ...DELETED_MEANWHILE,
     ...providerErrors,
     NO_SESSION: forbidden('This action requires a logged-in user'),
     TAKEN: conflict('This provider account logs in as another user'),
@@ -61,6 +63,7 @@ export const disconnectLoginConnection = command({
   input: z.object({ login_connection_id: z.uuid() }),
   output: LogoutResult,
   errors: {
+    ...DELETED_MEANWHILE,
     LOGIN_NOT_FOUND,
     LAST_LOGIN: conflict('The last login connection cannot be removed'),
     PRIMARY_LOGIN: conflict('An account is shown with this login connection: choose another one for it first'),
@@ -93,7 +96,7 @@ export const clearLoginConnectionReconnectFlag = command({
   guard: [firstParty],
   input: z.object({ id: z.uuid() }),
   output: LogoutResult,
-  errors: { LOGIN_NOT_FOUND },
+  errors: { ...DELETED_MEANWHILE, LOGIN_NOT_FOUND },
   async run({ input: { id }, caller: { user_id }, act }) {
     await act(user, userStream(user_id), { type: 'user:clear_login_reconnect', login_connection_id: id });
     return { success: true };

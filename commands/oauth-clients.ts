@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { holds } from '../access/grants';
+import { givenName } from '../access/names';
 import { newClientSecret, OauthClient, readClient } from '../access/oauth-clients';
 import { killClient } from '../access/oauth-grants';
 import {
@@ -19,7 +20,7 @@ import type { Services } from '../access/services';
 import { CLIENT_TYPES, GRANT_TYPES, oauthClient, oauthClientStream } from '../domain/oauth-clients';
 import { ACCOUNT_PERMISSIONS } from '../domain/permissions';
 
-const name = z.string().trim().min(1, 'name is required').max(100, 'name must be 100 characters or less');
+const name = givenName('name is required', 'name must be 100 characters or less');
 const redirect_uris = z.array(z.string().max(2000)).max(20).describe('Matched to the character; no wildcards');
 const scopes = z
   .array(

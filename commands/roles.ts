@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ACCOUNT_NOT_FOUND } from '../access/accounts';
 import { Role, rolesOf } from '../access/roles';
 import { GIVING_ERRORS, giverOf } from '../access/giver';
 import { givenName } from '../access/names';
@@ -34,6 +35,7 @@ export const createRole = command({
     .meta({ id: 'CreateRoleInput' }),
   output: Role,
   errors: {
+    ...ACCOUNT_NOT_FOUND,
     ...GIVING_ERRORS,
     ...ROLE_NAME_TAKEN,
     TOO_MANY_ROLES: conflict('The account has as many roles as it can have; delete one first'),
@@ -75,6 +77,7 @@ export const updateRole = command({
     .meta({ id: 'UpdateRoleInput' }),
   output: Role,
   errors: {
+    ...ACCOUNT_NOT_FOUND,
     ...GIVING_ERRORS,
     ...ROLE_NOT_FOUND,
     ...ROLE_NAME_TAKEN,
@@ -111,6 +114,7 @@ export const deleteRole = command({
   input: z.object({ id: z.uuid() }),
   output: z.object({ success: z.boolean() }).meta({ id: 'DeleteRoleResult' }),
   errors: {
+    ...ACCOUNT_NOT_FOUND,
     ...ROLE_NOT_FOUND,
     DEFAULT_ROLE: conflict('Default roles cannot be deleted'),
     ROLE_IN_USE: conflict('The role is held by members; give them another one first'),

@@ -220,7 +220,9 @@ describe('over HTTP', () => {
   test.each([
     [{ permissions: [] }, 'Name is required'],
     [{ name: '  ', permissions: [] }, 'Name is required'],
+    [{ name: '\u200b', permissions: [] }, 'Name is required'],
     [{ name: 'x'.repeat(101), permissions: [] }, 'Name must be 100 characters or less'],
+    [{ name: '%'.repeat(100), permissions: [] }, 'Name must be 100 characters or less'],
     [{ name: 'One', permissions: ['users:*'] }, 'Invalid permission: users:*'],
     [{ name: 'One', permissions: ['events:read'] }, 'Invalid permission: events:read'],
     [{ name: 'super ADMIN', permissions: [] }, 'Role name already in use'],

@@ -1,6 +1,16 @@
+import { v7 } from 'uuid';
+import { dropAbandonedProfiles } from '../access/abandoned-profiles';
+import { SERVICE_CALLER, unattended } from '../access/service-acts';
+import type { Services } from '../access/services';
+import { prepare } from '../api/invoke';
+import { adminDeleteUser } from '../commands/admin-users';
 import { ownership } from '../domain/ownerships';
-import { user, type UserEvent } from '../domain/users';
+import { user, type UserEvent, userStream } from '../domain/users';
+import type { EventStore } from '../engines/event-store/port';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
 import { PostgresDatabase } from '../engines/postgres/pool';
+import { createLocalWakeups } from '../engines/wakeups/local';
+import { type TestDatabase, testDatabase } from './support/database';
 import { decider } from './support/decider';
 import { uuid } from './support/identity';
 import { sharedServer, type SharedServer } from './support/shared-server';
@@ -42,6 +52,58 @@ describe('a user', () => {
     given([closed])
       .when({ type: 'ownership:open', ...open })
       .thenFails('USER_NOT_FOUND');
+  });
+});
+
+describe('beside a deletion', () => {
+  let t: TestDatabase;
+  let store: EventStore;
+  beforeAll(async () => {
+    t = await testDatabase();
+    store = await createPostgresEventStore({ pool: t.db.pool, wakeups: createLocalWakeups() });
+  });
+  afterAll(async () => {
+    await store?.close();
+    await t?.drop();
+  });
+  const say = (type: string, data: { user_id: string }) =>
+    store.append([{ stream: userStream(data.user_id), expected: 'any', events: [{ id: v7(), type, data }] }], {});
+  const register = (id: string) => say('user:registered', { user_id: id, ...{ registered_at: now } });
+
+  test('a role that is given meanwhile is judged like those before it', async () => {
+    await register(user_id);
+    let looked = 0;
+    const events: EventStore = Object.assign(Object.create(store) as EventStore, {
+      async read(...asked: Parameters<EventStore['read']>) {
+        const found = await store.read(...asked);
+        if (asked[0] === userStream(user_id) && (looked += 1) === 1)
+          await say('user:admin_role_assigned', { user_id, ...{ role: 'super-admin', assigned_at: now } });
+        return found;
+      },
+    });
+    const services = {
+      ...{ db: t.db, events, access: { announce: async () => undefined } },
+      ...unattended(events, () => ({})),
+    } as unknown as Services;
+    const operator = { ...SERVICE_CALLER, admin_permissions: new Set(['users:delete']) };
+    const context = { correlation_id: v7(), trace: null, ip: '', now: Date.parse(now), idempotency_seed: null };
+    const deleted = prepare(adminDeleteUser, services).run({ caller: operator, input: { id: user_id } }, context);
+    await expect(deleted).rejects.toMatchObject({ code: 'FORBIDDEN', message: 'Missing permission: admin:access' });
+    expect(looked).toBeGreaterThan(1);
+  });
+
+  test('a profile that is written once its person was erased goes by itself; a living one stays', async () => {
+    const [gone, living] = [uuid(70), uuid(71)];
+    await register(gone);
+    await register(living);
+    await say('user:deleted', { user_id: gone, ...{ deleted_at: now } });
+    await t.db.query(
+      `insert into profiles (user_id, display_name, updated_at)
+       select id, 'Ada', clock_timestamp() - interval '1 hour' from unnest($1::uuid[]) as id`,
+      [[gone, living]],
+    );
+    expect(await dropAbandonedProfiles({ db: t.db, events: store })).toBe(1);
+    expect(await t.db.query('select user_id from profiles')).toEqual([{ user_id: living }]);
   });
 });
 

@@ -1,5 +1,10 @@
+import { v7 } from 'uuid';
 import { sayReconnect } from '../access/connection-flags';
 import { actingAs } from '../access/service-acts';
+import { accountAppsStream } from '../domain/account-apps';
+import { accountStream } from '../domain/accounts';
+import { connectionReservations, connections, connectionsStream, guildStream } from '../domain/connections';
+import { seTokensStream } from '../domain/se-tokens';
 import { user, userStream } from '../domain/users';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import { createLocalWakeups } from '../engines/wakeups/local';
@@ -384,6 +389,7 @@ test('operators see the Discord servers, and end the link of one, which another 
   expect([(await end('first')).status, (await end('first')).status]).toEqual([204, 204]);
   expect((await end('second')).body).toEqual({ error: 'NOT_FOUND', message: 'Discord server not found' });
   expect((await owner.send('DELETE', `${path}/901`, undefined)).status).toBe(404);
+  expect((await owner.send('DELETE', `${path}/${'%25'.repeat(100)}`, undefined)).status).toBe(400);
   expect(await one(stranger, '/v1/bot-connections', 'discord')).toBeUndefined();
   expect(await connect(owner, 'discord', '900', 'bot')).toMatchObject({ status: 200 });
   expect((await owner.get(path)).body.data).toMatchObject([
@@ -486,6 +492,38 @@ test('a dissolved account leaves no token, no secret and no subscription behind'
   await eventually(async () => (cloud.revoked.length === before + 3 ? true : undefined), 'three revoked tokens');
   const rows = await server.database!.db.query('select 1 from se_token_secrets');
   expect(rows).toEqual([]);
+});
+
+test('what a dissolved account gets from a request that was on its way is taken from it', async () => {
+  const [account_id, connection_id, token_id] = [v7(), v7(), v7()];
+  const { db } = server.database!;
+  const events = await createPostgresEventStore({ pool: db.pool, wakeups: createLocalWakeups() });
+  const say = (stream: string, type: string, data: object) =>
+    events.append([{ stream, expected: 'any', events: [{ id: v7(), type, data: { account_id, ...data } }] }], {});
+  const at = new Date().toISOString();
+  await say(accountStream(account_id), 'account:dissolved', { owner_id: v7(), dissolved_at: at });
+  const guild = { connection_id, platform: 'discord', platform_user_id: '901' } as const;
+  await actingAs('late', events)(
+    connections,
+    connectionsStream(account_id),
+    { type: 'connection:connect_bot', account_id, ...guild },
+    { reservations: connectionReservations },
+  );
+  const token = { token_id, platform: 'kick', label: '', saved_at: at };
+  await say(seTokensStream(account_id), 'se_token:saved', token);
+  await db.query('insert into app_secrets (id, client_id, sealed) values ($1, $2, $2)', [`${account_id}/kick`, 'x']);
+  await say(accountAppsStream(account_id), 'account_app:set', { platform: 'kick', client_id: 'x', set_at: at });
+  await eventually(async () => {
+    const left = await db.query(
+      `select 1 from bot_connections where account_id = $1 union all select 1 from se_tokens where account_id = $1
+       union all select 1 from app_secrets where id = $1::text || '/kick'`,
+      [account_id],
+    );
+    const tokens = await events.read(seTokensStream(account_id));
+    const places = await events.read(guildStream('901'));
+    return left.length === 0 && tokens.length === 2 && places.length === 2 ? true : undefined;
+  }, 'nothing to be left');
+  await events.close();
 });
 
 test('metadata of platforms are everybody’s', async () => {

@@ -107,6 +107,7 @@ describe('on a server', () => {
   test.each([
     [{}, 'At least one field must be given'],
     [{ display_name: '  ' }, 'display_name must not be empty'],
+    [{ display_name: '\u200b\u2060' }, 'display_name must not be empty'],
     [{ email: 'ada' }, 'email must be an e-mail address'],
     [{ admin_permissions: ['users:edit'] }, 'admin_permissions: is not a member of this request'],
   ])('%j is refused', async (body, message) => {
