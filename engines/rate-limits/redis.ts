@@ -1,7 +1,7 @@
-import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
 import type { RedisLink } from '../redis/connection';
-import { stateOf, WINDOW_MS } from './local';
-import { createPaces, FULL_MS, LONGEST_WAIT_MS } from './pace';
+import { createLocalRateLimits, stateOf, WINDOW_MS } from './local';
+import { FULL_MS, LONGEST_WAIT_MS } from './pace';
 import type { RateLimits } from './port';
 
 /**
@@ -25,29 +25,29 @@ const WINDOW = { points: Number.MAX_SAFE_INTEGER, duration: WINDOW_MS / 1000 };
  * not at all after it.
  */
 export function createRedisRateLimits({ link, prefix }: { link: RedisLink; prefix: string }): RateLimits {
-  const paceOf = createPaces();
-  const pace: RateLimits['pace'] = async (bucket, limit) => {
-    if (!link.usable()) return paceOf(bucket, limit);
-    const given = [FULL_MS / limit, FULL_MS, LONGEST_WAIT_MS];
-    const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...given) as Promise<number>;
-    return wait_ms.catch(() => paceOf(bucket, limit));
-  };
+  const alone = createLocalRateLimits();
   const limiter = new RateLimiterRedis({
     ...WINDOW,
     storeClient: link.client,
     keyPrefix: `${prefix}limit`,
     rejectIfRedisNotReady: true,
-    insuranceLimiter: new RateLimiterMemory(WINDOW),
   });
   return {
-    pace,
-    async take(bucket, cost, limit_per_minute) {
-      const { consumedPoints, msBeforeNext } = await limiter.consume(bucket, cost);
-      return stateOf(consumedPoints, limit_per_minute, msBeforeNext);
+    async pace(bucket, limit) {
+      if (!link.usable()) return alone.pace(bucket, limit);
+      const given = [FULL_MS / limit, FULL_MS, LONGEST_WAIT_MS];
+      const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...given) as Promise<number>;
+      return wait_ms.catch(() => alone.pace(bucket, limit));
+    },
+    take(bucket, cost, limit_per_minute) {
+      return limiter.consume(bucket, cost).then(
+        ({ consumedPoints, msBeforeNext }) => stateOf(consumedPoints, limit_per_minute, msBeforeNext),
+        () => alone.take(bucket, cost, limit_per_minute),
+      );
     },
     async giveBack(bucket) {
-      await limiter.reward(bucket, 1);
+      await limiter.reward(bucket, 1).catch(() => alone.giveBack(bucket));
     },
-    close: async () => undefined,
+    close: () => alone.close(),
   };
 }
