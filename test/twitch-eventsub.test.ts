@@ -43,6 +43,8 @@ describe('a channel on Twitch', () => {
     workers.push(worker);
     return worker;
   }
+  // However slow the machine is, nobody leaves before the other is there.
+  const patient = { ...QUICK, handover_ms: 60_000, stop_handover_ms: 60_000 };
   const subscribed = (channel_id = CHANNEL) =>
     until(() => twitch.subscriptionsOf(channel_id).length === SUBSCRIPTIONS.length);
   const statusOf = async (connection: { connection_id: string; account_id: string; channel_id: string }) =>
@@ -277,13 +279,34 @@ describe('a channel on Twitch', () => {
     await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
   });
 
+  test('that is looked back on is read on until another worker reads it', async () => {
+    const connection = connections.connect(CHANNEL);
+    twitch.fail({ path: '/helix/streams', status: 503, retry_after: 1 });
+    const first = begin(silentLog, patient);
+    await until(() => twitch.asked('/helix/streams') === 1);
+    // The other one is subscribed later than this one has looked back.
+    twitch.fail({ path: '/helix/eventsub', status: 503, retry_after: 2 });
+    let sent = 0;
+    const timer = setInterval(() => {
+      sent += 1;
+      if (twitch.notify(CHANNEL, 'channel.follow', follow(String(sent))) === 0) clearInterval(timer);
+    }, 5);
+    begin(silentLog, patient);
+    const name = `twitch:${connection.connection_id}`;
+    const offering = () => t.db.query('select 1 as one from work_members where $1 = any (names)', [name]);
+    await until(async () => (await offering()).length === 2);
+    await first.stop();
+    clearInterval(timer);
+    await until(() => records.of('twitch:follower').length >= sent);
+    const users = records.of('twitch:follower').map(({ subject }) => Number(subject!.slice('twitch:'.length)));
+    expect(users.sort((one, other) => one - other)).toEqual(Array.from({ length: sent }, (_, n) => n + 1));
+  });
+
   test('a second worker takes its share without a gap, and all of it when the first one stops', async () => {
     const channels = ['1', '2', '3', '4'];
     const connected = channels.map((id) => connections.connect(id));
-    // However slow the machine is, nobody leaves before the other is there.
-    const patient = { ...QUICK, handover_ms: 60_000, stop_handover_ms: 60_000 };
     const first = begin(silentLog, patient);
-    for (const id of channels) await subscribed(id);
+    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
     let sent = 0;
     const told: string[] = [];
     const timer = setInterval(() => {

@@ -37,7 +37,7 @@ export interface TwitchAdapterDeps {
   metrics: Metrics;
 }
 
-/** Sessions that are opened at a time: each must be subscribed within its window. */
+/** Sessions that are opened at a time: each must be subscribed within its window. And those that look back. */
 const OPENING = 16;
 /** Twitch asks for it once an hour. */
 const VALIDATE_MS = 60 * 60_000;
@@ -55,6 +55,7 @@ export interface TwitchSession extends AdapterSession {
 /** Twitch by EventSub over WebSocket: one socket for each connected channel. Spec doc3 §6.4. */
 export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSession> {
   const opening = new Slots(OPENING);
+  const looking = new Slots(OPENING);
   const cost = deps.metrics.gauge(
     'lumio_twitch_subscription_cost',
     'Points of subscriptions of the app, as Twitch last said',
@@ -65,7 +66,7 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     'Acts of moderators that were told twice, and kept once',
   );
   const open = (link: Link, before: SessionState | null) =>
-    opening.use(() => new Opened(link, deps, { cost, twins }, before).begin(before !== null));
+    opening.use(() => new Opened(link, deps, { cost, twins }, looking, before).begin(before !== null));
   return {
     vendor: 'twitch',
     connect: (link) => open(link, null),
@@ -102,6 +103,7 @@ class Opened implements TwitchSession {
     private readonly link: Link,
     private readonly deps: TwitchAdapterDeps,
     private readonly counts: { cost: Gauge; twins: Counter },
+    private readonly looking: Slots,
     private readonly before: SessionState | null,
   ) {
     this.known = before?.known ?? null;
@@ -133,12 +135,16 @@ class Opened implements TwitchSession {
       this.keep();
       if (this.over.signal.aborted) await this.ended;
       this.show();
-      await this.lookBack(follows && !link.handed_over, last_heard, login);
       if (subscribed.cost) {
         this.counts.cost.set(subscribed.cost.total, { which: 'used' });
         this.counts.cost.set(subscribed.cost.most, { which: 'allowed' });
       }
       void this.validate();
+      const gap = follows && !link.handed_over ? { from: last_heard, to: Date.now() } : null;
+      // The session is open already: whoever is to have it now must find that this process reads on.
+      void this.looking
+        .use(() => this.lookBack(gap, login))
+        .catch((cause: unknown) => this.lose(new LinkLost('What went on could not be looked at', { cause })));
       return this;
     } catch (error) {
       await this.close();
@@ -199,21 +205,22 @@ class Opened implements TwitchSession {
   }
 
   /** Twitch sends nothing again: what can be asked is asked, and the rest is said to be missing. */
-  private async lookBack(missed: boolean, last_heard: number | null, login: TwitchLogin): Promise<void> {
+  private async lookBack(gap: { from: number | null; to: number } | null, login: TwitchLogin): Promise<void> {
     const { link, deps } = this;
-    const found = await catchUp({
-      twitch: deps.twitch,
-      login,
-      channel_id: link.connection.channel_id,
-      before: this.before?.known ?? null,
-    });
-    for (const caught of found.events) void link.deliver(synthetic(caught, link));
-    // What was heard meanwhile knows better.
-    if (this.known === (this.before?.known ?? null)) this.known = found.known;
-    this.keep();
-    if (!missed) return;
-    const unasked = found.unasked.length === 0 ? '' : ` Could not be asked: ${found.unasked.join(', ')}.`;
-    link.missed({ from: last_heard, to: Date.now(), detail: `What nobody tells afterwards: ${LOST}.${unasked}` });
+    const { signal } = this.over;
+    const channel_id = link.connection.channel_id;
+    const before = this.before?.known ?? null;
+    const found = signal.aborted ? null : await catchUp({ twitch: deps.twitch, login, channel_id, before });
+    if (found !== null && !signal.aborted) {
+      for (const caught of found.events) void link.deliver(synthetic(caught, link));
+      // What was heard meanwhile knows better.
+      if (this.known === before) this.known = found.known;
+      this.keep();
+    }
+    if (gap === null) return;
+    const { unasked: away = [] } = found ?? {};
+    const unasked = away.length === 0 ? '' : ` Could not be asked: ${away.join(', ')}.`;
+    link.missed({ ...gap, detail: `What nobody tells afterwards: ${LOST}.${unasked}` });
   }
 
   private keep(): void {

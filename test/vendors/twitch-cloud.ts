@@ -123,7 +123,8 @@ export class FakeTwitch extends FakeVendor {
       const subscription = [...session.subscriptions.values()].find(
         (one) => one.type === type && matches(one.condition, channel_id, event),
       );
-      if (subscription === undefined) continue;
+      // What is sent over a socket that is being closed reaches nobody.
+      if (subscription === undefined || session.ws.readyState !== session.ws.OPEN) continue;
       this.send(session, notification(subscription, event, this.now(), metadata));
       sent += 1;
     }
