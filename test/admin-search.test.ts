@@ -31,7 +31,7 @@ beforeAll(async () => {
   const people = Array.from({ length: PEOPLE }, (_one, n) => ({
     user_id: uuid(n + 1),
     account_id: uuid(1000 + n),
-    display_name: `${word(n)}${word(n * 7 + (n >> 4))} ${n}`,
+    display_name: `${word(n)}${word(n * 7 + (n >> 4))} ${n}${n % 150 === 7 ? ' 龍 qZ Żyx' : ''}`,
     email: n % 3 === 0 ? null : `${word(n * 5)}.${n}@example.com`,
     account: n % 4 === 0 ? `${word(n * 3)} & ${word(n)}` : null,
     created_at: new Date(Date.UTC(2026, 0, 1) + (n % 50) * 1000).toISOString(),
@@ -62,6 +62,12 @@ const SEARCHES = [
   'no such person',
   '%',
   '__',
+  // Held by few.
+  '龍',
+  'Qz',
+  'zż',
+  'żyx',
+  'Z żY',
 ];
 
 /** What a look at every row finds. */
