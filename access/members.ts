@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import type { Account } from '../domain/accounts';
 import { DomainError } from '../kernel/errors';
 import { notFound } from '../kernel/operation-errors';
 import type { Rows } from '../kernel/pages';
 import type { Queryable } from '../engines/postgres/port';
+import { readProfile } from './profiles';
 import type { Services } from './services';
 
 export const MEMBER_NOT_FOUND = { MEMBER_NOT_FOUND: notFound('Member not found') };
@@ -58,15 +60,32 @@ export async function membersOf(
 }
 
 /**
- * A member whose rights were just changed, on this node at once.
- * @throws DomainError of {@link MEMBER_NOT_FOUND}
+ * A member whose rights were just changed, on this node at once; as it was decided, whether or not the read model has
+ * it. @throws DomainError of {@link MEMBER_NOT_FOUND} for a repetition, of one who is gone again
  */
 export async function changedMember(
   { db, access }: Pick<Services, 'db' | 'access'>,
-  { account_id, user_id }: { account_id: string; user_id: string },
+  { members, roles, owner_id }: Pick<Account, 'members' | 'roles' | 'owner_id'>,
+  { account_id, user_id, now }: { account_id: string; user_id: string; now: number },
 ): Promise<Member> {
   await access.announce({ account_id, user_id });
+  const member = members.get(user_id);
+  if (member === undefined) throw new DomainError('MEMBER_NOT_FOUND', { user_id });
+  const { role_id, membership_id } = member;
+  const { slug, name, description, color } = roles.get(role_id)!;
+  const role = { id: role_id, slug, name, description, color };
   const { items } = await membersOf(db, account_id, { limit: 1, offset: 0 }, user_id);
-  if (items[0] === undefined) throw new DomainError('MEMBER_NOT_FOUND', { user_id });
-  return items[0];
+  if (items[0] !== undefined) return { ...items[0], role };
+  const { display_name = null, email = null, avatar_url = null } = (await readProfile(db, user_id)) ?? {};
+  const joined_at = new Date(now).toISOString();
+  return {
+    id: membership_id,
+    user_id,
+    display_name,
+    email,
+    avatar_url,
+    role,
+    is_owner: user_id === owner_id,
+    joined_at,
+  };
 }

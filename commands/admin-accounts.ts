@@ -117,8 +117,8 @@ export const adminAddAccountMember = command({
     if (person === null || person.state.deleted) throw refuse('USER_NOT_FOUND');
     const { act } = onAccount({ caller, context }, services, account_id);
     const add = { type: 'account:add_member', membership_id: newId('membership'), user_id, role_id } as const;
-    await act(account, accountStream(account_id), add);
-    return changedMember(services, { account_id, user_id });
+    const { state } = await act(account, accountStream(account_id), add);
+    return changedMember(services, state, { account_id, user_id, now: context.now });
   },
 });
 
@@ -133,8 +133,9 @@ export const adminUpdateAccountMember = command({
   errors: { ...ASSIGNING, ...MEMBER_NOT_FOUND, OWNER_KEEPS_ROLE: conflict("The owner's role cannot be changed") },
   async run({ input: { account_id, user_id, role_id }, caller, context }, services) {
     const { act } = onAccount({ caller, context }, services, account_id);
-    await act(account, accountStream(account_id), { type: 'account:change_member_role', user_id, role_id });
-    return changedMember(services, { account_id, user_id });
+    const change = { type: 'account:change_member_role', user_id, role_id } as const;
+    const { state } = await act(account, accountStream(account_id), change);
+    return changedMember(services, state, { account_id, user_id, now: context.now });
   },
 });
 

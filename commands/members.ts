@@ -32,15 +32,15 @@ export const updateMemberRole = command({
     ONE_OWNER: forbidden('The Owner role cannot be assigned'),
     OWNER_KEEPS_ROLE: conflict("The owner's role cannot be changed"),
   },
-  async run({ input: { user_id, role_id }, caller, act }, services) {
+  async run({ input: { user_id, role_id }, caller, context: { now }, act }, services) {
     const { account_id } = caller;
-    await act(account, accountStream(account_id), {
+    const { state } = await act(account, accountStream(account_id), {
       type: 'account:change_member_role',
       user_id,
       role_id,
       by: giverOf(caller),
     });
-    return changedMember(services, { account_id, user_id });
+    return changedMember(services, state, { account_id, user_id, now });
   },
 });
 

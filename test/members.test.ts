@@ -1,6 +1,14 @@
+import { v7 } from 'uuid';
+import { SERVICE_CALLER, unattended } from '../access/service-acts';
+import type { Services } from '../access/services';
+import { prepare } from '../api/invoke';
+import { adminAddAccountMember, adminUpdateAccountMember } from '../commands/admin-accounts';
 import { seededRoles } from '../domain/roles';
-import { account, type AccountCommand, type AccountEvent } from '../domain/accounts';
+import { account, type AccountCommand, type AccountEvent, accountStream } from '../domain/accounts';
 import { ACCOUNT_PERMISSIONS, DEFAULT_ROLES } from '../domain/permissions';
+import { userStream } from '../domain/users';
+import { createPostgresEventStore } from '../engines/event-store/postgres';
+import { createLocalWakeups } from '../engines/wakeups/local';
 import { accounts } from '../projections/accounts';
 import { testDatabase } from './support/database';
 import { decider } from './support/decider';
@@ -37,6 +45,25 @@ const accepted = (user_id: string, uses = 1): AccountEvent => ({
 const removed = (user_id: string): AccountEvent => ({
   type: 'account:member_removed',
   ...{ account_id, membership_id: uuid(6), user_id, removed_at: now },
+});
+
+test('a member who was made or changed is answered as decided, also while the read model is behind', async () => {
+  const t = await testDatabase();
+  const store = await createPostgresEventStore({ pool: t.db.pool, wakeups: createLocalWakeups() });
+  const say = (stream: string, { type, ...data }: { type: string }) =>
+    store.append([{ stream, expected: 'any', events: [{ id: v7(), type, data: { ...data } }] }], {});
+  await say(accountStream(account_id), created);
+  await say(userStream(bob), { type: 'user:registered', ...{ user_id: bob, registered_at: now } });
+  const access = { announce: async () => undefined };
+  const services = { db: t.db, access, ...unattended(store, () => ({})) } as unknown as Services;
+  const context = { correlation_id: v7(), trace: null, ip: '', now: Date.parse(now), idempotency_seed: null };
+  const as = (operation: typeof adminAddAccountMember | typeof adminUpdateAccountMember, role_id: string) =>
+    prepare(operation, services).run({ caller: SERVICE_CALLER, input: { account_id, user_id: bob, role_id } }, context);
+  const shown = { user_id: bob, display_name: null, is_owner: false, joined_at: now };
+  expect(await as(adminAddAccountMember, viewer)).toMatchObject({ ...shown, role: { id: viewer, slug: 'viewer' } });
+  expect(await as(adminUpdateAccountMember, moderator)).toMatchObject({ ...shown, role: { slug: 'moderator' } });
+  await store.close();
+  await t.drop();
 });
 
 describe('an invite', () => {
