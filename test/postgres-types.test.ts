@@ -1,3 +1,4 @@
+import { intArray, jsonArray, textArray } from '../engines/postgres/port';
 import { testDatabase, type TestDatabase } from './support/database';
 
 let t: TestDatabase;
@@ -16,6 +17,20 @@ test.each([
 ])('text[] %j comes back as it went', async (list: (string | null)[]) => {
   const [row] = await t.db.query('select $1::text[] as list', [list]);
   expect(row!.list).toEqual(list);
+});
+
+test('arrays in binary form arrive as they are', async () => {
+  for (const list of [[], [0], [1, -1, 2 ** 31 - 1, -(2 ** 31)]]) {
+    const [row] = await t.db.query('select $1::integer[] as list', [intArray(list)]);
+    expect(row!.list).toEqual(list);
+  }
+  for (const list of [[], [''], ['a"b\\', null, '🎉']]) {
+    const [row] = await t.db.query('select $1::text[] as list', [textArray(list)]);
+    expect(row!.list).toEqual(list);
+  }
+  const [row] = await t.db.query('select ($1::json[])[2]::text as second', [jsonArray([null, '{"a": "\\u00e9"}'])]);
+  expect(row!.second).toBe('{"a": "\\u00e9"}');
+  expect(() => intArray([2 ** 31])).toThrow('out of range');
 });
 
 test('nested arrays and arrays with bounds of their own are read too', async () => {

@@ -207,6 +207,38 @@ describe('record log', () => {
     await next;
   });
 
+  test('an append whose key is at hand overtakes none of its account that waits for one', async () => {
+    const subject_keys = keys();
+    const known = await subject_keys.forWriting(['kick:known']);
+    let open!: () => void;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const slow = {
+      atHand: (subjects: readonly string[]) => (subjects.every((one) => known.has(one)) ? known : undefined),
+      forWriting: async (subjects: readonly string[]) => {
+        await gate;
+        return subject_keys.forWriting(subjects);
+      },
+    } as typeof subject_keys;
+    const published: string[] = [];
+    const keeping = {
+      publish: async (_topic: string, records: readonly NewRecord[]) => {
+        published.push(...records.map(({ key }) => key));
+        return new Map();
+      },
+    };
+    const log = createRecordLog({ broker: keeping as unknown as Broker, subject_keys: slow });
+    const [mine, other] = [randomUUID(), randomUUID()];
+    const append = (account_id: string, subject: string) =>
+      log.append('chat-events', [envelope({ account_id, subject })]);
+    const waiting = [append(mine, 'kick:new'), append(mine, 'kick:known')];
+    await append(other, 'kick:known');
+    expect(published).toEqual([other]);
+    open();
+    await Promise.all(waiting);
+    await append(mine, 'kick:known');
+    expect(published).toEqual([other, mine, mine, mine]);
+  });
+
   test('an append that fails lets nobody past those before it', async () => {
     const subject_keys = keys();
     let open!: () => void;

@@ -67,6 +67,31 @@ describe('subject keys', () => {
     }
   });
 
+  test('keys are at hand once they were asked for, until any of them may have been erased', async () => {
+    const [one, two] = [node(), node()];
+    const both = ['kick:at-hand', 'kick:beside'];
+    // No matter how long the statements take.
+    const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now());
+    try {
+      expect(one.atHand!(['kick:at-hand'])).toBeUndefined();
+      const made = await one.forWriting(both);
+      expect(one.atHand!(both)).toEqual(made);
+      expect(one.atHand!([...both, 'kick:nobody-yet'])).toBeUndefined();
+      await two.erase('kick:at-hand');
+      // The wake-up is delivered in the next turn.
+      await new Promise((resume) => setImmediate(resume));
+      expect(one.atHand!(['kick:beside'])).toBeUndefined();
+      const asked = one.forWriting(['kick:beside']);
+      // While the answer is not there.
+      expect(one.atHand!(['kick:beside'])).toBeUndefined();
+      const kept = await asked;
+      expect(one.atHand!(['kick:beside'])).toEqual(kept);
+      expect(one.atHand!(['kick:at-hand'])).toBeUndefined();
+    } finally {
+      now.mockRestore();
+    }
+  });
+
   test('an answer that was under way during an erasure does not bring the key back', async () => {
     let answered = (): void => undefined;
     let hold: Promise<void> | undefined;

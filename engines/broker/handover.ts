@@ -6,6 +6,9 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const KEEP_MS = 2000;
 
 interface Group {
+  partition: number;
+  /** Offset after its last record. */
+  end: number;
   window: BrokerRecord[];
   count: number;
   bytes: number;
@@ -16,16 +19,25 @@ interface Group {
  * Records of one topic that this process has made durable a moment ago, for its own consumers: they need not ask the
  * log for what is in memory. Per partition it holds one run of offsets without a hole; a record of another process in
  * between starts a new run, and what is missing here is read from the log. Whoever takes from it must still ask the log
- * when others may have written.
+ * when others may have written. What every consumer has read goes at once: each record that lives for seconds is copied
+ * and marked by the collector of garbage.
  */
 export class Handover {
   private readonly windows = new Map<number, BrokerRecord[]>();
   /** Per partition the offset after the last record that was added. */
   private readonly ends = new Map<number, number>();
   /** Oldest first. */
-  private readonly groups: Group[] = [];
+  private groups: Group[] = [];
+  /** Where each consumer reads on, by partition. */
+  private readonly readers = new Set<ReadonlyMap<number, number>>();
   private bytes = 0;
   private timer: NodeJS.Timeout | undefined;
+
+  /** A consumer reads from these positions, which it moves on itself; answers with what ends that. */
+  join(positions: ReadonlyMap<number, number>): () => void {
+    this.readers.add(positions);
+    return () => void this.readers.delete(positions);
+  }
 
   /** Records of one partition in the order of their offsets, without a hole, committed. */
   add(partition: number, records: readonly BrokerRecord[], now = performance.now()): void {
@@ -34,9 +46,10 @@ export class Handover {
     const window = follows ? known : [];
     this.windows.set(partition, window);
     window.push(...records);
-    this.ends.set(partition, records.at(-1)!.offset + 1);
     const bytes = records.reduce((sum, { value }) => sum + value.length, 0);
-    this.groups.push({ window, count: records.length, bytes, at: now });
+    const end = records.at(-1)!.offset + 1;
+    this.ends.set(partition, end);
+    this.groups.push({ partition, end, window, count: records.length, bytes, at: now });
     this.bytes += bytes;
     this.drop(now);
     this.timer ??= setTimeout(() => this.expire(), KEEP_MS).unref();
@@ -44,6 +57,7 @@ export class Handover {
 
   /** What follows the positions asked for, as a fetch would answer; undefined when only the log can tell. */
   take({ from, max_records, max_bytes }: FetchRequest): Fetched | undefined {
+    this.dropRead();
     const fetched: Fetched = { records: [], next: new Map(), more: false };
     let bytes = 0;
     for (const [partition, position] of from) {
@@ -68,13 +82,31 @@ export class Handover {
 
   private drop(now: number): void {
     let dropped = 0;
-    for (const { window, count, bytes, at } of this.groups) {
-      if (this.bytes <= MAX_BYTES && now - at < KEEP_MS) break;
-      window.splice(0, count);
-      this.bytes -= bytes;
+    for (const group of this.groups) {
+      if (this.bytes <= MAX_BYTES && now - group.at < KEEP_MS) break;
+      this.forget(group);
       dropped += 1;
     }
     this.groups.splice(0, dropped);
+  }
+
+  /** What no consumer of this process will ask for. */
+  private dropRead(): void {
+    this.groups = this.groups.filter((group) => {
+      if (this.isAwaited(group)) return true;
+      this.forget(group);
+      return false;
+    });
+  }
+
+  private isAwaited({ partition, end }: Group): boolean {
+    for (const positions of this.readers) if ((positions.get(partition) ?? end) < end) return true;
+    return false;
+  }
+
+  private forget({ window, count, bytes }: Group): void {
+    window.splice(0, count);
+    this.bytes -= bytes;
   }
 
   private expire(): void {

@@ -93,6 +93,7 @@ export class PostgresConsumer implements Consumer {
     };
     const timer = setInterval(heartbeat, HEARTBEAT_MS);
     const ends = [
+      this.deps.handover.join(this.positions),
       this.deps.wakeups.on(`topic:${topic.topic}`, (elsewhere) => {
         this.others_wrote ||= elsewhere;
         this.news.raise();

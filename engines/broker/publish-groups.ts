@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { retry, type Try } from '../../kernel/retry';
 import { isPassing } from '../../kernel/failures';
+import { intArray } from '../postgres/port';
 import { partitionOf } from './partitioner';
 import { instant, NO_HEADERS } from './packed';
 import type { BrokerRecord, Ends, NewRecord } from './port';
@@ -142,9 +143,7 @@ function placed(
   return by_partition;
 }
 
-/**
- * The function's arguments: all bytes in one buffer, numbers as array literals, which cost less than the driver's own.
- */
+/** The function's arguments: all bytes in one buffer, numbers as the server keeps them. */
 function parameters({ topic_id, partitions }: TopicInfo, group: readonly Publish<EncodedRecord>[]): unknown[] {
   let size = 0;
   for (const { bytes } of group) size += bytes;
@@ -172,7 +171,6 @@ function parameters({ topic_id, partitions }: TopicInfo, group: readonly Publish
     }
   }
   const touched = counts.flatMap((count, index) => (count > 0 ? [index] : []));
-  const numbers = (list: number[]) => `{${list.join(',')}}`;
   const lists = [partition, rank, start, key, headers, value, touched, touched.map((index) => counts[index]!)];
-  return [topic_id, data, ...lists.map(numbers)];
+  return [topic_id, data, ...lists.map(intArray)];
 }

@@ -36,8 +36,12 @@ export interface Database extends Queryable {
   hold<T>(lock: LockKey, work: (held: HeldLock) => Promise<T>): Promise<T>;
 }
 
+const INT4_OID = 23;
 const TEXT_OID = 25;
 const JSON_OID = 114;
+/** Dimensions, whether there are nulls, and the elements' type; where there are any, their number and first place. */
+const EMPTY_BYTES = 12;
+const HEAD_BYTES = 20;
 
 /**
  * A `text[]` parameter in PostgreSQL's binary form. An ordinary array parameter becomes a literal in which every quote
@@ -49,27 +53,43 @@ export const textArray = (values: readonly (string | null)[]): Buffer => arrayOf
 /** The same as `json[]`: the server checks each text as it takes it, and stores it as it is. */
 export const jsonArray = (values: readonly (string | null)[]): Buffer => arrayOf(JSON_OID, values);
 
+/** An `integer[]` in the same form: the driver quotes each number of an ordinary one. */
+export function intArray(values: readonly number[]): Buffer {
+  const out = arrayHead(INT4_OID, values.length, false, 8 * values.length);
+  let at = HEAD_BYTES;
+  for (const value of values) {
+    at = out.writeInt32BE(4, at);
+    at = out.writeInt32BE(value, at);
+  }
+  return out;
+}
+
 function arrayOf(oid: number, values: readonly (string | null)[]): Buffer {
-  let bytes = 20 + 4 * values.length;
+  let bytes = 4 * values.length;
   const lengths = values.map((value) => {
     if (value === null) return -1;
     const length = Buffer.byteLength(value);
     bytes += length;
     return length;
   });
-  const out = Buffer.allocUnsafe(bytes);
-  out.writeInt32BE(values.length === 0 ? 0 : 1, 0);
-  out.writeInt32BE(lengths.includes(-1) ? 1 : 0, 4);
-  out.writeInt32BE(oid, 8);
-  if (values.length === 0) return out.subarray(0, 12);
-  out.writeInt32BE(values.length, 12);
-  out.writeInt32BE(1, 16);
-  let at = 20;
+  const out = arrayHead(oid, values.length, lengths.includes(-1), bytes);
+  let at = HEAD_BYTES;
   for (let i = 0; i < values.length; i += 1) {
     const length = lengths[i]!;
-    out.writeInt32BE(length, at);
-    at += 4;
+    at = out.writeInt32BE(length, at);
     if (length > 0) at += out.write(values[i]!, at, length);
   }
+  return out;
+}
+
+/** An array with room for its elements, `bytes` in all. */
+function arrayHead(oid: number, count: number, with_nulls: boolean, bytes: number): Buffer {
+  const out = Buffer.allocUnsafe(count === 0 ? EMPTY_BYTES : HEAD_BYTES + bytes);
+  out.writeInt32BE(count === 0 ? 0 : 1, 0);
+  out.writeInt32BE(with_nulls ? 1 : 0, 4);
+  out.writeInt32BE(oid, 8);
+  if (count === 0) return out;
+  out.writeInt32BE(count, 12);
+  out.writeInt32BE(1, 16);
   return out;
 }

@@ -1,5 +1,5 @@
 import { ERASED_RAW, type RecordEnvelope, SAME_RAW } from '../../domain/records';
-import type { Broker, BrokerRecord, Ends } from '../broker/port';
+import type { Broker, BrokerRecord, Ends, NewRecord } from '../broker/port';
 import type { SubjectKey, SubjectKeys } from '../subject-keys/port';
 import { combined, decrypt, encrypt } from './cipher';
 import { namesOthers, PERSONS_HEADER, personsHeader, personsIn, personsOf } from './persons';
@@ -36,29 +36,41 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
   const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
   const schema_header = schema_ids.foreign ? { [SCHEMA_HEADER]: String(WRITTEN_SCHEMA_ID) } : undefined;
   const turns = new Turns();
+
+  function encoded(
+    topic: string,
+    records: readonly RecordEnvelope[],
+    named_persons: readonly string[][],
+    keys: ReadonlyMap<string, SubjectKey>,
+  ): NewRecord[] {
+    const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
+    const hands_over = broker.handsOver?.(topic) ?? false;
+    return records.map((record, place) => {
+      const persons = named_persons[place]!.map((person) => keys.get(person)!);
+      const value = codec.encode(named(record, persons, sealed(record, persons)), wire_id);
+      const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
+      const identity = identityHeaders(record);
+      const others = namesOthers(record) ? { [PERSONS_HEADER]: personsHeader(persons) } : undefined;
+      const headers =
+        traced || schema_header || identity || others
+          ? { ...schema_header, ...traced, ...identity, ...others }
+          : undefined;
+      const opened = hands_over && storedAsItIs(record) ? new Opened(named(record, persons, record.raw)) : undefined;
+      return { key: record.account_id, value, opened, ...(headers && { headers }) };
+    });
+  }
+
   return {
-    append(topic, records) {
+    async append(topic, records) {
+      const persons = records.map(personsOf);
+      const subjects = persons.flat();
+      const keys = schema_ids.foreign ? undefined : keysAtHand(subject_keys, subjects);
+      // Mostly there is nothing to wait for.
+      if (keys && turns.isFree(topic, records)) return broker.publish(topic, encoded(topic, records, persons, keys));
       return turns.inTurn(topic, records, async () => {
-        const named_persons = records.map(personsOf);
-        const subjects = named_persons.flat();
-        const keys = subjects.length > 0 ? await subject_keys.forWriting(subjects) : undefined;
+        const made = subjects.length > 0 ? await subject_keys.forWriting(subjects) : NO_KEYS;
         if (schema_ids.foreign) await schema_ids.ready();
-        const wire_id = schema_ids.onWire(topic, WRITTEN_SCHEMA_ID);
-        const hands_over = broker.handsOver?.(topic) ?? false;
-        const values = records.map((record, place) => {
-          const persons = named_persons[place]!.map((person) => keys!.get(person)!);
-          const value = codec.encode(named(record, persons, sealed(record, persons)), wire_id);
-          const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
-          const identity = identityHeaders(record);
-          const others = namesOthers(record) ? { [PERSONS_HEADER]: personsHeader(persons) } : undefined;
-          const headers =
-            traced || schema_header || identity || others
-              ? { ...schema_header, ...traced, ...identity, ...others }
-              : undefined;
-          const opened =
-            hands_over && storedAsItIs(record) ? new Opened(named(record, persons, record.raw)) : undefined;
-          return { key: record.account_id, value, opened, ...(headers && { headers }) };
-        });
+        const values = encoded(topic, records, persons, made);
         return () => broker.publish(topic, values);
       });
     },
@@ -112,10 +124,21 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
   };
 }
 
+const NO_KEYS: ReadonlyMap<string, SubjectKey> = new Map();
+
+const keysAtHand = (keys: SubjectKeys, subjects: readonly string[]): ReadonlyMap<string, SubjectKey> | undefined =>
+  subjects.length === 0 ? NO_KEYS : keys.atHand?.(subjects);
+
 /** Appends of one account go to the broker in the order of their calls, however long each waits for a person's key. */
 class Turns {
   /** By topic and account: settles when the last append and all before it have gone to the broker or failed. */
   private readonly topics = new Map<string, Map<string, Promise<unknown>>>();
+
+  /** Whether an append of these records follows none that waits. */
+  isFree(topic: string, records: readonly RecordEnvelope[]): boolean {
+    const last = this.lastOf(topic);
+    return last.size === 0 || records.every(({ account_id }) => !last.has(account_id));
+  }
 
   async inTurn(
     topic: string,

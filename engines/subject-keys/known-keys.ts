@@ -77,11 +77,16 @@ export class KnownKeys {
     this.checked_at = 0;
   }
 
+  /** Whether it was asked within the last 5 s which keys other nodes erased, and the answer is there. */
+  get isCurrent(): boolean {
+    const age_ms = Date.now() - this.checked_at;
+    return this.checking === undefined && age_ms >= 0 && age_ms < STALE_MS;
+  }
+
   /** Asks at most once in 5 s which keys other nodes erased; until the answer is there nobody uses one. */
   forgetErased(): Promise<void> | undefined {
-    if (this.checking !== undefined) return this.checking;
-    if (Date.now() - this.checked_at < STALE_MS && Date.now() >= this.checked_at) return undefined;
-    this.checking = this.check().finally(() => (this.checking = undefined));
+    if (this.isCurrent) return undefined;
+    this.checking ??= this.check().finally(() => (this.checking = undefined));
     return this.checking;
   }
 

@@ -14,6 +14,8 @@ export interface SubjectKey {
 export interface SubjectKeys {
   /** Keys of these subjects; missing ones are made, durably. A key that is made with `expires_at` is destroyed then. */
   forWriting(subjects: readonly string[], expires_at?: Date): Promise<Map<string, SubjectKey>>;
+  /** The same keys, where all of them are known and nobody need be asked; else undefined. */
+  atHand?(subjects: readonly string[]): ReadonlyMap<string, SubjectKey> | undefined;
   /** Keys by key id; a key that was erased is absent. */
   forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>>;
   /** Ids of the subject's keys; makes none. */

@@ -104,6 +104,17 @@ class PostgresSubjectKeys implements SubjectKeys {
     return keys;
   }
 
+  atHand(subjects: readonly string[]): ReadonlyMap<string, SubjectKey> | undefined {
+    if (!this.known.isCurrent) return undefined;
+    const keys = new Map<string, SubjectKey>();
+    for (const subject of subjects) {
+      const key = this.known.of(subject);
+      if (key === undefined) return undefined;
+      keys.set(subject, key);
+    }
+    return keys;
+  }
+
   async forReading(key_ids: readonly string[]): Promise<Map<string, Buffer>> {
     await this.known.forgetErased();
     const keys = new Map<string, Buffer>();

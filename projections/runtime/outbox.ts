@@ -1,4 +1,4 @@
-import { type Queryable, type Statement, textArray } from '../../engines/postgres/port';
+import { intArray, type Queryable, type Statement, textArray } from '../../engines/postgres/port';
 import type { ChannelMessage } from '../../kernel/projection';
 import { hashOfName, shardOf } from '../../kernel/shards';
 
@@ -44,8 +44,8 @@ export function outboxStatement(messages: readonly ChannelMessage[], trace?: str
   const names = [...channels.keys()];
   const shards = [...channels.values()].map(({ shard }) => shard);
   const counts = [...channels.values()].map(({ count }) => count);
-  const of_channels = [textArray(names), shards, names.map(hashOfName), counts];
-  const lists = [...of_channels, places, numbers, textArray(types), textArray(data)];
+  const of_channels = [textArray(names), ...[shards, names.map(hashOfName), counts].map(intArray)];
+  const lists = [...of_channels, intArray(places), intArray(numbers), textArray(types), textArray(data)];
   if (trace === undefined) return appending(lists, 'outbox_append');
   return appending(
     [...lists, textArray(messages.map((message) => trace ?? message.trace ?? null))],
