@@ -44,7 +44,9 @@ function registerSending(
     const end = streams.begin(caller, name);
     if (end === null)
       throw new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, { retry_after_seconds: RETRY_STREAM });
-    reply.raw.once('close', end);
+    // The event has passed where the caller is gone already.
+    if (reply.raw.closed) end();
+    else reply.raw.once('close', end);
     reply.raw.setTimeout(stalled_ms, () => reply.raw.destroy());
   };
   app.route({

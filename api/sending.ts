@@ -61,19 +61,20 @@ async function sendLines(
   write: (item: unknown) => string,
 ): Promise<FastifyReply> {
   const iterator = items[Symbol.asyncIterator]();
-  if (request.method === 'HEAD') {
+  const first = request.method === 'HEAD' ? null : await iterator.next();
+  // Nobody reads, as where the caller went while the first line was looked for.
+  if (first === null || reply.raw.closed) {
     await iterator.return?.();
     return reply.header('content-type', NDJSON).send(Readable.from([]));
   }
-  const first = await iterator.next();
-  async function* lines() {
+  async function* lines(next: IteratorResult<unknown>) {
     try {
-      for (let next = first; !next.done; next = await iterator.next()) yield `${write(next.value)}\n`;
+      for (; !next.done; next = await iterator.next()) yield `${write(next.value)}\n`;
     } finally {
       await iterator.return?.();
     }
   }
-  return reply.header('content-type', NDJSON).send(Readable.from(lines(), { objectMode: false }));
+  return reply.header('content-type', NDJSON).send(Readable.from(lines(first), { objectMode: false }));
 }
 
 export const NDJSON = 'application/x-ndjson; charset=utf-8';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
-import { attachment, authenticated, command, conflict, download, get, ndjson } from '../access/operation';
+import { attachment, authenticated, command, conflict, download, feature, get, ndjson } from '../access/operation';
 import { permission, post, query, upload } from '../access/operation';
 import { testDatabase, type TestDatabase } from './support/database';
 import { callerOf, serveDeclared, type DeclaredApi } from './support/declared-api';
@@ -25,6 +25,9 @@ let named: string[] = [];
 /** An upload named `hangs` says that it was begun, and waits. */
 let begun: () => void = () => undefined;
 let hanging: Promise<void> = Promise.resolve();
+/** Requests whose feature was asked for, and the answer to it. */
+let judged = 0;
+let switched: Promise<boolean> = Promise.resolve(true);
 const Named = z.object({ id: z.string() });
 const base = { summary: 'x', graphql: null, guard: [authenticated] as const };
 
@@ -97,6 +100,16 @@ const operations = [
   }),
   query({
     ...base,
+    name: 'tailWhenOn',
+    guard: [authenticated, feature('feature:events')],
+    rest: get('/v1/switched-tail/{id}'),
+    sends: ndjson(),
+    input: Named,
+    output: z.object({ n: z.int(), text: z.string() }),
+    run: async ({ input: { id } }) => lines(id),
+  }),
+  query({
+    ...base,
     name: 'tailBriefly',
     rest: get('/v1/brief-tail/{id}'),
     sends: ndjson({ stalled_ms: 1000 }),
@@ -151,11 +164,16 @@ beforeAll(async () => {
   const rights = { account_id: 'a', permissions: new Set(['sounds:create']) };
   api = await serveDeclared(
     operations,
-    { blobs, db: t.db, awaitShown: async () => undefined },
+    {
+      blobs,
+      db: t.db,
+      awaitShown: async () => undefined,
+      features: { enabled: () => ((judged += 1), switched) },
+    },
     {
       ada: callerOf(rights),
       bob: callerOf({ account_id: 'a', user_id: 'bob' }),
-      limited: callerOf({ rate_bucket: 'limited', rate_limit: 100_000 }),
+      limited: callerOf({ account_id: 'a', rate_bucket: 'limited', rate_limit: 100_000 }),
     },
   );
 });
@@ -345,6 +363,22 @@ describe('a stream of lines', () => {
     go();
     await Promise.all(readers);
     await until(async () => (await ask('/v1/tail/x', as)).status === 200);
+  });
+
+  test('whose reader went before it began is not counted for ever', async () => {
+    const as = { authorization: 'Bearer limited' };
+    let answer!: (on: boolean) => void;
+    switched = new Promise((resolve) => (answer = resolve));
+    judged = 0;
+    const readers = [1, 2, 3, 4].map(() => httpRequest(`${api.url}/v1/switched-tail/x`, { headers: as }).end());
+    for (const reader of readers) reader.on('error', () => undefined);
+    await until(() => judged === 4);
+    for (const reader of readers) reader.destroy();
+    // The server has seen that they are gone when it has answered others since.
+    for (let n = 0; n < 5; n += 1) expect((await ask('/v1/tail/x')).status).toBe(200);
+    answer(true);
+    await until(async () => (await ask('/v1/switched-tail/x', as)).status === 200);
+    await until(() => ended === began);
   });
 });
 
