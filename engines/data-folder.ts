@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Another Lumio holds the data folder. */
@@ -12,24 +12,55 @@ export class DataFolderBusy extends Error {}
 export function holdDataFolder(data_dir: string): { release(): void } {
   mkdirSync(data_dir, { recursive: true, mode: 0o755 });
   const path = join(data_dir, 'lumio.lock');
+  const own = JSON.stringify({ pid: process.pid, started: startOf(process.pid) });
   for (let attempt = 0; attempt < 5; attempt++) {
-    try {
-      const file = openSync(path, 'wx', 0o600);
-      writeSync(file, JSON.stringify({ pid: process.pid, started: startOf(process.pid) }));
-      closeSync(file);
-      return { release: () => rmSync(path, { force: true }) };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-    const holder = readHolder(path);
+    if (create(path, own)) return { release: () => rmSync(path, { force: true }) };
+    const text = textOf(path);
+    const holder = holderOf(text);
     if (holder && isAlive(holder)) {
       throw new DataFolderBusy(
         `another lumio (pid ${holder.pid}) is running on ${data_dir}: stop it, or set LUMIO_DATA_DIR to another folder`,
       );
     }
-    rmSync(path, { force: true });
+    if (text !== undefined) remove(path, text);
   }
   throw new DataFolderBusy(`${path} keeps appearing: another lumio is starting on ${data_dir}`);
+}
+
+/** False when there is one, also when another process took it for empty before its text was in it. */
+function create(path: string, text: string): boolean {
+  try {
+    const file = openSync(path, 'wx', 0o600);
+    writeSync(file, text);
+    closeSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
+  }
+  return textOf(path) === text;
+}
+
+/** Removes the lock that holds this text, and no other one: somebody may have taken it over since it was read. */
+function remove(path: string, text: string): void {
+  const aside = `${path}.${process.pid}`;
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return;
+  }
+  if (textOf(aside) === text) rmSync(aside, { force: true });
+  else renameSync(aside, path);
+}
+
+/** Undefined when there is no such file. */
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 interface Holder {
@@ -37,12 +68,13 @@ interface Holder {
   started: string | null;
 }
 
-function readHolder(path: string): Holder | undefined {
+function holderOf(text: string | undefined): Holder | undefined {
+  if (text === undefined) return undefined;
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Holder;
+    return JSON.parse(text) as Holder;
   } catch (error) {
-    // Gone again, or cut off by a crash in the middle of writing: nobody holds it.
-    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    // Cut off by a crash in the middle of writing: nobody holds it.
+    if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }

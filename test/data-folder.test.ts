@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DataFolderBusy, holdDataFolder } from '../engines/data-folder';
@@ -26,6 +26,26 @@ describe('data folder', () => {
     writeFileSync(join(folder, 'lumio.lock'), content);
     const held = holdDataFolder(folder);
     expect(JSON.parse(readFileSync(join(folder, 'lumio.lock'), 'utf8')).pid).toBe(process.pid);
+    expect(readdirSync(folder)).toEqual(['lumio.lock']);
     held.release();
+  });
+
+  test('a lock that another process takes over at the same moment stays with that one', () => {
+    const path = join(folder, 'lumio.lock');
+    const gone = 2 ** 22 - 1;
+    writeFileSync(path, JSON.stringify({ pid: gone, started: '1' }));
+    const kill = process.kill.bind(process);
+    const looked = jest.spyOn(process, 'kill').mockImplementation((pid, signal) => {
+      // The other one has found the same, and is faster.
+      if (pid === gone) writeFileSync(path, JSON.stringify({ pid: process.ppid, started: null }));
+      return kill(pid, signal);
+    });
+    try {
+      expect(() => holdDataFolder(folder)).toThrow(new RegExp(`pid ${process.ppid}`));
+    } finally {
+      looked.mockRestore();
+    }
+    expect(JSON.parse(readFileSync(path, 'utf8')).pid).toBe(process.ppid);
+    expect(readdirSync(folder)).toEqual(['lumio.lock']);
   });
 });
