@@ -330,6 +330,11 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     return undefined;
   }
 
+  /** A link that is closed would report without a pause, for as long as the database is away. */
+  private reportAgain(): void {
+    if (!this.signal.aborted) this.report({});
+  }
+
   private report(report: LinkReport): void {
     const told = (this.untold = { ...this.untold, ...report });
     this.deps.leases.report(this.taken.fence, told).then(
@@ -340,7 +345,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
       (error: unknown) => {
         const facts = { err: error, vendor: this.adapter.vendor };
         this.deps.log.debug(facts, 'how a connection is could not be written; it is tried again');
-        if (this.untold === told) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.report({}));
+        if (this.untold === told) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.reportAgain());
       },
     );
   }
