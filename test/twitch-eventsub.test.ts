@@ -106,6 +106,7 @@ describe('a channel on Twitch', () => {
     await subscribed();
     await until(() => records.of('twitch:goal').length === 1);
     await until(() => records.of('twitch:poll').length === 1);
+    await until(() => records.of('twitch:stream_online').length === 1);
     expect(records.of('twitch:stream_online')[0]).toMatchObject({ external_id: 'twitch:state:stream.online:s-1' });
     expect(JSON.parse(records.of('twitch:poll')[0]!.raw)).toMatchObject({ id: 'p-1', status: 'active' });
     await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
