@@ -83,6 +83,7 @@ describe('every operation, called from another account', () => {
   let own_examples: Record<string, Record<string, unknown>>;
   const heard: string[] = [];
   let socket: WebSocket;
+  let alive: NodeJS.Timeout;
 
   beforeAll(async () => {
     cloud = await new FakeOAuthCloud().start();
@@ -265,9 +266,12 @@ describe('every operation, called from another account', () => {
     socket.on('message', (data: Buffer) => heard.push(data.toString()));
     await new Promise((open, fail) => socket.once('open', open).once('error', fail));
     socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${credentials.account_id}` }));
+    // A socket that says nothing is closed after a while, and on a busy machine the walk is long.
+    alive = setInterval(() => socket.send('{"type":"ping"}'), 10_000);
     await eventually(async () => heard.find((text) => text.includes('"subscribed"')), 'the subscription');
   });
   afterAll(async () => {
+    clearInterval(alive);
     socket?.close();
     await server?.dispose();
     await cloud?.close();
