@@ -47,11 +47,11 @@ export const EventPush = EventRecord.extend({ payload: z.unknown().describe('`ra
  * JSON text of `data` of an event message on `events:<account_id>`: the record, and `payload`, which is its raw again
  * (spec doc3 §6.3). Put together around the raw text, so that it arrives byte for byte.
  */
-export function eventData(row: EventRow, created_at = row.created_at): string {
+export function eventData(row: EventRow): string {
   const text = JSON.stringify;
   return (
     `{"id":${text(row.id)},"account_id":${text(row.account_id)},"type":${text(row.type)},"platform":${text(row.platform)},` +
-    `"external_id":${text(row.external_id)},"raw":${row.raw},"created_at":${text(created_at)},"payload":${row.raw}}`
+    `"external_id":${text(row.external_id)},"raw":${row.raw},"created_at":${text(row.created_at)},"payload":${row.raw}}`
   );
 }
 

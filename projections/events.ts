@@ -97,7 +97,7 @@ export const eventLog = projection({
       return created_at === undefined ? [] : [{ ...row, created_at }];
     });
     const turns = await applyTurns(written, tx);
-    return mode.rebuilding ? [] : [...written.map((row) => messageOf(row)), ...turns];
+    return mode.rebuilding ? [] : [...written.map(messageOf), ...turns];
   },
   async loaded(tx: Queryable): Promise<void> {
     await tx.query('delete from event_log_counters');
@@ -105,16 +105,16 @@ export const eventLog = projection({
   },
 });
 
-const messageOf = (row: StorableRow, created_at = row.created_at): ChannelMessage => ({
+const messageOf = (row: StorableRow): ChannelMessage => ({
   channel: eventsChannel(row.account_id),
   event_type: row.type,
-  data: eventData(row, created_at),
+  data: eventData(row),
   trace: row.trace,
 });
 
 /** The messages of rows whose times the table shows as they were given, but for zeros at their end. */
 const announced = async (rows: readonly StorableRow[]): Promise<ChannelMessage[]> =>
-  rows.map((row) => messageOf(row, shownInstant(row.created_at)));
+  rows.map((row) => messageOf({ ...row, created_at: shownInstant(row.created_at) }));
 
 interface StorableRow {
   id: string;
