@@ -113,7 +113,9 @@ export async function offered<Connection extends { platform: string }>(
 ): Promise<Connection[]> {
   const on = await Promise.all(
     connections.map(async ({ platform }) => {
-      const flags = await Promise.all(switchesOf(platform, kind).map((flag) => features.enabled(flag, account_id)));
+      const flags = await Promise.all(
+        switchesOf(platform, kind).map(async (flag) => features.enabled(flag, account_id)),
+      );
       return flags.every(Boolean);
     }),
   );
