@@ -33,7 +33,8 @@ describe('a session of EventSub', () => {
     });
     given_up = new AbortController();
     const listener = {
-      onFrame: ({ value }: { value: unknown }) => heard.push((value as any).metadata.message_id),
+      onFrame: ({ value }: { value: unknown }) =>
+        heard.push((value as { metadata: { message_id: string } }).metadata.message_id),
       onAlive: () => undefined,
     };
     session = await openEventSub({ url, allow_loopback: true }, listener, given_up.signal);

@@ -1,6 +1,11 @@
+import { LRUCache } from 'lru-cache';
+
+/** Apps whose pauses are remembered, accounts' own among them. One that is forgotten asks, and is told again. */
+const MOST_APPS = 10_000;
+
 /** Until when apps may not ask: Spotify counts the calls of an app, whoever's player they are about. */
 export class AppPauses {
-  private readonly until = new Map<string, number>();
+  private readonly until = new LRUCache<string, number>({ max: MOST_APPS });
 
   /** Milliseconds until the app may ask again; of one that is not known, 0. */
   left(client_id: string | null | undefined): number {

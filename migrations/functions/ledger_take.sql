@@ -6,7 +6,8 @@
 -- as they are written). Partitions of quarters that have not begun are left out. Lists of ids are compared by `in`, which
 -- hashes them however few the planner takes them for.
 -- Mostly no other worker is at the same ids: they are written without the look of `on conflict`. Where that failed
--- ledger_take_unsigned does it, which looks; what was answered before the failure is answered twice, and means the same.
+-- ledger_take_unsigned does it, which looks; what was answered before the failure is answered twice, and means the
+-- same.
 create or replace function ledger_take(
   p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[]
 ) returns table (id uuid, own boolean)

@@ -65,6 +65,13 @@ describe('what is ended on one node is over on the other', () => {
     const boss = await owner();
     return { boss, ...(await here.member(boss.account_id, role)) };
   };
+  const administrator = async () => {
+    const { boss, access_token: token, user_id, account_id } = await member('administrator');
+    const role_id = await roleOf(boss.api, 'viewer');
+    const path = `/v1/accounts/${account_id}/members/${user_id}`;
+    const demote = (api = boss.api) => done(api.send('PATCH', path, { role_id }));
+    return { boss, token, demote };
+  };
   const login = async () => {
     const { user_id, account_id, api } = await owner();
     return { ...(await here.session(user_id, account_id)), api };
@@ -236,10 +243,8 @@ describe('what is ended on one node is over on the other', () => {
       403,
       'cut',
       async () => {
-        const { boss, access_token: token, user_id, account_id } = await member('administrator');
-        const role_id = await roleOf(boss.api, 'viewer');
-        const path = `/v1/accounts/${account_id}/members/${user_id}`;
-        return { token, path: '/v1/tokens', end: () => done(boss.api.send('PATCH', path, { role_id })) };
+        const { token, demote } = await administrator();
+        return { token, path: '/v1/tokens', end: () => demote() };
       },
     ],
     [
@@ -247,15 +252,13 @@ describe('what is ended on one node is over on the other', () => {
       403,
       'cut',
       async () => {
-        const { boss, access_token: token, user_id, account_id } = await member('administrator');
-        const role_id = await roleOf(boss.api, 'viewer');
-        const path = `/v1/accounts/${account_id}/members/${user_id}`;
+        const { boss, token, demote } = await administrator();
         const end = async () => {
           const holder = new pg.Client({ connectionString: here.database_url });
           await holder.connect();
           await holder.query('begin; lock table account_members in exclusive mode');
           holders.push(pause(WAIT_MS + 1000).then(() => holder.end()));
-          await done(new ApiClient(there.base_url, boss.access_token).send('PATCH', path, { role_id }));
+          await demote(new ApiClient(there.base_url, boss.access_token));
         };
         return { token, path: '/v1/tokens', there: true, end };
       },
