@@ -114,4 +114,6 @@ export interface RequestContext {
   response_headers?: Record<string, string>;
   /** What its answer did not wait for any longer; the answer's repetition waits for it again. */
   not_shown?: Written[];
+  /** When its waits for read models end, by `performance.now()`; set by the first that ended in vain. */
+  behind_until?: number;
 }

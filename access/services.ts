@@ -15,10 +15,18 @@ import type { Tokens } from './tokens';
 import type { OAuthVendor } from '../vendors/oauth/port';
 import type { IdentityProvider } from '../vendors/login/port';
 
+/** How long a wait for read models may last: until the earlier of the two. */
+export interface WaitBound {
+  /** Default: the setting's, 2 s. */
+  within_ms?: number | undefined;
+  /** By `performance.now()`. Default: whenever. */
+  until?: number | undefined;
+}
+
 /** Waits until read models have caught up; bounded, and tells whether they had. */
 export interface ReadModels {
-  /** True when every projection named has passed `position` within the bound, in milliseconds (default 2 s). */
-  passed(position: string, projections: readonly string[], within_ms?: number): Promise<boolean>;
+  /** True when every projection named has passed `position` within the bound. */
+  passed(position: string, projections: readonly string[], bound?: WaitBound): Promise<boolean>;
   /** True when every projection named has applied the records of `topic` before these ends, within the bound. */
   applied(topic: string, ends: Ends, projections: readonly string[]): Promise<boolean>;
 }

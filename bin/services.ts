@@ -1,6 +1,6 @@
 import { createAccountRights } from '../access/account-rights';
 import type { AccessChanges } from '../access/changes';
-import type { Written } from '../access/caller';
+import type { RequestContext, Written } from '../access/caller';
 import { metadata, typesOf } from '../access/metadata';
 import type { FeatureFlags, ReadModels, Services } from '../access/services';
 import type { Settings } from '../kernel/settings';
@@ -28,15 +28,30 @@ export interface ServiceParts {
   access: AccessChanges;
 }
 
-/** How much longer a command waits for read models of what callers may do: what it ends is over when it answers. */
+/**
+ * How much longer a command waits for read models of what callers may do, in all of its acts: what it ends is over when
+ * it answers.
+ */
 const RIGHTS_WAIT_MS = 10_000;
 
-/** Waits, within the bound, until the read models have what was written; false when one was behind. */
-export async function shown(read_models: ReadModels, written: Written): Promise<boolean> {
+/**
+ * Waits, within the bound, until the read models have what was written; false when one was behind. From the first that
+ * was, all waits of a request end together: a command that ends many things waits once, not for each of them.
+ */
+export async function shown(
+  read_models: ReadModels,
+  context: Pick<RequestContext, 'behind_until'>,
+  written: Written,
+): Promise<boolean> {
   if ('topic' in written) return read_models.applied(written.topic, new Map(written.ends), written.projections);
   const { position, types } = written;
-  if (await read_models.passed(position, readersOf(types))) return true;
-  await read_models.passed(position, rightsReadersOf(types), RIGHTS_WAIT_MS);
+  const { behind_until: until } = context;
+  if (await read_models.passed(position, readersOf(types), { until })) return true;
+  context.behind_until ??= performance.now() + RIGHTS_WAIT_MS;
+  await read_models.passed(position, rightsReadersOf(types), {
+    within_ms: RIGHTS_WAIT_MS,
+    until: context.behind_until,
+  });
   return false;
 }
 
@@ -44,7 +59,7 @@ export async function shown(read_models: ReadModels, written: Written): Promise<
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, db, read_models, features, tokens, logins, oauth, access } = parts;
   const awaitShown: Services['awaitShown'] = async (context, written) => {
-    if (await shown(read_models, written)) return;
+    if (await shown(read_models, context, written)) return;
     (context.response_headers ??= {})['x-lumio-read-model'] = 'behind';
     (context.not_shown ??= []).push(written);
   };

@@ -18,8 +18,8 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const { db, events, secrets, relay, settings, subject_keys } = context;
   const read_models = createReadModels({ ...context, wait_ms: settings.read_models.wait });
   let behind = false;
-  const awaitShown: AdminServices['awaitShown'] = async (_context, written) => {
-    behind = !(await shown(read_models, written)) || behind;
+  const awaitShown: AdminServices['awaitShown'] = async (context, written) => {
+    behind = !(await shown(read_models, context, written)) || behind;
   };
   return {
     db,

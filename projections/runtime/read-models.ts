@@ -1,4 +1,4 @@
-import type { ReadModels } from '../../access/services';
+import type { ReadModels, WaitBound } from '../../access/services';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Queryable, Row } from '../../engines/postgres/port';
 import type { Wakeups } from '../../engines/wakeups/port';
@@ -49,8 +49,9 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
   const progress = deps.progress ?? new Progress();
   const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
 
-  async function reach(source: string, goals: readonly Goal[], within_ms = wait_ms): Promise<boolean> {
-    const deadline = performance.now() + within_ms;
+  async function reach(source: string, goals: readonly Goal[], bound: WaitBound = {}): Promise<boolean> {
+    const { within_ms = wait_ms, until = Infinity } = bound;
+    const deadline = Math.min(performance.now() + within_ms, until);
     // A build takes as long as it takes; its reads are refused meanwhile.
     let open = goals.filter(({ projection }) => !unbuilt?.has(projection));
     let all = open.length === goals.length;
@@ -93,20 +94,20 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
         return false;
       }
       const woken_from = performance.now();
-      const until = Math.min(left, Math.max(1, look_at - woken_from));
-      await progress.next(until);
+      const rest = Math.min(left, Math.max(1, look_at - woken_from));
+      await progress.next(rest);
       // A signal from another process carries no position: look at once, not at the end of the pause.
-      if (!driven_here && performance.now() - woken_from < until - 1) look_at = 0;
+      if (!driven_here && performance.now() - woken_from < rest - 1) look_at = 0;
     }
   }
 
   return {
-    passed(position, projections, within_ms) {
+    passed(position, projections, bound) {
       const reached = (at: string) => at !== BEGINNING && events.compare(at, position) >= 0;
       return reach(
         DOMAIN_EVENTS,
         projections.map((projection) => ({ projection, partition: 0, reached })),
-        within_ms,
+        bound,
       );
     },
     applied(topic, ends, projections) {

@@ -1,0 +1,30 @@
+import type { RequestContext } from '../access/caller';
+import { shown } from '../bin/services';
+import { createReadModels } from '../projections/runtime/read-models';
+
+afterEach(() => jest.useRealTimers());
+
+test('a request of many acts waits once for read models that stand still, not for each of its acts', async () => {
+  jest.useFakeTimers();
+  const read_models = createReadModels({
+    db: { query: async () => [] },
+    events: { compare: (a, b) => Number(a) - Number(b) },
+    wakeups: { notify: () => undefined, on: () => () => undefined, close: async () => undefined },
+  });
+  const context: Pick<RequestContext, 'behind_until'> = {};
+  const ended = (position: number) =>
+    shown(read_models, context, { position: String(position), types: ['session:ended', 'account:member_removed'] });
+  let over = false;
+  const acts = (async () => {
+    const answers = [await ended(1), ...(await Promise.all([ended(2), ended(3)])), await ended(4), await ended(5)];
+    over = true;
+    return answers;
+  })();
+  let waited = 0;
+  for (; !over; waited += 100) await jest.advanceTimersByTimeAsync(100);
+  expect(await acts).toEqual([false, false, false, false, false]);
+  // 2 s as every wait, and 10 s for all of them since it was about rights.
+  expect(waited).toBeGreaterThanOrEqual(12_000);
+  expect(waited).toBeLessThanOrEqual(12_200);
+  read_models.close();
+});
