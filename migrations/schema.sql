@@ -616,6 +616,12 @@ create table login_places (
 );
 CREATE INDEX login_places_account ON public.login_places USING btree (account_id);
 
+create table lost_logins (
+  login_connection_id uuid not null,
+  user_id uuid not null,
+  constraint lost_logins_pkey PRIMARY KEY (login_connection_id)
+);
+
 create table member_keys (
   key_id uuid not null,
   account_id uuid not null,

@@ -38,6 +38,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'finished_jobs',
     'leases',
     'login_places',
+    'lost_logins',
     'member_keys',
     'memberships_to_end',
     'ledger',

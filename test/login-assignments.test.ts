@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { newEvents } from '../access/event-ids';
+import { actingAs } from '../access/service-acts';
+import { statesOf } from '../access/states';
+import { account, accountStream, type AccountEvent } from '../domain/accounts';
 import { seededRoles } from '../domain/roles';
-import { account, type AccountEvent } from '../domain/accounts';
+import { userStream, type UserEvent } from '../domain/users';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import { accounts } from '../projections/accounts';
+import { lostLogins } from '../reactors/login-assignments';
 import { testDatabase } from './support/database';
 import { decider } from './support/decider';
 import type { Door } from './support/door';
 import { feed, uuid } from './support/identity';
+import { engines } from './support/projections';
 import { Client } from './support/realtime';
 import { sharedServer, type MadeMember, type SharedServer } from './support/shared-server';
 import { eventually } from './support/vendor-cloud';
@@ -115,6 +121,36 @@ test('the read model shows the same rows when a page comes twice, and names the 
   await feed(t.db, accounts, [primary(null), unassigned], 2);
   expect(await t.db.query('select 1 from account_login_assignments')).toEqual([]);
   expect(await t.db.query('select primary_login_connection_id as login from accounts')).toEqual([{ login: null }]);
+  await t.drop();
+});
+
+test('one that is assigned when it is taken away already is forgotten', async () => {
+  const t = await testDatabase();
+  const on = await engines(t.db);
+  const { events } = on;
+  const act = actingAs('login-assignments', events);
+  const appended = async (stream: string, ...decided: (AccountEvent | UserEvent)[]) => {
+    const { revisions } = await events.append(
+      [{ stream, expected: 'any', events: newEvents({ idempotency_seed: null }, stream, decided) }],
+      {},
+    );
+    for (const event of await events.read(stream, revisions[stream]! - decided.length + 1)) {
+      const kept: [string, readonly unknown[]][] = [];
+      const keep = (text: string, values: readonly unknown[]) => void kept.push([text, values]);
+      await lostLogins.react(event, { act, db: t.db, keep, enqueue: () => undefined, now });
+      for (const [text, values] of kept) await t.db.query(text, values);
+    }
+  };
+  await appended(accountStream(account_id), created);
+  await appended(userStream(ada), {
+    type: 'user:login_disconnected',
+    ...{ user_id: ada, login_connection_id: login, provider: 'twitch', identity: 'x', disconnected_at: now },
+  });
+  await appended(accountStream(account_id), assigned(login), primary(login));
+  const { state } = await statesOf(events).load(account, accountStream(account_id));
+  expect([state.logins.size, state.primary_login]).toEqual([0, null]);
+  expect(await t.db.query('select 1 from login_places')).toEqual([]);
+  await on.close();
   await t.drop();
 });
 
