@@ -40,23 +40,23 @@ export async function endSessions(
 
 /** After a login: where a user has more sessions than may live, those that were refreshed longest ago end. */
 export async function endSurplus(act: Act, services: Ending, user_id: string): Promise<void> {
-  const rows = await services.db.query<{ id: string }>(
-    `select id from sessions where user_id = $1 and expires_at > now()
-     order by refreshed_at desc, id desc offset ${MOST_LIVING} limit ${AT_A_TIME}`,
-    [user_id],
-    'sessions-surplus',
+  // One of several logins at once ends each of them, and who looks last has seen all that were opened.
+  const rows = await services.db.query<{ id: string }>(SURPLUS, [user_id], 'sessions-surplus');
+  await sayEnded(
+    act,
+    services,
+    rows.map(({ id }) => id),
+    'revoked',
   );
-  if (rows.length > 0)
-    await endAll(
-      act,
-      services,
-      rows.map(({ id }) => id),
-      'revoked',
-    );
 }
 
 async function endAll(act: Act, services: Ending, ids: readonly string[], reason: SessionEnd): Promise<void> {
   await kill(services.db, ids);
+  await sayEnded(act, services, ids, reason);
+}
+
+/** The events of sessions that are dead already. */
+async function sayEnded(act: Act, services: Ending, ids: readonly string[], reason: SessionEnd): Promise<void> {
   for (let n = 0; n < ids.length; n += AT_A_TIME) {
     const some = ids.slice(n, n + AT_A_TIME);
     await Promise.all(some.map((id) => act(session, sessionStream(id), { type: 'session:end', reason })));
@@ -71,14 +71,19 @@ export async function endReused(act: Act, services: Ending, session_id: string):
   await services.access?.announce({ credential_id: session_id });
 }
 
-/** Every node refuses these from now on. */
+/** Every node refuses these from now on; returns those that lived. */
+const killing = (which: string) => `
+  with ended as (delete from sessions where id in (${which}) returning id),
+    tokens as (delete from ws_tokens where parent_id in (select id::text from ended))
+  insert into revocations (credential_id) select id::text from ended returning credential_id as id`;
+const KILL = killing('select unnest($1::uuid[])');
+/** Locked in the order of their ids, so that two logins never wait for each other. */
+const SURPLUS = killing(`
+  select id from sessions where id in (
+    select id from sessions where user_id = $1 and expires_at > now()
+    order by refreshed_at desc, id desc offset ${MOST_LIVING})
+  order by id for update`);
+
 async function kill(db: Pick<Queryable, 'query'>, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  await db.query(
-    `with ended as (delete from sessions where id = any($1) returning id),
-       tokens as (delete from ws_tokens where parent_id in (select id::text from ended))
-     insert into revocations (credential_id) select id::text from ended`,
-    [ids],
-    'sessions-kill',
-  );
+  if (ids.length > 0) await db.query(KILL, [ids], 'sessions-kill');
 }

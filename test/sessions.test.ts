@@ -219,6 +219,21 @@ describe('in the database', () => {
     expect(await typesOf(oldest.session_id)).toEqual(['session:started', 'session:ended']);
   });
 
+  test('of logins at once no more than a hundred live, and each of the others ends once', async () => {
+    const fay = uuid(23);
+    await t.db.query('insert into users (id, created_at) values ($1, now())', [fay]);
+    const opened = await Promise.all(Array.from({ length: 150 }, () => house.open(fay, null)));
+    // Each of them has opened its session before the first looks what is too many.
+    await Promise.all(Array.from({ length: 5 }, () => endSurplus(house.act, services(), fay)));
+    const living = await t.db.query<{ id: string }>('select id from sessions where user_id = $1', [fay]);
+    expect(living).toHaveLength(100);
+    const ids = new Set(living.map(({ id }) => id));
+    for (const { session_id } of opened) {
+      const types = ids.has(session_id) ? ['session:started'] : ['session:started', 'session:ended'];
+      expect(await typesOf(session_id)).toEqual(types);
+    }
+  });
+
   test('a session of the build before stays valid, on its account, and gets its events with the first refresh', async () => {
     const at = Date.now();
     const id = uuid(40);
