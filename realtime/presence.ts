@@ -26,7 +26,7 @@ export const presence = channel({
     'presence:bootstrap': {
       summary:
         'Who is there: the 500 that came first, and how many there are. Sent to a new subscriber, and to all in place ' +
-        'of more than 250 that came or went at once.',
+        'of more than 250, or of very long ones, that came or went at once.',
       data: z.object({ connections: z.array(Connection), total: z.int() }),
     },
     'presence:join': { summary: 'Somebody has come.', data: Connection },

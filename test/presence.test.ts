@@ -245,6 +245,24 @@ describe('presence channels', () => {
     ]);
   });
 
+  test('what waits to be told of each is bounded by how long it is, and who is there is told then', async () => {
+    const told: { event_type: string; data: { connections?: { avatar: string }[]; total?: number } }[] = [];
+    const hub = { transient: (_channel: string, text: string) => void told.push(JSON.parse(text) as never) };
+    const rooms = new PresenceRooms({ hub, store, relay, db: t.db, log: silentLog });
+    const nothing = { channel: WIDGET, channel_id: 'widget:w1', send: () => undefined, sendFrame: () => undefined };
+    await rooms.enter({ id: 'first', caller: caller({ user_id: null }), ...nothing } as Subscriber);
+    await until(() => told.length === 1);
+    const avatar = 'x'.repeat(2000);
+    const say = (text: string) => relay.publish(`presence:${shardOf(WIDGET)}`, `${WIDGET}\n${text}`);
+    const joined = JSON.stringify({ avatar });
+    const pairs = Array.from({ length: 100 }, () => [`other\n${joined}`, 'other']);
+    await Promise.all([...pairs.flat(), `last\n${joined}`].map(say));
+    await until(() => told.length > 1);
+    await rooms.stop();
+    expect(told.map(({ event_type }) => event_type)).toEqual(['presence:join', 'presence:bootstrap']);
+    expect(told[1]!.data.connections).toEqual([expect.objectContaining({ connection_id: 'first' }), { avatar }]);
+  });
+
   test('the first of a node is shown who came at others until the relay has acknowledged its topic', async () => {
     const own = createLocalRelay();
     const topic = `presence:${shardOf(WIDGET)}`;

@@ -6,11 +6,12 @@ import type { Relay } from '../../engines/relay/port';
 import { Collector } from '../../kernel/collector';
 import { regularly } from '../../kernel/regularly';
 import { shardOf } from '../../kernel/shards';
-import { pause } from '../../kernel/signal';
+import { pause, turn } from '../../kernel/signal';
 import { ByShard } from './by-shard';
 import { eventText } from './envelopes';
 import type { Subscriber } from './family';
 import { textFrame } from './frames';
+import { PresenceNews } from './presence-news';
 import { publishToShard, ShardTopics } from './shard-topics';
 import type { Subscription } from './channel';
 import type { Hub } from './hub';
@@ -37,20 +38,12 @@ const PRESENCE_TOPIC = 'presence';
 
 /** Connections that a bootstrap lists at most: some 150 KB, whoever and however many are there. */
 const LISTED = 500;
-/** Where more have come or gone, all are sent the list: it is twice as long at most, and a queue holds 256 messages. */
-const TOLD_EACH = 250;
 /** Between two times that a room is told who has come and gone; as many milliseconds as it has subscribers here. */
 const LEAST_BETWEEN_MS = 100;
 
-/** Somebody has come, with their info, or gone. */
-interface Change {
-  id: string;
-  info: string | undefined;
-}
-
 /** A presence channel with subscribers on this node. */
 interface Room {
-  /** Connection id to its info, as this node's subscribers were told. */
+  /** Connection id to its info, as this node's subscribers were told or are told next. */
   known: Map<string, string>;
   /** Subscribers on this node. */
   here: number;
@@ -59,7 +52,9 @@ interface Room {
   /** Who has just come: those who come while others are let in are let in together. */
   coming: Collector<Subscriber, void>;
   /** Who has come and gone since this node's subscribers were told. */
-  news: Collector<Change, void>;
+  news: PresenceNews;
+  /** Until all of that is told. */
+  telling: Promise<void> | undefined;
   /** Everybody here has left. */
   gone: AbortController;
   /** Ids that differed from the store at the last comparison: only those that differ twice are told. */
@@ -105,8 +100,7 @@ export class PresenceRooms {
 
   private opened(channel: string): Room {
     const coming = new Collector<Subscriber, void>({ send: (group) => this.letIn(channel, room, group) });
-    const news = new Collector<Change, void>({ send: (changes) => this.tellHere(channel, room, changes) });
-    const own = { coming, news, gone: new AbortController() };
+    const own = { coming, news: new PresenceNews(), telling: undefined, gone: new AbortController() };
     const room: Room = { known: new Map(), here: 0, fresh: true, differing: new Set(), ...own };
     return room;
   }
@@ -192,29 +186,41 @@ export class PresenceRooms {
   }
 
   private changed(channel: string, id: string, info?: string): void {
-    this.rooms.get(channel)?.news.add({ id, info }).catch(this.untold);
+    const room = this.rooms.get(channel);
+    if (room) this.change(channel, room, id, info);
+  }
+
+  /** Only what is to be told waits, and that is bounded: who is there is known at once. */
+  private change(channel: string, room: Room, id: string, info: string | undefined): void {
+    const { known, news } = room;
+    const left = known.get(id);
+    if ((left === undefined) === (info === undefined)) return;
+    if (info === undefined) known.delete(id);
+    else known.set(id, info);
+    news.add(eventText(channel, info === undefined ? 'presence:leave' : 'presence:join', info ?? left!));
+    room.telling ??= this.tellHere(channel, room).catch(this.untold);
   }
 
   /**
    * Tells this node's subscribers, the first time at once and then in intervals, so that a crowd costs them no message
-   * for each of it.
+   * for each of it. Who has come since everybody left was sent a newer list.
    */
-  private async tellHere(channel: string, room: Room, changes: readonly Change[]): Promise<void[]> {
-    // Who has come since everybody left was sent a newer list.
-    if (room.gone.signal.aborted) return [];
-    const { known } = room;
-    const texts: string[] = [];
-    for (const { id, info } of changes) {
-      const left = known.get(id);
-      if ((left === undefined) === (info === undefined)) continue;
-      if (info === undefined) known.delete(id);
-      else known.set(id, info);
-      texts.push(eventText(channel, info === undefined ? 'presence:leave' : 'presence:join', info ?? left!));
+  private async tellHere(channel: string, room: Room): Promise<void> {
+    const { known, news, gone } = room;
+    try {
+      await turn();
+      while (!gone.signal.aborted && !news.empty) {
+        // Who is there at other nodes is not known before it was read: the list waits for that.
+        if (!news.many) for (const text of news.take()) this.deps.hub.transient(channel, text);
+        else if (!room.fresh) {
+          news.take();
+          this.deps.hub.transient(channel, listText(channel, membersOf(known)));
+        }
+        await pause(Math.max(LEAST_BETWEEN_MS, room.here), gone.signal);
+      }
+    } finally {
+      room.telling = undefined;
     }
-    if (texts.length > TOLD_EACH && !room.fresh) this.deps.hub.transient(channel, listText(channel, membersOf(known)));
-    else for (const text of texts) this.deps.hub.transient(channel, text);
-    await pause(Math.max(LEAST_BETWEEN_MS, room.here), room.gone.signal);
-    return [];
   }
 
   private async compare(): Promise<void> {
@@ -227,7 +233,7 @@ export class PresenceRooms {
           const info = there.get(id);
           if ((info !== undefined) === room.known.has(id)) continue;
           if (!room.differing.has(id)) differing.add(id);
-          else room.news.add({ id, info }).catch(this.untold);
+          else this.change(channel, room, id, info);
         }
         room.differing = differing;
       } catch (error) {
