@@ -14,6 +14,10 @@ describe('a session of EventSub', () => {
   let url: string;
   const sockets: WebSocket[] = [];
   const heard: string[] = [];
+  /** Of what was heard; where nobody says it, all of it. */
+  let stored: number | undefined;
+  let most_waiting: number;
+  const waiting = () => heard.length - (stored ?? heard.length);
   let session: EventSubSession;
   let given_up: AbortController;
 
@@ -32,9 +36,14 @@ describe('a session of EventSub', () => {
       first.send(welcome('one'));
     });
     given_up = new AbortController();
+    stored = undefined;
+    most_waiting = 0;
     const listener = {
-      onFrame: ({ value }: { value: unknown }) =>
-        heard.push((value as { metadata: { message_id: string } }).metadata.message_id),
+      full: () => waiting() > 2,
+      onFrame({ value }: { value: unknown }) {
+        heard.push((value as { metadata: { message_id: string } }).metadata.message_id);
+        most_waiting = Math.max(most_waiting, waiting());
+      },
       onAlive: () => undefined,
     };
     session = await openEventSub({ url, allow_loopback: true }, listener, given_up.signal);
@@ -76,6 +85,18 @@ describe('a session of EventSub', () => {
     session.pause();
     await closed;
     expect(heard).toEqual(['on its way']);
+  });
+
+  test('that is closed is read no faster than what it said is stored', async () => {
+    let done = (stored = 0);
+    // Each is more than is read of a socket at once.
+    const long = 'x'.repeat(100_000);
+    for (let n = 0; n < 50; n += 1) sockets[0]!.send(frame('notification', { long }, `word ${n}`));
+    const storing = setInterval(() => (stored = done = Math.min(done + 1, heard.length)), 10);
+    await session.close();
+    clearInterval(storing);
+    expect(heard).toHaveLength(50);
+    expect(most_waiting).toBeLessThanOrEqual(5);
   });
 
   test('that is closed by a process which then stands still for longer than a goodbye may take has it', async () => {

@@ -143,6 +143,7 @@ export class TipsSession implements AdapterSession {
     const socket: Socket = new Socket(this.api.socket(reconnect_token), this.timings, {
       onMessage: (text) => this.onMessage(text),
       onAlive: () => this.link.heard(Date.now()),
+      full: () => this.link.full,
       onMove: (token) => void this.move(token),
       onEnd: (error) => this.onEnd(socket, error),
     });

@@ -25,6 +25,8 @@ const LEAVE_MS = 3_000;
 interface Listener {
   onMessage(text: string): void;
   onAlive(): void;
+  /** Asked of a socket that is left: nobody else lets it wait. */
+  full(): boolean;
   onMove(reconnect_token: string): void;
   onEnd(error: Error): void;
 }
@@ -105,7 +107,7 @@ export class Socket {
 
   /** Another socket is there in its place: what was sent over this one before is read still. */
   leave(): void {
-    void farewell(this.socket, LEAVE_MS);
+    void farewell(this.socket, LEAVE_MS, () => this.listener.full());
   }
 
   private take(text: string, welcomed: () => void): void {

@@ -122,6 +122,7 @@ class Opened implements TwitchSession {
       const listener = {
         onFrame: (frame: EventSubFrame) => this.onFrame(frame),
         onAlive: (at: number) => link.heard(at),
+        full: () => link.full,
       };
       const socket = (this.socket = await deps.twitch.open(listener, signal).catch((cause: unknown) => {
         throw new LinkLost(`Twitch did not open a session: ${(cause as Error).message}`, { cause });

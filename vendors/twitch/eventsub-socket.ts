@@ -18,6 +18,8 @@ export interface Welcome {
 
 interface SocketListener {
   onFrame(text: string): void;
+  /** Asked of a socket that is left: nobody else lets it wait. */
+  full(): boolean;
   onEnd(error: EventSubEnded): void;
 }
 
@@ -75,6 +77,7 @@ export class Socket {
   }
 
   resume(): void {
+    if (this.closing) return;
     this.alive_at = performance.now();
     this.ws.resume();
   }
@@ -93,7 +96,7 @@ export class Socket {
   async close(within_ms: number): Promise<void> {
     if (this.end) return;
     this.closing = true;
-    await farewell(this.ws, within_ms);
+    await farewell(this.ws, within_ms, () => this.listener.full());
     this.fail(new EventSubEnded('closed by us', 1000));
   }
 

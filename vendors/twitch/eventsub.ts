@@ -105,6 +105,7 @@ class Session implements EventSubSession {
     destination(url.href.replace(/^ws/, 'http'), { hosts, allow_loopback });
     const socket: Socket = new Socket(url, allow_loopback, {
       onFrame: (text) => this.onFrame(socket, text),
+      full: () => this.listener.full?.() ?? false,
       onEnd: (error) => this.onEnd(socket, error),
     });
     return socket;

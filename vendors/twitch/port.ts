@@ -17,6 +17,8 @@ export interface EventSubListener {
   onFrame(frame: EventSubFrame): void;
   /** Any frame, keepalives among them. Unix milliseconds. */
   onAlive(at: number): void;
+  /** Whether so much waits that no more should be read of a socket that is left. Default: never. */
+  full?(): boolean;
 }
 
 /** A session of EventSub over WebSocket, through all the sockets that Twitch moves it to. */
