@@ -1,4 +1,5 @@
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Another Lumio holds the data folder. */
@@ -11,7 +12,10 @@ export class DataFolderBusy extends Error {}
  */
 export function holdDataFolder(data_dir: string): { release(): void } {
   mkdirSync(data_dir, { recursive: true, mode: 0o755 });
-  const path = join(data_dir, 'lumio.lock');
+  return hold(join(data_dir, 'lumio.lock'), data_dir);
+}
+
+function hold(path: string, data_dir: string): { release(): void } {
   const own = JSON.stringify({ pid: process.pid, started: startOf(process.pid) });
   for (let attempt = 0; attempt < 5; attempt++) {
     if (create(path, own)) return { release: () => rmSync(path, { force: true }) };
@@ -22,35 +26,38 @@ export function holdDataFolder(data_dir: string): { release(): void } {
         `another lumio (pid ${holder.pid}) is running on ${data_dir}: stop it, or set LUMIO_DATA_DIR to another folder`,
       );
     }
-    if (text !== undefined) remove(path, text);
+    if (text !== undefined) remove(path, text, data_dir);
   }
   throw new DataFolderBusy(`${path} keeps appearing: another lumio is starting on ${data_dir}`);
 }
 
-/** False when there is one, also when another process took it for empty before its text was in it. */
+/** False when there is one. It is never there without its text, so that nobody takes it for one that was cut off. */
 function create(path: string, text: string): boolean {
+  const whole = `${path}.${process.pid}`;
+  writeFileSync(whole, text, { mode: 0o600 });
   try {
-    const file = openSync(path, 'wx', 0o600);
-    writeSync(file, text);
-    closeSync(file);
+    linkSync(whole, path);
+    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     return false;
+  } finally {
+    rmSync(whole, { force: true });
   }
-  return textOf(path) === text;
 }
 
-/** Removes the lock that holds this text, and no other one: somebody may have taken it over since it was read. */
-function remove(path: string, text: string): void {
-  const aside = `${path}.${process.pid}`;
+/**
+ * Removes the lock that holds this text, and no other one: who removes holds a lock of that lock, and looks again, so
+ * that of many who found it left behind one removes it, before a new one is there.
+ */
+function remove(path: string, text: string, data_dir: string): void {
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 8);
+  const removing = hold(`${path}-${digest}`, data_dir);
   try {
-    renameSync(path, aside);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    return;
+    if (textOf(path) === text) rmSync(path, { force: true });
+  } finally {
+    removing.release();
   }
-  if (textOf(aside) === text) rmSync(aside, { force: true });
-  else renameSync(aside, path);
 }
 
 /** Undefined when there is no such file. */

@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DataFolderBusy, holdDataFolder } from '../engines/data-folder';
@@ -34,10 +35,16 @@ describe('data folder', () => {
     const path = join(folder, 'lumio.lock');
     const gone = 2 ** 22 - 1;
     writeFileSync(path, JSON.stringify({ pid: gone, started: '1' }));
+    let written: bigint | undefined;
     const kill = process.kill.bind(process);
     const looked = jest.spyOn(process, 'kill').mockImplementation((pid, signal) => {
       // The other one has found the same, and is faster.
-      if (pid === gone) writeFileSync(path, JSON.stringify({ pid: process.ppid, started: null }));
+      if (pid === gone) {
+        writeFileSync(path, JSON.stringify({ pid: process.ppid, started: null }));
+        written = statSync(path, { bigint: true }).ctimeNs;
+        // The clock of a file system stands still for some milliseconds.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+      }
       return kill(pid, signal);
     });
     try {
@@ -46,6 +53,18 @@ describe('data folder', () => {
       looked.mockRestore();
     }
     expect(JSON.parse(readFileSync(path, 'utf8')).pid).toBe(process.ppid);
+    // Nor was it away for a moment, in which a third could have begun.
+    expect(statSync(path, { bigint: true }).ctimeNs).toBe(written);
     expect(readdirSync(folder)).toEqual(['lumio.lock']);
+  });
+
+  test('a process that was killed while it took a lock over stops nobody', () => {
+    const path = join(folder, 'lumio.lock');
+    const left = JSON.stringify({ pid: 2 ** 22 - 1, started: '1' });
+    writeFileSync(path, left);
+    const digest = createHash('sha256').update(left).digest('hex').slice(0, 8);
+    writeFileSync(`${path}-${digest}`, JSON.stringify({ pid: 2 ** 22 - 2, started: '1' }));
+    holdDataFolder(folder).release();
+    expect(readdirSync(folder)).toEqual([]);
   });
 });
