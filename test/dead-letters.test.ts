@@ -163,6 +163,36 @@ test('a stream waits behind its parked event until the retry, other streams go o
   );
 });
 
+test('a long stream is applied by pages, up to its next failure, and from there when it is retried again', async () => {
+  const runtime = runtimeOf(t.db, on, [eventTally()]);
+  await runtime.start();
+  const raws = ['poison:sql', 'fine', 'fine', 'poison:js', 'fine', 'fine'];
+  const a: string[] = [];
+  for (const raw of raws) a.push(await happen('a', raw));
+  await until(async () => (await listDeadLetters(t.db)).length === raws.length);
+  await runtime.stop();
+  let longest = 0;
+  const mended = (what: string[]): EventProjection => {
+    const plain = eventTally();
+    return {
+      ...plain,
+      apply(batch, tx, mode) {
+        longest = Math.max(longest, batch.length);
+        const read = batch.map((e) => (what.includes(e.data.raw as string) ? { ...e, data: {} } : e));
+        return plain.apply(read, tx, mode);
+      },
+    };
+  };
+  const deps = { db: t.db, records: on.records, readStored: on.readStored, page: 2 };
+  const retry = async (what: string[]) =>
+    retryDeadLetter({ ...deps, projections: [mended(what)] }, (await listDeadLetters(t.db))[0]!.id);
+  expect(await retry(['poison:sql'])).toEqual({ retried: 3, dropped: 0, waiting: 3, error: expect.any(String) });
+  expect(await total('event_tally')).toBe(3);
+  expect(await retry(['poison:js'])).toEqual({ retried: 3, dropped: 0, waiting: 0, error: null });
+  expect(await rowsOf(t.db, 'event_tally')).toEqual(fold(a.map((id) => ['a', id] as const)));
+  expect(longest).toBe(2);
+});
+
 test('dropping the parked event frees its stream, up to the next failure', async () => {
   const runtime = runtimeOf(t.db, on, [eventTally()]);
   await runtime.start();

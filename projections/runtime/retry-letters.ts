@@ -24,7 +24,11 @@ export interface SettleDeps {
   jobs?: Pick<JobRequests, 'enqueueNamed' | 'wake'>;
   /** Makes events readable that were kept as they are stored: a later program reads a letter that this one cannot. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
+  /** Letters of a stream that are held in memory, and applied in one transaction. Default 100. */
+  page?: number;
 }
+
+const PAGE = 100;
 
 export interface Settled {
   /** Letters applied now. */
@@ -44,7 +48,7 @@ export class NotSettled extends Error {
 /**
  * Applies a parked record, or a parked event and then what waits behind it in its stream, in order, up to the first
  * failure. Exactly once: effects, channel messages and the letters' state change in one transaction, with the live side
- * held at its fence.
+ * held at its fence; a long stream in several, each going on where the one before ended.
  * @throws NotSettled, RebuildRunning
  */
 export function retryDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
@@ -60,7 +64,28 @@ export function dropDeadLetter(deps: SettleDeps, id: number): Promise<Settled> {
 }
 
 async function retryOrDrop(deps: SettleDeps, id: number, how: 'retry' | 'drop'): Promise<Settled> {
-  const { settled, messages } = await deps.db.transaction(async (tx) => {
+  let { settled, next } = await settlePage(deps, id, how);
+  while (next !== null) {
+    try {
+      const more = await settlePage(deps, next, 'retry');
+      next = more.next;
+      settled = { ...more.settled, retried: settled.retried + more.settled.retried, dropped: settled.dropped };
+    } catch (error) {
+      // Somebody else goes on with the stream.
+      if (error instanceof NotSettled) return settled;
+      throw error;
+    }
+  }
+  return settled;
+}
+
+/** `next`: the first of the stream that is not in this page, when nothing before it has failed. */
+async function settlePage(
+  deps: SettleDeps,
+  id: number,
+  how: 'retry' | 'drop',
+): Promise<{ settled: Settled; next: number | null }> {
+  const { settled, next, messages } = await deps.db.transaction(async (tx) => {
     const letter = await lockLetter(tx, id);
     const p = deps.projections.find(({ name }) => name === letter.projection);
     if (!p)
@@ -75,14 +100,21 @@ async function retryOrDrop(deps: SettleDeps, id: number, how: 'retry' | 'drop'):
       await tx.query(`update dead_letters set status = 'dropped', settled_at = clock_timestamp() where id = $1`, [id]);
       dropped = 1;
     }
-    const letters = await lettersToApply(tx, letter, how);
+    const { page = PAGE } = deps;
+    const letters = await lettersToApply(tx, letter, how, page);
     const applied = await applyLetters(deps, tx, p, letters);
     await writeOutbox(tx, applied.messages);
-    return { settled: { ...applied.settled, dropped }, messages: applied.messages.length };
+    const rest = letters.length < page ? { count: 0, first: null } : await waitingBehind(tx, letters.at(-1)!);
+    const failed = applied.settled.waiting > 0;
+    return {
+      settled: { ...applied.settled, dropped, waiting: applied.settled.waiting + (failed ? rest.count : 0) },
+      next: failed ? null : rest.first,
+      messages: applied.messages.length,
+    };
   });
   if (messages > 0) deps.wakeups?.notify(OUTBOX_WAKEUP);
   deps.jobs?.wake();
-  return settled;
+  return { settled, next };
 }
 
 /** @throws NotSettled when there is none, or it is settled already */
@@ -93,14 +125,29 @@ export async function lockLetter(tx: Queryable, id: number): Promise<DeadLetter>
   return letter;
 }
 
-/** A record alone; of a stream everything that waits, unless the drop left an earlier failure at its head. */
-async function lettersToApply(tx: Queryable, letter: DeadLetter, how: 'retry' | 'drop'): Promise<DeadLetter[]> {
+/** A record alone; of a stream what waits first, unless the drop left an earlier failure at its head. */
+async function lettersToApply(
+  tx: Queryable,
+  letter: DeadLetter,
+  how: 'retry' | 'drop',
+  page: number,
+): Promise<DeadLetter[]> {
   if (letter.stream === null) return how === 'retry' ? [letter] : [];
   const waiting = await tx.query<DeadLetter>(
-    `select * from dead_letters where projection = $1 and stream = $2 and status = 'parked' order by revision`,
-    [letter.projection, letter.stream],
+    `select * from dead_letters where projection = $1 and stream = $2 and status = 'parked' order by revision limit $3`,
+    [letter.projection, letter.stream, page],
   );
   return how === 'drop' && waiting[0]?.reason !== 'blocked' ? [] : waiting;
+}
+
+/** What waits behind the last of a page; nothing does behind a record. */
+async function waitingBehind(tx: Queryable, { projection, stream, revision }: DeadLetter) {
+  const [row] = await tx.query<{ count: number; first: number | null }>(
+    `select count(*) as count, (array_agg(id order by revision))[1] as first from dead_letters
+     where projection = $1 and stream = $2 and status = 'parked' and revision > $3`,
+    [projection, stream, revision],
+  );
+  return row!;
 }
 
 async function applyLetters(
