@@ -3,11 +3,11 @@ import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import { PROJECTIONS } from '../bin/areas';
 import type { StoredEvent } from '../engines/event-store/port';
-import type { Queryable } from '../engines/postgres/port';
 import { event, events } from '../kernel/event';
 import { sql } from '../kernel/sql';
 import { all, type DeclaredProjection, handled, last } from '../projections/runtime/handlers';
 import type { EventProjection, Projection } from '../kernel/projection';
+import { inPieces, rowsOf, undone } from './support/applied';
 import { arbitraryData } from './support/arbitrary-event';
 import { type TestDatabase, testDatabase } from './support/database';
 
@@ -35,31 +35,9 @@ const arbitraryEvents = ({ declared }: DeclaredProjection) =>
     })
     .map((list) => list.map(({ type, data }, index) => stored(type, data, index)));
 
-async function contents(tx: Queryable, tables: readonly string[]) {
-  const rows = [];
-  for (const table of tables) rows.push(await tx.query(`select to_jsonb(t) as row from ${table} t order by 1`));
-  return rows;
-}
-
-class Undo extends Error {}
-
-/** Runs `work` in a transaction that is undone. */
-async function tried<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
-  let made: T;
-  await t.db
-    .transaction(async (tx) => {
-      made = await work(tx);
-      throw new Undo();
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof Undo)) throw error;
-    });
-  return made!;
-}
-
 /** Applies one event after the other and leaves out those that the tables refuse. */
 async function oneByOne(p: EventProjection, batch: readonly StoredEvent[]) {
-  return tried(async (tx) => {
+  return undone(t.db, async (tx) => {
     const taken: StoredEvent[] = [];
     for (const one of batch) {
       await tx.query('savepoint one');
@@ -70,14 +48,14 @@ async function oneByOne(p: EventProjection, batch: readonly StoredEvent[]) {
         await tx.query('rollback to savepoint one');
       }
     }
-    return { taken, tables: await contents(tx, p.tables) };
+    return { taken, tables: await rowsOf(tx, p.tables) };
   });
 }
 
 const inBatches = (p: EventProjection, batch: readonly StoredEvent[], size: number) =>
-  tried(async (tx) => {
-    for (let at = 0; at < batch.length; at += size) await p.apply(batch.slice(at, at + size), tx, { rebuilding: true });
-    return contents(tx, p.tables);
+  undone(t.db, async (tx) => {
+    for (const part of inPieces(batch, size)) await p.apply(part, tx, { rebuilding: true });
+    return rowsOf(tx, p.tables);
   });
 
 async function assertSame(p: DeclaredProjection): Promise<number> {
