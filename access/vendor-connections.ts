@@ -1,11 +1,11 @@
 import type { Logger } from '../engines/log/port';
 import type { PersonalTexts } from '../engines/subject-keys/port';
-import { HttpFailed } from '../vendors/http/port';
 import type { KickSubscriptions } from '../vendors/kick/port';
 import type { OAuthApp, OAuthVendor } from '../vendors/oauth/port';
 import type { KeptGrant } from './connection-grants';
 import { ReconnectRequired, TokenAway, type ConnectionTokens } from './connection-tokens';
 import type { LivingConnections } from './living-connections';
+import { type TokenSource, withToken } from './with-token';
 
 /** How connections are spoken for at their vendors. */
 export interface VendorConnections {
@@ -19,20 +19,11 @@ export interface VendorConnections {
   appOf(grant: KeptGrant): Promise<OAuthApp | null>;
 }
 
-/** Does something with a connection's token; with a new one where the vendor refuses it. */
-export async function withToken<T>(
-  tokens: ConnectionTokens,
-  connection_id: string,
-  work: (token: string) => Promise<T>,
-): Promise<T> {
-  const token = await tokens.token(connection_id);
-  try {
-    return await work(token);
-  } catch (error) {
-    if (!(error instanceof HttpFailed && error.status === 401)) throw error;
-    return work(await tokens.token(connection_id, token));
-  }
-}
+/** The token of a connection, and another one where it was refused. */
+export const tokenOf =
+  (tokens: ConnectionTokens, connection_id: string): TokenSource =>
+  (refused) =>
+    tokens.token(connection_id, refused);
 
 /**
  * Asks Kick for what it has ended by itself: after a day of failed deliveries it drops a subscription without a word.
@@ -48,7 +39,7 @@ export async function renewKickSubscriptions(
     if (signal.aborted) break;
     if (kind !== 'channel' || client_id === null) continue;
     try {
-      await withToken(tokens, connection_id, kick.ensure);
+      await withToken(tokenOf(tokens, connection_id), kick.ensure);
       asked += 1;
     } catch (error) {
       // One channel's trouble is not the others': it is asked for again the next time.

@@ -135,22 +135,22 @@ export function catalogue(sets: readonly AnyEventSet[]): EventCatalogue {
 }
 
 /** An event that is not what its declaration says: a defect of the program that decided it, never stored. */
-export class InvalidEvent extends Error {
+export class NotAsDeclared extends Error {
   constructor(type: string, why: string) {
     super(`${type}: ${why}`);
-    this.name = 'InvalidEvent';
+    this.name = 'NotAsDeclared';
   }
 }
 
 /**
  * Holds new data against its declaration.
- * @throws InvalidEvent when the type is not declared or the data do not fit; names members, never values
+ * @throws NotAsDeclared when the type is not declared or the data do not fit; names members, never values
  */
 export function assertDeclared(all: EventCatalogue, type: string, data: JsonObject): void {
   const declaration = all.get(type);
-  if (declaration === undefined) throw new InvalidEvent(type, 'no area declares this type');
+  if (declaration === undefined) throw new NotAsDeclared(type, 'no area declares this type');
   const { error } = declaration.schema.safeParse(data);
   if (error === undefined) return;
   const wrong = error.issues.map(({ path, code }) => `${path.join('.') || 'the event'} (${code})`);
-  throw new InvalidEvent(type, `does not fit its declaration: ${wrong.join(', ')}`);
+  throw new NotAsDeclared(type, `does not fit its declaration: ${wrong.join(', ')}`);
 }

@@ -15,3 +15,6 @@ export function withQuery(name: string, query: string, statement: Sql): string {
   const queries = `with ${name} as (${query})`;
   return further === null ? `${queries}\n${text}` : `${queries},\n${text.slice(further[0].length)}`;
 }
+
+/** A name as SQL reads it, whatever is in it. */
+export const ident = (name: string): string => `"${name.replaceAll('"', '""')}"`;

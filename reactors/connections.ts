@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { dropGrant, otherGrants, readGrant } from '../access/connection-grants';
 import { ReconnectRequired } from '../access/connection-tokens';
 import { job, type JobTools } from '../access/job';
-import { withToken } from '../access/vendor-connections';
+import { tokenOf } from '../access/vendor-connections';
+import { withToken } from '../access/with-token';
 import { INSTALLATION } from '../access/oauth-apps';
 import { reactor, type ReactionTools } from '../access/reactor';
 import { ACCOUNT_APP_EVENTS } from '../domain/account-apps';
@@ -28,7 +29,7 @@ export const subscribeToKick = job({
   async run({ connection_id }, _attempt, { db, connections }) {
     // Connected by an operator, or disconnected by now: there is no token to ask with.
     if ((await readGrant({ db, texts: connections.texts }, connection_id)) === null) return;
-    await unlessFlagged(withToken(connections.tokens, connection_id, connections.kick.ensure));
+    await unlessFlagged(withToken(tokenOf(connections.tokens, connection_id), connections.kick.ensure));
   },
 });
 
@@ -53,7 +54,7 @@ async function endAtVendor(grant: Kept, { db, connections }: Pick<JobTools, 'db'
   const { connection_id, platform, kind, client_id } = grant;
   const shared = await otherGrants(db, grant);
   if (platform === 'kick' && kind === 'channel' && !shared.includes('channel'))
-    await unlessFlagged(withToken(connections.tokens, connection_id, connections.kick.end));
+    await unlessFlagged(withToken(tokenOf(connections.tokens, connection_id), connections.kick.end));
   const vendor = connections.vendors.get(platform);
   if (vendor?.revoke === undefined || (vendor.revoke_ends_all && shared.length > 0)) return;
   // What the subscriptions were ended with may be newer than what was read.

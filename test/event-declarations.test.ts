@@ -6,7 +6,7 @@ import { columnsOf } from '../kernel/columns';
 import type { JsonObject } from '../kernel/json';
 import { versionOf } from '../kernel/upcasters';
 import { broken, type Kept, withNewest } from './support/event-schemas';
-import { assertDeclared, catalogue, event, events, instant, InvalidEvent, subject } from '../kernel/event';
+import { assertDeclared, catalogue, event, events, instant, NotAsDeclared, subject } from '../kernel/event';
 
 const NOTES = events({
   'note:written': event({
@@ -42,7 +42,7 @@ test('data are held against their declaration, and a refusal names members, neve
   ];
   for (const [type, data, message] of refused) {
     const refuse = () => assertDeclared(all, type, data);
-    expect(refuse).toThrow(InvalidEvent);
+    expect(refuse).toThrow(NotAsDeclared);
     expect(refuse).toThrow(message);
     expect(refuse).not.toThrow('secret');
   }

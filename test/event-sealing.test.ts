@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { declaredEventStore } from '../engines/event-store/declared';
 import type { EventStore, StoredEvent } from '../engines/event-store/port';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
-import { catalogue, event, events, InvalidEvent, subject } from '../kernel/event';
+import { catalogue, event, events, NotAsDeclared, subject } from '../kernel/event';
 import type { TestDatabase } from './support/database';
 import { enginesOfEach } from './support/each';
 import type { Engines } from './support/projections';
@@ -109,6 +109,6 @@ test('what does not fit its declaration is refused, and nothing of its append is
     { stream: `guest-${ada}`, expected: 'none' as const, events: [came] },
     { stream: 'guest-other', expected: 'none' as const, events: [wrong] },
   ];
-  await expect(store.append(writes, {})).rejects.toThrow(InvalidEvent);
+  await expect(store.append(writes, {})).rejects.toThrow(NotAsDeclared);
   expect(await store.read(`guest-${ada}`)).toEqual([]);
 });

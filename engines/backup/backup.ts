@@ -5,10 +5,11 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Blobs } from '../blobs/port';
 import { Meter } from '../blobs/keys';
+import { ident } from '../../kernel/sql';
 import { asQueryable } from '../postgres/pool';
 import type { SecretBox } from '../secrets/port';
 import { backUpLogs, eventPlaces, type OutsideLogs } from './logs';
-import { ident, relation, readSequences, readTables, type TableShape } from './catalog';
+import { relation, readSequences, readTables, type TableShape } from './catalog';
 import {
   type BackedUpTable,
   blobCopyKey,

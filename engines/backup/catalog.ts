@@ -1,3 +1,4 @@
+import { ident } from '../../kernel/sql';
 import { JOB_SCHEMA } from '../jobs/names';
 import type { Queryable } from '../postgres/port';
 
@@ -30,8 +31,6 @@ export interface SequenceValue {
   /** Null when it was never used. */
   last_value: number | null;
 }
-
-export const ident = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** A table or sequence as SQL names it. No name of ours has a dot. */
 export const relation = (name: string): string => {

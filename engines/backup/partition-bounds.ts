@@ -1,5 +1,5 @@
 import { escapeLiteral } from 'pg';
-import { ident } from './catalog';
+import { ident } from '../../kernel/sql';
 
 /** `'…'` with doubled quotes inside, or a number; what `pg_get_expr` writes for a constant. */
 const VALUE = String.raw`'(?:[^'\\]|'')*'|-?\d+(?:\.\d+)?`;

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { ident } from '../../kernel/sql';
 import { MIGRATIONS } from '../../migrations';
 import { Meter } from '../blobs/keys';
 import type { Blobs } from '../blobs/port';
@@ -14,7 +15,7 @@ import { asQueryable } from '../postgres/pool';
 import { KEEPALIVE } from '../postgres/session-settings';
 import type { Queryable } from '../postgres/port';
 import type { SecretBox } from '../secrets/port';
-import { ident, relation, readSequences, readTables, type TableShape } from './catalog';
+import { relation, readSequences, readTables, type TableShape } from './catalog';
 import { type BackedUpTable, type Manifest, PROBE_CONTEXT, readManifest } from './manifest';
 import { partitionBound, partitionKey } from './partition-bounds';
 

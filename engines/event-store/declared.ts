@@ -4,7 +4,7 @@ import type { EventStore } from './port';
 
 /**
  * Any event store, refusing what is not as its area declares it: nothing of such an append is stored.
- * `append` throws InvalidEvent.
+ * `append` throws NotAsDeclared.
  */
 export function declaredEventStore(store: EventStore, declared: EventCatalogue): EventStore {
   return {

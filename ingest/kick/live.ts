@@ -2,7 +2,7 @@ import type { ConnectionTokens } from '../../access/connection-tokens';
 import { broadcastIdOf } from '../../domain/channel-status';
 import type { KickChannel, KickChannels } from '../../vendors/kick/port';
 import { readInstant } from '../runtime/times';
-import { withAnyToken } from '../runtime/with-token';
+import { withAnyToken } from '../runtime/with-any-token';
 import type { Broadcast, LiveLook, SeenChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
 

@@ -3,7 +3,7 @@ import { TOPICS } from '../../domain/records';
 import { pause } from '../../kernel/signal';
 import type { Json } from '../../kernel/json';
 import { HttpFailed } from '../../vendors/http/port';
-import { withToken } from '../runtime/with-token';
+import { withToken } from '../../access/with-token';
 import type { PlayerState, SpotifyPlayer } from '../../vendors/spotify/port';
 import type { Adapter, AdapterSession, Link, LinkStatus, LivingConnection, Received } from '../runtime/adapter';
 import { endSession } from '../runtime/ending';

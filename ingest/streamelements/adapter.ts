@@ -1,6 +1,6 @@
 import type { Json } from '../../kernel/json';
 import { HttpFailed } from '../../vendors/http/port';
-import { withToken } from '../runtime/with-token';
+import { withToken } from '../../access/with-token';
 import type { StreamElementsApi } from '../../vendors/streamelements/port';
 import { type Adapter, type AdapterSession, type Link, LinkLost } from '../runtime/adapter';
 import { endSession } from '../runtime/ending';

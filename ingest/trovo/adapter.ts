@@ -4,7 +4,7 @@ import { objectsAt } from '../../domain/json-digits';
 import type { Json } from '../../kernel/json';
 import { within } from '../../kernel/signal';
 import { HttpFailed } from '../../vendors/http/port';
-import { withToken } from '../runtime/with-token';
+import { withToken } from '../../access/with-token';
 import type { TrovoOpenApi } from '../../vendors/trovo/port';
 import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from '../runtime/adapter';
 import { readJson } from '../runtime/text';

@@ -1,7 +1,7 @@
 import type { ConnectionTokens } from '../../access/connection-tokens';
 import { HttpFailed } from '../../vendors/http/port';
 import type { TwitchStream, TwitchStreams } from '../../vendors/twitch/port';
-import { withAnyToken } from '../runtime/with-token';
+import { withAnyToken } from '../runtime/with-any-token';
 import type { LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
 import { readInstant } from '../runtime/times';

@@ -1,4 +1,4 @@
-import { type TokenSource, withToken } from '../runtime/with-token';
+import { type TokenSource, withToken } from '../../access/with-token';
 import { HttpFailed } from '../../vendors/http/port';
 import { COSTS, isUsedUp, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
 import { objectsAt } from '../../domain/json-digits';

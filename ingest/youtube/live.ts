@@ -7,7 +7,7 @@ import {
   type YoutubeDataApi,
   type YoutubeVideo,
 } from '../../vendors/youtube/port';
-import { withAnyToken } from '../runtime/with-token';
+import { withAnyToken } from '../runtime/with-any-token';
 import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
 import { wholeOf } from '../runtime/numbers';
 import { readInstant } from '../runtime/times';

@@ -2,7 +2,8 @@ import { LockTaken, LOCKS } from '../../engines/locks/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
 import { rebuild, RebuildRunning, type RebuildOptions } from './rebuild';
-import { ident, shadowOf } from './shadow';
+import { ident } from '../../kernel/sql';
+import { shadowOf } from './shadow';
 
 /** A second copy of the tables would not fit. */
 export class NoSpace extends Error {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
 import { madeOf } from './program';
-import { ident } from './shadow';
+import { ident } from '../../kernel/sql';
 
 /** What an interrupted build has reached. */
 export interface Reached {

@@ -14,7 +14,7 @@ import type { RunnerMetrics } from './metrics';
 import { OUTBOX_WAKEUP } from './outbox';
 import type { Progress } from './progress';
 import { CHECKPOINT_WAKEUP } from './read-models';
-import { compareOffsets, comparePositions, Silence } from './silence';
+import { beginningFirst, compareOffsets, Silence } from './silence';
 
 /** Where jobs are stored that a projection asks for. */
 export interface JobRequests {
@@ -55,7 +55,7 @@ export class Commits {
     private readonly onAdvanced: (at: string | null) => void,
   ) {
     const events = isEventProjection(projection);
-    this.silence = new Silence(events ? comparePositions(deps.events.compare) : compareOffsets, events);
+    this.silence = new Silence(events ? beginningFirst(deps.events.compare) : compareOffsets, events);
   }
 
   /**

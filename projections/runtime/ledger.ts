@@ -3,7 +3,7 @@ import { ERASED_RAW, SAME_RAW_DAYS } from '../../domain/records';
 import { type Queryable, textArray } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
 import type { LateLedger, RecordProjection } from '../../kernel/projection';
-import { ident } from './shadow';
+import { ident } from '../../kernel/sql';
 
 /** The records of a batch that count for a projection, in their order. */
 export interface Counting {

@@ -5,6 +5,7 @@ import { endLoading } from './apply';
 import { beginBuild, endBuild, keepLoaded, resumeBuild } from './build-progress';
 import { checkEngine, lockCheckpoints, readCheckpoints, Superseded, type Checkpoint } from './checkpoints';
 import { isConflict } from '../../kernel/failures';
+import { ident } from '../../kernel/sql';
 import { withRebuildLock } from './rebuild-lock';
 import type { RebuildOptions, RebuildProgress, RebuildResult } from './rebuild-options';
 import { REBUILD_SOURCES, type RebuildSource } from './rebuild-source';
@@ -13,7 +14,6 @@ import {
   analyzeTables,
   cloneLateIndexes,
   cloneTables,
-  ident,
   lockTables,
   setLockTimeout,
   shadowOf,

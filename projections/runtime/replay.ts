@@ -8,7 +8,7 @@ import { placeOf, type Item, type Parked } from './dead-letters';
 import { isConflict } from '../../kernel/failures';
 import { RebuildRunning } from './rebuild-lock';
 import type { Page, RebuildSource } from './rebuild-source';
-import { ident } from './shadow';
+import { ident } from '../../kernel/sql';
 
 /**
  * Partitions replayed at a time: while one waits for its commit or decodes, another keeps the database busy. The live

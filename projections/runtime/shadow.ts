@@ -1,7 +1,5 @@
 import type { Queryable } from '../../engines/postgres/port';
-
-/** Quotes an identifier. */
-export const ident = (name: string) => `"${name.replaceAll('"', '""')}"`;
+import { ident } from '../../kernel/sql';
 
 /** Schema in which the projection's new tables are built. */
 export const shadowOf = (projection: string): string => `rebuild_${projection.replaceAll('-', '_')}`;

@@ -8,8 +8,8 @@ export type ComparePlaces = (a: string, b: string) => number;
 /** Offsets are the next to read, so a record is before an end when its own is below it. */
 export const compareOffsets: ComparePlaces = (a, b) => Number(a) - Number(b);
 
-/** Positions are of the last event seen, and before the first there is none. */
-export const comparePositions =
+/** Positions are of the last event seen: before the first there is none, and that comes before all. */
+export const beginningFirst =
   (compare: ComparePlaces): ComparePlaces =>
   (a, b) =>
     a === BEGINNING || b === BEGINNING ? Number(a !== BEGINNING) - Number(b !== BEGINNING) : compare(a, b);

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
 import { sourceOf } from './checkpoints';
-import { ident } from './shadow';
+import { ident } from '../../kernel/sql';
 
 /** Parks live what failed in the new tables; answers how many letters that are. */
 export async function mergeDeadLetters(tx: Queryable, shadow: string): Promise<number> {
