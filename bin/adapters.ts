@@ -16,7 +16,7 @@ import { createYoutubeAdapter } from '../ingest/youtube/adapter';
 import { createLiveChats } from '../ingest/youtube/live-chats';
 import { createYoutubeQuota } from '../ingest/youtube/quota';
 import type { Settings } from '../kernel/settings';
-import { nowPlaying } from '../realtime/music';
+import { tellingNowPlaying } from '../realtime/music';
 import { discordGateway } from '../vendors/discord/gateway';
 import type { HttpClients } from '../vendors/http/port';
 import { spotifyPlayer } from '../vendors/spotify/player';
@@ -87,15 +87,11 @@ function othersOf(
   engines: Engines,
   guilds: Guilds,
 ): Adapter[] {
-  const live = liveOf(engines, metrics);
   return [
     createStreamElementsAdapter(streamElementsApi(http, settings.streamelements)) as Adapter,
     createSpotifyAdapter({
       player: spotifyPlayer(http, settings.spotify),
-      async nowPlaying(account_id, state) {
-        const { channel, message } = nowPlaying(account_id, state);
-        await live.broadcast(channel, message);
-      },
+      nowPlaying: tellingNowPlaying(liveOf(engines, metrics)),
     }) as Adapter,
     createDiscordAdapter({ gateway: discordGateway(http, settings.discord), accountOf: guilds.accountOf }) as Adapter,
   ];

@@ -8,6 +8,7 @@ import { catalogue, type AnyEventSet } from '../kernel/event';
 import type { Projection } from '../kernel/projection';
 import { accountEvents } from '../projections/account-events';
 import { auditLog } from '../projections/audit-log';
+import { readersOf } from '../projections/runtime/readers';
 import type { Family } from '../realtime/runtime/family';
 
 /** The first level of a room is the product: one file an area. */
@@ -61,18 +62,5 @@ export const JOBS: readonly AreaJob[] = exported<AreaJob>('reactors', has('paylo
 /** The version of each projection. */
 export const VERSIONS: ReadonlyMap<string, number> = new Map(PROJECTIONS.map(({ name, version }) => [name, version]));
 
-/** Names of the projections that fit each type. */
-const namesByType = (fits: (projection: Projection, type: string) => boolean) => {
-  const names = new Map(
-    [...EVENTS.keys()].map((type) => [type, PROJECTIONS.filter((one) => fits(one, type)).map(({ name }) => name)]),
-  );
-  return (types: readonly string[]): string[] => [...new Set(types.flatMap((type) => names.get(type) ?? []))];
-};
-
-/** The read models that answers show and that events of these types change. */
-export const readersOf = namesByType(
-  ({ from, awaited = true }, type) => awaited && from.kind === 'domain_events' && from.types.includes(type),
-);
-
-/** The read models that say what callers may do, where events of these types may take something from them. */
-export const rightsReadersOf = namesByType((one, type) => 'revokes' in one && (one.revokes ?? []).includes(type));
+/** Which read models a command waits for. */
+export const READERS = readersOf(PROJECTIONS, EVENTS);

@@ -21,9 +21,9 @@ export async function connect(): Promise<FullContext> {
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
   const metrics = createPrometheusMetrics({});
   const engines = await openEngines({ settings, log, metrics, running_url, onLost: lost });
-  const parts = { settings, engines, log, metrics };
-  // None of their calls is made here: jobs are only asked for.
-  const { at_vendors } = openConnections({ ...parts, stops: new Stops() });
+  // No call to the outside is made here: jobs are only asked for.
+  const parts = { settings, engines, log, metrics, stops: new Stops() };
+  const { at_vendors } = openConnections(parts);
   return {
     ...engines,
     projections: PROJECTIONS,

@@ -15,10 +15,11 @@ export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser, payments
 /** What every other area does; test/erasers.test.ts finds a table that none of them cleans. */
 export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser, auditLogEraser];
 
-/** Forgets who logged in here, as `lumio erase user:<id>` does. Done again it finds nothing. */
-export async function eraseUser(engines: Omit<ErasureServices, 'texts'>, id: string): Promise<void> {
-  const services = { ...engines, texts: createPersonalTexts(engines.subject_keys) };
-  const person = { subject: `user:${id}`, kind: 'user', id };
-  await destroyKeys(services, person.subject);
-  for (const eraser of ERASERS) await eraser.erase(person, services);
-}
+/** What an erasure works with, over the engines. */
+export const erasingOn = <T extends Omit<ErasureServices, 'texts'>>(engines: T) => ({
+  ...engines,
+  texts: createPersonalTexts(engines.subject_keys),
+  record_erasers: RECORD_ERASERS,
+  erasers: ERASERS,
+  destroyKeys: (subject: string) => destroyKeys(engines, subject),
+});

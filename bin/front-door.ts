@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { popoutSessionIn } from '../access/popout-cookie';
 import type { Services } from '../access/services';
 import { createConnectionLookup } from '../access/connection-lookup';
+import { credentialsOf } from '../api/credentials';
 import type { HealthCheck } from '../api/health';
 import { registerLivePage } from '../api/live-page';
 import { createApi } from '../api/server';
@@ -42,16 +42,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
     operations: OPERATIONS,
     channels: CHANNELS,
     services,
-    resolveCaller: ({ headers, query, ip }) =>
-      resolver.resolve({
-        authorization: headers.authorization,
-        query_token: typeof query.token === 'string' ? query.token : undefined,
-        popout_cookie: popoutSessionIn(headers.cookie),
-        on_upgrade: false,
-        account_header: single(headers['x-lumio-account']),
-        ip,
-        now: Date.now(),
-      }),
+    resolveCaller: (source) => resolver.resolve(credentialsOf(source)),
     holder: engines.session,
     rate_limits: engines.rate_limits,
     webhooks: settings.roles.includes('ingest')
@@ -88,5 +79,3 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
   if (realtime) stops.add(live.stop);
   return api;
 }
-
-const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);

@@ -18,7 +18,7 @@ import { openFrontDoor } from './front-door';
 import { openJobs } from './jobs';
 import { openLive } from './live';
 import { openLiveWatch } from './live-watch';
-import { reportProcess } from '../engines/metrics/process';
+import { reportBuild, reportProcess } from '../engines/metrics/process';
 import { openProjector, startFollowers } from './projector';
 import { createServices } from './services';
 import { Stops } from '../kernel/stops';
@@ -49,11 +49,8 @@ export interface NodeOptions {
 /** Starts every role of the settings and resolves when it serves. */
 export async function startNode(options: NodeOptions): Promise<LumioNode> {
   const { settings, log, adopt, onFatal } = options;
-  const started = Date.now();
   const metrics = createPrometheusMetrics({ service: SERVICE, env: settings.env });
-  metrics.gauge(`${SERVICE}_build_info`, 'The running build', ['version']).set(1, { version: VERSION });
-  const uptime = metrics.gauge(`${SERVICE}_uptime_seconds`, 'Seconds since this process started');
-  metrics.beforeRender(() => uptime.set((Date.now() - started) / 1000));
+  reportBuild(metrics, VERSION);
 
   const engines = await openEngines({ settings, log, metrics, serving: true, adopt, onLost: onFatal });
   const { events, wakeups } = engines;
@@ -69,7 +66,6 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
 
     const connections = openConnections(deps);
     const jobs = openJobs(deps, connections.at_vendors);
-    stops.add(() => jobs.close());
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
     const { wait: wait_ms } = settings.read_models;
     const read_models =

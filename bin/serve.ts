@@ -1,16 +1,15 @@
 import type { Services } from '../access/services';
-import { METRICS_PORT, type Settings } from '../kernel/settings';
+import { METRICS_PORT } from '../kernel/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from '../engines/data-folder';
-import { ensureDemoData } from '../demo/data';
-import { keepDevCredentials, keepDevelopmentSecrets } from '../demo/credentials';
+import { keepDevelopmentSecrets } from '../demo/credentials';
+import { addDevelopment } from '../demo/development';
 import { removeDemoData } from '../demo/removal';
 import { livePageAddress } from '../api/live-page';
-import { NotBuilt } from '../kernel/errors';
-import { retry } from '../kernel/retry';
 import type { Engines } from '../engines/engines';
 import type { RecordLog } from '../engines/records/port';
 import { recordEnvironment } from '../engines/postgres/environment';
+import { portInUse } from '../cli/runtime/port-in-use';
 import { processEnd } from '../cli/runtime/process-end';
 import { Stops } from '../kernel/stops';
 import { startNode } from './node';
@@ -55,10 +54,8 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
     let live_page: string | null = null;
     if (settings.env === 'development') {
       const { subject_keys } = node.engines;
-      const demo = await onceBuilt(() => ensureDemoData({ ...node.services, subject_keys }));
-      const credentials = await onceBuilt(() => keepDevCredentials({ ...node, log, demo }));
-      stops.add(() => credentials.stop());
-      live_page = livePageAddress(node.base_url, settings, credentials.access_token);
+      const access_token = await addDevelopment({ ...node, subject_keys, log }, stops);
+      live_page = livePageAddress(node.base_url, settings, access_token);
     }
     const lines = [`lumio ready at ${node.base_url}`, ...(live_page ? [`lumio: live page at ${live_page}`] : [])];
     if (!end.stopping) process.stdout.write(`${lines.join('\n')}\n`);
@@ -67,20 +64,6 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
     return { base_url: node.base_url, data_dir, ended, records, stop: () => stop(0, 'asked') };
   } catch (error) {
     await stops.all();
-    throw inUse(error, settings) ?? error;
+    throw portInUse(error, settings) ?? error;
   }
-}
-
-/** Read models are built by a process with the projector's role, which may start after this one. */
-const onceBuilt = <T>(work: () => Promise<T>): Promise<T> =>
-  retry(work, { first_ms: 100, most_ms: 1000, within_ms: 60_000, passing: (error) => error instanceof NotBuilt });
-
-/** A port that somebody has, in words that name the setting. */
-function inUse(error: unknown, { port }: Settings): Error | undefined {
-  const { code, address, port: taken } = error as { code?: string; address?: string; port?: number };
-  if (code !== 'EADDRINUSE') return undefined;
-  const name = taken === port ? 'LUMIO_PORT' : 'LUMIO_METRICS__PORT';
-  return new Error(`${address}:${taken} is in use by another program: stop it, or set ${name} to another port`, {
-    cause: error,
-  });
 }

@@ -1,9 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { ERASERS, RECORD_ERASERS } from '../bin/erasers';
-import { destroyKeys } from '../engines/subject-keys/transfer';
+import { erasingOn } from '../bin/erasers';
 import { isVendor } from '../domain/vendors';
-import { createPersonalTexts } from '../engines/subject-keys/texts';
 import type { Person } from '../kernel/eraser';
 import { erasePerson } from '../maintenance/erase-person';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
@@ -38,15 +36,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         const bar = progressBar('erasing {bar} {percentage}% | {value}/{total} records | {eta_formatted} left');
         try {
           const onProgress = ({ done, total }: { done: number; total: number }) => bar.update(done, total);
-          const deps = {
-            ...context,
-            texts: createPersonalTexts(context.subject_keys),
-            record_erasers: RECORD_ERASERS,
-            erasers: ERASERS,
-            destroyKeys: (subject: string) => destroyKeys(context, subject),
-            onProgress,
-          };
-          const done = await erasePerson(deps, who);
+          const done = await erasePerson({ ...erasingOn(context), onProgress }, who);
           context.wakeups.notify('messages-erased');
           bar.stop();
           process.stdout.write(`${who.subject}: ${done.join(', ')}\n`);

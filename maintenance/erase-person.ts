@@ -1,8 +1,11 @@
 import type { ErasureServices, Eraser, Person } from '../kernel/eraser';
 import { eraseSubject, type ErasureDeps } from './erasure';
 
+/** What forgetting who logged in here needs. */
+export type UserErasureDeps = ErasureServices & Pick<ErasureDeps, 'destroyKeys'> & { erasers: readonly Eraser[] };
+
 export type PersonErasureDeps = Omit<ErasureDeps, 'erasers'> &
-  ErasureServices & { db: ErasureDeps['db']; record_erasers: ErasureDeps['erasers']; erasers: readonly Eraser[] };
+  UserErasureDeps & { db: ErasureDeps['db']; record_erasers: ErasureDeps['erasers'] };
 
 /**
  * Forgets a person everywhere: their keys first, then what read models, messages and areas keep in clear. Run twice it
@@ -11,19 +14,25 @@ export type PersonErasureDeps = Omit<ErasureDeps, 'erasers'> &
  * @throws as {@link eraseSubject}; it must then be run again
  */
 export async function erasePerson(deps: PersonErasureDeps, person: Person): Promise<string[]> {
-  const { subject, kind } = person;
+  if (person.kind === 'user') return eraseUser(deps, person.id);
+  const erased = await eraseSubject({ ...deps, erasers: deps.record_erasers }, person.subject);
+  return [
+    `${erased.keys} keys destroyed`,
+    `${erased.records} records`,
+    `${erased.rows} rows and ${erased.messages} messages erased`,
+    ...(await eraseFromAreas(deps, person)),
+  ];
+}
+
+/** The same of who logged in here, as `lumio erase user:<id>` does: no record of a vendor's is about them. */
+export async function eraseUser(deps: UserErasureDeps, id: string): Promise<string[]> {
+  const person = { subject: `user:${id}`, kind: 'user', id };
+  const keys = await deps.destroyKeys(person.subject);
+  return [...(keys > 0 ? [`${keys} keys destroyed`] : []), ...(await eraseFromAreas(deps, person))];
+}
+
+async function eraseFromAreas(deps: UserErasureDeps, person: Person): Promise<string[]> {
   const done: string[] = [];
-  if (kind === 'user') {
-    const keys = await deps.destroyKeys(subject);
-    if (keys > 0) done.push(`${keys} keys destroyed`);
-  } else {
-    const erased = await eraseSubject({ ...deps, erasers: deps.record_erasers }, subject);
-    done.push(
-      `${erased.keys} keys destroyed`,
-      `${erased.records} records`,
-      `${erased.rows} rows and ${erased.messages} messages erased`,
-    );
-  }
   for (const eraser of deps.erasers) {
     const outcome = await eraser.erase(person, deps);
     if (outcome !== null) done.push(outcome);

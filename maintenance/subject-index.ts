@@ -74,6 +74,13 @@ export function indexEvents({ db, stored_events }: EventIndexDeps): Promise<numb
   });
 }
 
+/** The event store, and then these topics, each to its end. Returns how many were read. */
+export async function indexAll(deps: TopicIndexDeps & EventIndexDeps, topics: readonly string[]): Promise<number> {
+  let read = await indexEvents(deps);
+  for (const topic of topics) read += await indexTopic(deps, topic);
+  return read;
+}
+
 /** Places of subjects in one page of a source, which ends at `to`. */
 interface PlacesPage {
   places: readonly { subject: Buffer; place: number | string }[];

@@ -1,16 +1,19 @@
 import { z } from 'zod';
+import type { LiveMessages } from '../access/services';
 import type { Vendor } from '../domain/vendors';
 import { permission } from '../kernel/channel';
 import { channel } from './runtime/family';
 
 const MUSIC = 'spotify' satisfies Vendor;
 
-/** What the player does now, as it is sent to an account's channel. */
-export const nowPlaying = (account_id: string, data: unknown) => {
-  const channel = `${MUSIC}:${account_id}`;
-  const type = `${MUSIC}:now-playing`;
-  return { channel, message: { type, channel, event_type: type, data } };
-};
+/** Tells on an account's channel what the player does now. */
+export const tellingNowPlaying =
+  (live: LiveMessages) =>
+  (account_id: string, data: unknown): Promise<void> => {
+    const channel = `${MUSIC}:${account_id}`;
+    const type = `${MUSIC}:now-playing`;
+    return live.broadcast(channel, { type, channel, event_type: type, data });
+  };
 
 export const music = channel({
   pattern: `${MUSIC}:<account_id>`,

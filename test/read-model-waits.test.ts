@@ -1,5 +1,6 @@
 import type { RequestContext } from '../access/caller';
-import { shown } from '../bin/services';
+import { shown } from '../access/shown';
+import { READERS } from '../bin/areas';
 import { createReadModels } from '../projections/runtime/read-models';
 
 afterEach(() => jest.useRealTimers());
@@ -13,7 +14,10 @@ test('a request of many acts waits once for read models that stand still, not fo
   });
   const context: Pick<RequestContext, 'behind_until'> = {};
   const ended = (position: number) =>
-    shown(read_models, context, { position: String(position), types: ['session:ended', 'account:member_removed'] });
+    shown(read_models, READERS, context, {
+      position: String(position),
+      types: ['session:ended', 'account:member_removed'],
+    });
   let over = false;
   const acts = (async () => {
     const answers = [await ended(1), ...(await Promise.all([ended(2), ended(3)])), await ended(4), await ended(5)];

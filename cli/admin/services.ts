@@ -2,8 +2,8 @@ import { createTokens, type Tokens } from '../../access/tokens';
 import type { Settings } from '../../kernel/settings';
 import { createReadModels } from '../../projections/runtime/read-models';
 import type { FullContext } from '../runtime/context';
-import { metadata, typesOf } from '../../access/metadata';
-import { shown } from '../../bin/services';
+import { committing, shown } from '../../access/shown';
+import { READERS } from '../../bin/areas';
 import type { AdminServices } from './operator';
 
 export interface AdminContext extends AdminServices {
@@ -19,7 +19,7 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
   const read_models = createReadModels({ ...context, wait_ms: settings.read_models.wait });
   let behind = false;
   const awaitShown: AdminServices['awaitShown'] = async (context, written) => {
-    behind = !(await shown(read_models, context, written)) || behind;
+    behind = !(await shown(read_models, READERS, context, written)) || behind;
   };
   return {
     db,
@@ -31,10 +31,6 @@ export async function createAdminContext(context: FullContext): Promise<AdminCon
     tokens: await createTokens({ db, secrets }),
     behind: () => behind,
     awaitShown,
-    async commit(request, writes) {
-      const result = await events.append(writes, metadata(request.caller, request.context));
-      await awaitShown(request.context, { position: result.position, types: typesOf(writes) });
-      return result;
-    },
+    commit: committing(events, awaitShown),
   };
 }

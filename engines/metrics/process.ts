@@ -28,6 +28,14 @@ const SESSIONS = `
     and (backend_type = 'client backend' and xact_start is not null or query = '<insufficient privilege>')`;
 const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked' group by vendor`;
 
+/** Which build runs here, and since when. */
+export function reportBuild(metrics: PrometheusMetrics, version: string): void {
+  const started = Date.now();
+  metrics.gauge('lumio_build_info', 'The running build', ['version']).set(1, { version });
+  const uptime = metrics.gauge('lumio_uptime_seconds', 'Seconds since this process started');
+  metrics.beforeRender(() => uptime.set((Date.now() - started) / 1000));
+}
+
 /**
  * Series that belong to no room: this process's event loop, and what only the database knows. Returns how to stop
  * looking.
