@@ -3,7 +3,7 @@ import type { Queryable } from '../engines/postgres/port';
 import type { Rows } from '../kernel/pages';
 import { FREE_PLAN_ID } from '../domain/plan-limits';
 import { ACCOUNT_NAME } from './accounts';
-import { accountHolds, accountMayHold, howMany, personHolds, personMayHold } from './held-texts';
+import { accountHolds, accountsHolding, howMany, newestAccounts, personHolds } from './held-texts';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
@@ -35,11 +35,7 @@ const LISTED = {
   many: `not materialized (
     select a.id, a.created_at from accounts a left join profiles p on p.user_id = a.owner_id
     where ${accountHolds('$3')} or ${personHolds('$3')})`,
-  few: `materialized (
-    select a.id, a.created_at from accounts a where ${accountMayHold('$3')} and ${accountHolds('$3')}
-    union
-    select a.id, a.created_at from profiles p join accounts a on a.owner_id = p.user_id
-    where ${personMayHold('$3')} and ${personHolds('$3')})`,
+  few: `materialized (${accountsHolding('$3', personHolds('$3'))})`,
 } as const;
 
 /** Accounts whose name or owner holds the text, the newest first; with `id` that one alone. */
@@ -48,11 +44,7 @@ export async function adminAccounts(
   { limit, offset }: Rows,
   { id, search = '' }: { id?: string; search?: string },
 ): Promise<{ items: AdminAccount[]; total: number }> {
-  const newest = {
-    of: 'accounts' as const,
-    joins: 'left join profiles p on p.user_id = newest.owner_id',
-    holds: `${accountHolds('$1', 'newest')} or ${personHolds('$1')}`,
-  };
+  const newest = newestAccounts(personHolds('$1'));
   const which = id !== undefined ? 'one' : search === '' ? 'all' : await howMany(db, newest, search);
   const rows = await db.query<AdminAccount & { total: number }>(
     `with listed as ${LISTED[which]}

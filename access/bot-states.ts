@@ -3,6 +3,7 @@ import { PLATFORMS } from '../domain/vendors';
 import type { Queryable } from '../engines/postgres/port';
 import { rowsOf, type Rows } from '../kernel/pages';
 import { ACCOUNT_NAME } from './accounts';
+import { fewAreNamed, namedAccounts, namedSo } from './held-texts';
 
 /** Whether the bot acts in an account's channel. Source: spec extra-facts §13. */
 export const BotState = z
@@ -62,26 +63,36 @@ export interface WhichBots {
   search?: string | null;
 }
 
+/** Where few accounts have the name that is looked for ($3), their rows are found by them. */
+const controls = (few: boolean): string => {
+  const within = few ? 'where account_id in (select id from found)' : '';
+  return `(
+    ${few ? `with found as materialized (${namedAccounts('$3')})` : ''}
+    select ${STATE}, p.account_id, p.account_name, p.account_created_at
+    from (
+      select k.account_id, k.platform, ${ACCOUNT_NAME} as account_name, a.created_at as account_created_at
+      from (select account_id, platform from channel_connections ${within}
+            union select account_id, platform from bot_connections ${within}) k
+      join accounts a on a.id = k.account_id left join profiles p on p.user_id = a.owner_id
+      where k.platform = any($1) and ($2::uuid is null or k.account_id = $2)
+        and ($3 = '' or ${namedSo('$3')})
+    ) p ${stateTables('p.account_id')}
+  ) bots where $4::text is null or status = $4`;
+};
+
 /** Each platform where an account has a channel or a bot, the newest account first. */
-export function botControlsOf(
+export async function botControlsOf(
   db: Queryable,
   page: Rows,
   which: WhichBots,
 ): Promise<{ items: BotControl[]; total: number }> {
-  const { account_id = null, platform = null, status = null, search } = which;
+  const { account_id = null, platform = null, status = null } = which;
+  const search = which.search ?? '';
+  const few = account_id === null && (await fewAreNamed(db, search));
   return rowsOf(db, page, BotControl, {
-    from: `(
-      select ${STATE}, p.account_id, p.account_name, p.account_created_at
-      from (
-        select k.account_id, k.platform, ${ACCOUNT_NAME} as account_name, a.created_at as account_created_at
-        from (select account_id, platform from channel_connections union select account_id, platform from bot_connections) k
-        join accounts a on a.id = k.account_id left join profiles p on p.user_id = a.owner_id
-        where k.platform = any($1) and ($2::uuid is null or k.account_id = $2)
-          and ($3 = '' or position(lower($3) in lower(a.name)) > 0 or position(lower($3) in lower(p.display_name)) > 0)
-      ) p ${stateTables('p.account_id')}
-    ) bots where $4::text is null or status = $4`,
+    from: controls(few),
     order: 'account_created_at desc, account_id, platform',
-    values: [platform === null ? PLATFORMS : [platform], account_id, search ?? '', status],
+    values: [platform === null ? PLATFORMS : [platform], account_id, search, status],
   });
 }
 

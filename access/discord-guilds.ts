@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { guildStream } from '../domain/connections';
 import type { ReservationEvent } from '../domain/reservations';
 import type { EventStore } from '../engines/event-store/port';
+import type { Queryable } from '../engines/postgres/port';
 import { rowsOf, type Rows } from '../kernel/pages';
 import { ACCOUNT_NAME } from './accounts';
 import { grantNames } from './connection-grants';
+import { fewAreNamed, namedAccounts, namedSo } from './held-texts';
 import type { Services } from './services';
 import { fromStored } from './states';
 
@@ -24,20 +26,28 @@ const Linked = z.object({
 export const DiscordGuild = Linked.extend({ guild_name: z.string().nullable() }).meta({ id: 'AdminDiscordGuild' });
 export type DiscordGuild = z.output<typeof DiscordGuild>;
 
+/** Where few accounts have the name that is looked for ($1), their servers are found by them. */
+const guilds = (few: boolean): string => `(
+  ${few ? `with found as materialized (${namedAccounts('$1')})` : ''}
+  select b.platform_user_id as guild_id, b.id as connection_id, b.account_id, ${ACCOUNT_NAME} as account_name,
+    b.connected_at
+  from bot_connections b join accounts a on a.id = b.account_id left join profiles p on p.user_id = a.owner_id
+  where b.platform = 'discord' and ${few ? OF_FOUND : OF_ALL}
+) guilds`;
+const OF_ALL = `($1 = '' or b.platform_user_id = $1 or ${namedSo('$1')})`;
+const OF_FOUND = `b.id in (
+  select o.id from found join bot_connections o on o.account_id = found.id
+  union select id from bot_connections where platform = 'discord' and platform_user_id = $1)`;
+
 /** The newest first; `search` is part of an account's name or its owner's, or the server's whole id. */
 export async function discordGuildsOf(
-  services: Pick<Services, 'db' | 'texts'>,
+  services: Pick<Services, 'texts'> & { db: Queryable },
   page: Rows,
   search: string,
 ): Promise<{ items: DiscordGuild[]; total: number }> {
+  const few = await fewAreNamed(services.db, search);
   const { items, total } = await rowsOf(services.db, page, Linked, {
-    from: `(
-      select b.platform_user_id as guild_id, b.id as connection_id, b.account_id, ${ACCOUNT_NAME} as account_name,
-        b.connected_at
-      from bot_connections b join accounts a on a.id = b.account_id left join profiles p on p.user_id = a.owner_id
-      where b.platform = 'discord' and ($1 = '' or b.platform_user_id = $1
-        or position(lower($1) in lower(a.name)) > 0 or position(lower($1) in lower(p.display_name)) > 0)
-    ) guilds`,
+    from: guilds(few),
     order: 'connected_at desc, guild_id',
     values: [search],
   });

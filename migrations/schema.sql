@@ -236,6 +236,7 @@ create table bot_connections (
   constraint bot_connections_pkey PRIMARY KEY (id),
   constraint bot_connections_account_id_platform_key UNIQUE (account_id, platform)
 );
+CREATE INDEX bot_connections_user_idx ON public.bot_connections USING btree (platform, platform_user_id);
 
 create table bound_tokens (
   id uuid not null,

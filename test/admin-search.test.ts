@@ -1,5 +1,9 @@
 import { adminAccounts } from '../access/admin-accounts';
 import { adminUsers } from '../access/admin-users';
+import { botControlsOf } from '../access/bot-states';
+import { discordGuildsOf } from '../access/discord-guilds';
+import { PLATFORMS } from '../domain/vendors';
+import type { PersonalTexts } from '../engines/subject-keys/port';
 import { type TestDatabase, testDatabase } from './support/database';
 import { uuid } from './support/identity';
 
@@ -43,6 +47,17 @@ beforeAll(async () => {
        profiles as (insert into profiles (user_id, display_name, email) select user_id, display_name, email from p)
      insert into accounts (id, name, owner_id, created_at) select account_id, account, user_id, created_at from p`,
     [JSON.stringify(people), uuid(PEOPLE)],
+  );
+  // Some accounts have a channel, some a bot, some both at one platform.
+  await t.db.query(
+    `with a as (select id, row_number() over (order by id) as n from accounts),
+       channels as (
+         insert into channel_connections (id, account_id, platform, platform_channel_id, connected_at)
+         select gen_random_uuid(), a.id, p, n::text, now() from a, unnest(array['twitch', 'kick']) p
+         where n % case p when 'twitch' then 2 else 3 end = 0)
+     insert into bot_connections (id, account_id, platform, platform_user_id, connected_at, since)
+     select gen_random_uuid(), a.id, p, 'guild ' || n, now() - make_interval(secs => n % 30), now()
+     from a, unnest(array['twitch', 'discord']) p where n % 5 <> 0`,
   );
 });
 afterAll(() => t?.drop());
@@ -107,6 +122,47 @@ test.each(SEARCHES)('operators find by %j whom a look at every row finds, page b
   }
 });
 
+/** The same of what accounts have. */
+async function everyRowOfAccounts(search: string) {
+  const named = `(
+    $1 = '' or position(lower($1) in lower(a.name)) > 0 or position(lower($1) in lower(p.display_name)) > 0`;
+  const joined = 'join accounts a on a.id = k.account_id left join profiles p on p.user_id = a.owner_id';
+  const bots = await t.db.query(
+    `select k.account_id, k.platform from (
+       select account_id, platform from channel_connections union select account_id, platform from bot_connections) k
+     ${joined} where k.platform = any($2) and ${named})
+     order by a.created_at desc, k.account_id, k.platform`,
+    [search, PLATFORMS],
+  );
+  const guilds = await t.db.query(
+    `select k.platform_user_id as guild_id from bot_connections k ${joined}
+     where k.platform = 'discord' and ${named} or k.platform_user_id = $1)
+     order by k.connected_at desc, k.platform_user_id`,
+    [search],
+  );
+  return { bots, guilds };
+}
+
+/** What vendors call the servers is not asked here. */
+const texts = { openAll: async () => [] } as unknown as PersonalTexts;
+test.each([...SEARCHES, 'guild 7', 'guild'])(
+  'bots and servers are found by %j as a look at every row does',
+  async (search) => {
+    const wanted = await everyRowOfAccounts(search);
+    for (const { limit, offset } of [
+      { limit: 25, offset: 0 },
+      { limit: 2000, offset: 3 },
+    ]) {
+      const bots = await botControlsOf(t.db, { limit, offset }, { search });
+      const shown = bots.items.map(({ account_id, platform }) => ({ account_id, platform }));
+      expect([bots.total, shown]).toEqual([wanted.bots.length, wanted.bots.slice(offset, offset + limit)]);
+      const guilds = await discordGuildsOf({ db: t.db, texts }, { limit, offset }, search);
+      const ids = guilds.items.map(({ guild_id }) => ({ guild_id }));
+      expect([guilds.total, ids]).toEqual([wanted.guilds.length, wanted.guilds.slice(offset, offset + limit)]);
+    }
+  },
+);
+
 test('one is found by its id alone', async () => {
   const rows = { limit: 1, offset: 0 };
   expect(await adminUsers(t.db, rows, { id: uuid(7) })).toMatchObject({ total: 1, items: [{ id: uuid(7) }] });
@@ -115,9 +171,11 @@ test('one is found by its id alone', async () => {
 });
 
 test.each([
-  ['no such person', 1],
-  ['example.com', 0],
-])('what few hold is looked for in the indexes, what many hold among the rows: %s', async (search, times) => {
+  ['no such person', [5, 6]],
+  // Addresses are no names.
+  ['example.com', [4, 4]],
+  ['a', [0, 0]],
+])('what few hold is looked for in the indexes, what many hold among the rows: %s', async (search, scans_of) => {
   await t.db.query('analyze profiles, accounts');
   const found = await t.db.transaction(async (tx) => {
     const scans = async () => {
@@ -130,8 +188,10 @@ test.each([
     const before = await scans();
     await adminUsers(tx, { limit: 1, offset: 0 }, { search });
     await adminAccounts(tx, { limit: 1, offset: 0 }, { search });
+    await botControlsOf(tx, { limit: 1, offset: 0 }, { search });
+    await discordGuildsOf({ db: tx, texts }, { limit: 1, offset: 0 }, search);
     return (await scans()).map((after, n) => after - before[n]!);
   });
-  // The names of accounts once, and people once for each of the two.
-  expect(found).toEqual([times, 2 * times]);
+  // The names of accounts once, and people once for each of the two; both twice for a page of what accounts have.
+  expect(found).toEqual(scans_of);
 });
