@@ -1,10 +1,11 @@
 import fc from 'fast-check';
-import type { ExecutionResult } from 'graphql';
+import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { createAnswers } from '../api/graphql/answers';
 import { createDocuments, type ReadyDocument } from '../api/graphql/documents';
 import { createExecutor, type Executor } from '../api/graphql/executor';
+import { RawJson } from '../kernel/raw-json';
 import { generateRequest, type GeneratedRequest } from './support/graphql-documents';
-import { graphqlSample, sampleState } from './support/graphql-sample';
+import { drawing, graphqlSample, sampleState, thing, type Odd } from './support/graphql-sample';
 import { silentLog } from './support/log';
 
 const ROOMY = {
@@ -18,11 +19,29 @@ const ROOMY = {
   nested_lists: 20,
 };
 
-/** The two ways in which the door runs a document, side by side, on operations that remember what reached them. */
-function contenders() {
-  const { schema, effects } = graphqlSample();
+/**
+ * The three ways in which the door runs a document, side by side, on operations that remember what reached them: by
+ * graphql-js, by the compiled query (`objects`), and by the writer beside it (`executor`).
+ */
+function contenders(odd?: Odd) {
+  const { schema, effects } = graphqlSample([], odd);
   const documents = createDocuments(schema, ROOMY, { introspection: true });
-  return { documents, effects, executor: createExecutor(schema, documents), answers: createAnswers(silentLog) };
+  const objects = createExecutor(unwritten(graphqlSample(effects, odd).schema), documents);
+  return {
+    documents,
+    effects,
+    objects,
+    executor: createExecutor(schema, documents),
+    answers: createAnswers(silentLog),
+  };
+}
+
+/** Of such a schema nothing can be written from records. */
+function unwritten(schema: GraphQLSchema): GraphQLSchema {
+  for (const root of [schema.getQueryType()!, schema.getMutationType()!]) {
+    for (const field of Object.values(root.getFields())) field.extensions = {};
+  }
+  return schema;
 }
 
 type Contenders = ReturnType<typeof contenders>;
@@ -32,19 +51,23 @@ interface Outcome {
   errors: Record<string, string[]>;
   effects: string;
 }
+interface Ran extends Outcome {
+  text: string;
+  /** Whether the text was written from records. */
+  written: boolean;
+}
 
 /** What a caller sees and what happened. */
-async function outcome(of: Contenders, run: () => ReturnType<Executor['runCompiled']>): Promise<Outcome | null> {
+async function outcome(of: Contenders, run: () => ReturnType<Executor['runCompiled']>): Promise<Ran | null> {
   of.effects.length = 0;
-  const result: ExecutionResult | null = await run();
+  const result = await run();
   if (result === null) return null;
-  const { data, errors = [] } = JSON.parse(of.answers.textOf(result)) as {
-    data: unknown;
-    errors?: { path?: (string | number)[] }[];
-  };
+  const written = typeof result === 'string';
+  const text = written ? result : of.answers.textOf(result);
+  const { data, errors = [] } = JSON.parse(text) as { data: unknown; errors?: { path?: (string | number)[] }[] };
   const byNull: Outcome['errors'] = {};
   for (const error of errors) (byNull[nullAbove(data, error.path ?? [])] ??= []).push(JSON.stringify(error));
-  return { data, errors: byNull, effects: JSON.stringify(of.effects) };
+  return { data, errors: byNull, effects: JSON.stringify(of.effects), text, written };
 }
 
 /** The place in the data that is null on account of an error at `path`. */
@@ -72,7 +95,7 @@ function expectSame(compiled: Outcome, interpreted: Outcome, facts: object): voi
   expect({ ...facts, ...compiled, errors: told }).toEqual({ ...facts, ...interpreted });
 }
 
-/** Runs one request both ways; whether it was compiled in the end. Throws where the two differ. */
+/** Runs one request all ways; how it was answered in the end. Throws where they differ. */
 async function compare(of: Contenders, { query, operation_name, variables }: GeneratedRequest): Promise<string> {
   const prepared = of.documents.prepare(query);
   if (prepared.refusal) return 'refused';
@@ -81,20 +104,26 @@ async function compare(of: Contenders, { query, operation_name, variables }: Gen
   const interpreted = await outcome(of, () =>
     of.executor.interpret({ document: ready.document, operation_name, variables, state: sampleState() }),
   );
+  const { text, written: _written, ...expected } = interpreted!;
   let compared = 'interpreted';
   // The third is the first that is compiled, and the fifth sees what those before have left behind.
   for (let call = 1; call <= 5; call += 1) {
-    const compiled = await outcome(of, () => of.executor.runCompiled(ready, operation, variables, sampleState()));
-    if (compiled === null) continue;
-    expectSame(compiled, interpreted!, { query, variables, call });
-    compared = 'compiled';
+    for (const executor of [of.objects, of.executor]) {
+      const ran = await outcome(of, () => executor.runCompiled(ready, operation, variables, sampleState()));
+      if (ran === null) continue;
+      const { text: answered, written, ...compiled } = ran;
+      expectSame(compiled, expected, { query, variables, call });
+      // Members in the same order too, and no error.
+      if (written) expect([query, variables, answered]).toEqual([query, variables, text]);
+      compared = written ? 'written' : 'compiled';
+    }
   }
   return compared;
 }
 
-test('generated documents answer and do the same, compiled and interpreted', async () => {
+test('generated documents answer and do the same, interpreted, compiled and written', async () => {
   const of = contenders();
-  const counts: Record<string, number> = { compiled: 0, interpreted: 0, refused: 0 };
+  const counts: Record<string, number> = { written: 0, compiled: 0, interpreted: 0, refused: 0 };
   await fc.assert(
     fc.asyncProperty(fc.gen(), async (gen) => {
       const request = generateRequest((arbitrary) => gen(() => arbitrary));
@@ -103,7 +132,8 @@ test('generated documents answer and do the same, compiled and interpreted', asy
     { numRuns: 1000, endOnFailure: true },
   );
   // Were most refused or never compiled, little would have been compared.
-  expect(counts.compiled).toBeGreaterThan(300);
+  expect(counts.compiled! + counts.written!).toBeGreaterThan(300);
+  expect(Math.min(counts.compiled!, counts.written!)).toBeGreaterThan(50);
 }, 300_000);
 
 describe('by hand', () => {
@@ -133,7 +163,7 @@ describe('by hand', () => {
     ['nothing left', 'query($a: Boolean!) { thing { leaf @skip(if: $a) { name } } }', { a: true }],
   ])('%s', async (_what, query, variables) => {
     const of = contenders();
-    expect(await compare(of, { query, operation_name: undefined, variables })).toBe('compiled');
+    expect(await compare(of, { query, operation_name: undefined, variables })).toBe('written');
   });
 
   test('no mutation runs after one that failed', async () => {
@@ -152,12 +182,137 @@ describe('by hand', () => {
     const prepared = of.documents.prepare('{ thing(raw: {list: [1]}) { raw } }') as ReadyDocument;
     const raws: unknown[] = [];
     for (let call = 0; call < 5; call += 1) {
-      const result = await of.executor.runCompiled(prepared, prepared.choose(undefined), {}, sampleState());
-      const raw = (result?.data as { thing: { raw: { list: number[] } } } | undefined)?.thing.raw;
+      const result = await of.objects.runCompiled(prepared, prepared.choose(undefined), {}, sampleState());
+      const raw = ((result as ExecutionResult | null)?.data as { thing: { raw: { list: number[] } } } | undefined)
+        ?.thing.raw;
       if (!raw) continue;
       raws.push(JSON.stringify(raw));
       raw.list.push(2);
     }
     expect(raws).toEqual(['{"list":[1]}', '{"list":[1]}', '{"list":[1]}']);
   });
+});
+
+describe('records that do not fit', () => {
+  /** Values that are not what some type promises, or are told from it only by a close look; made anew for each run. */
+  const PLAIN: readonly (() => unknown)[] = [
+    ...[
+      null,
+      '',
+      'x',
+      'bad',
+      'very_good',
+      '"\\\n\u2028\0',
+      '\ud800',
+      'é漢😀',
+      `${'long '.repeat(20)}"`,
+      'a'.repeat(500),
+    ],
+    ...[0, -0, 1.5, 1e21, NaN, Infinity, 7, 2 ** 31, -(2 ** 31), 2 ** 53, 2 ** 40, 5n, true, false, Symbol('x')],
+  ].map((value) => () => value);
+  const MADE: readonly (() => unknown)[] = [
+    () => undefined,
+    () => [],
+    () => [null],
+    () => [[1.5]],
+    () => ({}),
+    () => ({ kind: 'round' }),
+    () => ({ kind: 'oval' }),
+    () => ({ name: 'a', size: 1 }),
+    () => ({ deep: [{ raw: new RawJson('{"n": 1.0}') }, undefined, -0] }),
+    () => new RawJson('{"n": 1.0}'),
+    () => new Date(0),
+    () => new Set(['x']),
+    () => new String('x'),
+    () => () => 'x',
+    () => Promise.resolve('x'),
+    () => ({ toJSON: () => 'x' }),
+    () => ({ toJSON: () => undefined }),
+    () => ({ then: 1 }),
+    () => ({ valueOf: () => 7 }),
+    () => Object.create(null) as unknown,
+    () =>
+      new (class {
+        get name() {
+          return 'got';
+        }
+      })(),
+  ];
+  const MISFITS = [...PLAIN, ...MADE];
+  const DOCUMENTS = [
+    `{ odd { thing { id text mood raw leaf { name size } maybe { name } leaves { size name } holes { name } }
+      drawing { ...d } } } fragment d on Drawing { drawingId drawnAt bytes ratio live moods grid
+      shape { __typename ... on Round { radius label } ... on Square { side inside { name } } } }`,
+    '{ a: odd { __typename drawing { live shape { kind: __typename } } } b: odd { thing { raw leaves { name } } drawing { shape { ... on Square { side } } } } }',
+    '{ odds { total page pages partial items { moods bytes shape { ... on Round { kind radius } } } } }',
+  ];
+
+  /** Puts a value at a place that `pick` finds, and says which. */
+  function spoil(record: unknown, pick: (below: number) => number, misfit: () => unknown): unknown {
+    const names = isPlain(record) ? Object.keys(record) : [];
+    if (names.length === 0 || pick(12) === 0) return misfit();
+    const name = names[pick(names.length)]!;
+    const holder = record as Record<string, unknown>;
+    const value = spoil(holder[name], pick, misfit);
+    // Members may be missing; a list of ours has no holes.
+    holder[name] = value === undefined && Array.isArray(record) ? null : value;
+    return record;
+  }
+  const isPlain = (value: unknown): value is object =>
+    Array.isArray(value) ||
+    (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype);
+
+  test('answer as the compiled query answers, and what is written is what graphql-js says', async () => {
+    const choices = fc.array(fc.nat(1000), { minLength: 1, maxLength: 12 });
+    const spoilt = fc.array(fc.tuple(choices, fc.nat(MISFITS.length - 1)), { maxLength: 2 });
+    let make: <T>(record: T) => T = (record) => record;
+    const of = contenders({
+      one: () => make({ thing: thing({ mood: 'bad' }), drawing: drawing() }),
+      page: () => make({ items: [drawing(), drawing()], total: 2 }),
+    });
+    const prepared = DOCUMENTS.map((text) => of.documents.prepare(text) as ReadyDocument);
+    for (const one of prepared) {
+      for (let call = 0; call < 2; call += 1) {
+        await of.executor.runCompiled(one, one.choose(undefined), {}, sampleState());
+        await of.objects.runCompiled(one, one.choose(undefined), {}, sampleState());
+      }
+    }
+    const told = async (run: () => ReturnType<Executor['runCompiled']>) => {
+      try {
+        const result = await run();
+        const written = typeof result === 'string';
+        return { written, text: written ? result : of.answers.textOf(result!) };
+      } catch (error) {
+        return { written: false, text: String(error) };
+      }
+    };
+    const counts = { written: 0, refused: 0 };
+    await fc.assert(
+      fc.asyncProperty(fc.nat(DOCUMENTS.length - 1), spoilt, async (which, places) => {
+        make = (record) =>
+          places.reduce<unknown>((whole, [path, misfit]) => {
+            let at = 0;
+            const pick = (below: number) => path[(at += 1) % path.length]! % below;
+            return spoil(whole, pick, MISFITS[misfit]!);
+          }, record) as typeof record;
+        const one = prepared[which]!;
+        const run = (executor: Executor) => () => executor.runCompiled(one, one.choose(undefined), {}, sampleState());
+        const text = await told(run(of.executor));
+        const other = text.written
+          ? await told(() =>
+              of.executor.interpret({
+                document: one.document,
+                operation_name: undefined,
+                variables: {},
+                state: sampleState(),
+              }),
+            )
+          : await told(run(of.objects));
+        counts[text.written ? 'written' : 'refused'] += 1;
+        expect([which, text.text]).toEqual([which, other.text]);
+      }),
+      { numRuns: 2000 },
+    );
+    expect(Math.min(counts.written, counts.refused)).toBeGreaterThan(200);
+  }, 120_000);
 });

@@ -12,6 +12,8 @@ export interface CompiledContext {
   state: RequestState;
   /** Arguments of each field of the root, by the name that it answers under. */
   args: ReadonlyMap<string | number, Record<string, unknown>>;
+  /** Where the operations have been run: what gives or throws what they answered, by the same names. */
+  answered?: ReadonlyMap<string | number, () => unknown>;
 }
 
 /**
@@ -42,7 +44,10 @@ function root(type: GraphQLObjectType): GraphQLObjectType {
   for (const field of Object.values(type.getFields())) {
     fields[field.name] = {
       type: field.type,
-      resolve: (source, _none, { state, args }, info) => field.resolve!(source, args.get(info.path.key)!, state, info),
+      resolve(source, _none, { state, args, answered }, info) {
+        const { key } = info.path;
+        return answered ? answered.get(key)!() : field.resolve!(source, args.get(key)!, state, info);
+      },
     };
   }
   return new GraphQLObjectType({ name: type.name, fields });

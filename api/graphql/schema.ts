@@ -17,6 +17,7 @@ import { shapeOf, unwrap } from '../schema-shape';
 import { pascalCase } from './names';
 import { refuseDepth } from './argument-depth';
 import { type Convert, inputConverter, type InputMember } from './converters';
+import type { RootSource, Source } from './sources';
 import { type OutputType, TypeRegistry } from './types';
 
 type Field = GraphQLFieldConfig<unknown, RequestState>;
@@ -58,28 +59,41 @@ function field(
   pages: Map<string, GraphQLObjectType>,
 ): Field {
   const { args, toInput } = argumentsOf(operation, types);
-  const { type, convert } = resultOf(operation, types, pages);
-  return {
-    type,
-    args,
-    description: `${operation.summary}${guardText(operation)}`,
-    extensions: { per_minute: operation.per_minute },
-    async resolve(_source, given, { caller, context }, { fieldNodes }) {
+  const { type, convert, member } = resultOf(operation, types, pages);
+  const root: RootSource = {
+    member,
+    async answer(given, { caller, context }, node) {
       try {
         const admitted = prepared.admit(caller, {
           input: () => {
-            refuseDepth(fieldNodes[0]!, given);
+            refuseDepth(node, given);
             return toInput(given) as Record<string, unknown>;
           },
           member: (name) => (toInput(given) as Record<string, unknown>)[name],
         });
         const admission = admitted instanceof Promise ? await admitted : admitted;
-        const result = await prepared.run(admission, context);
-        return convert && result !== null && result !== undefined ? convert(result) : result;
+        return await prepared.run(admission, context);
       } catch (error) {
         blame(error, context);
         throw error;
       }
+    },
+    show(answered, context) {
+      try {
+        return convert && answered !== null && answered !== undefined ? convert(answered) : answered;
+      } catch (error) {
+        blame(error, context);
+        throw error;
+      }
+    },
+  };
+  return {
+    type,
+    args,
+    description: `${operation.summary}${guardText(operation)}`,
+    extensions: { per_minute: operation.per_minute, root },
+    async resolve(_source, given, state, { fieldNodes }) {
+      return root.show(await root.answer(given, state, fieldNodes[0]!), state.context);
     },
   };
 }
@@ -130,43 +144,55 @@ function asArguments(members: ReadonlyMap<string, InputMember>): Record<string, 
   return Object.fromEntries([...members].map(([name, { type, description }]) => [name, { type, description }]));
 }
 
-function resultOf(operation: Operation, types: TypeRegistry, pages: Map<string, GraphQLObjectType>): OutputType {
+function resultOf(
+  operation: Operation,
+  types: TypeRegistry,
+  pages: Map<string, GraphQLObjectType>,
+): OutputType & Pick<RootSource, 'member'> {
   const owner = pascalCase(operation.name);
   const kind = operation.pages;
-  if (!kind) return types.output(operation.output, `${owner}Result`);
+  if (!kind) return { ...types.output(operation.output, `${owner}Result`), member: null };
   const item = types.output(operation.output, `${owner}Item`);
   const toItem = item.convert;
   const toItems = (items: readonly unknown[]) =>
     toItem ? items.map((one) => (one === null ? one : toItem(one))) : items;
   const items = new GraphQLNonNull(new GraphQLList(item.type));
-  if (kind.type === undefined) return { type: items, convert: (shown) => toItems((shown as Shown).items) };
+  if (kind.type === undefined) {
+    return { type: items, convert: (shown) => toItems((shown as Shown).items), member: 'items' };
+  }
   let type = pages.get(kind.type);
   if (!type) {
-    type = new GraphQLObjectType({ name: kind.type, fields: { items: { type: items }, ...BESIDE_ITEMS[kind.kind] } });
+    const fields = { items: { type: items, ...shownAs('items') }, ...BESIDE_ITEMS[kind.kind] };
+    type = new GraphQLObjectType({ name: kind.type, fields });
     pages.set(kind.type, type);
   }
   return {
     type: new GraphQLNonNull(type),
+    member: null,
     convert(result) {
       const { items: found, next, ...counts } = result as Shown;
-      const { total, limit } = counts;
-      const of_all = total === undefined || limit === undefined ? {} : { pages: Math.max(1, Math.ceil(total / limit)) };
-      return { items: toItems(found), ...counts, ...of_all, nextCursor: next };
+      return { items: toItems(found), ...counts, pages: pagesOf(counts), nextCursor: next };
     },
   };
 }
 
-const COUNT = { type: new GraphQLNonNull(GraphQLInt) };
+/** How many pages there are; undefined where the kind of page does not say. */
+function pagesOf({ total, limit }: Pick<Shown, 'total' | 'limit'>): number | undefined {
+  return total === undefined || limit === undefined ? undefined : Math.max(1, Math.ceil(total / limit));
+}
+
+const shownAs = (source: Source) => ({ extensions: { source } });
+const count = (source: Source) => ({ type: new GraphQLNonNull(GraphQLInt), ...shownAs(source) });
 /** What a page has beside its items. */
 const BESIDE_ITEMS: Readonly<Record<PageKind['kind'], Record<string, GraphQLFieldConfig<unknown, unknown>>>> = {
   numbered: {
-    total: COUNT,
-    page: COUNT,
-    limit: COUNT,
-    pages: COUNT,
-    partial: { type: GraphQLBoolean, description: 'True when `total` is a lower bound.' },
+    total: count('total'),
+    page: count('page'),
+    limit: count('limit'),
+    pages: count((shown) => pagesOf(shown as Shown)),
+    partial: { type: GraphQLBoolean, description: 'True when `total` is a lower bound.', ...shownAs('partial') },
   },
-  offset: { total: COUNT },
-  cursor: { nextCursor: { type: GraphQLString, description: 'Null at the end.' } },
+  offset: { total: count('total') },
+  cursor: { nextCursor: { type: GraphQLString, description: 'Null at the end.', ...shownAs('next') } },
   whole: {},
 };

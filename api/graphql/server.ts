@@ -5,7 +5,7 @@ import {
 } from '@apollo/server/plugin/disabled';
 import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
+import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { stringify } from '../../kernel/raw-json';
 import type { Logger } from '../../engines/log/port';
 import { toFailure } from '../errors';
@@ -43,6 +43,7 @@ export async function registerGraphql(
   const documents = createDocuments(schema, limits, { introspection: options.playground });
   const executor = createExecutor(schema, documents);
   const answers = createAnswers(log);
+  const textOf = (result: string | ExecutionResult) => (typeof result === 'string' ? result : answers.textOf(result));
   const passing = createPassing();
   const gateway: NonNullable<ApolloServerOptionsWithGateway<RequestState>['gateway']> = {
     onSchemaLoadOrUpdate(notify) {
@@ -109,7 +110,7 @@ export async function registerGraphql(
         await limiter.countCalls(caller, name, per_minute, calls, reply);
       }
       const fast = await executor.runCompiled(document, operation, asked.variables, stateOf(request));
-      const text = fast ? answers.textOf(fast) : await throughApollo(asked, document, request, reply);
+      const text = fast ? textOf(fast) : await throughApollo(asked, document, request, reply);
       sendContextHeaders(reply, context);
       return reply.header('content-type', JSON_TYPE).send(text);
     },

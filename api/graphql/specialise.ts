@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import { placeOf } from './places';
 
-const TYPENAME = '__typename';
+export const TYPENAME = '__typename';
 
 export interface Specialised {
   document: DocumentNode;

@@ -28,7 +28,9 @@ import {
   type OutputMember,
 } from './converters';
 import { camelCase, enumName, pascalCase } from './names';
+import { numberType, textType } from './scalar-types';
 import { DateTime, Int53, JsonScalar, Uuid } from './scalars';
+import type { UnionSource } from './sources';
 
 const SCALARS: Readonly<Record<string, GraphQLScalarType>> = {
   ID: GraphQLID,
@@ -92,16 +94,19 @@ export class TypeRegistry {
     const known = this.outputs.get(name);
     if (known) return known;
     const converts = new Map<unknown, Convert>();
-    const types = union.options.map(({ value, schema }) => {
+    const types = new Map<string, GraphQLObjectType>();
+    for (const { value, schema } of union.options) {
       const { type, convert } = this.objectOf(unwrap(schema, 'output'), name + pascalCase(value));
       const object = type as GraphQLObjectType;
       converts.set(value, (given) => Object.assign(convert!(given) as object, { __typename: object.name }));
-      return object;
-    });
+      types.set(value, object);
+    }
+    const source: UnionSource = { member: union.member, types };
     const type = new GraphQLUnionType({
       name,
       description: inner.meta.description,
-      types,
+      types: [...types.values()],
+      extensions: { source },
       resolveType: (value) => (value as { __typename: string }).__typename,
     });
     const convert: Convert = (value) => {
@@ -135,7 +140,8 @@ export class TypeRegistry {
           const field =
             renamed.find(([, from]) => from === member)?.[0] ?? metaOf(schema).graphql_name ?? camelCase(member);
           const { type: memberType, convert } = this.output(schema, name + pascalCase(member));
-          fields[field] = { type: memberType, description: metaOf(schema).description };
+          const { description } = metaOf(schema);
+          fields[field] = { type: memberType, description, extensions: { source: member } };
           members.push({ from: member, to: field, convert });
         }
         return fields;
@@ -280,25 +286,4 @@ export class TypeRegistry {
 
 function memberNames(schema: z.ZodType): string {
   return Object.keys(defOf(schema).shape ?? {}).join(' ');
-}
-
-/** The documents say `String` for times that are sent (spec doc2 §2.5), so inputs take that; answers say what it is. */
-function textType(
-  def: { format?: string; checks?: { _zod: { def: Record<string, unknown> } }[] },
-  side: 'input' | 'output',
-) {
-  const format = def.format ?? def.checks?.map((check) => check._zod.def.format).find((found) => found !== undefined);
-  if (format === 'uuid' || format === 'guid') return Uuid;
-  return format === 'datetime' && side === 'output' ? DateTime : GraphQLString;
-}
-
-function numberType(def: {
-  format?: string;
-  checks?: { _zod: { def: Record<string, unknown> } }[];
-}): GraphQLScalarType {
-  const checks = (def.checks ?? []).map((check) => check._zod.def);
-  const whole = /int/.test(def.format ?? '') || checks.some((check) => /int/.test(String(check.format ?? '')));
-  if (!whole) return GraphQLFloat;
-  const beyond = checks.some((check) => check.check === 'less_than' && Number(check.value) > 2 ** 31 - 1);
-  return beyond ? Int53 : GraphQLInt;
 }

@@ -32,6 +32,7 @@ const QUERIES: Record<string, [Record<string, string>, string]> = {
   thing: [MEMBERS, 'Thing'],
   perhaps: [{ filter: 'PerhapsFilterInput' }, 'Thing'],
   things: [{ filter: 'ThingsFilterInput' }, 'PaginatedThingResult'],
+  drawings: [{}, 'Drawing'],
 };
 const MUTATIONS: Record<string, [Record<string, string>, string]> = {
   makeThing: [{ input: 'MakeThingInput!' }, 'Thing'],
@@ -51,7 +52,20 @@ const OUTPUTS: Record<string, Record<string, string>> = {
   PaginatedThingResult: { items: 'Thing', total: '', pages: '', partial: '' },
   Thing: { id: '', text: '', mood: '', raw: '', leaf: 'Leaf', maybe: 'Leaf', leaves: 'Leaf', holes: 'Leaf' },
   Leaf: { name: '', size: '' },
+  Drawing: {
+    drawingId: '',
+    drawnAt: '',
+    bytes: '',
+    ratio: '',
+    live: '',
+    moods: '',
+    grid: '',
+    shape: 'Shape',
+  },
+  Round: { kind: '', radius: '', label: '' },
+  Square: { kind: '', side: '', inside: 'Leaf' },
 };
+const UNIONS: Record<string, readonly string[]> = { Shape: ['Round', 'Square'] };
 
 /** Writes a document and its variables: mostly valid, with now and then something that the executors have to refuse. */
 export function generateRequest(draw: Draw): GeneratedRequest {
@@ -130,6 +144,11 @@ class Writer {
       // Almost every root field has a name of its own: fields with other arguments cannot share one.
       const alias = this.chance(8) ? this.one(ALIASES) : `r${(this.made += 1)}`;
       return `${alias}: ${name}${this.argumentsOf(takes)}${this.directives()} ${this.selections(gives, depth + 1)}`;
+    }
+    const options = UNIONS[type];
+    if (options) {
+      const on = this.one(options);
+      return `... on ${on}${this.directives()} ${this.selections(on, depth + 1)}`;
     }
     const name = this.one(Object.keys(OUTPUTS[type]!));
     const below = OUTPUTS[type]![name]!;

@@ -7,7 +7,7 @@ import type { Services } from '../../access/services';
 import { buildGraphqlSchema } from '../../api/graphql/schema';
 import { prepare } from '../../api/invoke';
 import type { RequestState } from '../../api/request-state';
-import { numbered } from '../../kernel/pages';
+import { numbered, whole } from '../../kernel/pages';
 import { ApiError } from '../../kernel/errors';
 
 /** Every kind of input and output that operations have, on operations that tell what reached them. */
@@ -47,13 +47,42 @@ const Thing = z
   })
   .meta({ id: 'Thing' });
 
+const Round = z.object({ kind: z.literal('round'), radius: z.number(), label: z.string() }).meta({ id: 'Round' });
+const Square = z.object({ kind: z.literal('square'), side: z.int(), inside: Leaf.nullable() }).meta({ id: 'Square' });
+const Shape = z.discriminatedUnion('kind', [Round, Square]).meta({ id: 'Shape' });
+/** One of each kind of output that {@link Thing} has not. */
+const Drawing = z
+  .object({
+    drawing_id: z.uuid(),
+    drawn_at: z.iso.datetime().nullable(),
+    bytes: z.int().max(Number.MAX_SAFE_INTEGER),
+    ratio: z.number().nullable(),
+    live: z.boolean(),
+    moods: z.array(Mood.nullable()),
+    grid: z.array(z.array(z.int())),
+    shape: Shape,
+  })
+  .meta({ id: 'Drawing' });
+
+/** A record that fits its type. */
+export const drawing = () => ({
+  drawing_id: '0197f3a0-0000-7000-8000-000000000001',
+  drawn_at: '2026-08-01T11:00:00Z' as string | null,
+  bytes: 2 ** 40,
+  ratio: 0.25 as number | null,
+  live: true,
+  moods: ['bad' as const, null],
+  grid: [[1, 2], []],
+  shape: { kind: 'round' as const, radius: 1e21, label: 'a "round" one' } as z.input<typeof Shape>,
+});
+
 /** What reached the operations, in order. */
 export type Effects = [operation: string, input: unknown][];
 
 const leaf = (name: string | null) => ({ name, size: name === 'big' ? 1.5 : 7 }) as { name: string; size: number };
 
 /** `text` says what goes wrong: `fail` throws, `null` and `big` and `list` break the promise of the output's type. */
-function thing(input: Record<string, unknown>) {
+export function thing(input: Record<string, unknown>) {
   const { text, raw, mood } = input;
   if (text === 'fail') throw new ApiError('CONFLICT', 'It failed', { details: { of: 'the test' } });
   if (text === 'broken') throw new Error('secret');
@@ -69,7 +98,13 @@ function thing(input: Record<string, unknown>) {
   };
 }
 
-function operationsOf(effects: Effects): readonly Operation[] {
+/** What `odd` and `odds` answer: a record, or a page of them. */
+export interface Odd {
+  one(): unknown;
+  page(): unknown;
+}
+
+function operationsOf(effects: Effects, odd: Odd): readonly Operation[] {
   const told = (operation: string, input: unknown) => {
     // Told as text: what an operation or a later call does to the object must not change what was seen.
     effects.push([operation, JSON.parse(JSON.stringify(input))]);
@@ -106,6 +141,35 @@ function operationsOf(effects: Effects): readonly Operation[] {
       output: Thing,
       run: async ({ input }) => ({ items: [told('things', input), thing({})], total: 2 }),
     }),
+    query({
+      name: 'drawings',
+      summary: 'Many, without a page around them',
+      rest: get('/v1/drawings'),
+      pages: whole(),
+      guard: [publicAccess],
+      input: z.strictObject({}),
+      output: Drawing,
+      run: async () => [drawing(), { ...drawing(), shape: { kind: 'square' as const, side: 2, inside: leaf('b') } }],
+    }),
+    query({
+      name: 'odd',
+      summary: 'Whatever a test puts there',
+      rest: get('/v1/odd'),
+      guard: [publicAccess],
+      input: z.strictObject({}),
+      output: z.object({ thing: Thing, drawing: Drawing.nullable() }).meta({ id: 'Odd' }).nullable(),
+      run: async () => odd.one() as never,
+    }),
+    query({
+      name: 'odds',
+      summary: 'A page of it',
+      rest: get('/v1/odds'),
+      pages: numbered('PaginatedOddResult'),
+      guard: [publicAccess],
+      input: z.strictObject({}),
+      output: Drawing,
+      run: async () => odd.page() as never,
+    }),
     command({
       name: 'makeThing',
       summary: 'Makes one',
@@ -130,10 +194,9 @@ function operationsOf(effects: Effects): readonly Operation[] {
 }
 
 /** The schema of these operations, and what has reached them. */
-export function graphqlSample() {
-  const effects: Effects = [];
+export function graphqlSample(effects: Effects = [], odd: Odd = { one: () => null, page: () => null }) {
   const services = {} as Services;
-  return { effects, schema: buildGraphqlSchema(operationsOf(effects).map((one) => prepare(one, services))) };
+  return { effects, schema: buildGraphqlSchema(operationsOf(effects, odd).map((one) => prepare(one, services))) };
 }
 
 export const sampleState = (): RequestState => ({

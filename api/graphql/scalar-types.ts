@@ -1,0 +1,24 @@
+import { GraphQLFloat, GraphQLInt, GraphQLString, type GraphQLScalarType } from 'graphql';
+import { DateTime, Int53, Uuid } from './scalars';
+
+/** The documents say `String` for times that are sent (spec doc2 §2.5), so inputs take that; answers say what it is. */
+export function textType(
+  def: { format?: string; checks?: { _zod: { def: Record<string, unknown> } }[] },
+  side: 'input' | 'output',
+) {
+  const format = def.format ?? def.checks?.map((check) => check._zod.def.format).find((found) => found !== undefined);
+  if (format === 'uuid' || format === 'guid') return Uuid;
+  return format === 'datetime' && side === 'output' ? DateTime : GraphQLString;
+}
+
+/** Whole numbers are told from others, and those beyond 32 bits from the rest. */
+export function numberType(def: {
+  format?: string;
+  checks?: { _zod: { def: Record<string, unknown> } }[];
+}): GraphQLScalarType {
+  const checks = (def.checks ?? []).map((check) => check._zod.def);
+  const whole = /int/.test(def.format ?? '') || checks.some((check) => /int/.test(String(check.format ?? '')));
+  if (!whole) return GraphQLFloat;
+  const beyond = checks.some((check) => check.check === 'less_than' && Number(check.value) > 2 ** 31 - 1);
+  return beyond ? Int53 : GraphQLInt;
+}
