@@ -22,7 +22,7 @@ export interface AccountRights {
   on(caller: Caller, named: unknown): Promise<OnAccount>;
 }
 
-/** Belongs to no account: what is no id is looked for like one. */
+/** Stands for whatever is no id, so that it costs the same query; no account has it. */
 const NOBODYS = '00000000-0000-0000-0000-000000000000';
 
 export function createAccountRights({ db }: { db: Pick<Database, 'query'> }): AccountRights {

@@ -35,7 +35,7 @@ export const AccountMembership = Account.extend({
 }).meta({ id: 'AccountMembership' });
 export type AccountMembership = z.output<typeof AccountMembership>;
 
-/** What an account is called whose own name, and whose owner's, nobody knows. */
+/** The name of an account when neither it nor its owner has one. */
 const NAMELESS = 'Account';
 
 /** An account's own name, else its owner's, from `accounts a` and the owner's `profiles p`. */
@@ -73,7 +73,7 @@ export function accountsOf(db: Queryable, user_id: string): Promise<AccountMembe
 export const nameOf = (name: string | null, owner: { display_name: string } | null): string =>
   name ?? owner?.display_name ?? NAMELESS;
 
-/** What is theirs, and what was counted as theirs and is not; as the accounts themselves say. */
+/** Which accounts are the user's, and which were counted as theirs and are no more, as the accounts themselves say. */
 export async function ownershipsOf(
   { db, events }: { db: Queryable; events: EventStore },
   user_id: string,

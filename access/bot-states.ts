@@ -21,7 +21,7 @@ export const BotState = z
   .meta({ id: 'BotStatus' });
 export type BotState = z.output<typeof BotState>;
 
-/** The state of the bot at `p.platform`, of what {@link stateTables} joins. */
+/** The state of the bot at `p.platform`, over the tables that {@link stateTables} joins. */
 const STATE = `p.platform, coalesce(c.bot_enabled, false) as enabled,
   case when c.id is null or c.reconnect_required then 'no_connection'
        when c.bot_enabled then 'active' else 'paused' end as status,
@@ -54,7 +54,7 @@ export const BotControl = BotState.extend({ account_id: z.uuid(), account_name: 
 });
 export type BotControl = z.output<typeof BotControl>;
 
-/** Null, or left out: whichever it is. */
+/** Which bots are asked for; a member that is null or left out restricts nothing. */
 export interface WhichBots {
   account_id?: string | null;
   platform?: string | null;

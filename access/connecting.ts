@@ -90,7 +90,7 @@ export async function roomFor(
   return full;
 }
 
-/** What is connected already: its id, and whose it is at the vendor. */
+/** The connection that is there already: its id, and the vendor's id of what it connects. */
 export async function presentConnection(
   services: Pick<Services, 'events'>,
   { account_id, platform, kind }: Pick<OAuthState, 'account_id' | 'platform' | 'kind'>,

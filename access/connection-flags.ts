@@ -6,12 +6,12 @@ import { DomainError } from '../kernel/errors';
 import type { GrantRow } from './connection-grants';
 import { actingAs } from './service-acts';
 
-/** Who says so, where a connection is flagged or its flag is cleared. */
+/** The service that acts where a connection is flagged or its flag is cleared. */
 const SERVICE = 'connections';
 
 type Flagged = Pick<GrantRow, 'connection_id' | 'account_id' | 'platform'>;
 
-/** Says of a connection whether it must be made anew; one that was disconnected meanwhile needs no word. */
+/** Flags a connection that must be made anew, or clears its flag; does nothing to one that is disconnected by now. */
 export async function sayReconnect(
   events: EventStore,
   ending: 'require_reconnect' | 'clear_reconnect',
@@ -31,7 +31,7 @@ export async function sayReconnect(
   }
 }
 
-/** Whoever has just stored tokens says so itself. */
+/** Younger tokens are left to whoever stored them, who is about to clear the flag. */
 const AT_LEAST_SO_OLD = "interval '1 minute'";
 
 /**

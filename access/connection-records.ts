@@ -68,7 +68,7 @@ export async function botConnectionsOf(
 
 interface Kept {
   table: string;
-  /** Its members of its own. */
+  /** Columns that the other kind does not have. */
   columns: string;
   name: string;
 }
@@ -79,7 +79,7 @@ const CHANNELS: Kept = {
 };
 const BOTS: Kept = { table: 'bot_connections', columns: 'c.platform_user_id', name: 'bot-connections' };
 
-/** The rows with what is known of their tokens, and with the names that their logins told, where there was one. */
+/** The rows with what is known of their tokens, and with the names of the login that each was made by, if any. */
 async function connectionsOf<Connection extends Names & { id: string }>(
   reading: Reading,
   { table, columns, name }: Kept,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { connectionOf, connectionReservations, connections, connectionsStream } from '../domain/connections';
+import { connectionReservations } from '../domain/connection-reservations';
+import { connectionOf, connections, connectionsStream } from '../domain/connections';
 import { DomainError } from '../kernel/errors';
 import { notFound } from '../kernel/operation-errors';
 import type { Act } from './act';

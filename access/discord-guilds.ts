@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { guildStream } from '../domain/connections';
+import { guildStream } from '../domain/connection-reservations';
 import type { ReservationEvent } from '../domain/reservations';
 import type { EventStore } from '../engines/event-store/port';
 import type { Queryable } from '../engines/postgres/port';

@@ -56,7 +56,7 @@ export async function handle<State, Command, Event extends DomainEvent>(
         return await handleOnce(request, services, handling, pass);
       } catch (error) {
         if (!(error instanceof RevisionConflict) || attempt === ATTEMPTS) throw error;
-        // Who waits for a turn holds none, so that nobody waits for each other.
+        // A turn is given back before the next one is waited for, so that two never wait for each other.
         pass();
         // Losers of one race should not all meet again at once, on whatever node they are.
         await pause(Math.random() * Math.min(2 ** attempt, 50));

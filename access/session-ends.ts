@@ -8,7 +8,7 @@ export type Ending = { db: Pick<Queryable, 'query'>; access?: Services['access']
 
 /** Sessions of one user that are ended together. */
 const AT_A_TIME = 20;
-/** Living sessions of one user: whatever is done to all of them takes as long as there are. */
+/** Most living sessions of one user: ending all of them takes time for each. */
 const MOST_LIVING = 100;
 
 /** Ends a session on every node; one that is over stays so. */
@@ -26,7 +26,7 @@ export async function endSessions(
   { user_id, except = null }: { user_id: string; except?: string | null },
   reason: SessionEnd,
 ): Promise<number> {
-  // Those that a call before has ended and not told of are told of now.
+  // Sessions that an earlier call has killed before it died get their events now.
   const rows = await services.db.query<{ id: string }>(
     `select id from sessions where user_id = $1 and id is distinct from $2::uuid
      union select id from user_sessions where user_id = $1 and id is distinct from $2::uuid order by id`,
@@ -40,7 +40,7 @@ export async function endSessions(
 
 /** After a login: where a user has more sessions than may live, those that were refreshed longest ago end. */
 export async function endSurplus(act: Act, services: Ending, user_id: string): Promise<void> {
-  // One of several logins at once ends each of them, and who looks last has seen all that were opened.
+  // Of several logins at once the one that looks last sees all sessions, so that none beyond the bound is left.
   const rows = await services.db.query<{ id: string }>(SURPLUS, [user_id], 'sessions-surplus');
   await sayEnded(
     act,

@@ -22,9 +22,9 @@ export interface PublicJwk {
 const KNOWN_FOR_MS = 10_000;
 /** Made-up key ids cost no query each. */
 const ASKED_AGAIN_AFTER_MS = 1000;
-/** A new key signs when every node has long looked again. */
+/** A new key signs only when every node must have seen it. */
 const SIGNS_AFTER_MS = 60_000;
-/** When a node looked that has to look again. */
+/** As the time of the last look: the next question looks again. */
 const FORGOTTEN = 0;
 /** Clocks of nodes differ. */
 const SLACK_MS = 60_000;
@@ -42,9 +42,9 @@ export interface SigningKeys {
   signer(): Promise<{ kid: string; key: CryptoKey }>;
   /** Undefined for an id that no key has, or had until the last token that it signed had ended. */
   verifier(kid: string): Promise<CryptoKey | undefined>;
-  /** Those that sign, will sign, or still verify. */
+  /** The public halves of all keys that sign, will sign, or still verify. */
   known(): Promise<PublicJwk[]>;
-  /** What is known counts no more: the next question looks again. */
+  /** Drops what is remembered: the next question looks again. */
   forget(): void;
 }
 
@@ -93,7 +93,7 @@ export async function openSigningKeys(deps: Deps & { known_for_ms?: number }): P
     });
     return once;
   }
-  /** Without the database what is known goes on. */
+  /** Where the database does not answer, the keys that are known go on counting. */
   async function freshen(): Promise<void> {
     if (Date.now() - looked_at > known_for_ms) await lookAgain().catch(() => undefined);
   }

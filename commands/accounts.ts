@@ -94,7 +94,7 @@ export const createAccount = command({
     if (said.plan !== FREE && (await planOfSlug(db, said.plan)) === null) throw refuse('PLAN_NOT_FOUND');
 
     const account_id = newId('account');
-    // What follows is told of the new account, not of the one that the caller comes from.
+    // The events name the new account, not the one that the caller comes from.
     const founder = { caller: { ...caller, account_id }, context };
     const act = actFor(founder, services);
     const created_at = new Date(context.now).toISOString();
@@ -125,7 +125,7 @@ export const createAccount = command({
   },
 });
 
-/** What the user owns, and how much more they may. */
+/** Which accounts the user owns, and how many they may own. */
 async function roomFor(services: Pick<Services, 'db' | 'events' | 'features'>, user_id: string) {
   const { max_accounts, best_account_id } = await accountAllowance(services.db, user_id);
   const several = await services.features.enabled(MULTI_ACCOUNT, best_account_id);
@@ -185,7 +185,7 @@ export const dissolveAccount = command({
     const also = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
     await act(account, accountStream(account_id), { type: 'account:dissolve', user_id }, { given, also });
     await services.access.announce({ account_id });
-    // What comes in for its channels and shops is nobody's at once, and not when it would be looked up again.
+    // Nodes forget at once whose its channels and shops were: what comes in for them is nobody's from here on.
     for (const [platform, { platform_channel_id }] of connected?.state.channels ?? [])
       await announceChannel(services.relay, platform, platform_channel_id);
     for (const shop_domain of connected?.state.shops.keys() ?? []) await announceShop(services.relay, shop_domain);

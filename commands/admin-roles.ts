@@ -30,7 +30,7 @@ const WRITTEN = {
   ...BEYOND_OWN,
   UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}'),
   TAKEN: invalid('Role name already in use'),
-  // Signs that the name of a stream holds escaped count several times.
+  // A character that a stream's name holds escaped counts several times: 100 ordinary ones always fit.
   VALUE_TOO_LONG: invalid('Name must be 100 characters or less'),
 };
 
@@ -90,7 +90,7 @@ export const adminUpdateRole = command({
         const before = new Set(permissionsOf(role));
         const after = permissionsAfter([...before], changes.permissions, isAdminPermission);
         const added = after.filter((name) => !before.has(name));
-        // Emptied first, a role that its editor lacks could be deleted.
+        // Taking a permission away needs it too: else a role could be emptied by somebody who may not delete it.
         const taken = role.is_system ? [] : known(role).filter((name) => !after.includes(name));
         requireHeld(caller, [...added, ...taken], refuse);
         return added.length > 0 && held.has(role.key) && refuse('RAISES_OWN_ROLE');

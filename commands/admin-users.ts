@@ -103,7 +103,7 @@ export const adminUpdateUserAccountCreationOverride = command({
 
 const BEYOND_OWN = { PERMISSION_BEYOND_OWN: forbidden('Missing permission: {permission}') };
 
-/** Who takes an operator's roles with them holds what these grant. */
+/** A deletion takes the user's admin roles away, so the caller must hold all that these grant. */
 async function requireWithin(
   { events }: Services,
   caller: Caller,
@@ -133,7 +133,7 @@ export const adminDeleteUser = command({
     LAST_SUPER_ADMIN: conflict('The last super admin cannot be taken away'),
   },
   async run({ input: { id: user_id }, caller, context, act, refuse }, services) {
-    // Judged by the roles that this very deletion takes: one may have been given a moment ago.
+    // The roles are those that this deletion takes away: a list read before it may lack one given a moment ago.
     const also = async (decided: readonly UserEvent[]) => {
       const taken = decided.flatMap((event) => (event.type === 'user:admin_role_removed' ? [event.role] : []));
       const admin_roles = new Set(taken);

@@ -24,7 +24,8 @@ import {
 import { callbackOf, knownReturn, MOST_RETURN_TO } from '../access/return-to';
 import type { Services } from '../access/services';
 import { accountApps, accountAppsStream } from '../domain/account-apps';
-import { connectionReservations, connections, connectionsStream, type Connections } from '../domain/connections';
+import { connectionReservations } from '../domain/connection-reservations';
+import { connections, connectionsStream, type Connections } from '../domain/connections';
 import {
   APP_PLATFORMS,
   systemConnection,
@@ -140,7 +141,7 @@ export const exchangeConnection = command({
   },
 });
 
-/** What this same request had stored before it died; null at its first try. */
+/** The grant that an earlier try of this request has stored; null at the first. */
 async function ofGrant({ db }: Pick<Services, 'db'>, { connection_id }: RedeemedState) {
   if (connection_id === null) return null;
   const [row] = await db.query<{ platform_user_id: string }>(
@@ -174,7 +175,7 @@ async function connect(
   }
   const stream = connectionsStream(account_id);
   const of = { account_id, connection_id };
-  // What this same request has connected is found in the stream by its step, whichever command it was.
+  // An earlier try of this request may have connected it: its events are found in the stream by the step.
   if (known?.connection_id === connection_id)
     return isNew(await act(connections, stream, { type: 'connection:renew', ...of }, { step }));
   if (kind === 'channel') {

@@ -3,7 +3,8 @@ import { Done } from '../access/detaching';
 import { accountOfGuild, GuildId } from '../access/discord-guilds';
 import { adminPermission, command, del, notFound } from '../access/operation';
 import { load } from '../access/states';
-import { connectionReservations, connections, connectionsStream } from '../domain/connections';
+import { connectionReservations } from '../domain/connection-reservations';
+import { connections, connectionsStream } from '../domain/connections';
 
 /** The bot's tokens are taken back at Discord too, later. Source: spec doc1 §5.11, extra-facts §27. */
 export const adminDeleteDiscordGuild = command({

@@ -108,7 +108,7 @@ export const deleteInvite = command({
   },
 });
 
-/** Judged anew: what its maker may give is what they may give now. */
+/** Judged by what the invite's maker may give now, not by what they could give when they made it. */
 export const acceptInvite = command({
   name: 'acceptInvite',
   // Source: spec extra-facts §4, rulings "paths left open".
@@ -136,7 +136,7 @@ export const acceptInvite = command({
     const place = await placeOfInvite(services.db, input.code);
     if (place === null) throw refuse('INVITE_NOT_FOUND');
     const { account_id, invite_id } = place;
-    // What happens is told of the account that they come to.
+    // The events name the account that the caller joins.
     const act = actFor({ caller: { ...caller, account_id }, context }, services);
     const membership_id = newId('membership');
     const { state } = await act(account, accountStream(account_id), {
@@ -147,7 +147,7 @@ export const acceptInvite = command({
     });
     await services.access.announce({ account_id, user_id });
     const member = state.members.get(user_id);
-    // A repetition, of one who is gone again.
+    // The call is a repetition, and the member whom it let in is gone again.
     if (member === undefined) throw refuse('INVITE_USED_UP');
     return { success: true, account_id, role_id: member.role_id };
   },

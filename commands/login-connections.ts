@@ -36,7 +36,7 @@ export const linkLoginConnection = command({
     const linked = { user_id, provider, said, access_token: input.access_token };
     const id = await linkLogin({ act, context, newId }, services, linked);
     const [known] = await loginConnectionsOf(services.db, user_id, id);
-    // Where the read model is behind, what was just said is as good.
+    // The read model is behind: the answer is made of what the provider has just said.
     return (
       known ?? {
         id,

@@ -95,7 +95,7 @@ const OauthTokens = z
   })
   .meta({ id: 'OauthTokens' });
 
-/** Other parameters, and those without a value, are as if they had not been sent. Source: RFC 6749 §3.2. */
+/** Parameters that are not known, or have no value, are ignored. Source: RFC 6749 §3.2. */
 const known = (input: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(input).filter(([name, value]) => Object.hasOwn(TokenInput.shape, name) && value !== ''),
@@ -135,7 +135,7 @@ interface Asking {
 }
 type Tokens = z.input<typeof OauthTokens>;
 
-/** Who asks, by their secret; a client that can keep none by its id alone. */
+/** The client that asks: proven by its secret, or named by its id alone where it can keep no secret. */
 async function clientOf({ input, services }: Asking, grant_type: GrantType) {
   const { client_id, client_secret } = input;
   const client = client_id && z.uuid().safeParse(client_id).success ? await readClient(services.db, client_id) : null;
@@ -145,7 +145,7 @@ async function clientOf({ input, services }: Asking, grant_type: GrantType) {
   if (presented !== null && !timingSafeEqual(Buffer.from(presented), Buffer.from(client.secret_hash!))) {
     throw refused('CLIENT_REFUSED');
   }
-  // What was given lives on, but nothing new begins.
+  // A disabled client may refresh what it was given, and begin nothing new.
   const begins = grant_type !== 'refresh_token';
   if ((begins && !client.enabled) || !client.grant_types.includes(grant_type)) throw refused('CLIENT_MAY_NOT');
   return client;
@@ -181,7 +181,7 @@ async function tokensForCode(asking: Asking): Promise<Tokens> {
   try {
     await act(oauthGrant, oauthGrantStream(grant_id), { ...begin, ends_at: new Date(ends_at).toISOString() });
   } catch (error) {
-    // The code came a second time in between.
+    // Another call has traded the code in between.
     throw error instanceof DomainError && error.reason === 'GRANT_OVER' ? refused('GRANT_REFUSED') : error;
   }
   const given = await sign(asking, code, scopes, { refreshable: client.grant_types.includes('refresh_token') });

@@ -73,13 +73,13 @@ type Edit = Omit<z.output<typeof AdminUpdatePlanInput>, 'id' | 'currency'>;
 const UNKNOWN_LIMIT = { UNKNOWN_LIMIT: invalid('Unknown limit: {name}') };
 const PLAN_NOT_FOUND = { PLAN_NOT_FOUND: notFound('Plan not found') };
 
-/** What the input says of limits. */
+/** The limits of the input: those that have members of their own, and those of its list. */
 function limitsOf({ limits, ...input }: Edit): Record<string, number | null> {
   const others = (limits ?? []).map(({ name, value }): [string, number | null] => [name, value ?? null]);
   return { ...Object.fromEntries(others), ...Object.fromEntries(NAMED_LIMITS.map((name) => [name, input[name]])) };
 }
 
-/** What it says of the rest; what is left out is undefined. */
+/** The other members of the input; one that was left out is undefined. */
 const restOf = ({ limits: _limits, ...input }: Edit) => ({
   name: input.name,
   description: input.description,
@@ -92,7 +92,7 @@ const restOf = ({ limits: _limits, ...input }: Edit) => ({
   stripe_yearly_price_id: input.stripe_yearly_price_id,
 });
 
-/** As it was decided, whether or not the read model has it. */
+/** The plan for an answer, from what was decided: the read model may not have it yet. */
 async function shown(db: Queryable, { plan_id, slug, offer, features }: Plan): Promise<AdminPlan> {
   const row = { id: plan_id, slug, ...offer!, features: Object.fromEntries(features) };
   return shownPlan(row, await accountsUsing(db, plan_id));

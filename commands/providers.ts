@@ -9,7 +9,10 @@ import { CONNECTION_KINDS, PROVIDERS } from '../domain/providers';
 
 const platform = ProviderSlug;
 
-/** Turns flags for everybody and answers what is then; each is a stream of its own, so a repeated call ends it well. */
+/**
+ * Switches flags for everybody, and answers with the provider as it is then. Each flag is a stream of its own: a call
+ * that was cut off is made good by its repetition.
+ */
 async function turn(
   { act, slug, to }: { act: Act; slug: string; to: ReadonlyMap<string, boolean> },
   services: Services,

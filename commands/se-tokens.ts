@@ -36,7 +36,7 @@ export const saveSeToken = command({
     const { state: after } = await act(seTokens, stream, save);
     const id = after.get(platform) ?? token_id;
     if (id !== token_id) {
-      // Two saved the first one at once.
+      // Another call has saved the account's first token at the same moment: its id counts.
       await writeSeToken(services, id, token);
       await dropSeToken(services.db, token_id);
     }

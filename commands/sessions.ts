@@ -24,7 +24,7 @@ export const deleteSession = command({
       await endSession(act, services, id, 'revoked');
       return { success: true };
     }
-    // A call that is repeated after its answer got lost has ended it.
+    // A repeated call is not asked this: the session that its first try ended would be told as missing.
     const given = (known: Session | null) =>
       (known?.user_id !== user_id || known.status === 'ended') && refuse('SESSION_NOT_FOUND');
     await act(session, sessionStream(id), { type: 'session:end', reason: 'revoked' }, { given });

@@ -53,7 +53,7 @@ const PopoutTokenCreated = z
 const TOKEN_NOT_FOUND = { TOKEN_NOT_FOUND: notFound('Popout token not found') };
 
 /**
- * Bound to the active account and to a member of it: who leaves `user_id` out binds it to themselves. Source: spec doc1
+ * Bound to the active account and to a member of it: to the caller where `user_id` is left out. Source: spec doc1
  * §5.5, 5.8.
  */
 export const createPopoutToken = command({

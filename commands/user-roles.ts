@@ -25,8 +25,8 @@ const BEYOND_OWN = { PERMISSION_BEYOND_OWN: forbidden('Missing permission: {perm
 const UNKNOWN = { UNKNOWN_PERMISSION: invalid('Invalid permission: {permission}') };
 
 /**
- * What the admin scope spells alike is given only by an operator who holds it there; the rest is what everybody has to
- * begin with.
+ * A permission that the admin scope spells alike is given only by an operator who holds it there; the others are not
+ * judged, since everybody has them to begin with.
  */
 function requireGivable(caller: Caller, wanted: readonly string[], refuse: Refuse<typeof BEYOND_OWN>): void {
   const permission = lackedByAdmin(caller, wanted.filter(isAdminPermission));
@@ -100,7 +100,7 @@ export const deleteUserRole = command({
   },
 });
 
-/** This node asks again what they may: a role of everybody's is everybody's. */
+/** Makes every node ask again what the role's holders may; of the default role that is everybody. */
 async function announceHolders({ db, access }: Services, role_id: string, all: boolean): Promise<void> {
   if (all) return access.announce({});
   const holders = await db.query<{ user_id: string }>(

@@ -3,7 +3,7 @@ import { event, events, instant, type EventOf } from '../kernel/event';
 import type { Decider } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
 import type { JsonObject } from '../kernel/json';
-import { release, reservationStream, reserve, type ReservationCommand } from './reservations';
+import { readShopDomain } from './shop-domains';
 import { unreachable } from './unreachable';
 import { BOT_PLATFORMS, CHANNEL_PLATFORMS, type BotPlatform, type ChannelPlatform } from './vendors';
 
@@ -123,20 +123,6 @@ export function connectionOf({ channels, bots }: Connections, id: string): Found
   for (const [platform, { connection_id, reconnect_required }] of bots)
     if (connection_id === id) return { kind: 'bot', platform, reconnect_required };
   return null;
-}
-
-/**
- * A shop's domain as it is stored and looked up: lower-case host without scheme, port, path or final dot; null when the
- * text names no host.
- */
-export function readShopDomain(text: string): string | null {
-  const host = text
-    .trim()
-    .toLowerCase()
-    .replace(/^https?:\/\//, '')
-    .replace(/[/:].*$/, '')
-    .replace(/\.$/, '');
-  return host.length <= 253 && /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(host) ? host : null;
 }
 
 function decideConnection(state: Connections, command: ConnectionCommand): ConnectionEvent[] {
@@ -307,24 +293,3 @@ export const connections: Decider<Connections, ConnectionCommand, ConnectionEven
   decide: decideConnection,
   evolve: evolveConnection,
 };
-
-/** Kinds of the reservations that make a shop and a Discord server one account's; their owner is the account's id. */
-const SHOP_DOMAIN = 'shop_domain';
-const DISCORD_GUILD = 'discord_guild';
-
-/** Who holds a Discord server, and held it. */
-export const guildStream = (guild_id: string): string => reservationStream(DISCORD_GUILD, guild_id);
-
-/** What these events reserve and give back: a shop and a Discord server are connected to one account. */
-export function connectionReservations(events: readonly ConnectionEvent[]): ReservationCommand[] {
-  return events.flatMap((event) => {
-    const { account_id } = event;
-    if (event.type === 'connection:shop_connected') return [reserve(SHOP_DOMAIN, event.shop_domain, account_id)];
-    if (event.type === 'connection:shop_disconnected') return [release(SHOP_DOMAIN, event.shop_domain, account_id)];
-    if (event.type === 'connection:bot_connected' && event.platform === 'discord')
-      return [reserve(DISCORD_GUILD, event.platform_user_id, account_id)];
-    if (event.type === 'connection:bot_disconnected' && event.platform === 'discord')
-      return [release(DISCORD_GUILD, event.platform_user_id, account_id)];
-    return [];
-  });
-}

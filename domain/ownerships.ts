@@ -15,10 +15,10 @@ export const OWNERSHIP_EVENTS = events({
       ended: z.array(z.uuid()).describe('Accounts counted before that are theirs no more'),
       opened_at: instant(),
     },
-    // The account says so itself, and its members need not know of the owner's others.
+    // Not audited: the account's own event is, and its members need not know of the owner's other accounts.
     { audit: null },
   ),
-  /** The user is deleted in the same append. */
+  // Not audited: the user's deletion is, in the same append.
   'ownership:closed': event({ user_id: z.uuid(), closed_at: instant() }, { audit: null }),
 });
 export type OwnershipEvent = EventOf<typeof OWNERSHIP_EVENTS>;
@@ -27,11 +27,11 @@ export interface OpenOwnership {
   type: 'ownership:open';
   user_id: string;
   account_id: string;
-  /** What is theirs, and what was and is not, as the accounts themselves said a moment ago. */
+  /** Accounts that are the user's, and that were and are no more, as the accounts themselves said a moment ago. */
   owned: readonly string[];
   ended: readonly string[];
   max_accounts: number;
-  /** Whether more than one is open to them at all. */
+  /** Whether they may have more than one account at all. */
   several: boolean;
   now: string;
 }
@@ -40,7 +40,10 @@ export type OwnershipCommand = OpenOwnership | { type: 'ownership:close'; user_i
 
 export const ownershipStream = (user_id: string): string => `ownership-${user_id}`;
 
-/** Whatever may be theirs: accounts end, and pass to others, without a word here. Null: the user is deleted. */
+/**
+ * The accounts that may be the user's: those that have ended or passed to others meanwhile are still among them. Null:
+ * the user is deleted.
+ */
 export const ownership: Decider<ReadonlySet<string> | null, OwnershipCommand, OwnershipEvent> = {
   initial: new Set(),
   decide(state, command) {

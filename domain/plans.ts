@@ -41,7 +41,7 @@ export const PLAN_EVENTS = events({
     },
     { audit: { by: [] } },
   ),
-  // Its account says so itself, in the same append.
+  // Not audited: the account's own event is, in the same append.
   'plan:account_joined': event({ plan_id, joined_at: instant() }, { audit: null }),
   'plan:account_left': event({ plan_id, left_at: instant() }, { audit: null }),
   'plan:deleted': event({ plan_id, slug: z.string(), deleted_at: instant() }),

@@ -12,7 +12,7 @@ const taken = { kind: z.string(), value: z.string(), owner: z.string() };
  * is whoever holds the value.
  */
 export const RESERVATION_EVENTS = events({
-  // What takes or gives back a value says so itself, in the same append.
+  // Not audited: the event that needs the value is, in the same append.
   'reservation:made': event(taken, { audit: null }),
   'reservation:released': event(taken, { audit: null }),
 });

@@ -80,7 +80,7 @@ function decideUser(state: User, command: UserCommand): UserEvent[] {
   }
 }
 
-/** What the user held, and could log in with, is given back one by one: whatever follows from that follows. */
+/** Roles and logins are taken away by events of their own, so that what follows from such events follows here too. */
 const deletion = (state: User, user_id: string, now: string): UserEvent[] => [
   ...[...state.admin_roles].map((role): UserEvent => {
     return { type: 'user:admin_role_removed', user_id, role, removed_at: now };

@@ -65,7 +65,7 @@ export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<
 
   async function sweep(topic: string, from: (partition: number) => number): Promise<void> {
     for await (const some of recordsOf(deps, subject, topic, from)) {
-      // What can still be read was said under a new key, by somebody who is new to us: a rebuild shows it too.
+      // A record that still opens was sealed under a later key: the person is new to us, and a rebuild shows it too.
       const found = some.filter(({ raw }) => raw === ERASED_RAW);
       for (const { id } of found) ids.add(id);
       for (const eraser of deps.erasers.filter((one) => one.topic === topic)) {

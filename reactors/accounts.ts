@@ -2,7 +2,8 @@ import { reactor, type ReactionTools } from '../access/reactor';
 import { moveSessions } from '../access/session-moves';
 import { ACCOUNT_APP_EVENTS } from '../domain/account-apps';
 import { ACCOUNT_EVENTS } from '../domain/accounts';
-import { CONNECTION_EVENTS, connections, connectionsStream, connectionReservations } from '../domain/connections';
+import { connectionReservations } from '../domain/connection-reservations';
+import { CONNECTION_EVENTS, connections, connectionsStream } from '../domain/connections';
 import { SE_TOKEN_EVENTS, seTokens, seTokensStream } from '../domain/se-tokens';
 
 interface OfAccount {
@@ -17,7 +18,10 @@ const disconnectAll = ({ account_id }: OfAccount, { act, now }: ReactionTools) =
     { reservations: connectionReservations },
   );
 
-/** What an account gets that is dissolved by then is taken from it: the request was on its way, and nobody else can. */
+/**
+ * For what an account got by a request that was on its way while it was dissolved: it is taken away again, since
+ * nobody is left who could.
+ */
 const unlessDissolved =
   (take: (event: OfAccount, tools: ReactionTools) => unknown) => async (event: OfAccount, tools: ReactionTools) => {
     const { account_id } = event;

@@ -12,7 +12,7 @@ import { CONNECTION_EVENTS } from '../domain/connections';
 import { SE_TOKEN_EVENTS, seTokens, seTokensStream } from '../domain/se-tokens';
 import { SYSTEM_CONNECTION_EVENTS } from '../domain/system-connections';
 
-/** Who has to log in there again is not asked by a job: it is done once they have. */
+/** Where the vendor refuses the tokens there is nothing to do: connecting again enqueues the job anew. */
 async function unlessFlagged(work: Promise<unknown>): Promise<void> {
   try {
     await work;
@@ -57,7 +57,7 @@ async function endAtVendor(grant: Kept, { db, connections }: Pick<JobTools, 'db'
     await unlessFlagged(withToken(tokenOf(connections.tokens, connection_id), connections.kick.end));
   const vendor = connections.vendors.get(platform);
   if (vendor?.revoke === undefined || (vendor.revoke_ends_all && shared.length > 0)) return;
-  // What the subscriptions were ended with may be newer than what was read.
+  // Ending the subscriptions may have refreshed the tokens.
   const last = (await readGrant({ db, texts: connections.texts }, connection_id)) ?? grant;
   const app = await connections.appOf(last);
   await vendor.revoke({ client_id, client_secret: app?.client_secret ?? '' }, last);

@@ -1,12 +1,12 @@
 import { reactor } from '../access/reactor';
 import { session, SESSION_EVENTS, sessionStream } from '../domain/sessions';
 
-/** Of one user, at a login: one login brings one session, so more than this never collect. */
+/** Expired sessions that one login ends. Each login opens one session, so that they never collect beyond this. */
 const MOST_EXPIRED = 20;
 
 /**
- * Who logs in has their sessions ended whose time is over. A session that was ended without its row is left with none:
- * no one holds it any longer.
+ * A login ends the user's sessions whose time is over. The row of a session goes with the event that ended it: nobody
+ * may hold it any longer.
  */
 export const sessionEnds = reactor({
   name: 'sessions',

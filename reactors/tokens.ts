@@ -22,7 +22,7 @@ export const memberTokens = reactor({
     'account:member_removed': revokeAll,
     // A token that was made beside the removal came after it in the log: it must not live again.
     'account:member_added': revokeAll,
-    // Nobody is found by them any more; what is not kept as events goes too.
+    // The account is gone: what is remembered of its members goes, and so do the tokens that are rows and no events.
     'account:dissolved': ({ account_id }, { keep }) => {
       keep('delete from member_tokens where account_id = $1', [account_id]);
       keep('delete from bound_tokens where account_id = $1', [account_id]);

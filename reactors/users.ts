@@ -14,7 +14,7 @@ export const forgetUser = job({
   run: ({ user_id }, _attempt, { erase }) => erase(user_id),
 });
 
-/** Nothing is left to end, or an operator has made an owner of them meanwhile, and must find another one. */
+/** The membership is over; or an operator has made the user its owner meanwhile, and has to name another one. */
 const DONE = new Set(['MEMBER_NOT_FOUND', 'ACCOUNT_NOT_FOUND', 'OWNER_STAYS']);
 
 async function leave(
@@ -29,7 +29,7 @@ async function leave(
   }
 }
 
-/** Keeps who is a member where; who was deleted is none for long, also where they were added at the same moment. */
+/** Remembers a membership, to end it with its user; one that began while its user was deleted ends at once. */
 async function joined(user_id: string, account_id: string, { act, db, keep, now }: ReactionTools): Promise<void> {
   keep('insert into memberships_to_end (user_id, account_id) values ($1, $2) on conflict do nothing', [
     user_id,

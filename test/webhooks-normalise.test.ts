@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { normaliseKick } from '../ingest/kick/webhook';
-import { readShopDomain } from '../domain/connections';
+import { readShopDomain } from '../domain/shop-domains';
 import { normaliseShopify } from '../ingest/shopify/webhook';
 import { normaliseTrovo } from '../ingest/trovo/webhook';
 import { toDelivery, type DraftRecord, type Outcome } from '../ingest/runtime/webhook';

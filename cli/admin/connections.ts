@@ -3,7 +3,9 @@ import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connect
 import { newId } from '../../access/event-ids';
 import { handle } from '../../access/handle';
 import { load } from '../../access/states';
-import { connections, connectionsStream, readShopDomain, connectionReservations } from '../../domain/connections';
+import { connectionReservations } from '../../domain/connection-reservations';
+import { connections, connectionsStream } from '../../domain/connections';
+import { readShopDomain } from '../../domain/shop-domains';
 import { DomainError } from '../../kernel/errors';
 import { Taken } from '../../domain/reservations';
 import type { Platform } from '../../domain/vendors';

@@ -1,4 +1,4 @@
-import { readShopDomain } from '../../domain/connections';
+import { readShopDomain } from '../../domain/shop-domains';
 import { TOPICS } from '../../domain/records';
 import type { Settings } from '../../kernel/settings';
 import { hmacMatches, secretList } from '../runtime/signatures';

@@ -12,9 +12,9 @@ export interface PayloadSealing {
   open(name: string, key: string, stored: JsonObject): Promise<JsonObject>;
 }
 
-/** Of jobs that are made anew anyway. */
+/** Pauses between tries of a periodic job: short ones, since the next period makes it anew anyway. */
 const PERIODIC_PAUSES: Pauses = { first_ms: 1_000, most_ms: 60_000 };
-/** A period is remembered as done for this many periods. */
+/** For how many further periods it is remembered that one is done. */
 const PERIODS_KEPT = 3;
 
 export interface TriesDeps<Services> {
@@ -41,7 +41,7 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
     return data;
   }
 
-  /** Of a job that must not be repeated, what it throws says that nothing was done only where it says just that. */
+  /** Where a job must not be repeated, every error that does not say that nothing was done counts as unknown. */
   async function effectOf(
     one: JobDeclaration<Services>,
     payload: unknown,
@@ -74,7 +74,7 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
       const keep_ms = one.every_ms === undefined ? undefined : one.every_ms * PERIODS_KEPT;
       return (await held.finish(effect ?? undefined, keep_ms)) ? 'done' : 'repeated';
     } catch (error) {
-      // What was done outside has been done: the next try does it under the same key.
+      // The call outside was made: the next try makes it again, under the same key.
       if (error instanceof JobLost) throw error;
       return failed(one, held, one.after_unknown === 'park' ? unknown(error, NOT_STORED) : error, signal);
     }

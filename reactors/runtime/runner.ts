@@ -57,7 +57,7 @@ const IDLE_MOVE_MS = 5000;
  */
 export class ReactorRunner {
   state: ReactorState = 'standby';
-  /** What keeps it from going on; null while nothing does. */
+  /** Why it does not go on; null while it does. */
   error: string | null = null;
   /** Behind by this many seconds, as last observed. */
   lag_seconds = 0;
@@ -136,7 +136,7 @@ export class ReactorRunner {
     const stored = (await readCheckpoints(db, this.place)).get(0)!.position;
     const moves = (this.moves = this.movesFrom(stored));
     if (this.state === 'standby') this.state = 'running';
-    // What else their areas hold tells where a newer build is needed.
+    // All types of the same areas are asked for: one that this build does not know needs a newer build.
     const types = askedTypes(this.reads);
     const subscription = events.subscribe(
       { after: stored === BEGINNING ? null : stored, types, batch_size: BATCH_EVENTS },
@@ -164,7 +164,7 @@ export class ReactorRunner {
     return new PlaceMoves(stored, {
       idle_ms: IDLE_MOVE_MS,
       moveIdle: (to) => this.commit(to, [], []),
-      // The next batch meets it too.
+      // A failure that lasts is met and told by the next batch.
       onFailure: (error) =>
         this.deps.log.debug({ reactor: this.reactor.name, err: describe(error) }, 'an idle checkpoint did not move'),
     });
@@ -188,7 +188,7 @@ export class ReactorRunner {
     const waiting = streams.length === 0 ? new Set<string>() : await waitingStreams(db, this.place, streams);
 
     for (const event of events) {
-      // What was done so far is stored; the rest is for who drives it next.
+      // What was done so far is stored; whoever drives it next does the rest.
       if (signal.aborted) return flush(done);
       if (waiting.has(event.stream)) {
         parked.push(blocked(event));
