@@ -31,7 +31,7 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
   const folder = holdDataFolder(settings.data_dir);
   const stops = new Stops();
   stops.add(() => folder.release());
-  const end = processEnd(log, stops);
+  const end = processEnd(log, stops, settings.stop_within);
   try {
     const { data_dir, env } = settings;
     const beforeListening = async (parts: Services & Engines) => {

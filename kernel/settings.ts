@@ -35,6 +35,8 @@ export const SettingsSchema = z.strictObject({
   roles: z.preprocess(listOf, z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
   trusted_proxies: strings.default([]),
   allowed_origins: origins.default([]),
+  /** Longest time between a signal and the end of the process; a supervisor's patience is usually 10 s. */
+  stop_within: duration('9s'),
   log_level: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   database: z
     .strictObject({

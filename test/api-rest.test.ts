@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { listenMetrics } from '../api/metrics-listener';
 import { type ApiProcess, OWNER, startSampleApi, sampleApiOfFile } from './support/api-process';
@@ -200,7 +201,7 @@ test('a request that is on its way when the server stops is answered as any othe
 });
 
 test('a request that came while the stopping process stood still is answered, not cut', async () => {
-  const stopping = await startSampleApi(database.url);
+  const stopping = await startSampleApi(database.url, {}, { stands_still: true });
   const { port, hostname, host } = new URL(stopping.url);
   const socket = connect(Number(port), hostname);
   const ask = `GET /v1/server-time HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
@@ -210,9 +211,11 @@ test('a request that came while the stopping process stood still is answered, no
   socket.write(ask);
   await answered(1);
   const stopped = stopping.stop();
-  await until(() => refused(stopping.url));
-  process.kill(stopping.pid, 'SIGSTOP');
+  const state = () => /\) (\w)/.exec(readFileSync(`/proc/${stopping.pid}/stat`, 'utf8'))?.[1];
+  await until(() => state() === 'T');
+  expect(await refused(stopping.url)).toBe(true);
   socket.write(ask);
+  // For longer than who asks nothing is waited for.
   await new Promise((wait) => setTimeout(wait, 600));
   process.kill(stopping.pid, 'SIGCONT');
   await once(socket, 'close');

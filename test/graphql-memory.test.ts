@@ -72,7 +72,7 @@ describe('the estimate of what a document takes is not below what it takes', () 
 
 test('541 large documents and 200 that get compiled, each sent three times, leave a process with a small heap alive', async () => {
   const database = await testDatabase(1);
-  const api = await startSampleApi(database.url, {}, ['--max-old-space-size=224']);
+  const api = await startSampleApi(database.url, {}, { node: ['--max-old-space-size=224'] });
   try {
     const document = (i: number) => `{ serverTime { ${repeat(3900, () => 'time')} } } #${i} ${'#'.repeat(11_500)}`;
     expect(document(0).length).toBeGreaterThan(31_000);

@@ -1,8 +1,6 @@
 import type { Logger } from '../../engines/log/port';
 import type { Stops } from '../../kernel/stops';
 
-/** Longest time between a signal and the end of the process; a supervisor's patience is usually 10 s. */
-const STOP_WITHIN_MS = 9_000;
 /**
  * Longest time after the loss of an engine: what waits for it waits in vain, and the process that is started next can
  * serve.
@@ -17,8 +15,8 @@ export interface ProcessEnd {
   stop(code: number, reason: string): void;
 }
 
-/** How a process that serves ends: by SIGINT, SIGTERM or `stop`. */
-export function processEnd(log: Logger, stops: Stops): ProcessEnd {
+/** How a process that serves ends: by SIGINT, SIGTERM or `stop`, and within `stop_within_ms` whatever hangs. */
+export function processEnd(log: Logger, stops: Stops, stop_within_ms: number): ProcessEnd {
   let end: (code: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => (end = resolve));
   let stopping = false;
@@ -27,7 +25,7 @@ export function processEnd(log: Logger, stops: Stops): ProcessEnd {
     stopping = true;
     const lost = code !== 0;
     log[lost ? 'error' : 'info']({ reason }, 'stopping');
-    const after_ms = lost ? END_WITHIN_MS : STOP_WITHIN_MS;
+    const after_ms = lost ? END_WITHIN_MS : stop_within_ms;
     const late = setTimeout(() => {
       log[lost ? 'warn' : 'error']({ after_ms }, 'stopping took too long; ending now');
       end(1);

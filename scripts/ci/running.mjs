@@ -19,6 +19,7 @@ export async function startLumio(folder, settings = {}) {
     LUMIO_LOG_LEVEL: 'warn',
     // What is asked after it was written is shown, however late the projector of a busy machine is.
     LUMIO_READ_MODELS__WAIT: '30s',
+    LUMIO_STOP_WITHIN: '60s',
     ...settings,
   };
   const child = spawn(process.execPath, [join(root, 'dist/bin/main.js'), 'start'], {

@@ -13,16 +13,23 @@ export interface ApiProcess extends Door {
 /** Everything the sample operations ask for, on one caller. */
 export const OWNER = 'jwt|notes:read+notes:create+notes:edit+notes:delete';
 
-/** The sample API as a process of its own, over real HTTP; `node` are flags of Node. */
+/**
+ * The sample API as a process of its own, over real HTTP; `node` are flags of Node. One that stands still does so as it
+ * stops, until it is told to go on.
+ */
 export async function startSampleApi(
   databaseUrl: string,
   settings: object = {},
-  node: readonly string[] = [],
+  { node = [], stands_still = false }: { node?: readonly string[]; stands_still?: boolean } = {},
 ): Promise<ApiProcess> {
   const script = join(__dirname, '../../dist/test/support/api-sample.js');
-  const child = spawn(process.execPath, [...node, script, databaseUrl, JSON.stringify(settings)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [...node, script, databaseUrl, JSON.stringify(settings), stands_still ? 'still' : ''],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
   const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const url = line.trim();
 

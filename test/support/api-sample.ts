@@ -268,12 +268,19 @@ export async function sampleApi(
   return { ...api, url: await api.listen() };
 }
 
-/** As a process of its own: prints its origin, and ends with its standard input. */
+/**
+ * As a process of its own: prints its origin, and ends with its standard input; when told to stand still, its port is
+ * closed then, and nothing else of its end has happened.
+ */
 if (require.main === module) {
-  const [, , databaseUrl = '', env = '{}'] = process.argv;
+  const [, , databaseUrl = '', env = '{}', stands_still] = process.argv;
   void sampleApi(databaseUrl, JSON.parse(env) as Record<string, unknown>).then(({ url, close }) => {
     process.stdout.write(`${url}\n`);
     process.stdin.resume();
-    process.stdin.on('end', () => void close().then(() => process.exit(0)));
+    process.stdin.on('end', () => {
+      void close().then(() => process.exit(0));
+      // Behind the turn in which the port is closed.
+      if (stands_still) setImmediate(() => process.kill(process.pid, 'SIGSTOP'));
+    });
   });
 }

@@ -48,7 +48,7 @@ export interface TestServer {
   /** SIGKILL and wait. */
   kill(): Promise<void>;
   /** The same data, started again (after `stop` or `kill`). */
-  restart(): Promise<TestServer>;
+  restart(changed?: Record<string, string>): Promise<TestServer>;
   /** Stops it when it runs, and removes its data. */
   dispose(): Promise<void>;
 }
@@ -96,8 +96,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   }
 }
 
-/** What a test reads after it has written is there, however late the projector of a busy machine is. */
-export const PATIENT = { LUMIO_READ_MODELS__WAIT: '30s' };
+/**
+ * What a test reads after it has written is there, however late the projector of a busy machine is; and what stops in
+ * order is not cut off for being slow.
+ */
+export const PATIENT = { LUMIO_READ_MODELS__WAIT: '30s', LUMIO_STOP_WITHIN: '60s' };
 
 /** Settings of a server on any free ports, with its data in this folder. */
 export const settingsOf = (data_dir: string): Record<string, string> => ({
@@ -174,7 +177,7 @@ async function launch(
       child.kill('SIGKILL');
       await exited;
     },
-    restart: () => launch(data_dir, database, env, as),
+    restart: (changed = {}) => launch(data_dir, database, { ...env, ...changed }, as),
     async dispose() {
       if (child.exitCode === null && child.signalCode === null) await server.stop();
       await database?.drop();
