@@ -24,7 +24,8 @@ export async function dropAbandonedProfiles({ db, events }: Pick<Services, 'db' 
     const known = await load(events, user, userStream(user_id));
     if (known !== null && !known.state.deleted) continue;
     const gone = await db.query(
-      `delete from profiles where user_id = $1 and updated_at < clock_timestamp() - ${ABANDONED_AFTER} returning user_id`,
+      `delete from profiles where user_id = $1 and updated_at < clock_timestamp() - ${ABANDONED_AFTER}
+         returning user_id`,
       [user_id],
     );
     dropped += gone.length;

@@ -42,7 +42,8 @@ const NAMELESS = 'Account';
 export const ACCOUNT_NAME = `coalesce(a.name, p.display_name, '${NAMELESS}')`;
 
 const COLUMNS = `a.id, ${ACCOUNT_NAME} as name, a.description, coalesce(pl.slug, 'free') as plan, a.owner_id,
-  coalesce(g.avatar_url, p.avatar_url) as avatar_url, a.primary_login_connection_id, a.created_at, coalesce(a.updated_at, a.created_at) as updated_at`;
+  coalesce(g.avatar_url, p.avatar_url) as avatar_url, a.primary_login_connection_id, a.created_at,
+    coalesce(a.updated_at, a.created_at) as updated_at`;
 const JOINS = `left join profiles p on p.user_id = a.owner_id
   left join login_grants g on g.login_connection_id = a.primary_login_connection_id
   left join account_plans ap on ap.account_id = a.id

@@ -26,9 +26,11 @@ export function userApiKeys(
   id: string | null = null,
 ): Promise<UserApiKey[]> {
   return db.query<UserApiKey>(
-    `select k.id, k.user_id, k.account_id, k.key_prefix, k.label, k.permissions, k.created_at, k.expires_at, u.last_used_at
+    `select k.id, k.user_id, k.account_id, k.key_prefix, k.label, k.permissions, k.created_at, k.expires_at,
+       u.last_used_at
      from api_keys k left join credential_uses u on u.credential_id = k.id::text
-     where k.account_id = $1 and k.user_id = $2 and ($3::uuid is null or k.id = $3) order by k.created_at desc, k.id desc`,
+     where k.account_id = $1 and k.user_id = $2 and ($3::uuid is null or k.id = $3)
+       order by k.created_at desc, k.id desc`,
     [owner.account_id, owner.user_id, id],
     'user-api-keys',
   );

@@ -49,7 +49,8 @@ export const InvitePreview = z
 export type InvitePreview = z.output<typeof InvitePreview>;
 
 const STATE = `i.expires_at, coalesce(i.expires_at <= now(), false) as is_expired, i.uses >= i.max_uses as is_used_up`;
-const ROLE = `jsonb_build_object('id', r.id, 'slug', r.slug, 'name', r.name, 'description', r.description, 'color', r.color)`;
+const ROLE = `jsonb_build_object(
+  'id', r.id, 'slug', r.slug, 'name', r.name, 'description', r.description, 'color', r.color)`;
 
 /** Invites of an account, newest first; with `id` that one alone. */
 export async function invitesOf(
@@ -59,7 +60,8 @@ export async function invitesOf(
   id: string | null = null,
 ): Promise<{ items: Invite[]; total: number }> {
   const rows = await db.query<Invite & { total: number }>(
-    `select counted.total, page.* from (select count(*)::int as total from account_invites where account_id = $1) counted
+    `select counted.total, page.*
+     from (select count(*)::int as total from account_invites where account_id = $1) counted
      left join (
        select i.id, i.account_id, i.code_prefix, i.made_by as created_by, i.max_uses, i.uses, i.created_at, ${STATE},
          ${ROLE} as role

@@ -43,7 +43,8 @@ export class LastUses {
       await this.db.query(
         `insert into credential_uses (credential_id, last_used_at)
          select id, to_timestamp(at / 1000.0) from unnest($1::text[], $2::float8[]) as u (id, at)
-         on conflict (credential_id) do update set last_used_at = greatest(credential_uses.last_used_at, excluded.last_used_at)`,
+         on conflict (credential_id) do update
+           set last_used_at = greatest(credential_uses.last_used_at, excluded.last_used_at)`,
         [sorted.map(([id]) => id), sorted.map(([, at]) => at)],
       );
     } catch (error) {

@@ -40,7 +40,8 @@ export async function membersOf(
   user_id: string | null = null,
 ): Promise<{ items: Member[]; total: number }> {
   const rows = await db.query<Member & { total: number }>(
-    `select counted.total, page.* from (select count(*)::int as total from account_members where account_id = $1) counted
+    `select counted.total, page.*
+     from (select count(*)::int as total from account_members where account_id = $1) counted
      left join (
        select m.id, m.user_id, p.display_name, p.email, p.avatar_url, m.joined_at, a.owner_id = m.user_id as is_owner,
          jsonb_build_object('id', r.id, 'slug', r.slug, 'name', r.name, 'description', r.description, 'color', r.color)

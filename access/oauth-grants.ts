@@ -59,7 +59,8 @@ export async function takeCode(
   now: number,
 ): Promise<{ code: Code; state: 'taken' | 'expired' | 'reused' } | null> {
   const code_hash = hashToken(code);
-  const columns = `${WHOLE}, redirect_uri, code_challenge, ${MS('grant_ends_at')} as ends_at, ${MS('expires_at')} as expires_at`;
+  const columns = `${WHOLE}, redirect_uri, code_challenge, ${MS('grant_ends_at')} as ends_at,
+    ${MS('expires_at')} as expires_at`;
   const [taken] = await db.query<Code & { expires_at: number }>(
     `update oauth_codes set used_at = to_timestamp($2 / 1000.0) where code_hash = $1 and used_at is null
      returning ${columns}`,
@@ -146,7 +147,8 @@ export async function killGrant(db: Pick<Queryable, 'query'>, grant_id: string):
 /** Everything that a client holds ends, on every node. */
 export async function killClient(db: Pick<Queryable, 'query'>, client_id: string): Promise<void> {
   await db.query(
-    `with grants as (delete from oauth_grants where client_id = $1), codes as (delete from oauth_codes where client_id = $1)
+    `with grants as (delete from oauth_grants where client_id = $1),
+       codes as (delete from oauth_codes where client_id = $1)
      insert into revocations (credential_id) values ($1::text)`,
     [client_id],
     'oauth-client-kill',

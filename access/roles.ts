@@ -25,7 +25,8 @@ export async function rolesOf(db: Queryable, account_id: string, id: string | nu
     `select r.id, r.account_id, r.slug, r.name, r.description, r.color, r.is_system, r.is_default, r.holds_all,
        r.permissions, coalesce(held.members, 0) as member_count
      from account_roles r
-     left join (select role_id, count(*)::int as members from account_members where account_id = $1 group by role_id) held
+     left join (
+       select role_id, count(*)::int as members from account_members where account_id = $1 group by role_id) held
        on held.role_id = r.id
      where r.account_id = $1 and ($2::uuid is null or r.id = $2) order by r.position, r.id`,
     [account_id, id],

@@ -62,7 +62,8 @@ export async function mintWsToken(
     services.settings.auth.ws_token_expiration,
   );
   await services.db.query(
-    `insert into ws_tokens (jti_hash, parent_kind, parent_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
+    `insert into ws_tokens (jti_hash, parent_kind, parent_id, expires_at)
+     values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
     [hashJti(signed.jti), caller.kind === 'jwt' ? 'session' : caller.kind, caller.credential_id, signed.expires_at],
   );
   return signed;

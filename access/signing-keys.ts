@@ -166,7 +166,8 @@ export async function rotateSigningKey(
       [kid, after],
     );
     const [row] = await tx.query<{ signs_from: string; others: string }>(
-      `select k.signs_from, (select max(verifies_until) from signing_keys) as others from signing_keys k where kid = $1`,
+      `select k.signs_from, (select max(verifies_until) from signing_keys) as others
+       from signing_keys k where kid = $1`,
       [kid],
     );
     return { kid, signs_from: row!.signs_from, others_verify_until: row!.others };

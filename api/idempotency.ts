@@ -93,7 +93,8 @@ export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOp
   async function releaseUnanswered(id: Buffer): Promise<void> {
     if (working.has(id.toString('hex'))) return;
     await db.query(
-      'update idempotency_keys set locked_until = now(), holder = null where id = $1 and holder = $2 and answer is null',
+      `update idempotency_keys set locked_until = now(), holder = null where id = $1 and holder = $2
+         and answer is null`,
       [id, holder.lock],
     );
   }

@@ -84,7 +84,8 @@ async function plan(services: AdminServices): Promise<DemoData> {
   if (key?.state.status === 'revoked') data.user_api_key = newKey('user_api_key');
   if (system?.state.status === 'revoked') data.system_key = newKey('system_key');
   await services.db.query(
-    `insert into installation (name, value) values ('demo', $1) on conflict (name) do update set value = excluded.value`,
+    `insert into installation (name, value) values ('demo', $1) on conflict (name) do update
+       set value = excluded.value`,
     [services.secrets.seal(JSON.stringify(data), DEMO_PLAN)],
   );
   return data;

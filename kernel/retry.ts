@@ -10,9 +10,11 @@ export interface Pauses {
  * Growing pauses, each drawn between its half and its whole, so that those who failed together do not return together.
  */
 export class Backoff {
-  private count = 0;
-
-  constructor(private readonly pauses: Pauses) {}
+  /** @param count failures that were counted before, by whoever kept them */
+  constructor(
+    private readonly pauses: Pauses,
+    private count = 0,
+  ) {}
 
   /** Failures since the last {@link reset}. */
   get failures(): number {

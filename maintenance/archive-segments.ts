@@ -36,7 +36,8 @@ export function findSegments(
   to: number,
 ): Promise<Segment[]> {
   return db.query<Segment>(
-    `select engine, topic, partition, from_offset, to_offset, records, size_bytes, sha256, blob_key, first_appended_at, last_appended_at
+    `select engine, topic, partition, from_offset, to_offset, records, size_bytes, sha256, blob_key,
+       first_appended_at, last_appended_at
      from archive_segments
      where engine = $1 and topic = $2 and partition = $3 and to_offset > $4 and from_offset < $5
      order by from_offset`,
@@ -47,7 +48,8 @@ export function findSegments(
 /** Lists a segment; one from the same offset that reaches less far gives way. False when the list has it already. */
 export async function insertSegment(db: Queryable, segment: Segment): Promise<boolean> {
   const changed = await db.query(
-    `insert into archive_segments as s (engine, topic, partition, from_offset, to_offset, records, size_bytes, sha256, blob_key, first_appended_at, last_appended_at)
+    `insert into archive_segments as s (engine, topic, partition, from_offset, to_offset, records, size_bytes, sha256,
+       blob_key, first_appended_at, last_appended_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
      on conflict (engine, topic, partition, from_offset) do update
        set (to_offset, records, size_bytes, sha256, blob_key, first_appended_at, last_appended_at) =

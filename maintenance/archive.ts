@@ -115,7 +115,8 @@ export function createArchiver(deps: ArchiverDeps): { run(): Promise<Archived> }
 
   async function archivedUpTo(topic: string, partition: number): Promise<number> {
     const [row] = await db.query<{ upto: number }>(
-      `select coalesce(max(to_offset), 0) as upto from archive_segments where engine = $1 and topic = $2 and partition = $3`,
+      `select coalesce(max(to_offset), 0) as upto from archive_segments where engine = $1 and topic = $2
+         and partition = $3`,
       [broker.id, topic, partition],
     );
     return row!.upto;

@@ -132,7 +132,8 @@ async function apply(deps: ErasureDeps, eraser: RecordEraser, found: readonly Lo
         // A message keeps its place in its channel: a hole would look like loss to every client.
         const changed = await tx.query(
           `update outbox o set data = m.data from unnest($1::text[], $2::text[]) m (record_id, data)
-           where left(o.data, 7) = '{"id":"' and substr(o.data, 8, 36) = m.record_id and o.data <> m.data returning 1 as one`,
+           where left(o.data, 7) = '{"id":"' and substr(o.data, 8, 36) = m.record_id and o.data <> m.data
+             returning 1 as one`,
           [[...messages.keys()], [...messages.values()]],
         );
         // What went wrong with a record may quote it.

@@ -62,7 +62,8 @@ function byCounters(filter: EventQuery): Built {
     ({ day, from, to }) => `
       union all
       select type, platform, ${day}, count(*) from platform_event_logs
-      where account_id = ${account} and created_at >= ${from} and created_at < ${to}${pairs.sql} group by type, platform`,
+      where account_id = ${account} and created_at >= ${from} and created_at < ${to}${pairs.sql}
+        group by type, platform`,
   );
   const filtered = pairs.sql !== '';
   const lower = days.from ? `greatest(${days.from}, l.lo)` : 'l.lo';

@@ -86,7 +86,8 @@ async function lookThrough(
     const found = await tx.query(
       `with hit as materialized (
          select id, created_at from platform_event_logs
-         where account_id = $1 and created_at >= $2 and created_at < $3${pairs.sql}${user} and raw::text ilike any($4::text[])
+         where account_id = $1 and created_at >= $2 and created_at < $3${pairs.sql}${user}
+           and raw::text ilike any($4::text[])
        )
        select (select count(*) from hit) as total, key.id, key.created_at
        from (select true) one

@@ -50,7 +50,8 @@ export async function readTables(db: Queryable): Promise<TableShape[]> {
       coalesce((select array_agg(a.attname::text order by a.attnum) from pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''), '{}') as columns,
       coalesce((select array_agg(distinct f.relname::text) from pg_constraint k join pg_class f on f.oid = k.confrelid
-        where k.conrelid = c.oid and k.contype = 'f' and k.confrelid <> c.oid and not f.relispartition), '{}') as refers_to,
+        where k.conrelid = c.oid and k.contype = 'f' and k.confrelid <> c.oid
+          and not f.relispartition), '{}') as refers_to,
       (select coalesce(sum(pg_table_size(t.relid)), 0)::int8 from pg_partition_tree(c.oid) t where t.isleaf)
         + case when c.relkind = 'r' then pg_table_size(c.oid) else 0 end as size_bytes
     from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -46,7 +46,8 @@ export async function movePlaces(
       values,
     );
     await tx.query(
-      `update dead_letters set position = substr(position, 2) where source = $1 and partition = $2 and position like '~%'`,
+      `update dead_letters set position = substr(position, 2) where source = $1 and partition = $2
+         and position like '~%'`,
       [source, partition],
     );
     await tx.query(

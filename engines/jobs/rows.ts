@@ -80,7 +80,8 @@ export const counts = (
   db: Queryable,
 ): Promise<{ name: string; state: JobState; count: number; oldest_seconds: number }[]> =>
   db.query(
-    `select name, state, count(*) as count, greatest(0, extract(epoch from now() - min(run_at)))::float8 as oldest_seconds
+    `select name, state, count(*) as count,
+       greatest(0, extract(epoch from now() - min(run_at)))::float8 as oldest_seconds
      from (select t.identifier as name, ${STATE} as state, j.run_at
            from ${JOBS} j join ${TASKS} t on t.id = j.task_id) jobs
      group by name, state order by name, state`,

@@ -43,7 +43,8 @@ export function createPostgresLeases(options: PostgresLeasesOptions): Leases {
 
   async function release(name: string, token: number): Promise<void> {
     await db.query(
-      'update leases set expires_at = clock_timestamp() where name = $1 and token = $2 and expires_at > clock_timestamp()',
+      `update leases set expires_at = clock_timestamp() where name = $1 and token = $2
+         and expires_at > clock_timestamp()`,
       [name, token],
     );
   }

@@ -26,7 +26,8 @@ const SESSIONS = `
   from pg_stat_activity
   where datname = current_database() and pid <> pg_backend_pid()
     and (backend_type = 'client backend' and xact_start is not null or query = '<insufficient privilege>')`;
-const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked' group by vendor`;
+const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked'
+  group by vendor`;
 
 /** Which build runs here, and since when. */
 export function reportBuild(metrics: PrometheusMetrics, version: string): void {

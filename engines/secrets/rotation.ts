@@ -41,7 +41,8 @@ export async function keyUses(db: Database, places: readonly SealedPlace[]): Pro
   const uses: KeyUse[] = [];
   for (const { what, table, column, where = 'true' } of places) {
     const rows = await db.query<{ key_id: string; count: number }>(
-      `select split_part(${column}, '.', 2) as key_id, count(*) as count from ${table} where ${where} group by 1 order by 1`,
+      `select split_part(${column}, '.', 2) as key_id, count(*) as count from ${table} where ${where} group by 1
+         order by 1`,
     );
     uses.push(...rows.map(({ key_id, count }) => ({ key_id, what, count })));
   }

@@ -77,7 +77,8 @@ export function createLinkLeases(db: Queryable, session: { readonly lock: number
       const [row] = await db.query(
         `with before as (select given_away_at from adapter_links where link = $1 for update)
          insert into adapter_links as l (link, vendor, connection_id, account_id, token, holder, status, status_at)
-         select $1, $2, $3, $4, ${FIRST_TOKEN}, $5, 'connecting', clock_timestamp() from (select) one left join before on true
+         select $1, $2, $3, $4, ${FIRST_TOKEN}, $5, 'connecting', clock_timestamp() from (select) one left
+           join before on true
          on conflict (link) do update set
            token = greatest(l.token + 1, excluded.token), holder = excluded.holder, account_id = excluded.account_id,
            status = excluded.status, detail = null, status_at = excluded.status_at, given_away_at = null

@@ -108,7 +108,8 @@ export function createParkedWebhooks({ db, texts }: ParkedWebhooksDeps): ParkedW
     },
     async list({ vendor, limit = 100 } = {}) {
       return db.query<Omit<ParkedWebhook, 'raw_body'>>(
-        `select ${COLUMNS} from ingest_dead_letters where status = 'parked' and ($1::text is null or vendor = $1) order by id limit $2`,
+        `select ${COLUMNS} from ingest_dead_letters where status = 'parked' and ($1::text is null or vendor = $1)
+           order by id limit $2`,
         [vendor ?? null, limit],
       );
     },
@@ -123,14 +124,16 @@ export function createParkedWebhooks({ db, texts }: ParkedWebhooksDeps): ParkedW
     },
     async settle(id, status) {
       const rows = await db.query(
-        `update ingest_dead_letters set status = $2, settled_at = now() where id = $1 and status = 'parked' returning id`,
+        `update ingest_dead_letters set status = $2, settled_at = now() where id = $1 and status = 'parked'
+           returning id`,
         [id, status],
       );
       return rows.length === 1;
     },
     async failed(id, reason, detail) {
       await db.query(
-        `update ingest_dead_letters set attempts = attempts + 1, reason = $2, detail = $3 where id = $1 and status = 'parked'`,
+        `update ingest_dead_letters set attempts = attempts + 1, reason = $2, detail = $3 where id = $1
+           and status = 'parked'`,
         [id, reason, shorten(detail)],
       );
     },

@@ -68,7 +68,8 @@ export function deadLetterRelay(deps: DeadLetterRelayDeps): RelaySource {
     async lag() {
       const [row] = await db.query<{ behind: number; seconds: number }>(
         `select count(*) as behind,
-           coalesce(extract(epoch from clock_timestamp() - min(greatest(last_failed_at, settled_at))), 0)::float8 as seconds
+           coalesce(
+             extract(epoch from clock_timestamp() - min(greatest(last_failed_at, settled_at))), 0)::float8 as seconds
          from dead_letters where ${UNRELAYED}`,
       );
       return row!;

@@ -174,7 +174,8 @@ async function applyLetters(
   const left = new Set(parked.map(({ item }) => key(placeOf(item))));
   const done = letters.filter((letter) => !left.has(key(letter))).map(({ id }) => id);
   await tx.query(
-    `update dead_letters set status = 'retried', settled_at = clock_timestamp(), attempts = attempts + 1 where id = any($1::bigint[])`,
+    `update dead_letters set status = 'retried', settled_at = clock_timestamp(), attempts = attempts + 1
+       where id = any($1::bigint[])`,
     [done],
   );
   const failed = parked.find(({ reason }) => reason !== 'blocked');

@@ -19,7 +19,8 @@ export async function recordRevocations(
   if (mode.rebuilding || mode.silent || revocations.length === 0) return;
   await tx.query(
     `insert into revocations (credential_id, user_id, account_id)
-     select credential_id, user_id, account_id from jsonb_to_recordset($1::jsonb) as r (credential_id text, user_id text, account_id text)`,
+     select credential_id, user_id, account_id
+       from jsonb_to_recordset($1::jsonb) as r (credential_id text, user_id text, account_id text)`,
     [JSON.stringify(revocations)],
   );
 }

@@ -41,13 +41,17 @@ async function refuseUncloneable(tx: Queryable, schema: string, tables: readonly
   const found = await tx.query(
     `with t as (select c.oid, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
                 where n.nspname = $1 and c.relname = any($2) and c.relkind in ('r', 'p'))
-     select t.relname || ' has the foreign key ' || k.conname as why from t join pg_constraint k on k.conrelid = t.oid and k.contype = 'f'
+     select t.relname || ' has the foreign key ' || k.conname as why from t join pg_constraint k on k.conrelid = t.oid
+       and k.contype = 'f'
      union all
-     select k.conname || ' refers to ' || t.relname from t join pg_constraint k on k.confrelid = t.oid and k.contype = 'f'
+     select k.conname || ' refers to ' || t.relname from t join pg_constraint k on k.confrelid = t.oid
+       and k.contype = 'f'
      union all
-     select t.relname || ' has the trigger ' || g.tgname from t join pg_trigger g on g.tgrelid = t.oid and not g.tgisinternal
+     select t.relname || ' has the trigger ' || g.tgname from t join pg_trigger g on g.tgrelid = t.oid
+       and not g.tgisinternal
        -- An extension that watches the table will watch the copy.
-       and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = g.tgfoid and d.deptype = 'e')
+       and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = g.tgfoid
+         and d.deptype = 'e')
      union all
      select t.relname || ' owns the serial sequence of column ' || a.attname
      from t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and a.attidentity = ''
@@ -57,7 +61,8 @@ async function refuseUncloneable(tx: Queryable, schema: string, tables: readonly
      from t join pg_depend d on d.refobjid = t.oid and d.classid = 'pg_rewrite'::regclass
        join pg_rewrite r on r.oid = d.objid join pg_class v on v.oid = r.ev_class and v.oid <> t.oid
      union all
-     select 'there is no table ' || name from unnest($2::text[]) as name where not exists (select 1 from t where relname = name)`,
+     select 'there is no table ' || name from unnest($2::text[]) as name
+       where not exists (select 1 from t where relname = name)`,
     [schema, tables],
   );
   if (found.length > 0) throw new Error(`cannot rebuild: ${found.map((row) => row.why).join('; ')}`);
@@ -129,8 +134,10 @@ async function cloneIndexes(
 ): Promise<void> {
   const target = `${ident(shadow)}.${ident(table.name)}`;
   const indexes = await tx.query(
-    `select c.relname as name, k.conname, pg_get_constraintdef(k.oid) as constraint_def, pg_get_indexdef(i.indexrelid) as index_def
-     from pg_index i join pg_class c on c.oid = i.indexrelid left join pg_constraint k on k.conindid = i.indexrelid and k.contype in ('p', 'u', 'x') and k.conrelid = i.indrelid
+    `select c.relname as name, k.conname, pg_get_constraintdef(k.oid) as constraint_def,
+       pg_get_indexdef(i.indexrelid) as index_def
+     from pg_index i join pg_class c on c.oid = i.indexrelid left join pg_constraint k on k.conindid = i.indexrelid
+       and k.contype in ('p', 'u', 'x') and k.conrelid = i.indrelid
      where i.indrelid = $1 and i.indisvalid
        and not exists (select 1 from pg_inherits h where h.inhrelid = i.indexrelid)
      order by k.conname nulls last, i.indexrelid`,

@@ -102,7 +102,8 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
       return 'returned';
     }
     const pauses = one.every_ms === undefined ? deps.pauses : PERIODIC_PAUSES;
-    return held.again(said, Math.max(askedFor(error) ?? 0, pauseAfter(held.attempt, pauses)));
+    const pause_ms = new Backoff(pauses, held.attempt - 1).next();
+    return held.again(said, Math.max(askedFor(error) ?? 0, pause_ms));
   }
 
   return async (held) => {
@@ -126,12 +127,6 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
 
 const NOT_STORED = 'done outside, and its effect here could not be stored';
 const unknown = (error: unknown, what: string) => new OutcomeUnknown(what, { cause: error });
-
-/** Growing, with jitter. */
-function pauseAfter(attempt: number, { first_ms, most_ms }: Pauses): number {
-  const longest = Math.min(first_ms * 2 ** Math.min(attempt - 1, 30), most_ms);
-  return new Backoff({ first_ms: longest, most_ms }).next();
-}
 
 /** What the other side asked for at least: an error's own `retry_after_ms`. */
 function askedFor(error: unknown): number | undefined {
