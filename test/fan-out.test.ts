@@ -2,6 +2,7 @@ import { createServer, connect, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { Channel, Subscription } from '../realtime/runtime/channel';
 import { FanOut } from '../realtime/runtime/fan-out';
+import { LoopLoad } from '../realtime/runtime/loop-load';
 import { SendQueue, type Chunk } from '../realtime/runtime/send-queue';
 import type { Session } from '../realtime/runtime/session';
 import { kernelBacklog, write, writeAll } from '../realtime/runtime/socket-write';
@@ -31,12 +32,16 @@ function join(to: Channel, session: Taking): Subscription {
 }
 
 const offered: [Subscription, Chunk][] = [];
-const fanOut = () =>
-  new FanOut((subscription, chunk) => {
-    offered.push([subscription, chunk]);
-    (subscription.session as unknown as Taking).queue.push(chunk);
-    return true;
-  });
+/** On a loop that is always so busy; on the real one by default. */
+const fanOut = (load?: number) =>
+  new FanOut(
+    (subscription, chunk) => {
+      offered.push([subscription, chunk]);
+      (subscription.session as unknown as Taking).queue.push(chunk);
+      return true;
+    },
+    load === undefined ? undefined : { at: () => load },
+  );
 beforeEach(() => void (offered.length = 0));
 
 /** A stored message when it moves the channel's seq on. */
@@ -172,6 +177,73 @@ test('a message after a pause leaves at once; those that follow a flush leave to
   await turned(() => session.writes.length === 2);
   expect(session.writes).toEqual([['busy 1'], ['busy 234']]);
   expect(fan_out.saturated).toBe(false);
+});
+
+describe('how long frames gather after a flush', () => {
+  const NOW = 1_000;
+  let clock: jest.SpyInstance<number, []>;
+  beforeEach(() => void (clock = jest.spyOn(performance, 'now').mockReturnValue(NOW)));
+  afterEach(() => clock.mockRestore());
+  const nextTurn = () => new Promise((resume) => setImmediate(resume));
+
+  /** A channel with so many sessions that was written just now. */
+  async function flushed(load: number) {
+    const fan_out = fanOut(load);
+    const busy = channel('busy');
+    const session = new Taking();
+    join(busy, session);
+    for (let n = 1; n < 2_000; n += 1) join(busy, new Taking());
+    add(fan_out, busy, '1');
+    await nextTurn();
+    expect(session.writes).toHaveLength(1);
+    return { fan_out, busy, session };
+  }
+
+  test.each([
+    [0, 1],
+    [0.7, 1],
+    [0.8, 3.5],
+    [0.9, 6],
+    [1, 6],
+  ])('stored messages on a loop that is busy for %d of its time: %d times as long as it took', async (load, times) => {
+    const { busy } = await flushed(load);
+    const took_ms = (busy.due - NOW) / 6;
+    expect(took_ms).toBeGreaterThan(4);
+    expect(busy.stored_due - NOW).toBeCloseTo(times * took_ms, 5);
+  });
+
+  test('a message that is not stored waits on where a stored one leaves, and leaves with it', async () => {
+    const { fan_out, busy, session } = await flushed(0);
+    clock.mockReturnValue(busy.stored_due);
+    add(fan_out, busy, 't', false);
+    await nextTurn();
+    expect(session.writes).toHaveLength(1);
+    add(fan_out, busy, '2');
+    await nextTurn();
+    expect(session.writes).toEqual([['busy 1'], ['busy t2']]);
+  });
+});
+
+test('how busy the loop was is looked at each twenty milliseconds, and older times count less', () => {
+  let [active, idle] = [0, 0];
+  let looks = 0;
+  const look = () => {
+    looks += 1;
+    return { active, idle, utilization: 0 };
+  };
+  const clock = jest.spyOn(performance, 'now').mockReturnValue(0);
+  const load = new LoopLoad(look);
+  clock.mockRestore();
+  expect([load.at(19), looks]).toEqual([0, 1]);
+  [active, idle] = [15, 5];
+  expect(load.at(20)).toBeCloseTo(0.75 * (1 - Math.exp(-0.2)), 10);
+  expect([load.at(39) > 0, looks]).toEqual([true, 2]);
+  active += 10_000;
+  expect(load.at(10_020)).toBeCloseTo(1, 10);
+  // Nothing is known of a time in which the loop has not turned.
+  expect(load.at(10_100)).toBeCloseTo(1, 10);
+  idle += 100;
+  expect(load.at(10_200)).toBeCloseTo(Math.exp(-1), 10);
 });
 
 test('what nobody takes makes the tail wait, until it is handed out', async () => {

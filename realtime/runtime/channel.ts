@@ -37,6 +37,8 @@ export interface Gathering {
   before: number;
   /** Index of the last one whose message is not stored; -1 while all are. */
   transient: number;
+  /** Some of them are of stored messages. */
+  stored: boolean;
   /** Spans of its messages; null while none is traced. */
   spans: Span[] | null;
 }
@@ -76,6 +78,8 @@ export class Channel {
   outgoing: Outgoing | null = null;
   /** Its frames gather until then, by the monotonic clock. */
   due = 0;
+  /** The same for frames of stored messages, and what gathers with them. */
+  stored_due = 0;
   empty_since = 0;
   gone = false;
   /** Raised with each move; null while nobody waits for one. */

@@ -1,5 +1,6 @@
 import type { Span } from '../../engines/tracing/port';
 import type { Channel, Gathering, Outgoing, Subscription } from './channel';
+import { LoopLoad } from './loop-load';
 import type { Chunk } from './send-queue';
 
 /** Frames of this much or fewer messages are joined into one chunk. */
@@ -8,6 +9,11 @@ const CHUNK_MESSAGES = 128;
 /** After a flush a channel's frames wait this long for company, and this many times as long as the flush took. */
 const GATHER_MS = 4;
 const GATHER_TIMES = 6;
+/**
+ * Frames of stored messages wait once as long as the flush took while the loop is no busier than `spare`, since they
+ * have had company in their projector's batch; the busier it is, the longer, and from `full` on like all others.
+ */
+const STORED = { times: 1, spare: 0.7, full: 0.9 } as const;
 /** No frame waits for company longer. */
 const GATHER_MOST_MS = 200;
 /** Sockets are written in slices of about this long; between them the loop serves everybody else. */
@@ -24,8 +30,8 @@ const SATURATED = { messages: 8_192, bytes: 16 * 1024 * 1024 } as const;
 /**
  * From frames to sockets. A channel's first frame after a pause leaves at once; those that come while it is written,
  * and for a while after, are joined into one chunk: the more sockets a channel has, the longer, so that writing it
- * takes a seventh of the loop at most, however fast messages come. Small channels are written before large ones, and a
- * session that gets chunks of several is written once.
+ * takes a seventh of the loop at most, however fast messages come; of stored messages more, while the loop has time.
+ * Small channels are written before large ones, and a session that gets chunks of several is written once.
  */
 export class FanOut {
   /** Channels with frames that wait for company. */
@@ -42,8 +48,11 @@ export class FanOut {
   private waiting_messages = 0;
   private waiting_bytes = 0;
 
-  /** `offer` puts a chunk into a session's queue; false when it did not. */
-  constructor(private readonly offer: (subscription: Subscription, chunk: Chunk) => boolean) {}
+  constructor(
+    /** Puts a chunk into a session's queue; false when it did not. */
+    private readonly offer: (subscription: Subscription, chunk: Chunk) => boolean,
+    private readonly load: Pick<LoopLoad, 'at'> = new LoopLoad(),
+  ) {}
 
   /** One more frame for those who are live on the channel; nothing while nobody is. */
   add(channel: Channel, bytes: Buffer, transient: boolean): void {
@@ -52,17 +61,18 @@ export class FanOut {
     if (full && (full.frames.length >= CHUNK_MESSAGES || full.bytes + bytes.length > CHUNK_BYTES)) this.seal(channel);
     if (channel.gathering === null) {
       const { frames: first, seq: before } = channel;
-      channel.gathering = { frames: [], bytes: 0, first, before, transient: -1, spans: null };
+      channel.gathering = { frames: [], bytes: 0, first, before, transient: -1, stored: false, spans: null };
       if (!full) this.dirty.push(channel);
     }
     const { gathering } = channel;
     if (transient) gathering.transient = gathering.frames.length;
+    else gathering.stored = true;
     gathering.frames.push(bytes);
     gathering.bytes += bytes.length;
     channel.frames += 1;
     this.waiting_messages += 1;
     this.waiting_bytes += bytes.length;
-    this.schedule(channel.outgoing?.messages ? Infinity : channel.due);
+    this.schedule(channel.outgoing?.messages ? Infinity : dueOf(channel));
   }
 
   /** A span of the frame that was added last; it ends when the sessions have it. */
@@ -145,7 +155,7 @@ export class FanOut {
     this.sealDue();
     this.slice();
     let due = Infinity;
-    for (const channel of this.dirty) due = Math.min(due, channel.due);
+    for (const channel of this.dirty) due = Math.min(due, dueOf(channel));
     if (due < Infinity || this.jobs.length > 0) this.schedule(due);
   };
 
@@ -154,7 +164,7 @@ export class FanOut {
     const now = performance.now();
     let kept = 0;
     for (const channel of this.dirty) {
-      const waits = channel.due > now + 0.5 || (channel.outgoing !== null && channel.outgoing.messages > 0);
+      const waits = dueOf(channel) > now + 0.5 || (channel.outgoing !== null && channel.outgoing.messages > 0);
       if (waits) this.dirty[kept++] = channel;
       else this.seal(channel);
     }
@@ -215,8 +225,9 @@ export class FanOut {
   private finish(job: Outgoing): void {
     const { channel, spans } = job;
     const took_ms = (job.count * this.write_us) / 1_000;
-    const wait = Math.min(Math.max(GATHER_MS, GATHER_TIMES * took_ms), GATHER_MOST_MS);
-    channel.due = performance.now() + wait;
+    const now = performance.now();
+    channel.due = now + gatherMs(took_ms, GATHER_TIMES);
+    channel.stored_due = now + gatherMs(took_ms, storedTimes(this.load.at(now)));
     this.waiting_messages -= job.messages;
     this.waiting_bytes -= job.bytes;
     job.count = job.done = job.messages = job.bytes = 0;
@@ -224,6 +235,19 @@ export class FanOut {
     if (channel.live.length === 0) channel.outgoing = null;
     for (const span of spans ?? []) span.end();
   }
+}
+
+/** When what gathers on the channel may leave. */
+const dueOf = ({ gathering, due, stored_due }: Channel): number => (gathering?.stored ? stored_due : due);
+
+const gatherMs = (took_ms: number, times: number): number =>
+  Math.min(Math.max(GATHER_MS, times * took_ms), GATHER_MOST_MS);
+
+/** By how busy the loop is, from 0 to 1. */
+function storedTimes(load: number): number {
+  const { times, spare, full } = STORED;
+  const share = Math.min(1, Math.max(0, (load - spare) / (full - spare)));
+  return times + share * (GATHER_TIMES - times);
 }
 
 /** One gathering as chunks: whole for those who were there before it, and from their frame on for those who joined. */
