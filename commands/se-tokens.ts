@@ -30,7 +30,7 @@ export const saveSeToken = command({
     const stream = seTokensStream(account_id);
     const { state } = await statesOf(services.events).load(seTokens, stream);
     const token_id = state.get(platform) ?? newId('se-token');
-    // Before the event, so that whoever is told of the token finds it.
+    // Before the event, so that whoever is shown of the token finds it.
     await writeSeToken(services, token_id, token);
     const save = { type: 'se_token:save', account_id, token_id, platform, label } as const;
     const { state: after } = await act(seTokens, stream, save);
@@ -42,8 +42,8 @@ export const saveSeToken = command({
     }
     const [saved] = await seTokensOf(services, account_id, id);
     const now = new Date(context.now).toISOString();
-    const told = { id, platform, label, masked_token: maskedToken(token), refused: false };
-    return saved ?? { ...told, created_at: now, updated_at: now };
+    const shown = { id, platform, label, masked_token: maskedToken(token), refused: false };
+    return saved ?? { ...shown, created_at: now, updated_at: now };
   },
 });
 

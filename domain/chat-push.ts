@@ -14,20 +14,20 @@ type Facts = Pick<RecordEnvelope, 'id' | 'account_id' | 'occurred_at'>;
 
 /** What a chat record is told as, live (spec doc3 §6.4): a message, or what a moderator's act means for the others. */
 export function chatPush(record: ChatRecord, { id, account_id, occurred_at }: Facts): ChatPush[] {
-  const told = (event_type: string, data: object): ChatPush => ({
+  const push = (event_type: string, data: object): ChatPush => ({
     event_type,
     data: JSON.stringify({ id, ...data }),
   });
   switch (record.kind) {
     case 'message':
-      return [told('chat:message', { account_id, ...messageOf(record, occurred_at) })];
+      return [push('chat:message', { account_id, ...messageOf(record, occurred_at) })];
     case 'moderation':
-      return moderationOf(record, occurred_at).map((data) => told(data.type, data));
+      return moderationOf(record, occurred_at).map((data) => push(data.type, data));
     case 'treatment': {
       const { platform, user, user_treatment } = record;
       const type = 'chat:user_treatment_update';
       const data = { type, platform, platform_user_id: user.id ?? '', user_treatment } as const;
-      return [told(type, data satisfies z.input<typeof ChatUserTreatment>)];
+      return [push(type, data satisfies z.input<typeof ChatUserTreatment>)];
     }
   }
 }
@@ -90,16 +90,16 @@ function moderationOf(record: ChatModeration, created_at: string): Moderated[] {
   const { platform, target, moderator, message_id, duration_secs } = record;
   const act = record.action.startsWith(SHARED) ? record.action.slice(SHARED.length) : record.action;
   const deleted_by = moderator === null ? null : nameOf(moderator);
-  const told: Moderated[] = [];
+  const messages: Moderated[] = [];
   if (act === 'delete' && message_id !== null) {
-    told.push({ type: 'chat:delete', platform_message_id: message_id, deleted_by });
+    messages.push({ type: 'chat:delete', platform_message_id: message_id, deleted_by });
     // Who deleted it is told by another record, which is the one for the log.
-    if (moderator === null && platform === 'twitch') return told;
+    if (moderator === null && platform === 'twitch') return messages;
   }
   if ((act === 'ban' || act === 'timeout') && target?.id) {
     const platform_user_id = target.id;
     const for_ever = act === 'ban';
-    told.push({
+    messages.push({
       type: 'chat:clear_user',
       platform,
       platform_user_id,
@@ -108,7 +108,7 @@ function moderationOf(record: ChatModeration, created_at: string): Moderated[] {
       duration_secs: for_ever ? null : duration_secs,
     });
   }
-  return [...told, { type: 'chat:moderation_log', data: logEntry(record, created_at) }];
+  return [...messages, { type: 'chat:moderation_log', data: logEntry(record, created_at) }];
 }
 
 function logEntry(record: ChatModeration, created_at: string): z.input<typeof ChatModerationLog>['data'] {

@@ -8,14 +8,14 @@ import * as webhook from '../runtime/webhook';
 import type { Outcome } from '../runtime/webhook';
 
 /** A word of the gateway for one account, as it is handed on to be stored. */
-const Told = z.object({
+const MemberAct = z.object({
   account_id: z.uuid(),
   action: z.enum(['member_join', 'member_leave', 'boost']),
   /** Of the session and the word's number in it: the same when Discord repeats it. */
   place: z.string(),
   member: z.record(z.string(), z.unknown()),
 });
-export type Told = z.output<typeof Told>;
+export type MemberAct = z.output<typeof MemberAct>;
 
 /** How many members it is remembered of whether they boost, and most characters of all their ids. */
 const MOST_MEMBERS = 100_000;
@@ -63,9 +63,9 @@ export function actionOf(type: unknown): 'member_join' | 'member_leave' | 'membe
 export function normaliseDiscord({ text, received_at }: Received): Outcome {
   const reading = readJson(storableJson(text));
   if (!reading.ok) return webhook.park(reading.reason, reading.detail);
-  const told = Told.safeParse(reading.value);
-  if (!told.success) return webhook.park('bad_payload', told.error.issues[0]!.message);
-  const { account_id, action, place, member } = told.data;
+  const read = MemberAct.safeParse(reading.value);
+  if (!read.success) return webhook.park('bad_payload', read.error.issues[0]!.message);
+  const { account_id, action, place, member } = read.data;
   const user_id = webhook.idText(webhook.member(member, 'user', 'id'));
   const guild_id = webhook.idText(member.guild_id);
   if (user_id === null || guild_id === null) return webhook.park('bad_payload', 'guild_id or user.id is missing');

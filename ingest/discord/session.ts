@@ -1,5 +1,5 @@
 import type { RawData, WebSocket } from 'ws';
-import { actionOf, type Boosts, type Told } from './members';
+import { actionOf, type Boosts, type MemberAct } from './members';
 import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/adapter';
 import { readJson } from '../runtime/text';
 import { keptId, member } from '../runtime/webhook';
@@ -259,13 +259,13 @@ export class DiscordSession implements AdapterSession {
     if (happened === 'member_update' && !boosts) return;
     const account_id = await this.accountOf(guild_id);
     if (account_id === null) return;
-    const told: Told = {
+    const act: MemberAct = {
       account_id,
       action: happened === 'member_update' ? 'boost' : happened,
       place: `${this.session_id}:${seq}`,
       member: data as Record<string, unknown>,
     };
-    await this.link.deliver({ text: JSON.stringify(told), received_at });
+    await this.link.deliver({ text: JSON.stringify(act), received_at });
   }
 
   private keep(seq: number): void {

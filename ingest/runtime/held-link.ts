@@ -94,7 +94,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   private read_on_until: number;
   private giving_away = false;
   /** Not yet known to be written. */
-  private untold: LinkReport = {};
+  private unwritten: LinkReport = {};
 
   constructor(
     private readonly adapter: Adapter<Session>,
@@ -111,7 +111,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   async run(): Promise<void> {
     while (!this.signal.aborted) {
       const opened_at = performance.now();
-      const wait_ms = await this.once();
+      const wait_ms = await this.holdSession();
       if (performance.now() - opened_at > this.deps.timings.stable_ms) this.backoff.reset();
       if (this.giving_away) this.closing.abort();
       await pause(wait_ms ?? this.backoff.next(), this.signal);
@@ -238,7 +238,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   }
 
   /** One session; answers how long to wait before the next, where somebody has said so. */
-  private async once(): Promise<number | undefined> {
+  private async holdSession(): Promise<number | undefined> {
     const { adapter, deps } = this;
     const facts = { vendor: adapter.vendor, connection_id: this.connection.connection_id };
     try {
@@ -336,16 +336,16 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   }
 
   private report(report: LinkReport): void {
-    const told = (this.untold = { ...this.untold, ...report });
-    this.deps.leases.report(this.taken.fence, told).then(
+    const sent = (this.unwritten = { ...this.unwritten, ...report });
+    this.deps.leases.report(this.taken.fence, sent).then(
       (written) => {
-        if (this.untold === told) this.untold = {};
+        if (this.unwritten === sent) this.unwritten = {};
         if (!written) this.replaced = true;
       },
       (error: unknown) => {
         const facts = { err: error, vendor: this.adapter.vendor };
         this.deps.log.debug(facts, 'how a connection is could not be written; it is tried again');
-        if (this.untold === told) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.reportAgain());
+        if (this.unwritten === sent) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.reportAgain());
       },
     );
   }

@@ -142,9 +142,9 @@ export class SpotifySession implements AdapterSession {
     const before = kept?.seen ?? now;
     const changes = changesOf(before, now);
     let count = kept?.count ?? now.at;
-    const told = changes.map((change) => link.deliver(received(change, ++count, now.at)));
+    const deliveries = changes.map((change) => link.deliver(received(change, ++count, now.at)));
     this.kept = { count, seen: now };
-    await Promise.all(told);
+    await Promise.all(deliveries);
     // Where a player is that nobody touches, the clock says.
     if (kept !== null && !isNews(before, now)) return;
     // Kept behind what it says: a crash in between finds the same changes again, under the same numbers.
@@ -165,7 +165,8 @@ const received = ({ action, to, raw }: Change, count: number, received_at: numbe
   received_at,
 });
 
-const Told = z.object({
+/** A change as {@link received} hands it on. */
+const PlayerChange = z.object({
   action: z.enum(['track', 'play', 'pause', 'skip', 'volume', 'device']),
   to: z.string(),
   count: z.int(),
@@ -180,9 +181,9 @@ export function normaliseSpotify(
   if (account_id === null) return webhook.skip('no_account');
   const reading = readJson(storableJson(text));
   if (!reading.ok) return webhook.park(reading.reason, reading.detail);
-  const told = Told.safeParse(reading.value);
-  if (!told.success) return webhook.park('bad_payload', told.error.issues[0]!.message);
-  const { action, to, count, raw } = told.data;
+  const read = PlayerChange.safeParse(reading.value);
+  if (!read.success) return webhook.park('bad_payload', read.error.issues[0]!.message);
+  const { action, to, count, raw } = read.data;
   return webhook.ok({
     owner: { kind: 'account', account_id },
     topic: TOPICS.platform_events,

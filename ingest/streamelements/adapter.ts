@@ -113,8 +113,8 @@ export class TipsSession implements AdapterSession {
           (refused) => this.link.token(refused),
           (token) => this.api.tips(this.room, token, page),
         );
-        const told = tips.map((tip) => JSON.stringify({ type: 'message', topic: TIPS, data: tip }));
-        await Promise.all(told.reverse().map((text) => this.deliver(text)));
+        const texts = tips.map((tip) => JSON.stringify({ type: 'message', topic: TIPS, data: tip }));
+        await Promise.all(texts.reverse().map((text) => this.deliver(text)));
         if (tips.length < PAGE) return this.keep(now);
       }
       const detail = `StreamElements was asked for the newest ${MOST_PAGES * PAGE} tips alone.`;

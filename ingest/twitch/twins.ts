@@ -14,22 +14,22 @@ const MOST_ALIKE = 8;
  */
 export class Twins {
   /** By act, when each of the two sources told of it without its twin having been heard. */
-  private readonly told = new Map<string, { source: string; at: number }[]>();
+  private readonly single = new Map<string, { source: string; at: number }[]>();
 
   /** Whether the other source has told of this very act already. */
   isSecond(type: string, event: Members, at: number): boolean {
     const act = actOf(type, event);
     if (act === null) return false;
     const source = type === 'channel.moderate' ? 'moderate' : 'own';
-    const heard = (this.told.get(act) ?? []).filter((one) => at - one.at < APART_MS);
-    this.told.delete(act);
+    const heard = (this.single.get(act) ?? []).filter((one) => at - one.at < APART_MS);
+    this.single.delete(act);
     const twin = heard.findIndex((one) => one.source !== source);
     if (twin >= 0) heard.splice(twin, 1);
     else heard.push({ source, at });
     if (heard.length > MOST_ALIKE) heard.shift();
-    if (heard.length > 0) this.told.set(act, heard);
+    if (heard.length > 0) this.single.set(act, heard);
     // The eldest goes first: it is the first in the map.
-    if (this.told.size > MOST) this.told.delete(this.told.keys().next().value!);
+    if (this.single.size > MOST) this.single.delete(this.single.keys().next().value!);
     return twin >= 0;
   }
 }

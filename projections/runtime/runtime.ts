@@ -11,7 +11,7 @@ import { createOutboxOrder } from './outbox-order';
 import { turnOutbox } from './outbox-partitions';
 import { openFresh } from './opening';
 import { Progress } from './progress';
-import { sayEnded, sayStates, type Said } from './states';
+import { sayEnded, sayStates, type ReportedState } from './states';
 import type { Projection } from '../../kernel/projection';
 import { createReadModels, type ReadModelDeps } from './read-models';
 import { Runner, type RunnerDeps } from './runner';
@@ -112,7 +112,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
 
   /** What each runner had applied when it was last said, and when that was. */
   let last = { at: performance.now(), applied: new Map<string, number>() };
-  function said(): Said[] {
+  function said(): ReportedState[] {
     const { at, applied } = last;
     const seconds = Math.max(0.001, (performance.now() - at) / 1000);
     last = { at: performance.now(), applied: new Map(runners.map((one) => [one.projection.name, one.applied])) };

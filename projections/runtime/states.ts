@@ -6,7 +6,7 @@ import { BEGINNING, readCheckpoints } from './checkpoints';
 import type { RunnerState } from './runner-states';
 
 /** What a process says of one projection. */
-export interface Said {
+export interface ReportedState {
   projection: string;
   version: number;
   state: RunnerState;
@@ -15,8 +15,8 @@ export interface Said {
 }
 
 /** Keeps what this process says of its projections, and forgets processes that are gone for a day. */
-export async function sayStates(db: Queryable, holder: string, said: readonly Said[]): Promise<void> {
-  const column = <K extends keyof Said>(name: K) => said.map((one) => one[name]);
+export async function sayStates(db: Queryable, holder: string, said: readonly ReportedState[]): Promise<void> {
+  const column = <K extends keyof ReportedState>(name: K) => said.map((one) => one[name]);
   await db.query(
     `with gone as (delete from projection_states where observed_at < clock_timestamp() - interval '1 day')
      insert into projection_states as s (projection, holder, version, state, rate)
@@ -80,7 +80,7 @@ export interface StatesDeps {
 /** Every projection of this program as the tables tell of it, whether or not any process runs. */
 export async function projectionStates(deps: StatesDeps): Promise<ProjectionState[]> {
   const { db, projections } = deps;
-  const said = await db.query<Said & { age: number }>(
+  const said = await db.query<ReportedState & { age: number }>(
     `select projection, version, state, rate, extract(epoch from clock_timestamp() - observed_at)::float8 as age
      from projection_states order by observed_at desc`,
   );

@@ -51,8 +51,8 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
     try {
       return await one.run(payload, { key: held.key, number: held.attempt, signal }, services);
     } catch (error) {
-      const told = [NotSent, JobRefused, OutcomeUnknown].some((kind) => error instanceof kind);
-      throw told || one.after_unknown === 'repeat'
+      const outcome_told = [NotSent, JobRefused, OutcomeUnknown].some((kind) => error instanceof kind);
+      throw outcome_told || one.after_unknown === 'repeat'
         ? error
         : unknown(error, `nobody knows what it did: ${describe(one, error)}`);
     }
