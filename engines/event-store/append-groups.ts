@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { appendOne, type OutcomeRow } from './append-one';
 import { InvalidEvent, type EncodedAppend, type EncodedWrite } from './checks';
 import { RevisionConflict, type AppendResult, type Expected } from './port';
 import { Collector } from '../../kernel/collector';
@@ -14,8 +15,6 @@ const MAX_WAVES = 64;
 
 const APPEND =
   'select write_no, status, revision::float8, at_position::text from append_domain_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)';
-/** The same for one event that came alone, at half the cost; `(0,12,345)`: status, revision, position or nothing. */
-const APPEND_ONE = 'select append_domain_event($1, $2, $3, $4, $5, $6)::text as outcome';
 
 export interface GroupOptions {
   pool: pg.Pool;
@@ -30,13 +29,6 @@ export interface GroupOptions {
 interface Placed {
   append: EncodedAppend;
   place: number;
-}
-
-interface OutcomeRow {
-  write_no: number;
-  status: 0 | 1 | 2 | 3;
-  revision: number;
-  at_position: string | null;
 }
 
 /**
@@ -94,13 +86,11 @@ export class AppendGroups {
   private async send(waves: Placed[][]): Promise<OutcomeRow[]> {
     const { pool, timeout_ms: query_timeout, retry_for_ms } = this.options;
     const only = alone(waves);
-    const query = only
-      ? { name: 'append-domain-event', text: APPEND_ONE, values: only, query_timeout }
-      : { name: 'append-domain-events', text: APPEND, values: parameters(waves), query_timeout };
-    const send = async () => {
-      const { rows } = await pool.query<OutcomeRow & { outcome: string }>(query);
-      return only ? [toOutcome(rows[0]!.outcome)] : rows;
-    };
+    const query = { name: 'append-domain-events', text: APPEND, values: only ? [] : parameters(waves), query_timeout };
+    const send = async () =>
+      only
+        ? [await appendOne(pool, only.writes, only.metadata, query_timeout)]
+        : (await pool.query<OutcomeRow>(query)).rows;
     return retry(send, { first_ms: 20, most_ms: 1000, within_ms: retry_for_ms, passing: isPassing });
   }
 }
@@ -149,22 +139,11 @@ function judge(append: EncodedAppend, rows: OutcomeRow[]): AppendResult | Error 
 const asExpected = (expected: number): Expected => (expected === -2 ? 'any' : expected === -1 ? 'none' : expected);
 const lastOf = (ids: string[]): string => ids[ids.length - 1]!;
 
-/** The arguments for a group of one event, or nothing for any other. */
-function alone(waves: Placed[][]): (string | number)[] | undefined {
+/** The append of a group of one event, or nothing for any other. */
+function alone(waves: Placed[][]): (EncodedAppend & { writes: [EncodedWrite] }) | undefined {
   const [{ append }] = waves[0] as [Placed];
-  if (waves.length > 1 || waves[0]!.length > 1 || append.event_count > 1) return undefined;
-  const [{ stream, expected, ids, types, data }] = append.writes as [EncodedWrite];
-  return [stream, expected, ids[0]!, types[0]!, data[0]!, append.metadata];
-}
-
-function toOutcome(row: string): OutcomeRow {
-  const [status, revision, at_position] = row.slice(1, -1).split(',');
-  return {
-    write_no: 1,
-    status: Number(status) as OutcomeRow['status'],
-    revision: Number(revision),
-    at_position: at_position || null,
-  };
+  const alone = waves.length === 1 && waves[0]!.length === 1 && append.event_count === 1;
+  return alone ? (append as EncodedAppend & { writes: [EncodedWrite] }) : undefined;
 }
 
 /**
