@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
 import { allEnded } from '../../kernel/all-ended';
+import { readAhead } from '../../kernel/read-ahead';
 import { applyCarefully, applyPlainly, DataFailure } from './apply';
 import { keepPlace } from './build-progress';
 import { sourceOf } from './checkpoints';
@@ -28,6 +29,13 @@ export interface ReplayRun {
   goOn(): void;
   /** A page was written. */
   onRead(phase: 'replay' | 'swap'): void;
+}
+
+/** The next page of a partition, or that there is none, and where the partition is after it. */
+interface Step {
+  partition: number;
+  page: Page | undefined;
+  at: string;
 }
 
 /** Reads a projection's source and writes the new tables, up to the places that it is told. */
@@ -59,42 +67,39 @@ export class Replay {
     const done_before = this.done;
     const partitions = [...goal];
     let failed = false;
-    const lane = async () => {
-      for (let next = partitions.shift(); next && !failed; next = partitions.shift()) {
-        await this.replayPartition(...next, tx, () => failed);
-      }
-    };
-    const lanes = Array.from({ length: tx ? 1 : LANES }, () =>
-      lane().catch((error: unknown) => {
+    const lane = () =>
+      this.lane(partitions, tx, () => failed).catch((error: unknown) => {
         failed = true;
         throw error;
-      }),
-    );
-    await allEnded(lanes);
+      });
+    await allEnded(Array.from({ length: tx ? 1 : LANES }, lane));
     return { left: this.done - done_before, seconds: (performance.now() - started) / 1000 };
   }
 
-  private async replayPartition(partition: number, to: string, tx: Queryable | undefined, failed: () => boolean) {
-    const pages = this.run.source.read(partition, this.at.get(partition), to, this.run.batch_records);
-    let next = pages.next();
-    try {
-      for (;;) {
-        const { value: page, done } = await next;
-        if (done) break;
-        if (failed()) return;
-        this.run.goOn();
-        // Reading and decoding the next page overlaps with writing this one; a failed read is met when it is awaited.
-        next = pages.next();
-        next.catch(() => undefined);
-        await this.write(partition, page, tx);
-        this.at.set(partition, page.next);
-        this.done += page.read;
-        this.run.onRead(tx ? 'swap' : 'replay');
-      }
-    } finally {
-      await pages.return().catch(() => undefined); // only after a failure is it still open, and then that one is thrown
+  /**
+   * Replays one of these partitions after the other, until none is left or another lane failed. Reading and decoding
+   * what follows, of the next partition too, overlaps with writing a page.
+   */
+  private async lane(partitions: [number, string][], tx: Queryable | undefined, failed: () => boolean) {
+    const steps = readAhead(this.stepsOf(partitions), this.run.batch_records, ({ page }) => page?.read ?? 0);
+    for await (const { partition, page, at } of steps) {
+      if (failed()) return;
+      this.run.goOn();
+      if (page) await this.write(partition, page, tx);
+      this.at.set(partition, at);
+      if (!page) continue;
+      this.done += page.read;
+      this.run.onRead(tx ? 'swap' : 'replay');
     }
-    this.at.set(partition, to);
+  }
+
+  private async *stepsOf(partitions: [number, string][]): AsyncGenerator<Step, void> {
+    for (let next = partitions.shift(); next; next = partitions.shift()) {
+      const [partition, to] = next;
+      const pages = this.run.source.read(partition, this.at.get(partition), to, this.run.batch_records);
+      for await (const page of pages) yield { partition, page, at: page.next };
+      yield { partition, page: undefined, at: to };
+    }
   }
 
   private async write(partition: number, page: Page, outer: Queryable | undefined): Promise<void> {
