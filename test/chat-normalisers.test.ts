@@ -80,12 +80,24 @@ describe('youtube', () => {
     });
   });
 
-  test('a poll is stored once in each of its states', () => {
-    const poll = (status: string) =>
-      recordsOf(read(`{"id":"p","snippet":{"type":"pollEvent","pollDetails":{"metadata":{"status":"${status}"}}}}`));
-    expect([...poll('active'), ...poll('closed')].map(({ type, external_id }) => [type, external_id])).toEqual([
+  test('a poll is stored once in each of its states, and with each count of its votes', () => {
+    const poll = (status: string, ...tallies: unknown[]) => {
+      const metadata = { status, options: tallies.map((tally) => ({ optionText: 'o', tally })) };
+      return recordsOf(read(JSON.stringify({ id: 'p', snippet: { type: 'pollEvent', pollDetails: { metadata } } })));
+    };
+    const told = [
+      ...poll('active'),
+      ...poll('active', undefined, undefined),
+      ...poll('active', '1', 0),
+      ...poll('active', '1', 2),
+      ...poll('closed', '1', 2),
+    ];
+    expect(told.map(({ type, external_id }) => [type, external_id])).toEqual([
       ['youtube:poll', 'youtube:p:active'],
-      ['youtube:poll', 'youtube:p:closed'],
+      ['youtube:poll', 'youtube:p:active'],
+      ['youtube:poll', 'youtube:p:active:1-0'],
+      ['youtube:poll', 'youtube:p:active:1-2'],
+      ['youtube:poll', 'youtube:p:closed:1-2'],
     ]);
   });
 

@@ -101,7 +101,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
     case 'giftMembershipReceivedEvent':
       return { event: 'gift_membership_received', others: [details('giftMembershipReceived', 'gifterChannelId')] };
     case 'pollEvent':
-      return { event: 'poll', state: textOf(details('poll', 'metadata', 'status') ?? details('poll', 'status')) };
+      return { event: 'poll', state: pollState(details('poll')) };
     case 'messageDeletedEvent': {
       const message_id = idText(details('messageDeleted', 'deletedMessageId'));
       return { chat: { ...act, action: 'delete', moderator: authorOf(item), message_id } };
@@ -115,6 +115,14 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
     default:
       return null;
   }
+}
+
+/** Its status, and how many have voted for what: a poll is told again, under one id, while votes come. */
+function pollState(poll: unknown): string | null {
+  const status = textOf(member(poll, 'metadata', 'status') ?? member(poll, 'status'));
+  const options = member(poll, 'metadata', 'options');
+  const tallies = Array.isArray(options) ? options.map((option) => idText(member(option, 'tally')) ?? '') : [];
+  return tallies.some((tally) => tally !== '') ? `${status ?? ''}:${tallies.join('-')}` : status;
 }
 
 function authorOf(item: Item): ChatPerson | null {
