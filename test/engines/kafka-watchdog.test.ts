@@ -5,6 +5,7 @@ import { until } from '../contracts/broker';
 import { type Kafka, startKafka } from './support/kafka';
 import { freePort } from './support/process';
 import { type ProxyLink, startToxiproxy, type Toxiproxy } from './support/toxiproxy';
+import { slowness } from '../support/patience';
 
 const SECONDS = 1_000;
 /** Below every time-out of kafkajs, so that only the watchdog can be what ends the consumer. */
@@ -89,7 +90,7 @@ describe("kafka: the consumer's watchdog", () => {
     const heal = await link.toxic('timeout', 'downstream', { timeout: 0 });
     const after_ms = await fired();
     // The time itself, a look every quarter of it, and some for a busy machine; kafkajs would have noticed after 10 s.
-    expect(after_ms).toBeLessThan(STALL_MS * 1.25 + 5 * SECONDS);
+    expect(after_ms).toBeLessThan(STALL_MS * 1.25 + 5 * SECONDS * slowness());
     await heal();
     await publish('held', 'after');
     await until(() => seen.includes('after'), 60 * SECONDS);
@@ -101,7 +102,7 @@ describe("kafka: the consumer's watchdog", () => {
     const { tail, seen } = await follow('frozen');
     process.kill(kafka.pid, 'SIGSTOP');
     try {
-      expect(await fired()).toBeLessThan(STALL_MS * 1.25 + 5 * SECONDS);
+      expect(await fired()).toBeLessThan(STALL_MS * 1.25 + 5 * SECONDS * slowness());
     } finally {
       process.kill(kafka.pid, 'SIGCONT');
     }
