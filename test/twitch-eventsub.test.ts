@@ -122,6 +122,21 @@ describe('a channel on Twitch', () => {
     expect(records.of('twitch:stream_online')).toHaveLength(1);
   });
 
+  test('that its owner begins anew goes on from what was known of the channel, and says what may be missing', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    twitch.notify(CHANNEL, 'stream.online', { id: 's-1', broadcaster_user_id: CHANNEL, type: 'live' });
+    const known = () => t.db.query("select 1 from adapter_links where state #>> '{known,stream}' = 's-1'");
+    await until(async () => (await known()).length === 1);
+    const [old] = twitch.of(CHANNEL);
+    connections.beginAnew(connection);
+    await until(() => twitch.of(CHANNEL).length === 1 && twitch.of(CHANNEL)[0] !== old);
+    // Nobody was told that it has ended.
+    await until(() => records.of('twitch:stream_offline').length === 1);
+    await until(async () => typeof (await linkOf(t.db, connection))?.missed_detail === 'string');
+  });
+
   test('that falls silent is given up after 1.2 times what was promised', async () => {
     twitch.keepalive_seconds = 1;
     connections.connect(CHANNEL);

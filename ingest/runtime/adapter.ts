@@ -12,7 +12,7 @@ export interface LivingConnection {
   channel_id: string;
   /** The app that its token was given to, where that is known. */
   client_id?: string | null;
-  /** Another one than before means: begin anew. */
+  /** Another one than before means: begin anew, with what was kept of the same channel. */
   since?: string;
 }
 
@@ -124,6 +124,8 @@ export interface Link {
  */
 export interface Adapter<Session extends AdapterSession = AdapterSession> {
   readonly vendor: Vendor;
+  /** What is kept is forgotten when the connection begins anew: its token alone says which channel it is of. */
+  readonly forgets?: boolean;
   /** Opens the connection where nothing is known of an earlier one. Rejects when that fails; it is then tried again. */
   connect(link: Link): Promise<Session>;
   /**

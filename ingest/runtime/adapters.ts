@@ -34,8 +34,10 @@ interface Offered {
   connection: LivingConnection;
   campaign: Campaign;
   held?: HeldLink;
-  /** Its row is forgotten when its work ends. */
+  /** Its work ends, and its row is forgotten with it. */
   gone: boolean;
+  /** It begins anew: what was kept is not forgotten. */
+  goes_on: boolean;
 }
 
 /** A process that stops waits no longer for engines that are away. */
@@ -80,10 +82,15 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
     if (!one.gone) await link.announce();
     one.held = undefined;
     count(adapter.vendor, -1);
-    const left = (one.gone ? link.forget() : link.giveAway(stopping.signal.aborted)).then(() => running);
+    const left = leave(link, one).then(() => running);
     track(left);
     // What is no more is ended before its name can be offered anew; else the next holder begins beside this one.
     if (one.gone) await left;
+  }
+
+  function leave(link: HeldLink, { gone, goes_on }: Offered): Promise<void> {
+    if (!gone) return link.giveAway(stopping.signal.aborted);
+    return goes_on ? link.close() : link.forget();
   }
 
   function track(work: Promise<void>): void {
@@ -109,13 +116,14 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
       );
       for (const [name, one] of gone) {
         one.gone = true;
+        one.goes_on = !adapter.forgets && living.get(name)?.channel_id === one.connection.channel_id;
         offered.delete(name);
       }
       // Ended before its name is offered anew.
       await Promise.all(gone.map(([, { campaign }]) => campaign.stop()));
       for (const [name, connection] of living) {
         if (offered.has(name)) continue;
-        const one: Offered = { connection, gone: false } as Offered;
+        const one = { connection, gone: false, goes_on: false } as Offered;
         one.campaign = shares.offer(name, (signal) => hold(adapter, one, signal));
         offered.set(name, one);
       }

@@ -53,6 +53,7 @@ export function createStreamElementsAdapter(
 
   return {
     vendor: 'streamelements',
+    forgets: true,
     connect: (link) => open(link, null),
     resume: (link, state) => open(link, readKept(state)),
     normalise: normaliseTips,

@@ -54,6 +54,13 @@ export class TestConnections implements LivingConnections {
     this.changed();
   }
 
+  /** Its owner asks for that, or has connected it again. */
+  beginAnew({ connection_id }: LivingConnection): void {
+    const since = uuid();
+    this.all = this.all.map((one) => (one.connection_id === connection_id ? { ...one, since } : one));
+    this.changed();
+  }
+
   changed(): void {
     for (const listener of this.listeners) listener();
   }
