@@ -38,3 +38,17 @@ test('of many leases those are current that nobody has taken since, and that are
   expect(await leases.current([retaken, kept, after, forgotten, last])).toEqual(new Set([kept, after, last]));
   expect(await leases.current([retaken])).toEqual(new Set());
 });
+
+test('who takes a connection learns how long ago it was given away, also by one who never had it open', async () => {
+  const leases = createLinkLeases(t.db, { lock: 1 });
+  const connection = { connection_id: uuid(), account_id: uuid(), channel_id: '1' };
+  const take = () => leases.take('twitch', connection);
+  const first = await take();
+  expect(first.given_away_ms_ago).toBeNull();
+  await leases.report(first.fence, { given_away: true });
+  const second = await take();
+  expect(second.given_away_ms_ago).toBeGreaterThanOrEqual(0);
+  await leases.report(second.fence, { given_away: true, given_away_ms_ago: 3_000 });
+  expect((await take()).given_away_ms_ago).toBeGreaterThanOrEqual(3_000);
+  expect((await take()).given_away_ms_ago).toBeNull();
+});

@@ -120,8 +120,15 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
 
   /** To be called before another process can take it: that one need not look for what it has missed. */
   async announce(): Promise<void> {
-    const going_on = this.session !== undefined && !this.signal.aborted;
-    if (going_on) await this.deps.leases.report(this.taken.fence, { given_away: true }).catch(() => false);
+    if (this.signal.aborted) return;
+    const given_away_ms_ago = this.session === undefined ? this.givenAwayBefore() : 0;
+    if (given_away_ms_ago === null) return;
+    await this.deps.leases.report(this.taken.fence, { given_away: true, given_away_ms_ago }).catch(() => false);
+  }
+
+  /** How long ago the process before gave it away, while that one reads on; null where nobody does. */
+  private givenAwayBefore(): number | null {
+    return this.handed_over ? this.reads_on_ms - (this.read_on_until - performance.now()) : null;
   }
 
   /**
@@ -218,10 +225,14 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     return performance.now() < this.read_on_until;
   }
 
-  /** The shorter time counts: whether the process before stops or goes on is not told. */
   private readOnUntil(given_away_ms_ago: number): number {
+    return performance.now() + this.reads_on_ms - given_away_ms_ago;
+  }
+
+  /** The shorter time counts: whether the process before stops or goes on is not told. */
+  private get reads_on_ms(): number {
     const { handover_ms, stop_handover_ms } = this.deps.timings;
-    return performance.now() + Math.min(handover_ms, stop_handover_ms) - given_away_ms_ago;
+    return Math.min(handover_ms, stop_handover_ms);
   }
 
   /** When the vendor was last heard, by this process or the one before; Unix milliseconds. */

@@ -35,6 +35,8 @@ export interface LinkReport {
   missed?: { from: number | null; to: number; detail: string };
   /** Whether from here on another process may take it, while this one reads on. */
   given_away?: boolean;
+  /** How long ago that was; default: now. */
+  given_away_ms_ago?: number;
 }
 
 /** Whose a connection is: the fence that every write under it is held against. */
@@ -139,19 +141,21 @@ export function createLinkLeases(db: Queryable, session: { readonly lock: number
 async function write(db: Queryable, group: readonly Reported[]): Promise<boolean[]> {
   const merged = new Map<LinkFence, LinkReport>();
   for (const { fence, report } of group) merged.set(fence, { ...merged.get(fence), ...report });
-  const rows = [...merged].map(([{ link, token }, { status, detail, state, heard_at, missed, given_away }]) => ({
-    link,
-    token,
-    ...(status !== undefined && { status, detail: detail ?? null }),
-    ...(state !== undefined && { state }),
-    ...(heard_at !== undefined && { heard_at: instant(heard_at) }),
-    ...(missed && {
-      missed_from: missed.from === null ? null : instant(missed.from),
-      missed_to: instant(missed.to),
-      missed_detail: missed.detail,
+  const rows = [...merged].map(
+    ([{ link, token }, { status, detail, state, heard_at, missed, given_away, given_away_ms_ago }]) => ({
+      link,
+      token,
+      ...(status !== undefined && { status, detail: detail ?? null }),
+      ...(state !== undefined && { state }),
+      ...(heard_at !== undefined && { heard_at: instant(heard_at) }),
+      ...(missed && {
+        missed_from: missed.from === null ? null : instant(missed.from),
+        missed_to: instant(missed.to),
+        missed_detail: missed.detail,
+      }),
+      ...(given_away !== undefined && { given_away, given_away_ms_ago: given_away_ms_ago ?? 0 }),
     }),
-    ...(given_away !== undefined && { given_away }),
-  }));
+  );
   const written = await db.query<{ link: string; token: number }>(
     `update adapter_links l set
        status = coalesce(r.status, l.status),
@@ -163,10 +167,11 @@ async function write(db: Queryable, group: readonly Reported[]): Promise<boolean
        missed_from = case when r.missed_to is null then l.missed_from else r.missed_from end,
        missed_to = coalesce(r.missed_to, l.missed_to),
        missed_detail = coalesce(r.missed_detail, l.missed_detail),
-       given_away_at = case when r.given_away is null then l.given_away_at when r.given_away then clock_timestamp() end
+       given_away_at = case when r.given_away is null then l.given_away_at when r.given_away
+         then clock_timestamp() - make_interval(secs => r.given_away_ms_ago / 1000) end
      from jsonb_to_recordset($1::jsonb) as r (link text, token bigint, status text, detail text, state jsonb,
        heard_at timestamptz, missed_from timestamptz, missed_to timestamptz, missed_detail text,
-       given_away boolean)
+       given_away boolean, given_away_ms_ago float8)
      where l.link = r.link and l.token = r.token
      returning l.link, l.token`,
     // What PostgreSQL does not keep would fail the reports of all links in the group, again and again.
