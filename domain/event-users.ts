@@ -35,13 +35,18 @@ const PATHS: ReadonlyMap<string, readonly string[]> = new Map(
  */
 const OWNERS: ReadonlyMap<string, string> = new Map([['streamelements', 'channel']]);
 const MAX_LENGTH = 128;
+/** As JSON writes the names that a person's id stands under: `user_id`, and the last ones of a platform's paths. */
+const QUOTED: ReadonlyMap<string, readonly string[]> = new Map(
+  [...PATHS].map(([platform, paths]) => [platform, quoted(['user_id', ...paths])]),
+);
+const QUOTED_ELSEWHERE = quoted(['user_id']);
 
 /**
  * The vendor's id of the person an event is about, as the events filter `userId` matches it (spec doc2 §4.3: the raw
  * `user_id`), or null. Ids that are JSON numbers keep every digit. Pure; never throws, whatever `raw` holds.
  */
 export function eventUserId(platform: string, raw: string): string | null {
-  if (raw === ERASED_RAW) return null;
+  if (raw === ERASED_RAW || !mayName(platform, raw)) return null;
   let parsed: unknown;
   try {
     parsed = JSON.parse(raw);
@@ -57,6 +62,15 @@ export function eventUserId(platform: string, raw: string): string | null {
     if (found !== null && found !== owner) return found;
   }
   return null;
+}
+
+function quoted(paths: readonly string[]): string[] {
+  return [...new Set(paths.map((path) => `"${path.slice(path.lastIndexOf('.') + 1)}"`))];
+}
+
+/** Whether any of the names is there at all, which is told sooner than read. A name may be written by its escapes. */
+function mayName(platform: string, raw: string): boolean {
+  return raw.includes('\\') || (QUOTED.get(platform) ?? QUOTED_ELSEWHERE).some((name) => raw.includes(name));
 }
 
 /** The id at a path like `event.user_id`; null when it is no text and no number, empty, or too long to be one. */

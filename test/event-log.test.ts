@@ -307,6 +307,10 @@ describe('the person an event is about', () => {
     ['anything', '{"a":{"user_id":1},"b":"\\"user_id\\":2","user_id":\n99999999999999999999}', '99999999999999999999'],
     ['anything', '{"user_id":99999999999999999991,"user_id":99999999999999999992}', '99999999999999999992'],
     ['anything', '{"other":1}', null],
+    // Names may be written by their escapes.
+    ['anything', '{"user\\u005fid":"7"}', '7'],
+    ['kick', '{"\\u0066ollower":{"us\\u0065r_id":7}}', '7'],
+    ['kick', '{"follower":{"id":7}}', null],
     ['anything', '{"user_id":{"a":1}}', null],
     ['anything', '"[erased]"', null],
     ['anything', 'not json', null],

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import * as prometheus from 'prom-client';
+import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { listenMetrics } from '../api/metrics-listener';
 import { ORDINARY_ROLE } from './support/database';
 import { documentedSeries, queryableNames, servedSeries } from './support/metrics';
@@ -18,6 +20,56 @@ function valueOf(exposition: string, name: string, labels: Record<string, string
   if (lines.length === 0) return undefined;
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
+
+test('series are served as the library itself would serve them', async () => {
+  const buckets = [0.005, 0.1, 2.5];
+  const ours = createPrometheusMetrics({ node: 'n' });
+  const registry = new prometheus.Registry();
+  registry.setDefaultLabels({ node: 'n' });
+  const common = { help: 'Help\nof "it"', registers: [registry] };
+  const theirs = {
+    bare: new prometheus.Counter({ ...common, name: 'bare_total' }),
+    counted: new prometheus.Counter({ ...common, name: 'counted_total', labelNames: ['vendor', 'outcome'] }),
+    held: new prometheus.Gauge({ ...common, name: 'held', labelNames: ['topic'] }),
+    empty: new prometheus.Histogram({ ...common, name: 'empty_seconds', buckets }),
+    took: new prometheus.Histogram({ ...common, name: 'took_seconds', buckets, labelNames: ['method', 'status'] }),
+  };
+  ours.counter('bare_total', common.help);
+  const counted = ours.counter('counted_total', common.help, ['vendor', 'outcome']);
+  const held = ours.gauge('held', common.help, ['topic']);
+  ours.histogram('empty_seconds', common.help, buckets);
+  const took = ours.histogram('took_seconds', common.help, buckets, ['method', 'status']);
+  const served = async () => {
+    const names = new Set(Object.values(theirs).map((one) => (one as unknown as { name: string }).name));
+    const series = (await ours.render()).split('\n\n');
+    return series.filter((text) => names.has(text.split(' ')[2]!)).join('\n\n');
+  };
+  for (let round = 0; round < 2; round += 1) {
+    for (const [vendor, outcome, amount] of [
+      ['kick', 'stored', 1],
+      ['trovo', 'stored', 0],
+      ['kick', 'a "quoted"\nline', 3],
+      ['trovo', undefined, 2],
+    ] as const) {
+      const labels = { vendor, ...(outcome !== undefined && { outcome }) };
+      theirs.counted.inc(labels, amount);
+      counted.inc(amount, labels);
+    }
+    theirs.held.set({ topic: 't' }, round - 5);
+    held.set(round - 5, { topic: 't' });
+    for (const value of [0, 0.005, 0.0051, 2.5, 3, -1]) {
+      for (const status of ['200', '503']) {
+        theirs.took.observe({ method: 'GET', status }, value);
+        // In whatever order the labels come.
+        took.observe(value, round === 0 ? { method: 'GET', status } : { status, method: 'GET' });
+      }
+    }
+    expect((await served()).trim()).toBe((await registry.metrics()).trim());
+  }
+  expect(() => counted.inc(-1, { vendor: 'kick' })).toThrow();
+  expect(() => counted.inc(1, { vendor: 'kick', another: 'x' })).toThrow('another');
+  expect(() => took.observe(Number.NaN, {})).toThrow(TypeError);
+});
 
 describe('metrics', () => {
   let server: TestServer;

@@ -57,6 +57,17 @@ describe('text that stores keep', () => {
       },
     });
   });
+
+  test('wherever they stand, and however long they are', () => {
+    for (let before = 0; before < 34; before += 1) {
+      for (let digits = 1; digits < 36; digits += 1) {
+        const number = '1'.repeat(digits);
+        const text = `{"${'k'.repeat(before)}":${number},"b":7}`;
+        const value = { ['k'.repeat(before)]: digits < 16 ? Number(number) : number, b: 7 };
+        expect(readJson(text)).toEqual({ ok: true, value });
+      }
+    }
+  });
 });
 
 describe('times', () => {

@@ -1,5 +1,7 @@
 import * as client from 'prom-client';
-import type { Counter, Gauge, Histogram, Metrics } from './port';
+import { Histogram } from './histogram';
+import type { Counter, Gauge, Histogram as HistogramPort, Metrics } from './port';
+import { SeriesOf } from './series';
 
 export interface PrometheusMetrics extends Metrics {
   /** The text exposition format, version 0.0.4. */
@@ -27,26 +29,39 @@ export function createPrometheusMetrics(labels: Readonly<Record<string, string>>
       return registry.metrics();
     },
     beforeRender: (collect) => void collectors.push(collect),
+    // Counted here, and told to the library when it renders: it makes a text of the labels for each call.
     counter: (name, help, labelNames = []): Counter =>
       madeOnce(name, () => {
-        const counter = new client.Counter({ name, help, labelNames, registers: [registry] });
-        return { inc: (amount = 1, of = {}) => counter.inc(of, amount) };
+        const series = new SeriesOf(labelNames, () => 0);
+        const collect = () => {
+          for (const one of series.all) {
+            counter.inc(one.labels, one.value);
+            one.value = 0;
+          }
+        };
+        const counter = new client.Counter({ name, help, labelNames, registers: [registry], collect });
+        return {
+          inc(amount = 1, of = {}) {
+            if (!Number.isFinite(amount) || amount < 0) throw new TypeError(`${name} cannot count ${amount}`);
+            series.of(of).value += amount;
+          },
+        };
       }),
     gauge: (name, help, labelNames = []): Gauge =>
       madeOnce(name, () => {
-        const gauge = new client.Gauge({ name, help, labelNames, registers: [registry] });
-        return { set: (value, of = {}) => gauge.set(of, value) };
+        const series = new SeriesOf(labelNames, () => 0);
+        const collect = () => {
+          for (const { labels, value } of series.all) gauge.set(labels, value);
+        };
+        const gauge = new client.Gauge({ name, help, labelNames, registers: [registry], collect });
+        return { set: (value, of = {}) => void (series.of(of).value = value) };
       }),
-    histogram: (name, help, buckets, labelNames = []): Histogram =>
+    histogram: (name, help, buckets, labelNames = []): HistogramPort =>
       madeOnce(name, () => {
-        const histogram = new client.Histogram({
-          name,
-          help,
-          labelNames,
-          buckets: [...buckets],
-          registers: [registry],
-        });
-        return { observe: (value, of = {}) => histogram.observe(of, value) };
+        const histogram = new Histogram(name, help, buckets, labelNames);
+        // It is asked for nothing but its lines.
+        registry.registerMetric(histogram as unknown as client.Histogram);
+        return { observe: (value, of = {}) => histogram.observe(value, of) };
       }),
   };
 }

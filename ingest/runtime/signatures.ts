@@ -35,7 +35,11 @@ export function hmacMatches(
   body: Buffer,
   presented: string | readonly string[],
 ): boolean {
-  const signatures = [presented].flat().flatMap((text) => decodeSignature(text, encoding) ?? []);
+  const signatures: Buffer[] = [];
+  for (const text of typeof presented === 'string' ? [presented] : presented) {
+    const signature = decodeSignature(text, encoding);
+    if (signature) signatures.push(signature);
+  }
   if (signatures.length === 0) return false;
   let matched = false;
   for (const secret of secrets) {

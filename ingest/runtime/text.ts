@@ -40,11 +40,29 @@ export function readJson(text: string): JsonReading {
   if (isTooDeep(text)) return { ok: false, reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH}` };
   try {
     const value: unknown = JSON.parse(text);
-    return { ok: true, value: /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value };
+    return { ok: true, value: holdsLongNumber(text) ? JSON.parse(quoteLongIntegers(text)) : value };
   } catch (error) {
     return { ok: false, reason: 'bad_json', detail: unquoted((error as Error).message) };
   }
 }
+
+/** Digits from which on a number is no exact one for `JSON.parse`. */
+const LONG = 16;
+
+/** Whether so many digits stand in a row: one of them is at a multiple of their number, so that few places are read. */
+function holdsLongNumber(text: string): boolean {
+  for (let place = LONG - 1; place < text.length; place += LONG) {
+    if (!isDigit(text.charCodeAt(place))) continue;
+    let first = place;
+    while (isDigit(text.charCodeAt(first - 1))) first -= 1;
+    let end = place + 1;
+    while (isDigit(text.charCodeAt(end))) end += 1;
+    if (end - first >= LONG) return true;
+  }
+  return false;
+}
+
+const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 
 /** The parser quotes the text around the place, which may be personal. */
 const unquoted = (message: string): string => message.replace(/,? (?:\.\.\.)?"[^]*"(?:\.\.\.)? is not/, ' is not');
