@@ -12,8 +12,8 @@ export interface CompiledContext {
   state: RequestState;
   /** Arguments of each field of the root, by the name that it answers under. */
   args: ReadonlyMap<string | number, Record<string, unknown>>;
-  /** Where the operations have been run: what gives or throws what they answered, by the same names. */
-  answered?: ReadonlyMap<string | number, () => unknown>;
+  /** Where the operations have been run: what they answered, by the same names. */
+  answered?: ReadonlyMap<string | number, Promise<unknown>>;
 }
 
 /**
@@ -46,7 +46,7 @@ function root(type: GraphQLObjectType): GraphQLObjectType {
       type: field.type,
       resolve(source, _none, { state, args, answered }, info) {
         const { key } = info.path;
-        return answered ? answered.get(key)!() : field.resolve!(source, args.get(key)!, state, info);
+        return answered ? answered.get(key) : field.resolve!(source, args.get(key)!, state, info);
       },
     };
   }

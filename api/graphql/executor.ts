@@ -5,6 +5,7 @@ import {
   GraphQLError,
   type DocumentNode,
   type ExecutionResult,
+  type FieldNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
@@ -12,7 +13,8 @@ import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import type { RequestState } from '../request-state';
 import { withoutArguments, type CompiledContext } from './argument-free-schema';
 import type { ChosenOperation, Documents, ReadyDocument } from './documents';
-import { conditionsOf, specialise, type Specialised } from './specialise';
+import { plainArguments, plainVariables } from './plain-values';
+import { conditionsOf, specialise } from './specialise';
 import { compileText, type TextWriter } from './text-writer';
 
 export interface ExecutionRequest {
@@ -61,9 +63,14 @@ const BYTES_PER_CHARACTER = 2;
 const WRITER_BYTES = 4000;
 const WRITER_BYTES_PER_CHARACTER = 8;
 
+interface CompiledRoot {
+  key: string;
+  node: FieldNode;
+  plain: ReturnType<typeof plainArguments>;
+}
 interface Compiled {
   query: CompiledQuery['query'];
-  roots: Specialised['roots'];
+  roots: readonly CompiledRoot[];
   /** Null where answers cannot be written from records. */
   writer: TextWriter | null;
 }
@@ -75,6 +82,8 @@ interface Variant {
 interface Plan {
   conditions: readonly string[];
   variants: Map<string, Variant>;
+  /** Of operations that were compiled, by their index. */
+  variables: Map<number, ReturnType<typeof plainVariables>>;
 }
 
 /** Executes documents: with graphql-js at first, with a function compiled for the document once it keeps coming. */
@@ -102,20 +111,35 @@ export function createExecutor(schema: GraphQLSchema, documents: Pick<Documents,
         String(text).length * BYTES_PER_CHARACTER +
         (writer === null ? 0 : WRITER_BYTES + writer.length * WRITER_BYTES_PER_CHARACTER),
     );
-    return { query: compiled.query, roots: specialised.roots, writer };
+    const fields = rootTypes[operation.node.operation]!.getFields();
+    const roots = [...specialised.roots].map(([key, node]) => {
+      return { key, node, plain: plainArguments(fields[node.name.value]!, node) };
+    });
+    return { query: compiled.query, roots, writer };
+  }
+
+  /** Null when graphql-js is to refuse one of them. */
+  function variablesOf(
+    { node, index }: ChosenOperation,
+    { variables }: Plan,
+    given: Record<string, unknown>,
+  ): Record<string, unknown> | null {
+    const plain = variables.get(index)?.(given);
+    if (plain) return plain;
+    return getVariableValues(schema, node.variableDefinitions ?? [], given, { maxErrors: 1 }).coerced ?? null;
   }
 
   /** Null when graphql-js is to refuse one of them. */
   function argumentsOf(
     { operation }: OperationDefinitionNode,
-    roots: Specialised['roots'],
+    roots: readonly CompiledRoot[],
     variables: Record<string, unknown>,
   ): CompiledContext['args'] | null {
     const fields = rootTypes[operation]!.getFields();
     const args = new Map<string, Record<string, unknown>>();
     try {
-      for (const [key, node] of roots) {
-        args.set(key, getArgumentValues(fields[node.name.value]!, node, variables));
+      for (const { key, node, plain } of roots) {
+        args.set(key, plain(variables) ?? getArgumentValues(fields[node.name.value]!, node, variables));
       }
     } catch (error) {
       if (error instanceof GraphQLError) return null;
@@ -135,11 +159,12 @@ export function createExecutor(schema: GraphQLSchema, documents: Pick<Documents,
       }) as Promise<ExecutionResult> | ExecutionResult,
     runCompiled(document, operation, given, state) {
       let plan = plans.get(document);
-      if (!plan) plans.set(document, (plan = { conditions: conditionsOf(document.document), variants: new Map() }));
-      const { coerced, errors } = getVariableValues(schema, operation.node.variableDefinitions ?? [], given, {
-        maxErrors: 1,
-      });
-      if (errors) return null;
+      if (!plan) {
+        plan = { conditions: conditionsOf(document.document), variants: new Map(), variables: new Map() };
+        plans.set(document, plan);
+      }
+      const coerced = variablesOf(operation, plan, given);
+      if (coerced === null) return null;
       const key = variantKey(operation, plan.conditions, coerced);
       if (key === null) return null;
       let variant = plan.variants.get(key);
@@ -148,7 +173,10 @@ export function createExecutor(schema: GraphQLSchema, documents: Pick<Documents,
         plan.variants.set(key, (variant = { uses: 0, compiled: null }));
       }
       variant.uses += 1;
-      if (variant.uses === COMPILE_AFTER) variant.compiled = compile(document, operation, coerced);
+      if (variant.uses === COMPILE_AFTER) {
+        variant.compiled = compile(document, operation, coerced);
+        if (variant.compiled) plan.variables.set(operation.index, plainVariables(schema, operation.node));
+      }
       if (!variant.compiled) return null;
       const args = argumentsOf(operation.node, variant.compiled.roots, coerced);
       if (!args) return null;
@@ -164,8 +192,6 @@ function queried(query: CompiledQuery['query'], context: CompiledContext): Promi
 }
 
 type Outcome = { failed: false; value: unknown } | { failed: true; error: unknown };
-const done = (value: unknown): Outcome => ({ failed: false, value });
-const failed = (error: unknown): Outcome => ({ failed: true, error });
 
 /** Runs the operations, and has their answers written; what is not as promised is left to the compiled query. */
 async function written(
@@ -173,21 +199,36 @@ async function written(
   query: CompiledQuery['query'],
   { state, args }: CompiledContext,
 ): Promise<string | ExecutionResult> {
-  const running = roots.map(({ key, node, answer }) => answer(args.get(key)!, state, node).then(done, failed));
-  const outcomes = running.length === 1 ? [await running[0]!] : await Promise.all(running);
+  const outcomes: Outcome[] = [];
+  /** Places of the roots, in the order in which their operations ended. */
+  const ended: number[] = [];
+  const running = roots.map(({ key, node, answer }, index) => {
+    const end = (outcome: Outcome) => {
+      outcomes[index] = outcome;
+      ended.push(index);
+    };
+    return answer(args.get(key)!, state, node).then(
+      (value) => end({ failed: false, value }),
+      (error: unknown) => end({ failed: true, error }),
+    );
+  });
+  await (running.length === 1 ? running[0] : Promise.all(running));
   const text = outcomes.every(isDone) ? write(outcomes) : null;
   if (text !== null) return text;
-  // No operation is run a second time: a command has done its work.
-  const answered = new Map(
-    roots.map(({ key, show }, index) => [
-      key,
-      () => {
-        const outcome = outcomes[index]!;
-        if (outcome.failed) throw outcome.error;
-        return show(outcome.value, state.context);
-      },
-    ]),
-  );
+  // No operation is run a second time: a command has done its work. Of several errors below one null the first is told,
+  // so the answers come in the order in which they came.
+  const answered = new Map<string, Promise<unknown>>();
+  let before: Promise<unknown> = Promise.resolve();
+  for (const index of ended) {
+    const { key, show } = roots[index]!;
+    const outcome = outcomes[index]!;
+    const shown = before.then(() => {
+      if (outcome.failed) throw outcome.error;
+      return show(outcome.value, state.context);
+    });
+    answered.set(key, shown);
+    before = shown.catch(() => undefined);
+  }
   return queried(query, { state, args, answered });
 }
 
