@@ -53,12 +53,12 @@ export interface Resolution {
 export interface CallerResolver {
   /**
    * A credential that was not right before holds a unit of its network's failures while it is looked at. Past their
-   * limit made-up ones are told apart without a look-up each, and right ones go on working. Source: spec doc1 §5.1–5.3,
-   * 5.9.
+   * limit made-up ones are told apart without a look-up each, and right ones go on working. Returns a promise only when
+   * something has to be looked up. Source: spec doc1 §5.1–5.3, 5.9.
    * @throws ApiError RATE_LIMIT_EXCEEDED for one that is not right, past the limit; else rejects only when the database
    * cannot say
    */
-  resolve(credentials: Credentials): Promise<Resolution>;
+  resolve(credentials: Credentials): Promise<Resolution> | Resolution;
   /**
    * What the credential of an open socket grants now, as the database has it; rejects when it cannot say. Those asked
    * about in one turn of the event loop cost one statement for each 500.
@@ -159,31 +159,34 @@ export function createCallerResolver(deps: {
     return found;
   }
 
+  /** Who it is that was found, if it counts this way; remembers whether it was right. */
+  function judged(found: Recognised, { cookie }: Presented, hash: string, known: boolean, asked: Credentials) {
+    const { ip, now } = asked;
+    const nobody = (failure: Resolution['failure']): Resolution => ({ caller: failed(ip), failure });
+    if (found.caller !== null && cookie && found.caller.kind !== 'popout') return nobody('UNAUTHORIZED');
+    if (found.caller === null) {
+      proven.delete(hash);
+      return nobody(found.failure);
+    }
+    if (!known) proven.add(hash);
+    const { caller } = found;
+    // It may have ended since it was looked up.
+    if (caller.expires_at !== null && caller.expires_at <= now) return nobody('TOKEN_EXPIRED');
+    if (contextOf(caller.kind).shows_use && caller.credential_id !== null) uses.touch(caller.credential_id, now);
+    return { caller, failure: null };
+  }
+
   return {
-    async resolve(credentials) {
+    resolve(credentials) {
       const { presented, failure } = choose(credentials);
       const { ip } = credentials;
       if (presented === null) return { caller: failure === null ? anonymous(ip) : failed(ip), failure };
       const hash = hashToken(presented.token);
       const known = proven.has(hash);
-      const looking = known ? look(presented, hash, credentials) : lookFirst(presented, hash, credentials);
-      const found = looking instanceof Promise ? await looking : looking;
-      if (found.caller !== null && presented.cookie && found.caller.kind !== 'popout') {
-        return { caller: failed(ip), failure: 'UNAUTHORIZED' };
-      }
-      if (found.caller === null) {
-        proven.delete(hash);
-        return { caller: failed(ip), failure: found.failure };
-      }
-      if (!known) proven.add(hash);
-      const { caller } = found;
-      // It may have ended since it was looked up.
-      if (caller.expires_at !== null && caller.expires_at <= credentials.now) {
-        return { caller: failed(ip), failure: 'TOKEN_EXPIRED' };
-      }
-      if (contextOf(caller.kind).shows_use && caller.credential_id !== null)
-        uses.touch(caller.credential_id, credentials.now);
-      return { caller, failure: null };
+      const found = known ? look(presented, hash, credentials) : lookFirst(presented, hash, credentials);
+      return found instanceof Promise
+        ? found.then((one) => judged(one, presented, hash, known, credentials))
+        : judged(found, presented, hash, known, credentials);
     },
 
     async again(caller, now) {

@@ -1,6 +1,7 @@
 import cors from '@fastify/cors';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { preflightBucket } from '../access/rate-buckets';
+import type { Resolution } from '../access/resolve';
 import type { Settings } from '../kernel/settings';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
@@ -51,16 +52,24 @@ export function createHttpHooks(options: HttpHookOptions): {
 
   let asked_at = performance.now();
 
-  async function identify(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { caller, failure } = await resolveCaller({
+  /** Returns a promise only when something has to be looked up or waited for. */
+  function identify(request: FastifyRequest, reply: FastifyReply): Promise<void> | null {
+    const found = resolveCaller({
       headers: cookies.dropped(request),
       method: request.method,
       url: request.url,
       query: request.query as Record<string, unknown>,
       ip: request.ip,
     });
+    if (!(found instanceof Promise)) return admit(found, request, reply);
+    return found.then(async (one) => {
+      await admit(one, request, reply);
+    });
+  }
+
+  function admit({ caller, failure }: Resolution, request: FastifyRequest, reply: FastifyReply): Promise<void> | null {
     request.state = { caller, failure, context: contextOf(request) };
-    await limiter.count(caller, 1, reply);
+    return limiter.count(caller, 1, reply);
   }
 
   /**
@@ -108,7 +117,15 @@ export function createHttpHooks(options: HttpHookOptions): {
           done();
           return;
         }
-        identify(request, reply).then(() => done(), done);
+        let under_way: Promise<void> | null;
+        try {
+          under_way = identify(request, reply);
+        } catch (error) {
+          done(error as Error);
+          return;
+        }
+        if (under_way === null) done();
+        else under_way.then(() => done(), done);
       });
       app.addHook('onResponse', (request, reply, done) => {
         ended(request, reply);

@@ -15,8 +15,11 @@ export interface CredentialSource {
   ip: string;
 }
 
-/** Finds out who calls; an unknown or expired credential is `anonymous`, with the reason (spec doc1 §5.1 rule 4). */
-export type ResolveCaller = (source: CredentialSource) => Promise<Resolution>;
+/**
+ * Finds out who calls; an unknown or expired credential is `anonymous`, with the reason (spec doc1 §5.1 rule 4).
+ * Returns a promise only when something has to be looked up.
+ */
+export type ResolveCaller = (source: CredentialSource) => Promise<Resolution> | Resolution;
 
 /** What the front door knows of a request before it is routed to an operation. */
 export interface RequestState {

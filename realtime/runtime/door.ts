@@ -68,16 +68,15 @@ export class Door {
     const early = refuseEarly(req, url, this.deps.origins);
     if (early) return this.counted(early, ip);
     const account = req.headers['x-lumio-account'];
-    const resolved = await inTime(
-      this.deps.resolve({
-        authorization: req.headers.authorization,
-        query_token: url!.searchParams.get('token') ?? undefined,
-        on_upgrade: true,
-        account_header: typeof account === 'string' ? account : undefined,
-        ip,
-        now: Date.now(),
-      }),
-    );
+    const resolving = this.deps.resolve({
+      authorization: req.headers.authorization,
+      query_token: url!.searchParams.get('token') ?? undefined,
+      on_upgrade: true,
+      account_header: typeof account === 'string' ? account : undefined,
+      ip,
+      now: Date.now(),
+    });
+    const resolved = resolving instanceof Promise ? await inTime(resolving) : resolving;
     if (resolved.failure !== null) {
       return this.counted({ status: 401, error: resolved.failure, message: FAILURE_TEXTS[resolved.failure] }, ip);
     }
