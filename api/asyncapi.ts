@@ -154,7 +154,7 @@ function schemaOf(schema: z.ZodType, schemas: Record<string, Json>): Json {
   return { $ref: `#/components/schemas/${root.id}` };
 }
 
-/** Without the name that its place in the components says already. */
+/** The schema without its own name, which its place in the components says already. */
 function linked({ id: _name, ...schema }: Json): Json {
   return JSON.parse(JSON.stringify(schema).replaceAll('#/$defs/', '#/components/schemas/')) as Json;
 }

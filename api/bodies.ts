@@ -21,7 +21,7 @@ export function acceptJson(app: FastifyInstance): void {
       }
     },
   );
-  // Of another type a body may only be one without content, which is told by reading no further than its first byte.
+  // Any other type is refused, unless the body is empty: its first byte tells, and no more is read.
   app.addContentTypeParser('*', (request, payload, done) => {
     let answered = false;
     const finish = (error: Error | null) => {

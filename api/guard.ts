@@ -133,7 +133,7 @@ async function authoriseOn(named: unknown, gate: Gate, asked_by: Caller, service
   return { caller, exists };
 }
 
-/** As somebody is refused who is a member and may not: whether the account exists does not show. */
+/** The words for strangers: those for a member who lacks a permission, so that no account shows that it exists. */
 function strangersText(gate: Gate): string {
   const missing = gate.permissions.find(({ kind }) => kind === 'permission');
   return missing ? GUARD_MESSAGES.permission(missing.permission) : GUARD_MESSAGES.member;

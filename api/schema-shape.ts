@@ -8,7 +8,7 @@ export interface ZodDef {
   out?: z.ZodType;
   element?: z.ZodType;
   options?: z.ZodType[];
-  /** Of a union: the member whose value says which option it is. */
+  /** The member of a union whose value says which option it is. */
   discriminator?: string;
   entries?: Record<string, string | number>;
   values?: unknown[];

@@ -67,7 +67,7 @@ function ofGraphql(formatted: GraphQLFormattedError, cause: unknown): Failure {
     case 'OPERATION_RESOLUTION_FAILURE':
       return toFailure(new ApiError('BAD_REQUEST', formatted.message));
     default: {
-      // Without a path and without a cause of its own it was found before anything ran: variables that do not fit.
+      // An error without path and cause was found before anything ran: the variables do not fit.
       const inner = (cause as { originalError?: unknown }).originalError;
       const before = formatted.path === undefined && (inner === undefined || inner instanceof GraphQLError);
       return toFailure(before ? new ApiError('VALIDATION_ERROR', formatted.message) : cause);

@@ -27,7 +27,7 @@ export class PlaceMoves {
     return this.at;
   }
 
-  /** Nothing was stored for so long that a move over other types alone is worth its while. */
+  /** Whether nothing was stored for so long that the checkpoint should move, though only other types went by. */
   get due(): boolean {
     return performance.now() - this.moved_at > this.options.idle_ms;
   }

@@ -102,9 +102,9 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
       const goal = new Map<number, string>();
       for (const [partition, { earliest, next }] of bounds) {
         if (earliest > 0 && !readArchived) throw new HistoryGone(topic, partition, earliest);
-        // Without a checkpoint the live side will begin at 0, or cannot begin at all when 0 is gone: then all of it is
-        // ours. One that stands before the topic's beginning reads on from the archive: the ledger does not know yet
-        // what lies beyond it.
+        // Up to the live checkpoint: beyond it the ledger knows nothing yet, and the live side reads on, from the
+        // archive where the topic begins later. Without a checkpoint the live side begins at 0; where 0 is gone it
+        // cannot begin, and all of the topic is read here.
         goal.set(partition, live.get(partition) ?? String(earliest > 0 ? next : 0));
       }
       return goal;

@@ -140,7 +140,7 @@ async function lettersToApply(
   return how === 'drop' && waiting[0]?.reason !== 'blocked' ? [] : waiting;
 }
 
-/** What waits behind the last of a page; nothing does behind a record. */
+/** The letters that wait in the stream behind the last one of a page; of a record there are none. */
 async function waitingBehind(tx: Queryable, { projection, stream, revision }: DeadLetter) {
   const [row] = await tx.query<{ count: number; first: number | null }>(
     `select count(*) as count, (array_agg(id order by revision))[1] as first from dead_letters
@@ -158,7 +158,7 @@ async function applyLetters(
 ): Promise<{ settled: Omit<Settled, 'dropped'>; messages: ChannelMessage[] }> {
   const messages: ChannelMessage[] = [];
   const parked: Parked[] = [];
-  // What was parked silently comes first in a stream; what fails of it keeps the rest waiting.
+  // In a stream the letters that were parked silently come first; where one of them fails the rest goes on waiting.
   for (const silent of [true, false]) {
     const { items, undecodable } = await itemsOf(
       deps,

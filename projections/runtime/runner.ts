@@ -229,7 +229,7 @@ export class Runner {
     const p = this.projection;
     const stored = await readCheckpoints(db, p);
     const live = Math.max(0, ...[...stored.values()].map(({ version }) => version));
-    // Whoever does not drive it must say so as well.
+    // A process that does not drive it reports that it is superseded, too.
     if (live > p.version && this.state === 'standby') this.supersede(new Superseded(p.name, live, p.version));
     const still_ms = await this.consumer.observe(stored);
     if ((this.state !== 'running' && this.state !== 'building') || still_ms === null) return;

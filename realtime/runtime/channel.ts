@@ -121,14 +121,14 @@ export class Channel {
     return this.seq >= seq;
   }
 
-  /** One more, or one of those who are live, reads the history. */
+  /** A subscription that is new here, or was live, reads the history from here on. */
   replay(subscription: Subscription): void {
     this.remove(subscription);
     subscription.state = 'replaying';
     (this.replaying ??= new Set()).add(subscription);
   }
 
-  /** One more, or one of those who replay, is live from here on. */
+  /** A subscription that is new here, or has read the history, gets what comes from here on. */
   join(subscription: Subscription): void {
     this.remove(subscription);
     subscription.state = 'live';

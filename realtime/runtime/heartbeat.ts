@@ -15,7 +15,7 @@ export interface Windows {
   stall_ms: number;
   /** Between comparisons of presence. */
   compare_ms?: number;
-  /** Of the heartbeat; credentials are looked at anew every six beats. */
+  /** Time between two beats; credentials are looked at anew every six beats. */
   beat_ms?: number;
 }
 
@@ -68,7 +68,7 @@ export class Heartbeat {
     this.watchBlocked(at);
     for (const session of this.deps.sessions.values()) {
       if (session.closing) continue;
-      // What a client says while we do not read it is not its silence.
+      // A client whose socket we do not read is not silent: what it says waits there.
       if (session.ws.isPaused) session.last_seen = at;
       if (session.caller.expires_at !== null && session.caller.expires_at <= now) {
         this.end(session, 'TOKEN_EXPIRED');

@@ -47,13 +47,13 @@ interface Room {
   known: Map<string, string>;
   /** Subscribers on this node. */
   here: number;
-  /** What is there has not been read yet. */
+  /** Nobody has read yet who is there on other nodes. */
   fresh: boolean;
-  /** Who has just come: those who come while others are let in are let in together. */
+  /** Lets subscribers in: those who come while others are let in form the next group. */
   coming: Collector<Subscriber, void>;
   /** Who has come and gone since this node's subscribers were told. */
   news: PresenceNews;
-  /** Until all of that is told. */
+  /** Pending until all of the news is told. */
   telling: Promise<void> | undefined;
   /** Everybody here has left. */
   gone: AbortController;
@@ -107,7 +107,7 @@ export class PresenceRooms {
 
   private async letIn(channel: string, room: Room, group: readonly Subscriber[]): Promise<void[]> {
     const { store, db } = this.deps;
-    // Who comes at another node between the look and this node's being heard would be told of by a comparison alone.
+    // The topic is heard before the look: whoever came at another node in between would be missed until a comparison.
     if (room.fresh) await this.topics.heard(channel);
     const users = group.flatMap(({ caller: { user_id } }) => user_id ?? []);
     const profiles = await readProfiles(db, [...new Set(users)]);
@@ -176,7 +176,7 @@ export class PresenceRooms {
     else this.changed(channel, text.slice(0, end), text.slice(end + 1));
   }
 
-  /** Of a build before; what builds since then told its nodes says its shard, and is heard there. */
+  /** From a node of a build before. Later builds send here too, for such nodes, with the shard on which we hear it. */
   private onBefore(text: string): void {
     const { channel, id, info, shard } = JSON.parse(text) as Record<'channel' | 'id', string> & {
       info?: string;
@@ -210,7 +210,7 @@ export class PresenceRooms {
     try {
       await turn();
       while (!gone.signal.aborted && !news.empty) {
-        // Who is there at other nodes is not known before it was read: the list waits for that.
+        // The list waits until it was read who is there at other nodes.
         if (!news.many) for (const text of news.take()) this.deps.hub.transient(channel, text);
         else if (!room.fresh) {
           news.take();

@@ -59,13 +59,13 @@ export class QueueRoom {
    */
   private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
     const { session, channel } = subscription;
-    // What gathers and is not stored would be lost to it without a word.
+    // A message that is stored nowhere cannot be read again: it would be lost without a word.
     const lost = transient || (channel.gathering?.transient ?? -1) >= 0;
     if (lost || session.stalledFor(clock()) >= LIMITS.grace_ms) return this.deps.drop(subscription, count);
     const live = subscription.state === 'live';
     subscription.seq = before;
     subscription.fell_back = true;
-    // Who replays already finds its new place there.
+    // One that replays already goes on from its new place.
     if (!live) return;
     channel.replay(subscription);
     this.deps.fallBack(subscription);

@@ -131,7 +131,7 @@ export class Revalidation {
         this.deps.end(session, 'TOKEN_REVOKED');
         continue;
       }
-      // What has not changed is kept: callers that sockets share go on being shared.
+      // A caller that has not changed is kept, so that sockets go on sharing one object.
       if (!stillGrants(held, now)) session.caller = { ...now, expires_at: held.expires_at };
       await this.judge(session, mayRead);
       session.checked_at_beat = this.beats;

@@ -122,7 +122,7 @@ export class TransientReceiver {
     this.topics.stop();
   }
 
-  /** Of a build before; what builds since then sent for its nodes says its shard, and is heard there. */
+  /** From a node of a build before. Later builds send here too, for such nodes, with the shard on which we hear it. */
   private onBefore(text: string): void {
     try {
       const { channel, message, shard } = JSON.parse(text) as Record<'channel' | 'message' | 'shard', unknown>;
