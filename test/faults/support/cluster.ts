@@ -35,6 +35,8 @@ export interface Cluster {
 export interface ClusterOptions {
   /** `name=value` beyond the embedded server's. */
   settings?: readonly string[];
+  /** Beside this process's own. */
+  env?: Record<string, string>;
   /** Where its files go; default: below the folder for temporary files. */
   folder?: string;
 }
@@ -53,7 +55,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const open = async () => {
     let end: () => void = () => undefined;
     ended = new Promise((resolve) => (end = resolve));
-    server = await startEmbeddedPostgres({ data_dir: folder, log: silentLog, settings, onExit: () => end() });
+    const starting = () => startEmbeddedPostgres({ data_dir: folder, log: silentLog, settings, onExit: () => end() });
+    server = await withEnvironment(options.env ?? {}, starting);
     own(server.pid);
   };
   const query = async (url: string, sql: string, values: unknown[] = []) => {
@@ -104,4 +107,18 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A database inherits the environment of whoever starts it. */
+async function withEnvironment<T>(env: Record<string, string>, work: () => Promise<T>): Promise<T> {
+  const before = { ...process.env };
+  Object.assign(process.env, env);
+  try {
+    return await work();
+  } finally {
+    for (const name of Object.keys(env)) {
+      if (before[name] === undefined) delete process.env[name];
+      else process.env[name] = before[name];
+    }
+  }
 }
