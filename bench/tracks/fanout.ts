@@ -18,6 +18,8 @@ const MESSAGE_BYTES = 300;
 const PUBLISHERS = 8;
 /** What an account's channels take a second without dropping any, which is where no load here goes beyond. */
 const MOST_A_SECOND = 190;
+/** Messages at random times within as long as so many take. */
+const IN_TURN = 20;
 /** Messages a second on the small channel beside a large one. */
 const SMALL_A_SECOND = 20;
 /** How long after the last message all must have come for a server to have kept up. */
@@ -173,7 +175,10 @@ async function step(
   };
 }
 
-/** Says messages at random times with this mean rate, the same ones for each seed. Returns how many. */
+/**
+ * Says messages at random times with this mean rate, the same ones for each seed; so many in turn in as long as they
+ * take by that rate, so that no second has many more than it. Returns how many.
+ */
 async function publish(
   rate: number,
   ms: number,
@@ -181,13 +186,12 @@ async function publish(
   send: (at_us: number, n: number) => void,
 ): Promise<number> {
   const random = generator(seed);
-  const gaps = Array.from({ length: Math.max(3, Math.round((rate * ms) / 1_000)) }, () => -Math.log(1 - random()));
-  // The same number in the same time for every seed.
-  const scale = (ms * 1_000) / gaps.reduce((sum, gap) => sum + gap, 0);
-  let at_us = nowUs();
+  const count = Math.max(3, Math.round((rate * ms) / 1_000));
+  const places = Array.from({ length: count }, (_, n) => n - (n % IN_TURN) + random() * IN_TURN).sort((a, b) => a - b);
+  const began_us = nowUs();
   let n = 0;
-  for (const gap of gaps) {
-    at_us += gap * scale;
+  for (const place of places) {
+    const at_us = began_us + (place * 1_000_000) / rate;
     for (let early = at_us - nowUs(); early > 0; early = at_us - nowUs()) await sleep(Math.max(1, early / 1_000));
     send(at_us, n);
     n += 1;
