@@ -46,7 +46,7 @@ export const boundToken = <Kind extends string>(...callers: readonly Kind[]): Ga
 });
 
 /** What goes over a channel under one `event_type`. */
-export interface ChannelMessage {
+export interface CarriedMessage {
   /** One sentence, for those who subscribe. */
   readonly summary: string;
   /** The shape of `data`. Documents and the client's types are made of it; nothing is checked against it. */
@@ -63,7 +63,7 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
   /** What goes over it, one sentence for those who subscribe. */
   readonly summary: string;
   /** The messages, by `event_type`; `*` stands for every other. */
-  readonly carries: Readonly<Record<string, ChannelMessage>>;
+  readonly carries: Readonly<Record<string, CarriedMessage>>;
   /** Forms of the other parts that vary. Default: up to 128 letters, digits, dots, underscores, tildes and hyphens. */
   readonly ids?: Readonly<Record<string, RegExp>>;
   /**

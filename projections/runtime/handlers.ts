@@ -1,3 +1,4 @@
+import type { Revocation } from '../../access/revocations';
 import { columnsOf } from '../../kernel/columns';
 import {
   catalogue,
@@ -12,7 +13,7 @@ import { Sql, withQuery } from '../../kernel/sql';
 import type { StoredEvent } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
 import type { ApplyMode, ChannelMessage, EventProjection } from '../../kernel/projection';
-import { recordRevocations, type Revocation } from './revocations';
+import { recordRevocations } from './revocations';
 
 type Types<Sets extends readonly AnyEventSet[]> = EventOf<Sets[number]>['type'];
 type EventNamed<Sets extends readonly AnyEventSet[], Type> = Extract<EventOf<Sets[number]>, { type: Type }>;
@@ -63,7 +64,7 @@ export interface HandledProjection<Sets extends readonly AnyEventSet[]> {
    * What no longer holds on any node; never in a rebuild or a silent build. A statement selects `user_id`, `account_id`
    * or both from `e`, as things were before these events.
    */
-  revokes?: { readonly [Type in Types<Sets>]?: ((event: EventNamed<Sets, Type>) => Revocation) | Sql };
+  revokes?: { readonly [Type in Types<Sets>]?: ((event: EventNamed<Sets, Type>) => Partial<Revocation>) | Sql };
 }
 
 type JobsOf<Event> = Readonly<Record<string, (event: Event) => readonly Enqueued<unknown>[]>>;
@@ -103,8 +104,10 @@ export function handled<const Sets extends readonly AnyEventSet[]>(spec: Handled
   }
   const messages = (spec.messages ?? {}) as Effects<readonly ChannelMessage[]>;
   const jobs = (spec.jobs ?? {}) as Readonly<Record<string, JobsOf<unknown>>>;
-  const revokes = Object.entries(spec.revokes ?? {}) as [string, ((event: unknown) => Revocation) | Sql][];
-  const revoked = Object.fromEntries(revokes.filter(([, one]) => !(one instanceof Sql))) as Effects<Revocation>;
+  const revokes = Object.entries(spec.revokes ?? {}) as [string, ((event: unknown) => Partial<Revocation>) | Sql][];
+  const revoked = Object.fromEntries(revokes.filter(([, one]) => !(one instanceof Sql))) as Effects<
+    Partial<Revocation>
+  >;
   const revoking = revokes.flatMap(([type, one]) =>
     one instanceof Sql ? [{ type, statement: withQuery('e', recordsetOf(declared.get(type)!), one) }] : [],
   );
@@ -150,11 +153,11 @@ async function revocationsOf(
   batch: readonly StoredEvent[],
   revoking: readonly { type: string; statement: string }[],
   tx: Queryable,
-): Promise<Revocation[]> {
-  const found: Revocation[] = [];
+): Promise<Partial<Revocation>[]> {
+  const found: Partial<Revocation>[] = [];
   for (const { type, statement } of revoking) {
     const data = batch.filter((event) => event.type === type).map((event) => event.data);
-    if (data.length > 0) found.push(...((await tx.query(statement, [JSON.stringify(data)])) as Revocation[]));
+    if (data.length > 0) found.push(...((await tx.query(statement, [JSON.stringify(data)])) as Partial<Revocation>[]));
   }
   return found;
 }

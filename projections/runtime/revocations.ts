@@ -1,11 +1,6 @@
+import type { Revocation } from '../../access/revocations';
 import type { Queryable } from '../../engines/postgres/port';
 import type { ApplyMode } from '../../kernel/projection';
-
-export interface Revocation {
-  credential_id?: string;
-  user_id?: string;
-  account_id?: string;
-}
 
 /**
  * Tells every node, in the projection's own transaction, what no longer holds. A rebuild tells nothing: it was told
@@ -14,7 +9,7 @@ export interface Revocation {
 export async function recordRevocations(
   tx: Queryable,
   mode: ApplyMode,
-  revocations: readonly Revocation[],
+  revocations: readonly Partial<Revocation>[],
 ): Promise<void> {
   if (mode.rebuilding || mode.silent || revocations.length === 0) return;
   await tx.query(

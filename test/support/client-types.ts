@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ChannelMessage } from '../../kernel/channel';
+import type { CarriedMessage } from '../../kernel/channel';
 import type { Family } from '../../realtime/runtime/family';
 import { EVENT_TYPES, shapeOf } from '../../domain/event-catalogue';
 import { typeOf } from './json-schema-types';
@@ -73,7 +73,7 @@ function channelMember(family: Family, named: Map<string, Json>): string {
   return `  /** ${summary} */\n  ${name.startsWith('`') ? `[channel: ${name}]` : name}:${alternatives(messages, '  ')}`;
 }
 
-function dataType({ data }: ChannelMessage, named: Map<string, Json>): string {
+function dataType({ data }: CarriedMessage, named: Map<string, Json>): string {
   const { $schema: _dialect, $defs, ...root } = z.toJSONSchema(data, { io: 'output', unrepresentable: 'any' }) as Json;
   for (const [name, schema] of Object.entries(($defs ?? {}) as Record<string, Json>)) named.set(name, schema);
   if (typeof root.id !== 'string') return typeOf(root, 1);
