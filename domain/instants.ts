@@ -61,15 +61,20 @@ export function exactMicros(instant: string): number | null {
 // Date.parse rolls some days that are none over into the next month.
 const isDay = (ms: number, day: string) => new Date(ms).toISOString().startsWith(day);
 
+const WITHOUT_FRACTION = '2026-01-01T00:00:00Z'.length;
 const WITH_MILLISECONDS = '2026-01-01T00:00:00.000Z'.length;
+const WITH_MICROSECONDS = '2026-01-01T00:00:00.000000Z'.length;
 
 /**
  * An RFC 3339 UTC instant as answers show it: with milliseconds, or with microseconds where it has them. Fractions of
  * any length would sort as text in another order than as times (`.59Z` after `.595Z`).
  */
 export function shownInstant(instant: string): string {
-  // Most have their milliseconds already.
-  if (instant.length === WITH_MILLISECONDS) return instant;
+  // Nearly all are of these lengths.
+  const { length } = instant;
+  if (length === WITH_MILLISECONDS) return instant;
+  if (length === WITHOUT_FRACTION) return `${instant.slice(0, -1)}.000Z`;
+  if (length === WITH_MICROSECONDS) return instant.endsWith('000Z') ? `${instant.slice(0, -4)}Z` : instant;
   const [seconds, fraction = ''] = instant.slice(0, -1).split('.');
   const digits = fraction.replace(/0+$/, '');
   return `${seconds}.${digits.padEnd(digits.length > 3 ? 6 : 3, '0')}Z`;
