@@ -1674,6 +1674,54 @@ begin
   end;
 end $function$;
 
+-- function ledger_take_by_account, version 1
+CREATE OR REPLACE FUNCTION public.ledger_take_by_account(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[])
+ RETURNS TABLE(id uuid, own boolean)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_nestloop TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+begin
+  if current_setting('server_version_num')::int < 170000 then
+    return query
+    select asked.id, asked.own from ledger_take(p_projection, p_topic, p_accounts, p_external_ids, p_ids) asked;
+    return;
+  end if;
+  begin
+    return query
+    with asked as materialized (
+      select unnest(p_accounts)::uuid as account_id, unnest(p_external_ids) as external_id, unnest(p_ids)::uuid as id
+    ),
+    found as materialized (
+      select wanted.account_id, before.external_id, before.record_id
+      from (select a.account_id, array_agg(a.external_id) as ids from asked a group by a.account_id) wanted
+        cross join lateral (
+          select l.external_id, l.record_id from ledger l
+          where l.account_id = wanted.account_id and l.external_id = any (wanted.ids)
+            and l.projection = p_projection and l.topic = p_topic and l.taken_at < now() + interval '1 day'
+          offset 0) before
+    ),
+    known as materialized (
+      select a.id, f.record_id = a.id as own
+      from found f join asked a on a.account_id = f.account_id and a.external_id = f.external_id
+    ),
+    taken as (
+      insert into ledger (projection, topic, account_id, external_id, record_id)
+      select p_projection, p_topic, a.account_id, a.external_id, a.id from asked a
+      where a.external_id is not null and a.id not in (select k.id from known k)
+    )
+    select k.id, k.own from known k;
+  exception when unique_violation then
+    return query
+    select asked.id, asked.own
+    from ledger_take_unsigned(p_projection, p_topic, p_accounts, p_external_ids, p_ids, '{}', '{}') asked;
+  end;
+end $function$;
+
 -- function ledger_take_unsigned, version 2
 CREATE OR REPLACE FUNCTION public.ledger_take_unsigned(p_projection text, p_topic text, p_accounts text[], p_external_ids text[], p_ids text[], p_former_ids text[], p_bodies text[])
  RETURNS TABLE(id uuid, own boolean)

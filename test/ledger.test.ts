@@ -70,6 +70,43 @@ describe('the ledger of a projection', () => {
     await fresh.drop();
   });
 
+  test('looked for by accounts or one by one, the same is known and taken', async () => {
+    const accounts = Array.from({ length: 3 }, () => v4());
+    const { p } = listening(v4());
+    const { topic: of } = p.from;
+    const before = Array.from({ length: 60 }, (_, n) => logged(accounts[n % 3]!, `x${n % 20}`));
+    await live(p, before);
+    await t.db.query(
+      `insert into ledger (projection, topic, account_id, external_id, record_id, taken_at)
+       select $1, $2, account_id, 'old', gen_random_uuid(), now() - interval '1 year' from unnest($3::uuid[]) account_id
+       union all select 'another', $2, account_id, 'new0', gen_random_uuid(), now() from unnest($3::uuid[]) account_id`,
+      [p.name, of, accounts],
+    );
+    const asked = [
+      ...before.slice(0, 7),
+      ...accounts.flatMap((account) => ['x3', 'x19', 'old', 'new0', 'new1'].map((id) => logged(account, id))),
+    ];
+    const values = [asked.map((one) => one.account_id), asked.map((one) => one.external_id), asked.map(({ id }) => id)];
+    const taken = async (name: string) => {
+      const undone = new Error('undone');
+      let seen: unknown;
+      const take = t.db.transaction(async (tx) => {
+        const known = await tx.query(
+          `select id, own from ${name}($1, $2, $3::text[], $4::text[], $5::text[]) order by 1, 2`,
+          [p.name, of, ...values],
+        );
+        const rows = 'select account_id, external_id, record_id from ledger where projection = $1 order by 1, 2, 3';
+        seen = { known, rows: await tx.query(rows, [p.name]) };
+        throw undone;
+      });
+      await expect(take).rejects.toBe(undone);
+      return seen as { known: unknown[]; rows: unknown[] };
+    };
+    const together = await taken('ledger_take_by_account');
+    expect(together).toEqual(await taken('ledger_take'));
+    expect([together.known.length, together.rows.length]).toEqual([16, 60 + 3 + 6]);
+  });
+
   test('is its own: two projections of one topic count the same records', async () => {
     const account_id = v4();
     const [one, other] = [listening(v4()), listening(v4())];

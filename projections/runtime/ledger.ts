@@ -188,10 +188,20 @@ interface Question {
 const PASSED_OVER: Question = { name: 'ledger_passed_over', unsigned: false };
 const KNOWN: Question = { name: 'ledger_known', unsigned: true };
 const TAKE: Question = { name: 'ledger_take', unsigned: false };
+const TAKE_BY_ACCOUNT: Question = { name: 'ledger_take_by_account', unsigned: false };
 const TAKE_UNSIGNED: Question = { name: 'ledger_take_unsigned', unsigned: true };
 
-const takingOf = (asked: readonly Asked[]): Question =>
-  asked.some(({ former_id, body }) => former_id !== null || body !== null) ? TAKE_UNSIGNED : TAKE;
+/** Records of one account from which on it is cheaper to look for them together. */
+const TOGETHER = 4;
+
+function takingOf(asked: readonly Asked[]): Question {
+  const accounts = new Set<string>();
+  for (const { account_id, former_id, body } of asked) {
+    if (former_id !== null || body !== null) return TAKE_UNSIGNED;
+    accounts.add(account_id);
+  }
+  return asked.length < TOGETHER * accounts.size ? TAKE : TAKE_BY_ACCOUNT;
+}
 
 function ask(question: Question, p: Source, asked: readonly Asked[], tx: Queryable): Promise<Answer[]> {
   const column = (name: Exclude<keyof Asked, 'record'>) => textArray(asked.map((one) => one[name]));
