@@ -82,16 +82,23 @@ describe('a master key is replaced by the command line', () => {
 
     const both = `${FRESH},${OLD}`;
     await serve(both);
-    const killed = spawnLumio(['keys', 'rotate'], { ...settingsOf(data_dir), ...settings(both) });
     const rotated = async () =>
       (
         await database.db.query<{ count: number }>(
           "select count(*) as count from subject_keys where wrapped_key like 'v1.k2.%'",
         )
       )[0]!.count;
-    await until(async () => (await rotated()) > 500);
-    killed.kill('SIGKILL');
-    await once(killed, 'exit');
+    await database.db.transaction(async (tx) => {
+      // It comes no further than this one.
+      await tx.query(
+        `select 1 from subject_keys
+         where subject_hash = (select subject_hash from subject_keys order by 1 limit 1 offset 5000) for update`,
+      );
+      const killed = spawnLumio(['keys', 'rotate'], { ...settingsOf(data_dir), ...settings(both) });
+      await until(async () => (await rotated()) > 500);
+      killed.kill('SIGKILL');
+      await once(killed, 'exit');
+    });
     const [done, status] = [await rotated(), await lumio(both, 'keys', 'status')];
     expect(done).toBeLessThan(10_000);
     expect(status).toMatchObject({ code: 1, stdout: expect.stringMatching(/^k1: \d+ subject keys/m) });
