@@ -204,10 +204,10 @@ describe('the gateway', () => {
   });
 
   test('a line that is dead in both directions is given up; pings keep it', async () => {
-    const { link, session } = await opened(null, { silence_ms: 1_000 });
+    const { link, session } = await opened(null, { silence_ms: 2_000 });
     const pinging = setInterval(() => vendor.ping(), 50);
-    await new Promise((wait) => setTimeout(wait, 1_500));
-    expect(link.last_heard).toBeGreaterThan(Date.now() - 1_000);
+    await new Promise((wait) => setTimeout(wait, 2_500));
+    expect(link.last_heard).toBeGreaterThan(Date.now() - 2_000);
     clearInterval(pinging);
     await expect(session.ended).rejects.toThrow(/closed the connection/);
   });
