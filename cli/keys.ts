@@ -132,7 +132,7 @@ function report(key_ids: readonly string[], uses: readonly KeyUse[]): { lines: s
   return { lines, only_first: used.every((id) => id === key_ids[0]) };
 }
 
-/** What was written is on disk, or there is no file. */
+/** Leaves the whole file on disk, or none. */
 async function writeKeyExport(db: Database, file: string): Promise<KeyCounts> {
   const handle = await open(file, 'wx', 0o600);
   try {

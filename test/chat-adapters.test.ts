@@ -4,7 +4,7 @@ import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { ProcessSession } from '../engines/postgres/process-session';
 import type { RecordLog } from '../engines/records/port';
 import { createLocalWakeups } from '../engines/wakeups/local';
-import { type Adapter, ConnectionRefused, type LivingConnection } from '../ingest/runtime/adapter';
+import { type Adapter, ConnectionRefused, type LinkedConnection } from '../ingest/runtime/adapter';
 import { startAdapters } from '../ingest/runtime/adapters';
 import { createLinkLeases } from '../ingest/runtime/link-leases';
 import { createTrovoAdapter } from '../ingest/trovo/adapter';
@@ -44,7 +44,7 @@ afterAll(async () => {
 type Token = (refused?: string) => string | null;
 
 /** What a process with the role `worker` runs for one vendor, over engines of its own. */
-function worker(adapter: Adapter, connection: LivingConnection, token: Token) {
+function worker(adapter: Adapter, connection: LinkedConnection, token: Token) {
   const session = new ProcessSession({ connectionString: t.url }, silentLog);
   const shares = createPostgresShares({
     db: t.db,
@@ -96,7 +96,7 @@ const texts = () => {
     .map(({ raw }) => JSON.parse(raw).text as string)
     .sort();
 };
-const linkOf = async ({ connection_id }: LivingConnection) => {
+const linkOf = async ({ connection_id }: LinkedConnection) => {
   const [row] = await t.db.query('select status, detail from adapter_links where connection_id = $1', [connection_id]);
   return row as { status: string; detail: string | null } | undefined;
 };
@@ -105,7 +105,7 @@ const said = (text: string) => async () => texts().includes(text) || undefined;
 describe('a YouTube chat', () => {
   let youtube: FakeYoutube;
   let token: string;
-  let connection: LivingConnection;
+  let connection: LinkedConnection;
   let on_air: FakeBroadcast[];
   beforeEach(async () => {
     youtube = await new FakeYoutube().start();
@@ -196,7 +196,7 @@ describe('a YouTube chat', () => {
 describe('a Trovo chat', () => {
   let trovo: FakeTrovo;
   let token: string;
-  let connection: LivingConnection;
+  let connection: LinkedConnection;
   beforeEach(async () => {
     trovo = await new FakeTrovo().start();
     trovo.channel('100');

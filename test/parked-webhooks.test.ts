@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { RecordLog } from '../engines/records/port';
 import { createSubjectKeys } from '../engines/subject-keys/postgres';
-import type { LivingConnection } from '../ingest/runtime/adapter';
+import type { LinkedConnection } from '../ingest/runtime/adapter';
 import type { LinkFence } from '../ingest/runtime/link-leases';
 import { LinkStore } from '../ingest/runtime/link-store';
 import type { ParkedWebhooks } from '../ingest/runtime/parked';
@@ -33,7 +33,7 @@ const stored = () =>
   );
 
 /** What a log that can never take it makes of a vendor's words: they are parked by the connection that heard them. */
-async function unstorable(vendor: Vendor, text: string, connection: LivingConnection): Promise<void> {
+async function unstorable(vendor: Vendor, text: string, connection: LinkedConnection): Promise<void> {
   const records = support.keptRecords();
   records.fail = Object.assign(new Error('invalid byte sequence'), { code: '22021' });
   const current = async (fences: readonly LinkFence[]) => new Set(fences);

@@ -28,7 +28,7 @@ export async function setPlanFeatures(
 }
 
 async function planIdOf(services: AdminServices, slug: string): Promise<string> {
-  // Where no process ever started.
+  // On a database on which no process ever started the plans are not there yet.
   await seedPlans(services, asOperator(OPERATOR));
   const found = await load(services.events, reservation, reservationStream(PLAN_SLUGS, slug));
   if (!found?.state.owner) throw new AdminError(`there is no plan ${slug}`);

@@ -38,7 +38,7 @@ export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordS
       return session;
     } catch (error) {
       session?.end();
-      // Where the session was to go on nobody is: the next try asks for the place anew.
+      // The address where the session was to go on does not answer: the next try asks Discord for one anew.
       if (kept !== null && session?.over !== true) link.keep({ ...kept, url: '' });
       throw error;
     }

@@ -1,9 +1,9 @@
 import type { LivingConnections } from '../../access/living-connections';
-import type { LivingConnection } from '../runtime/adapter';
+import type { LinkedConnection } from '../runtime/adapter';
 import type { Settings } from '../../kernel/settings';
 
 /** The gateway's one connection: the bot is the installation's, and serves every server that it was let into. */
-export const DISCORD_BOT: LivingConnection = { connection_id: 'discord-bot', account_id: null, channel_id: 'bot' };
+export const DISCORD_BOT: LinkedConnection = { connection_id: 'discord-bot', account_id: null, channel_id: 'bot' };
 
 /** How long an answer holds, where no change is heard of. */
 const HOLDS_MS = 5_000;

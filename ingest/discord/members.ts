@@ -11,7 +11,7 @@ import type { Outcome } from '../runtime/webhook';
 const MemberAct = z.object({
   account_id: z.uuid(),
   action: z.enum(['member_join', 'member_leave', 'boost']),
-  /** Of the session and the word's number in it: the same when Discord repeats it. */
+  /** The session, and the word's number in it: the same when Discord repeats the word. */
   place: z.string(),
   member: z.record(z.string(), z.unknown()),
 });
@@ -20,7 +20,7 @@ export type MemberAct = z.output<typeof MemberAct>;
 /** How many members it is remembered of whether they boost, and most characters of all their ids. */
 const MOST_MEMBERS = 100_000;
 const MOST_CHARACTERS = 8 << 20;
-/** Of a member that nothing is known of, a boost that began so lately is one that began now. */
+/** Where nothing is known of a member, a boost that began less than this ago counts as a new one. */
 const LATELY_MS = 24 * 3_600_000;
 
 /**
@@ -45,7 +45,7 @@ export class Boosts {
   }
 }
 
-/** What of a guild's members becomes an event. */
+/** The gateway's types that become events of a guild's members; null for all others. */
 export function actionOf(type: unknown): 'member_join' | 'member_leave' | 'member_update' | null {
   switch (type) {
     case 'GUILD_MEMBER_ADD':
@@ -70,7 +70,7 @@ export function normaliseDiscord({ text, received_at }: Received): Outcome {
   const guild_id = webhook.idText(member.guild_id);
   if (user_id === null || guild_id === null) return webhook.park('bad_payload', 'guild_id or user.id is missing');
   const at = action === 'boost' ? member.premium_since : action === 'member_join' ? member.joined_at : null;
-  // Who joins again, or boosts again, does so at another time; a word without one is known by its place.
+  // Joining or boosting again has another time, so the time tells them apart; a word without one is known by its place.
   const once = readTime(at) === null ? place : (webhook.idText(at) ?? place);
   return webhook.ok({
     owner: { kind: 'account', account_id },

@@ -116,7 +116,7 @@ export class DiscordSession implements AdapterSession {
     if (this.socket.readyState === this.socket.OPEN) this.socket.close(LEAVING);
     else this.socket.terminate();
     const { socket } = this;
-    // Who does not say goodbye is not waited for.
+    // The other side gets half a second to answer the goodbye.
     setTimeout(() => socket.terminate(), 500).unref();
   }
 
@@ -220,7 +220,7 @@ export class DiscordSession implements AdapterSession {
     this.work = this.work
       .then(() => this.tell(type, seq, data, received_at))
       .then(keep, (error: Error) => {
-        // What is not known to be stored is repeated to who goes on from the word before.
+        // The word may not be stored: Discord repeats it to whoever goes on from the one before.
         this.cause = error;
         this.end();
       });
@@ -239,7 +239,7 @@ export class DiscordSession implements AdapterSession {
     this.url = keptId(member(data, 'resume_gateway_url')) ?? '';
   }
 
-  /** Of a guild that arrives it is known who boosts it already. */
+  /** Learns from an arriving guild who boosts it already. */
   private learn(data: unknown, received_at: number): void {
     const guild_id = keptId(member(data, 'id'));
     const members = member(data, 'members');

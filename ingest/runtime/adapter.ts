@@ -3,7 +3,7 @@ import type { Json } from '../../kernel/json';
 import type { Outcome } from './webhook';
 
 /** What an account, or the deployment, is connected to at a vendor. */
-export interface LivingConnection {
+export interface LinkedConnection {
   /** Of the channel's connection; for what the deployment itself holds (a bot) a name of its own. */
   connection_id: string;
   /** Null for what serves many accounts at once: there the records say whose they are. */
@@ -17,9 +17,9 @@ export interface LivingConnection {
 }
 
 /** What is connected to one vendor at this moment, whichever process holds it. */
-export interface LivingConnections {
+export interface LinkedConnections {
   /** Connections that can be held: neither flagged, nor switched off. */
-  list(vendor: Vendor): Promise<readonly LivingConnection[]>;
+  list(vendor: Vendor): Promise<readonly LinkedConnection[]>;
   /** Calls back when the answer may be another one; answers with what ends that. */
   onChange(listener: () => void): () => void;
 }
@@ -79,7 +79,7 @@ export class LinkLost extends Error {
 
 /** What the runtime gives an adapter for one connection that this process holds. */
 export interface Link {
-  readonly connection: LivingConnection;
+  readonly connection: LinkedConnection;
   /** Aborted when the connection is given up: another process should have it, it is gone, or this process stops. */
   readonly signal: AbortSignal;
   /**
@@ -134,7 +134,7 @@ export interface Adapter<Session extends AdapterSession = AdapterSession> {
    */
   resume(link: Link, state: Json): Promise<Session>;
   /** What a vendor's words mean. Pure, and never throws for what a vendor can say. */
-  normalise(received: Received, connection: LivingConnection): Outcome;
+  normalise(received: Received, connection: LinkedConnection): Outcome;
   /** Ends a session politely; what was received before is delivered. Must bear a session that has ended by itself. */
   stop(session: Session): Promise<void>;
   /**

@@ -6,7 +6,7 @@ import type { Metrics } from '../../engines/metrics/port';
 import type { RecordLog } from '../../engines/records/port';
 import { retry } from '../../kernel/retry';
 import { pause, Signal } from '../../kernel/signal';
-import type { Adapter, LivingConnection, LivingConnections } from './adapter';
+import type { Adapter, LinkedConnection, LinkedConnections } from './adapter';
 import { HeldLink, type LinkTimings, TIMINGS } from './held-link';
 import { linkName, type LinkLeases } from './link-leases';
 import { LinkStore } from './link-store';
@@ -14,11 +14,11 @@ import type { ParkedWebhookSink } from './parked';
 
 export interface AdaptersDeps {
   adapters: readonly Adapter[];
-  connections: LivingConnections;
+  connections: LinkedConnections;
   /** A token of the connection; `refused` names the one that the vendor has refused. @throws ConnectionRefused */
-  token(connection: LivingConnection, refused?: string): Promise<string>;
+  token(connection: LinkedConnection, refused?: string): Promise<string>;
   /** Flags the connection: its owner must connect anew. */
-  refused(connection: LivingConnection, reason: string): Promise<void>;
+  refused(connection: LinkedConnection, reason: string): Promise<void>;
   shares: Pick<Shares, 'offer'>;
   leases: LinkLeases;
   records: RecordLog;
@@ -31,7 +31,7 @@ export interface AdaptersDeps {
 }
 
 interface Offered {
-  connection: LivingConnection;
+  connection: LinkedConnection;
   campaign: Campaign;
   held?: HeldLink;
   /** Its work ends, and its row is forgotten with it. */
@@ -84,7 +84,7 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
     count(adapter.vendor, -1);
     const left = leave(link, one).then(() => running);
     track(left);
-    // What is no more is ended before its name can be offered anew; else the next holder begins beside this one.
+    // A connection that is gone ends before its name can be offered anew: else the next holder begins beside this one.
     if (one.gone) await left;
   }
 
@@ -159,7 +159,7 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
       const left = new AbortController();
       void allLeft().then(() => left.abort());
       await pause(STOP_WITHIN_MS, left.signal);
-      // What waits for an engine that is away waits in vain.
+      // What still waits for an engine that is away is given up: it would wait in vain.
       store.close();
       await allLeft();
     },

@@ -1,7 +1,7 @@
 import { type ChatDraft, chatRecordText, chatRecordType, personsOf } from '../../domain/chat-messages';
 import { TOPICS } from '../../domain/records';
 import type { Platform, Vendor } from '../../domain/vendors';
-import type { LivingConnection, Received } from './adapter';
+import type { LinkedConnection, Received } from './adapter';
 import { readJson, storableJson } from './text';
 import { type DraftRecord, type Outcome, type Owner, park, subjectOf } from './webhook';
 
@@ -44,7 +44,7 @@ export function people(
 }
 
 /** Whose the records of a connection are. */
-export const ownerOf = (platform: Platform, { account_id, channel_id }: LivingConnection): Owner =>
+export const ownerOf = (platform: Platform, { account_id, channel_id }: LinkedConnection): Owner =>
   account_id === null ? { kind: 'channel', platform, channel_id } : { kind: 'account', account_id };
 
 /** JSON that came over a connection, read by `read` from what it says and its storable text; or why it is parked. */

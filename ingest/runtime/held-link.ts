@@ -10,7 +10,7 @@ import {
   type Link,
   LinkLost,
   type LinkStatus,
-  type LivingConnection,
+  type LinkedConnection,
   PauseAsked,
   type Received,
 } from './adapter';
@@ -22,9 +22,9 @@ export interface HeldLinkDeps {
   leases: LinkLeases;
   store: LinkStore;
   /** A token of the connection. @throws ConnectionRefused */
-  token(connection: LivingConnection, refused?: string): Promise<string>;
+  token(connection: LinkedConnection, refused?: string): Promise<string>;
   /** Its owner must connect anew. */
-  refused(connection: LivingConnection, reason: string): Promise<void>;
+  refused(connection: LinkedConnection, reason: string): Promise<void>;
   log: Logger;
   missed: Counter;
   sessions: Counter;
@@ -98,7 +98,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
 
   constructor(
     private readonly adapter: Adapter<Session>,
-    readonly connection: LivingConnection,
+    readonly connection: LinkedConnection,
     private readonly taken: TakenLink,
     private readonly deps: HeldLinkDeps,
   ) {

@@ -3,7 +3,7 @@ import { type Queryable, textArray } from '../../engines/postgres/port';
 import { Collector } from '../../kernel/collector';
 import type { Json } from '../../kernel/json';
 import type { Vendor } from '../../domain/vendors';
-import type { LinkStatus, LivingConnection } from './adapter';
+import type { LinkStatus, LinkedConnection } from './adapter';
 import { storableJson } from './text';
 import { instantAt } from './times';
 
@@ -42,7 +42,7 @@ export interface LinkReport {
 /** Whose a connection is: the fence that every write under it is held against. */
 export interface LinkLeases {
   /** Takes it from whoever had it, who from now on writes nothing any more. */
-  take(vendor: Vendor, connection: LivingConnection): Promise<TakenLink>;
+  take(vendor: Vendor, connection: LinkedConnection): Promise<TakenLink>;
   /** Those of them that nobody has taken since; one statement for all. */
   current(fences: readonly LinkFence[]): Promise<ReadonlySet<LinkFence>>;
   /** Written while nobody has taken it since; false when somebody has. What comes together is one statement. */
@@ -55,7 +55,7 @@ export interface LinkLeases {
   forget(fence: LinkFence): Promise<void>;
 }
 
-export const linkName = (vendor: Vendor, { connection_id }: LivingConnection): string => `${vendor}:${connection_id}`;
+export const linkName = (vendor: Vendor, { connection_id }: LinkedConnection): string => `${vendor}:${connection_id}`;
 
 // Never below what a row that is gone has had: a holder of then would pass for the one of now.
 const FIRST_TOKEN = '(extract(epoch from clock_timestamp()) * 1000)::bigint';

@@ -7,7 +7,7 @@ import { Collector, fitting } from '../../kernel/collector';
 import { failureKind } from '../../kernel/failures';
 import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
-import type { LivingConnection, Received } from './adapter';
+import type { LinkedConnection, Received } from './adapter';
 import { envelopeOf } from './envelope';
 import type { LinkFence, LinkLeases } from './link-leases';
 import { aboutWhom, excessOf } from './excess';
@@ -25,18 +25,18 @@ export interface LinkStoreDeps {
 /** What was received, on its way into the log or the dead letters. */
 export interface Item {
   vendor: Vendor;
-  connection: LivingConnection;
+  connection: LinkedConnection;
   fence: LinkFence;
   received: Received;
   records: readonly { topic: Topic; envelope: RecordEnvelope }[];
   park: { reason: string; detail: string; subject?: string | null } | null;
-  /** Of what was received and of its records, while it waits. */
+  /** Memory that it takes while it waits: what was received, and its records. */
   bytes: number;
   /** Stored whoever holds the connection: no successor can have received it. */
   unfenced: boolean;
 }
 
-/** What became of it: whether the fence let it pass. */
+/** `fenced`: another process has taken the connection over, and nothing was stored. */
 export type StoredOutcome = 'stored' | 'fenced';
 
 const GROUP = { items: 1000, bytes: 4 << 20 };
@@ -86,7 +86,7 @@ export class LinkStore {
   /** Null when there is nothing to store: understood, and not ours to keep. */
   item(
     vendor: Vendor,
-    connection: LivingConnection,
+    connection: LinkedConnection,
     fence: LinkFence,
     received: Received,
     outcome: Outcome,

@@ -256,7 +256,7 @@ const isPassing = (error: unknown): boolean =>
   [HttpFailed, NotSent, OutcomeUnknown, ReconnectRequired, TokenAway].some((kind) => error instanceof kind) ||
   failureKind(error) !== 'bug';
 
-/** By app, since a token speaks for its own app alone; at most so many at once. */
+/** The channels in batches of one app each, since a token speaks for its own app alone, and of so many at most. */
 function batches(channels: readonly WatchedChannel[], most: number): WatchedChannel[][] {
   const by_app = new Map<string, WatchedChannel[]>();
   for (const channel of channels) by_app.set(channel.client_id, [...(by_app.get(channel.client_id) ?? []), channel]);

@@ -58,7 +58,7 @@ function readingOf({ vendor: slug, headers, raw_body, ...letter }: Letter, setti
   return vendor ? () => vendor.normalise(toDelivery(headers, raw_body, received_at, { id_signed })) : null;
 }
 
-/** What has no id of its own is known by its letter, so that it counts once however often it is retried. */
+/** A record without an id of its own gets one from its letter, so that it counts once however often it is retried. */
 function identified({ id, vendor }: ParkedWebhook, { records }: Outcome & { kind: 'ok' }) {
   return records.map((record, n) => ({
     ...record,

@@ -38,7 +38,7 @@ export function parseTime(given: string): number | null {
   if (text.charCodeAt(13) !== COLON || text.charCodeAt(16) !== COLON) return null;
   const between = text.charCodeAt(10);
   if (between !== SPACE && (between | SMALL) !== SMALL_T) return null;
-  // What is no number is below none of these.
+  // NaN fails every comparison, so what is no number is refused here.
   if (!(year >= 0 && month >= 1 && month <= 12 && hour <= 23 && minute <= 59 && second <= 60)) return null;
   if (!(day >= 1 && day <= daysOf(year, month))) return null;
   let at = 19;
@@ -109,7 +109,7 @@ export function mayBeBefore(one: unknown, other: unknown): boolean {
   return apart === 0 ? fraction(one).slice(0, digits) <= fraction(other).slice(0, digits) : apart < 0;
 }
 
-/** Of a text that is a time; the dot before it is the only one. */
+/** The fraction of a second in a text that is a time; its dot is the only one. */
 const fractionOf = (text: string): string => /\.(\d+)/.exec(text)?.[1] ?? '';
 const fraction = (text: string): string => fractionOf(text).padEnd(MOST_FRACTION_DIGITS, '0');
 

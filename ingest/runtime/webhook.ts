@@ -68,7 +68,7 @@ export interface Delivery {
 export type Owner =
   | { kind: 'channel'; platform: Platform; channel_id: string }
   | { kind: 'shop'; shop_domain: string }
-  /** Who it came from is known: a connection is one account's. */
+  /** It was heard over a connection, which is one account's. */
   | { kind: 'account'; account_id: string };
 
 /** A record before its account is known. */
@@ -98,7 +98,7 @@ export const refuse = (message: string): Outcome => ({ kind: 'refuse', message }
 
 export const unauthorized = (message = 'Invalid webhook signature') => new ApiError('UNAUTHORIZED', message);
 
-/** What beside the body a signature was found to cover. */
+/** What a signature was found to cover beside the body. */
 export type Verified = Pick<Delivery, 'id_signed'>;
 export const BODY_ALONE: Verified = { id_signed: false };
 

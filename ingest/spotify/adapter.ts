@@ -5,7 +5,7 @@ import type { Json } from '../../kernel/json';
 import { HttpFailed } from '../../vendors/http/port';
 import { withToken } from '../../access/with-token';
 import type { PlayerState, SpotifyPlayer } from '../../vendors/spotify/port';
-import type { Adapter, AdapterSession, Link, LinkStatus, LivingConnection, Received } from '../runtime/adapter';
+import type { Adapter, AdapterSession, Link, LinkStatus, LinkedConnection, Received } from '../runtime/adapter';
 import { endSession } from '../runtime/ending';
 import { readJson, storableJson } from '../runtime/text';
 import * as webhook from '../runtime/webhook';
@@ -138,14 +138,14 @@ export class SpotifySession implements AdapterSession {
   private async compare(now: Seen): Promise<void> {
     const { link, deps, kept } = this;
     const { account_id } = link.connection;
-    // Of the first look nothing is known to have changed.
+    // The first look is compared with itself: nothing is known to have changed.
     const before = kept?.seen ?? now;
     const changes = changesOf(before, now);
     let count = kept?.count ?? now.at;
     const deliveries = changes.map((change) => link.deliver(received(change, ++count, now.at)));
     this.kept = { count, seen: now };
     await Promise.all(deliveries);
-    // Where a player is that nobody touches, the clock says.
+    // Only the position moved, as the clock says: there is nothing to keep or to show.
     if (kept !== null && !isNews(before, now)) return;
     // Kept behind what it says: a crash in between finds the same changes again, under the same numbers.
     link.keep(this.kept as unknown as Json);
@@ -176,7 +176,7 @@ const PlayerChange = z.object({
 /** A change that was found, to a record. Nobody but the account's owner is in it. */
 export function normaliseSpotify(
   { text, received_at }: Received,
-  { account_id, connection_id }: LivingConnection,
+  { account_id, connection_id }: LinkedConnection,
 ): Outcome {
   if (account_id === null) return webhook.skip('no_account');
   const reading = readJson(storableJson(text));

@@ -20,7 +20,7 @@ export interface Change {
 
 /** Two tracks may be faded into each other for so long: one that ends within it was not skipped. */
 const CROSSFADE_MS = 12_000;
-/** What clocks and the network may be wrong by before a position is another one. */
+/** By so much may a position differ from the expected one: clocks and the network are no better. */
 const DRIFT_MS = 3_000;
 
 /** What was done at the player between two looks, in the order in which it is told. Pure. Source: spec doc3 §6.2. */
@@ -51,7 +51,7 @@ export function changesOf(before: Seen, now: Seen): Change[] {
   return changes;
 }
 
-/** What is shown of the player: while it says nothing of the item, the one before. */
+/** What is shown of the player; where it does not name the item, the one that it named last. */
 export function stateOf({ player, item }: Seen): PlayerState {
   if (player === null) {
     return { item, is_playing: false, progress_ms: null, currently_playing_type: 'unknown', device: null };
@@ -67,7 +67,7 @@ export function isNews(before: Seen, now: Seen): boolean {
   return expected !== null && position !== null && Math.abs(position - expected) > DRIFT_MS;
 }
 
-/** Of two values, neither of which is unknown. */
+/** Whether two values differ; null is unknown, and differs from nothing. */
 const isAnother = (now: string | number | null, before: string | number | null): boolean =>
   now !== null && before !== null && now !== before;
 

@@ -1,5 +1,5 @@
 import { TOPICS } from '../../domain/records';
-import type { LivingConnection, Received } from '../runtime/adapter';
+import type { LinkedConnection, Received } from '../runtime/adapter';
 import { readJson, storableJson } from '../runtime/text';
 import { eventTime } from '../runtime/times';
 import * as webhook from '../runtime/webhook';
@@ -16,7 +16,7 @@ const NEVER_KEPT: ReadonlySet<string> = new Set(['email', 'geo', 'ip', 'address'
  * A message of Astro to a record: tips that were paid and may be shown, each once, however often and in which topic
  * they come. Nothing is stored of the others. Source: spec doc3 §6.2.
  */
-export function normaliseTips({ text, received_at }: Received, { account_id }: LivingConnection): Outcome {
+export function normaliseTips({ text, received_at }: Received, { account_id }: LinkedConnection): Outcome {
   if (account_id === null) return webhook.skip('no_account');
   const reading = readJson(storableJson(text));
   // Not parked: a dead letter would keep the giver's e-mail address.

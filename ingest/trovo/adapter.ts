@@ -190,11 +190,11 @@ export class TrovoSession implements AdapterSession {
     });
   }
 
-  /** Of the history those that came after what was stored last. */
+  /** The messages of the history that came after what was stored last. */
   private newOnes(items: readonly { item: string; at: number | null }[]) {
     const { since, resuming } = this.from;
     const oldest = Math.min(...items.map(({ at }) => at ?? Infinity));
-    // Where the history reaches back to what is stored, nothing is missing between them.
+    // A history that does not reach back to what is stored has a gap before it.
     if (resuming && items.length > 0 && Number.isFinite(oldest) && oldest > since) {
       this.link.missed({ from: since, to: oldest, detail: 'Trovo repeats its newest messages alone.' });
     }

@@ -10,7 +10,7 @@ import {
 } from '../../domain/chat-messages';
 import { textParts } from '../../domain/chat-text';
 import { TOPICS } from '../../domain/records';
-import type { LivingConnection, Received } from '../runtime/adapter';
+import type { LinkedConnection, Received } from '../runtime/adapter';
 import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
 import { eventTime } from '../runtime/times';
 import { externalId, idText, member, ok, type Outcome, park, skip, textOf } from '../runtime/webhook';
@@ -39,11 +39,11 @@ const textsAt = (value: unknown): string[] =>
   (Array.isArray(value) ? value : []).filter((one) => typeof one === 'string');
 
 /** One item of a CHAT frame. Kinds that we do not know, joins and the system's own are passed over. */
-export function normaliseTrovoChat(received: Received, connection: LivingConnection): Outcome {
+export function normaliseTrovoChat(received: Received, connection: LinkedConnection): Outcome {
   return readReceived(received, (item, raw) => outcomeOf(item, raw, received.received_at, connection));
 }
 
-function outcomeOf(item: unknown, raw: string, received_at: number, connection: LivingConnection): Outcome {
+function outcomeOf(item: unknown, raw: string, received_at: number, connection: LinkedConnection): Outcome {
   const { channel_id } = connection;
   const type = member(item, 'type');
   if (typeof type !== 'number') return park('bad_payload', 'type is missing');

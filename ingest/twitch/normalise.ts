@@ -1,6 +1,6 @@
 import type { ChatDraft } from '../../domain/chat-messages';
 import { TOPICS } from '../../domain/records';
-import type { LivingConnection, Received } from '../runtime/adapter';
+import type { LinkedConnection, Received } from '../runtime/adapter';
 import { chatRecord, people } from '../runtime/chat-record';
 import { MAX_DEPTH } from '../../kernel/json-depth';
 import { eventTime, readTime } from '../runtime/times';
@@ -18,7 +18,7 @@ export const OLDEST_MS = 10 * 60_000;
 const FIRST_MESSAGE = 'user_intro';
 
 /** A frame of an EventSub socket to records, and what is not ours to keep. Spec doc3 §6.2, §6.4. */
-export function normaliseTwitch(received: Received, { account_id, channel_id }: LivingConnection): Outcome {
+export function normaliseTwitch(received: Received, { account_id, channel_id }: LinkedConnection): Outcome {
   if (account_id === null) return skip('no_account');
   const reading = readFrame(received);
   if (reading.kind === 'bad') return park(reading.reason, reading.detail);

@@ -278,7 +278,7 @@ class ChannelReading {
   }
 }
 
-/** What of the state is the token of a page, by chat. */
+/** The tokens of pages in a kept state, by chat. */
 function pagesIn(state: Json): [string, string | null][] {
   const pages = member(state, 'pages');
   if (typeof pages !== 'object' || pages === null) return [];

@@ -10,7 +10,7 @@ import {
 } from '../../domain/chat-messages';
 import { textParts } from '../../domain/chat-text';
 import { TOPICS } from '../../domain/records';
-import type { LivingConnection, Received } from '../runtime/adapter';
+import type { LinkedConnection, Received } from '../runtime/adapter';
 import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
 import { eventTime } from '../runtime/times';
 import {
@@ -41,11 +41,11 @@ interface Reading {
 }
 
 /** One item of a chat's page or stream. Kinds that we do not know are passed over. */
-export function normaliseYoutubeChat(received: Received, connection: LivingConnection): Outcome {
+export function normaliseYoutubeChat(received: Received, connection: LinkedConnection): Outcome {
   return readReceived(received, (item, raw) => outcomeOf(item, raw, received.received_at, connection));
 }
 
-function outcomeOf(item: unknown, raw: string, received_at: number, connection: LivingConnection): Outcome {
+function outcomeOf(item: unknown, raw: string, received_at: number, connection: LinkedConnection): Outcome {
   const { channel_id } = connection;
   const type = textOf(at(item, 'type'));
   const id = idText(member(item, 'id'));

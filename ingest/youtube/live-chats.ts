@@ -1,11 +1,11 @@
 import type { Queryable } from '../../engines/postgres/port';
-import type { LivingConnection } from '../runtime/adapter';
+import type { LinkedConnection } from '../runtime/adapter';
 
 /** How old an answer may be: all connections of a process share one. */
 const FRESH_MS = 1_000;
 
 /** The live chats on air, by account, as the looks at going live have found them. */
-export function createLiveChats(db: Queryable): (connection: LivingConnection) => Promise<readonly string[]> {
+export function createLiveChats(db: Queryable): (connection: LinkedConnection) => Promise<readonly string[]> {
   let asked: { at: number; chats: Promise<Map<string, string[]>> } | undefined;
   return async ({ account_id }) => {
     if (asked === undefined || performance.now() - asked.at > FRESH_MS) {

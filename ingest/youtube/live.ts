@@ -43,7 +43,7 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
     if (online.length > 0 && now - (asked.get(channel.connection_id) ?? 0) < SECOND_EVERY_MS) return online;
     asked.delete(channel.connection_id);
     asked.set(channel.connection_id, now);
-    // Of a channel that is asked for no more nothing need be remembered: the eldest stand first.
+    // Channels that were not asked for lately are forgotten; the eldest stand first.
     for (const [id, at] of asked) {
       if (now - at < SECOND_EVERY_MS) break;
       asked.delete(id);

@@ -11,7 +11,7 @@ const PATH = '/v1/webhooks/youtube';
 
 /** The hub asks whether the subscription is meant: its challenge is echoed, nothing is refused. Spec doc3 §4.2. */
 export async function answerYoutubeChallenge(request: WebhookRequest): Promise<WebhookAnswer> {
-  // Of a subscription that the hub denies it only tells: there is nothing to echo.
+  // A denied subscription comes without a challenge: the hub only tells of it.
   const denied = request.query['hub.mode'] === 'denied';
   const challenge = request.query['hub.challenge'] ?? (denied ? 'denied' : undefined);
   if (typeof challenge !== 'string' || challenge === '') throw new ApiError('BAD_REQUEST', 'Missing hub.challenge');

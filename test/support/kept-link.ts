@@ -5,7 +5,7 @@ import {
   ConnectionRefused,
   type Link,
   type LinkStatus,
-  type LivingConnection,
+  type LinkedConnection,
   type Received,
 } from '../../ingest/runtime/adapter';
 import type { DraftRecord, Outcome } from '../../ingest/runtime/webhook';
@@ -27,7 +27,7 @@ export class KeptLink implements Link {
 
   constructor(
     private readonly adapter: Pick<Adapter, 'normalise'>,
-    readonly connection: LivingConnection,
+    readonly connection: LinkedConnection,
     /** What it may use, one after the other. */
     private readonly tokens: readonly string[],
   ) {}

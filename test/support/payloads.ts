@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { RecordEnvelope } from '../../domain/records';
 import { isVendor } from '../../domain/vendors';
 import { actionOf } from '../../ingest/discord/members';
-import type { LivingConnection } from '../../ingest/runtime/adapter';
+import type { LinkedConnection } from '../../ingest/runtime/adapter';
 import { SPOKEN } from '../../ingest/runtime/spoken';
 import type { Outcome } from '../../ingest/runtime/webhook';
 import { webhookRoutes, type WebhookDeps } from '../../ingest/runtime/webhooks';
@@ -99,7 +99,7 @@ export const WEBHOOKS: Readonly<
   paypal: { path: 'paypal-payouts', sign: () => paypalHeaders('good') },
 };
 
-export const connection = (channel_id: string): LivingConnection => ({
+export const connection = (channel_id: string): LinkedConnection => ({
   connection_id: 'connection-1',
   account_id: ACCOUNT,
   channel_id,

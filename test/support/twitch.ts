@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import type { Adapter, LivingConnection, LivingConnections } from '../../ingest/runtime/adapter';
+import type { Adapter, LinkedConnection, LinkedConnections } from '../../ingest/runtime/adapter';
 import { ConnectionRefused } from '../../ingest/runtime/adapter';
 import { startAdapters } from '../../ingest/runtime/adapters';
 import type { LinkTimings } from '../../ingest/runtime/held-link';
@@ -31,16 +31,16 @@ export interface TestWorker {
 }
 
 /** Connections that the test names, with tokens of the fake. */
-export class TestConnections implements LivingConnections {
+export class TestConnections implements LinkedConnections {
   private readonly listeners = new Set<() => void>();
   readonly tokens = new Map<string, string>();
   readonly refused: { connection_id: string; reason: string }[] = [];
-  all: LivingConnection[] = [];
+  all: LinkedConnection[] = [];
 
   constructor(private readonly twitch: FakeTwitch) {}
 
   /** Connects a channel to an account. */
-  connect(channel_id: string): LivingConnection & { account_id: string } {
+  connect(channel_id: string): LinkedConnection & { account_id: string } {
     const connection = { connection_id: uuid(), account_id: uuid(), channel_id, client_id: TWITCH_CLIENT };
     this.tokens.set(connection.connection_id, this.twitch.tokens.give(channel_id).access_token);
     this.twitch.channel(channel_id);
@@ -49,13 +49,13 @@ export class TestConnections implements LivingConnections {
     return connection;
   }
 
-  disconnect({ connection_id }: LivingConnection): void {
+  disconnect({ connection_id }: LinkedConnection): void {
     this.all = this.all.filter((one) => one.connection_id !== connection_id);
     this.changed();
   }
 
   /** Its owner asks for that, or has connected it again. */
-  beginAnew({ connection_id }: LivingConnection): void {
+  beginAnew({ connection_id }: LinkedConnection): void {
     const since = uuid();
     this.all = this.all.map((one) => (one.connection_id === connection_id ? { ...one, since } : one));
     this.changed();
@@ -65,7 +65,7 @@ export class TestConnections implements LivingConnections {
     for (const listener of this.listeners) listener();
   }
 
-  list(): Promise<readonly LivingConnection[]> {
+  list(): Promise<readonly LinkedConnection[]> {
     return Promise.resolve(this.all);
   }
 
@@ -74,7 +74,7 @@ export class TestConnections implements LivingConnections {
     return () => this.listeners.delete(listener);
   }
 
-  token({ connection_id }: LivingConnection, refused?: string): Promise<string> {
+  token({ connection_id }: LinkedConnection, refused?: string): Promise<string> {
     const token = this.tokens.get(connection_id);
     if (token === undefined || token === refused) return Promise.reject(new ConnectionRefused('no_token'));
     return Promise.resolve(token);
@@ -97,7 +97,7 @@ export interface WorkerOptions {
   beside?: (http: HttpClients) => readonly Adapter[];
   /** What it looks at, beside what it holds. */
   watching?: (parts: { http: HttpClients; shares: Shares; metrics: Metrics }) => { stop(): Promise<void> };
-  connections: LivingConnections & Pick<TestConnections, 'token' | 'refused'>;
+  connections: LinkedConnections & Pick<TestConnections, 'token' | 'refused'>;
   records: Pick<RecordLog, 'append'>;
   log: Logger;
   timings?: Partial<LinkTimings>;
@@ -178,7 +178,7 @@ export interface LinkRow {
 }
 
 /** How a connection is, as the database shows it. */
-export async function linkOf(db: Queryable, { connection_id }: LivingConnection): Promise<LinkRow | undefined> {
+export async function linkOf(db: Queryable, { connection_id }: LinkedConnection): Promise<LinkRow | undefined> {
   const [row] = await db.query('select * from adapter_links where connection_id = $1', [connection_id]);
   return row as LinkRow | undefined;
 }

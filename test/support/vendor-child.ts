@@ -8,7 +8,7 @@ import type { RecordLog } from '../../engines/records/port';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { createDiscordAdapter } from '../../ingest/discord/adapter';
-import type { Adapter, LivingConnection } from '../../ingest/runtime/adapter';
+import type { Adapter, LinkedConnection } from '../../ingest/runtime/adapter';
 import { createKickLook } from '../../ingest/kick/live';
 import { createIntake } from '../../ingest/runtime/intake';
 import { startLiveWatch } from '../../ingest/runtime/live-watch';
@@ -43,7 +43,7 @@ export interface VendorChildGiven {
   spotify: { base_url: string };
   /** Looked at, not held. */
   kick: { base_url: string; watched: readonly WatchedConnection[] };
-  connections: Partial<Record<Vendor, readonly LivingConnection[]>>;
+  connections: Partial<Record<Vendor, readonly LinkedConnection[]>>;
   /** By connection. */
   tokens: Record<string, string>;
 }

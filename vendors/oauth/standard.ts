@@ -123,7 +123,7 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
       async revoke(app, tokens) {
         for (const request of revoke(app, tokens)) {
           const answer = await answerOf(request);
-          // What is no token any more is revoked.
+          // Any other refusal says that it is no token any more: it is revoked.
           if (answer.status >= 500 || answer.status === 429) throw new VendorAway(vendor, answer.retry_after_ms);
         }
       },

@@ -6,7 +6,7 @@ import type { PlayedItem, PlayerDevice, SpotifyPlayer } from './port';
 
 const Named = z.object({ id: z.string().nullish(), name: z.string().nullish() });
 const Image = z.object({ url: z.string(), width: z.number().nullish(), height: z.number().nullish() });
-/** What is not needed to know that something else is played may be missing: of a listener's own files much is. */
+/** Only what tells items apart must be there: of a listener's own files much is missing. */
 const Item = z.object({
   type: z.string().nullish(),
   id: z.string().nullish(),
