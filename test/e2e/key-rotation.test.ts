@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SEALED_PLACES } from '../../cli/runtime/sealed-places';
+import type { Queryable } from '../../engines/postgres/port';
 import { parseMasterKeys } from '../../engines/secrets/master-keys';
 import { createSubjectKeys } from '../../engines/subject-keys/postgres';
 import { testDatabase, type TestDatabase } from '../support/database';
@@ -82,20 +83,19 @@ describe('a master key is replaced by the command line', () => {
 
     const both = `${FRESH},${OLD}`;
     await serve(both);
-    const rotated = async () =>
+    const rotated = async (db: Queryable = database.db) =>
       (
-        await database.db.query<{ count: number }>(
-          "select count(*) as count from subject_keys where wrapped_key like 'v1.k2.%'",
-        )
+        await db.query<{ count: number }>("select count(*) as count from subject_keys where wrapped_key like 'v1.k2.%'")
       )[0]!.count;
     await database.db.transaction(async (tx) => {
-      // It comes no further than this one.
+      // It goes by their ids, and comes no further than this one.
       await tx.query(
         `select 1 from subject_keys
-         where subject_hash = (select subject_hash from subject_keys order by 1 limit 1 offset 5000) for update`,
+         where key_id = (select key_id from subject_keys order by 1 limit 1 offset 5000) for update`,
       );
       const killed = spawnLumio(['keys', 'rotate'], { ...settingsOf(data_dir), ...settings(both) });
-      await until(async () => (await rotated()) > 500);
+      // Asked on the same connection, which is ended when it stands idle in a transaction.
+      await until(async () => (await rotated(tx)) > 500);
       killed.kill('SIGKILL');
       await once(killed, 'exit');
     });
