@@ -93,7 +93,7 @@ function moderationOf(record: ChatModeration, created_at: string): Moderated[] {
   const messages: Moderated[] = [];
   if (act === 'delete' && message_id !== null) {
     messages.push({ type: 'chat:delete', platform_message_id: message_id, deleted_by });
-    // Who deleted it is told by another record, which is the one for the log.
+    // Twitch names the moderator in `channel.moderate` alone; that record writes the log entry.
     if (moderator === null && platform === 'twitch') return messages;
   }
   if ((act === 'ban' || act === 'timeout') && target?.id) {

@@ -15,6 +15,7 @@ import type { Received } from '../runtime/adapter';
 import { readJson } from '../runtime/text';
 import { member, textOf } from '../runtime/webhook';
 import { isObject, type Members } from './frame';
+import { deletedMessage, HeldDeletes } from './held-deletes';
 import { normaliseTwitch } from './normalise';
 import {
   type Caught,
@@ -93,6 +94,7 @@ class Opened implements TwitchSession {
   private fail!: (error: Error) => void;
   private finish!: () => void;
   private readonly twins = new Twins();
+  private readonly deletes = new HeldDeletes((frame) => this.deliver(frame));
   private refused: Subscribed['refused'] = [];
   private since: Record<string, string> = {};
   private known: Known | null;
@@ -159,6 +161,7 @@ class Opened implements TwitchSession {
     this.over.abort();
     this.finish();
     await this.socket?.close();
+    this.deletes.releaseAll();
   }
 
   private revoked: ConnectionRefused | undefined;
@@ -238,13 +241,22 @@ class Opened implements TwitchSession {
     const type = member(value, 'metadata', 'subscription_type');
     const event = member(value, 'payload', 'event');
     if (typeof type === 'string' && isObject(event)) {
+      const deleted = deletedMessage(type, event);
+      const has_moderator = type === 'channel.moderate';
       if (this.twins.isSecond(type, event, frame.received_at)) {
         this.counts.twins.inc();
-        return;
+        // Only channel.moderate names the moderator of a deletion.
+        if (deleted === null || !has_moderator) return;
+        this.deletes.discard(deleted);
+      } else if (deleted !== null && !has_moderator && this.since['channel.moderate'] !== undefined) {
+        return this.deletes.hold(deleted, frame);
       }
       this.learn(type, event);
     }
-    const { text, received_at, age_ms } = frame;
+    this.deliver(frame);
+  }
+
+  private deliver({ text, value, received_at, age_ms }: EventSubFrame): void {
     void this.link.deliver({ text, value, received_at, age_ms });
     if (this.link.full && this.reading) void this.waitForRoom();
   }
