@@ -54,7 +54,9 @@ const GIVEN = {
   LUMIO_SECRETS__KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
   POSTGRES_PASSWORD: 'p1',
   VALKEY_PASSWORD: 'p2',
-  MINIO_ROOT_PASSWORD: 'p3',
+  STORAGE_PASSWORD: 'p3',
+  POSTGRES_ROOT_PASSWORD: 'p4',
+  STORAGE_ROOT_PASSWORD: 'p5',
 };
 
 describe('docker-compose.yml', () => {
@@ -88,7 +90,7 @@ describe('docker-compose.yml', () => {
       expect(service.environment!.LUMIO_ROLES).toBe(role);
       expect(service.deploy!.replicas).toBeGreaterThanOrEqual(2);
       expect(Object.keys(service.depends_on!)).toEqual(
-        expect.arrayContaining(['migrate', 'postgres', 'kurrentdb', 'kafka', 'valkey', 'minio-bucket']),
+        expect.arrayContaining(['migrate', 'postgres', 'kurrentdb', 'kafka', 'valkey', 'storage-bucket']),
       );
     }
     expect(ours.map(([name]) => name).sort()).toEqual([...ROLES, 'migrate'].sort());
@@ -126,7 +128,19 @@ describe('docker-compose.yml', () => {
     const settings = loadSettings({ env, cwd: '/nowhere' });
     expect(settings.env).toBe('production');
     expect(settings.redis.url).toBe('redis://:p2@valkey:6379');
-    expect(new URL(settings.blobs.url!).host).toBe('minio:9000');
+    expect(new URL(settings.blobs.url!).host).toBe('storage:7070');
+  });
+
+  test('no process of Lumio has the password of an administrator', () => {
+    for (const [, service] of ours) {
+      const values = Object.values(service.environment!).flatMap((value) => (value === null ? [] : [value]));
+      expect(values.join(' ')).not.toMatch(/ROOT/);
+      const { LUMIO_DATABASE__URL, LUMIO_BLOBS__URL } = service.environment!;
+      expect(new URL(filled(LUMIO_DATABASE__URL!, GIVEN)).username).toBe('lumio');
+      expect(new URL(filled(LUMIO_BLOBS__URL!, GIVEN)).username).toBe('lumio');
+    }
+    expect(compose.services.postgres!.environment).not.toHaveProperty('POSTGRES_USER');
+    expect(compose.services.storage!.environment!.ROOT_ACCESS_KEY).not.toBe('lumio');
   });
 
   test('its commands are commands of the image', async () => {

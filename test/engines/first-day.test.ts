@@ -31,7 +31,9 @@ describe('the first day', () => {
     LUMIO_SECRETS__KEYS: `k1:${randomBytes(32).toString('base64')}`,
     POSTGRES_PASSWORD: secret(),
     VALKEY_PASSWORD: secret(),
-    MINIO_ROOT_PASSWORD: secret(),
+    STORAGE_PASSWORD: secret(),
+    POSTGRES_ROOT_PASSWORD: secret(),
+    STORAGE_ROOT_PASSWORD: secret(),
     LUMIO_WEBHOOKS__TROVO_SECRET: secret(),
   };
   const shop_secret = secret();

@@ -10,7 +10,7 @@ import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 
 const PROGRAMS = '/usr/lib/postgresql/15/bin';
 
-/** A PostgreSQL of an older major version, on a Unix socket. */
+/** Starts a PostgreSQL of an older major version on a Unix socket, with the role and database of the compose file. */
 async function startOlder(folder: string): Promise<{ url: string; stop(): Promise<void> }> {
   const cluster = join(folder, 'older');
   mkdirSync(cluster, { mode: 0o700 });
@@ -31,8 +31,6 @@ async function startOlder(folder: string): Promise<{ url: string; stop(): Promis
     const client = new pg.Client({ host: cluster, user: 'postgres', database: 'postgres' });
     try {
       await client.connect();
-      await client.query('create role lumio login');
-      await client.query('create database lumio_test owner lumio');
       return true;
     } catch {
       return undefined;
@@ -40,13 +38,28 @@ async function startOlder(folder: string): Promise<{ url: string; stop(): Promis
       await client.end();
     }
   }, 'the older PostgreSQL');
+  execFileSync(join(__dirname, '../../deploy/database-role.sh'), {
+    env: { PATH: `${PROGRAMS}:${process.env.PATH}`, PGHOST: cluster, LUMIO_PASSWORD: "a'quoted one" },
+  });
   return {
-    url: `postgresql://lumio@localhost/lumio_test?host=${encodeURIComponent(cluster)}`,
+    url: `postgresql://lumio@localhost/lumio?host=${encodeURIComponent(cluster)}`,
     async stop() {
       server.kill('SIGINT');
       await ended;
     },
   };
+}
+
+/** The role that a connection has, what it may do, and who owns its database. */
+async function rightsOf(url: string): Promise<unknown> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query(
+    `select r.rolname as role, pg_get_userbyid(d.datdba) as owner, rolsuper, rolcreatedb, rolcreaterole, rolreplication
+     from pg_roles r, pg_database d where r.rolname = current_user and d.datname = current_database()`,
+  );
+  await client.end();
+  return rows[0];
 }
 
 /**
@@ -60,6 +73,14 @@ test('a backup taken on PostgreSQL 15 is restored into the embedded PostgreSQL, 
   let server: TestServer | undefined;
   let newer: TestServer | undefined;
   try {
+    expect(await rightsOf(older.url)).toEqual({
+      role: 'lumio',
+      owner: 'lumio',
+      rolsuper: false,
+      rolcreatedb: false,
+      rolcreaterole: false,
+      rolreplication: false,
+    });
     const env = { ...keys, LUMIO_DATABASE__URL: older.url };
     server = await startServer({ env });
     const vendors = new VendorCloud(server.base_url, server.credentials);

@@ -48,3 +48,19 @@ test('a store that is not there is said in one line without the secret', async (
   expect((failure as Error).message).toMatch(/^the blob store at http:\/\/127\.0\.0\.1:9\/bucket cannot be used/);
   expect((failure as Error).message).not.toContain('topsecret');
 });
+
+test('the account of the compose file owns its bucket alone, and takes a new password at the next start', async () => {
+  const server = await startS3(PORT + 50);
+  try {
+    server.lumioAccount('first-password');
+    const { url, otherBucket } = server.lumioAccount('second-password');
+    const blobs = await createS3Blobs(url.replace('&create=true', ''));
+    await blobs.put('a/key', Buffer.from('content'));
+    expect(await blobs.head('a/key')).toMatchObject({ size_bytes: 7 });
+    await blobs.close();
+    await expect(createS3Blobs(otherBucket)).rejects.toThrow(/cannot be used: AccessDenied/);
+    await expect(createS3Blobs(url.replace('second', 'first'))).rejects.toThrow(/cannot be used/);
+  } finally {
+    await server.stop();
+  }
+});

@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { PATIENCE_MS } from '../../support/patience';
 
 export interface S3Server {
@@ -10,17 +10,23 @@ export interface S3Server {
   url(bucket: string): string;
   /** Where a bucket's objects lie as files. */
   folder(bucket: string): string;
+  /** Runs the script that gives Lumio its account and bucket in the compose file; answers the account's address. */
+  lumioAccount(password: string): { url: string; otherBucket: string };
   stop(): Promise<void>;
 }
 
 const PROGRAM = join(process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/lumio-engines'), 'versitygw/versitygw');
 
+const SECRET = 'secret/of+test';
+
 /** A real S3 server (versitygw) on loopback, over a folder of its own. */
 export async function startS3(port: number): Promise<S3Server> {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is not there: run npm run test:engines, which installs it`);
   const data = mkdtempSync(join(tmpdir(), 'lumio-s3-'));
-  const server = spawn(PROGRAM, ['--port', `127.0.0.1:${port}`, '--quiet', 'posix', data], {
-    env: { PATH: process.env.PATH, HOME: data, ROOT_ACCESS_KEY: 'lumio', ROOT_SECRET_KEY: 'secret/of+test' },
+  const accounts = mkdtempSync(join(tmpdir(), 'lumio-s3-accounts-'));
+  const flags = ['--port', `127.0.0.1:${port}`, '--iam-dir', accounts, '--quiet'];
+  const server = spawn(PROGRAM, [...flags, 'posix', data], {
+    env: { PATH: process.env.PATH, HOME: data, ROOT_ACCESS_KEY: 'root', ROOT_SECRET_KEY: SECRET },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise((resolve) => server.once('exit', resolve));
@@ -29,14 +35,28 @@ export async function startS3(port: number): Promise<S3Server> {
     if (server.exitCode !== null || Date.now() > deadline) throw new Error('the S3 server does not start');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+  const address = (key: string, secret: string, bucket: string) =>
+    `s3://${key}:${encodeURIComponent(secret)}@127.0.0.1:${port}/${bucket}?region=us-east-1&tls=false&create=true`;
   return {
-    url: (bucket) =>
-      `s3://lumio:${encodeURIComponent('secret/of+test')}@127.0.0.1:${port}/${bucket}?region=us-east-1&tls=false&create=true`,
+    url: (bucket) => address('root', SECRET, bucket),
     folder: (bucket) => join(data, bucket),
+    lumioAccount(password) {
+      execFileSync(join(__dirname, '../../../deploy/storage-account.sh'), {
+        env: {
+          PATH: `${dirname(PROGRAM)}:${process.env.PATH}`,
+          ADMIN_ENDPOINT_URL: `http://127.0.0.1:${port}`,
+          ADMIN_ACCESS_KEY_ID: 'root',
+          ADMIN_SECRET_ACCESS_KEY: SECRET,
+          STORAGE_PASSWORD: password,
+        },
+      });
+      return { url: address('lumio', password, 'lumio-blobs'), otherBucket: address('lumio', password, 'other') };
+    },
     async stop() {
       server.kill('SIGKILL');
       await ended;
       rmSync(data, { recursive: true, force: true });
+      rmSync(accounts, { recursive: true, force: true });
     },
   };
 }
