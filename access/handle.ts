@@ -13,7 +13,7 @@ import type { Caller, RequestContext } from './caller';
 import type { Services } from './services';
 import { newEvents, newId } from './event-ids';
 import { reservationWrites } from './reserving';
-import { fromStored, statesOf } from './states';
+import { fromStored, type Loaded, statesOf } from './states';
 import { Turns } from './turns';
 
 const ATTEMPTS = 8;
@@ -78,7 +78,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   const { decider, stream, command } = handling;
   const seed = request.context.idempotency_seed;
   const label = handling.step === undefined ? stream : `${stream}\n${handling.step}`;
-  const { state: before, revision, seeded } = await statesOf(services.events).load(decider, stream);
+  const { state: before, revision, seeded } = await loadFor(services.events, decider, stream);
   const first = seed === null ? undefined : seeded.get(firstId(seed, label));
   if (seed !== null && first !== undefined && first <= revision) {
     const earlier = await storedUnder(services.events, stream, first, seed, label);
@@ -92,7 +92,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   const events = decider.decide(before, command);
   if (events.length === 0) return { state: before, events, replayed: false, result: null };
   const state = events.reduce((current, event) => decider.evolve(current, event), before);
-  const expected = revision === -1 ? 'none' : revision;
+  const expected = decider.stateless ? 'any' : revision === -1 ? 'none' : revision;
   const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
   const reserved = handling.reservations?.(events, state) ?? [];
   writes.push(...(await reservationWrites(request.context, services.events, reserved)));
@@ -104,6 +104,16 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   const then = stored.reduce((current, event) => decider.evolve(current, event), before);
   return { state: then, events: stored, replayed: true, result };
 }
+
+/** Skips the read for a stateless decider: the store recognises event ids that it has, so a replay is still found. */
+const loadFor = async <State, Event extends DomainEvent>(
+  events: EventStore,
+  decider: Pick<Decider<State, never, Event>, 'initial' | 'stateless' | 'evolve'>,
+  stream: string,
+): Promise<Loaded<State>> =>
+  decider.stateless
+    ? { state: decider.initial, revision: -1, seeded: new Map() }
+    : statesOf(events).load(decider, stream);
 
 const typesOf = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 

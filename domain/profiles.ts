@@ -41,6 +41,7 @@ export const profile: Decider<
   ProfileChanged
 > = {
   initial: null,
+  stateless: true,
   decide(_state, { user_id, before, after, now }) {
     const changed = MEMBERS.filter((member) => before[member] !== after[member]);
     if (changed.length === 0) return [];

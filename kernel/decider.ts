@@ -10,6 +10,8 @@ export interface DomainEvent {
  */
 export interface Decider<State, Command, Event extends DomainEvent> {
   initial: State;
+  /** True when all states are equal to `initial`: the stream is appended to without a read, at any revision. */
+  stateless?: State extends null ? true : never;
   decide(state: State, command: Command): Event[];
   evolve(state: State, event: Event): State;
 }

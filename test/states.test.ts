@@ -6,6 +6,7 @@ import type { Services } from '../access/services';
 import { sizeOf } from '../access/state-size';
 import { load, States, statesOf } from '../access/states';
 import { account, accountStream, type AccountEvent } from '../domain/accounts';
+import { profile, profileStream } from '../domain/profiles';
 import { delegated } from '../engines/event-store/delegated';
 import type { EventStore } from '../engines/event-store/port';
 import { createSealing, sealedEventStore } from '../engines/event-store/sealing';
@@ -166,6 +167,61 @@ test('a small state of many events stays small', async () => {
   );
   await states.load(counter, stream);
   expect(states.bytes).toBeLessThan(3_000);
+});
+
+describe('a profile', () => {
+  const user_id = uuid();
+  const stream = profileStream(user_id);
+  const services: Pick<Services, 'events' | 'commit' | 'awaitShown'> = {
+    get events() {
+      return store;
+    },
+    commit: (_request, writes) => store.append(writes, {}),
+    awaitShown: async () => undefined,
+  };
+  const change = (display_name: string, idempotency_seed: string | null = null) =>
+    handle(
+      {
+        caller: {} as Caller,
+        context: { correlation_id: 'c', trace: null, ip: '127.0.0.1', now: 0, idempotency_seed },
+      },
+      services,
+      {
+        decider: profile,
+        stream,
+        command: {
+          type: 'profile:change',
+          user_id,
+          before: { display_name: null, email: null },
+          after: { display_name, email: null },
+          now: '2026-01-01T00:00:00.000Z',
+        },
+      },
+    );
+
+  test('of any number of changes is changed without a read of them', async () => {
+    for (let n = 0; n < 40; n += 1) await change(`name ${n}`);
+    expect(await on.events.read(stream)).toHaveLength(40);
+    expect(read.events).toBe(0);
+  });
+
+  test('is changed once under one Idempotency-Key, also when another change came between', async () => {
+    const before = (await on.events.read(stream)).length;
+    await change('seeded', 'profile seed');
+    await change('another');
+    const again = await change('seeded', 'profile seed');
+    expect(again).toMatchObject({ events: [{ display_name: 'seeded' }] });
+    const stored = await on.events.read(stream);
+    expect(stored.slice(before).map(({ data }) => data['display_name'])).toEqual(['seeded', 'another']);
+    // The repetition reads what it made, never the stream.
+    expect(read.events).toBeLessThan(5);
+  });
+
+  test('is changed by callers at the same time, each with an event of its own', async () => {
+    const before = (await on.events.read(stream)).length;
+    await Promise.all(Array.from({ length: 8 }, (_, n) => change(`at once ${n}`)));
+    expect(await on.events.read(stream)).toHaveLength(before + 8);
+  });
 });
 
 describe('an account of ten thousand members', () => {
