@@ -15,8 +15,11 @@ export interface Counts {
   take(bucket: Bucket, cost?: number, log_facts?: () => object): Promise<RateLimitState | null> | null;
   /** Null when the bucket had a unit left, else the seconds until it has. */
   wait(bucket: Bucket): Promise<number | null>;
-  /** How many milliseconds to wait for the unit that this takes, of a bucket that is refilled continuously. */
-  pace(bucket: Bucket): Promise<number>;
+  /**
+   * How many milliseconds to wait for the units that this takes, of a bucket that is refilled continuously; null at
+   * once where the bucket has no limit.
+   */
+  pace(bucket: Bucket, units: number): Promise<number> | null;
   /** Gives back a unit that was held until it was clear whether it counts. */
   giveBack(bucket: Bucket): void;
 }
@@ -44,9 +47,9 @@ export function createCounts(deps: { limits: RateLimits; log: Logger; metrics: M
       const state = await take(bucket);
       return state === null || state.allowed ? null : Math.max(1, Math.ceil(state.reset_seconds));
     },
-    async pace({ rate_bucket, rate_limit }) {
-      if (rate_limit === null) return 0;
-      return limits.pace(rate_bucket, rate_limit).catch((error: unknown) => {
+    pace({ rate_bucket, rate_limit }, units) {
+      if (rate_limit === null) return null;
+      return limits.pace(rate_bucket, rate_limit, units).catch((error: unknown) => {
         failed(error, {});
         return 0;
       });

@@ -39,15 +39,17 @@ test('a flood of messages is answered in order, and leaves its neighbours quick'
   neighbour.end();
 });
 
+const ping = (client: Client) => client.send({ type: 'ping' });
 test.each([
-  ['messages', (client: Client) => client.send({ type: 'ping' }), 600],
+  ['messages', ping, 600],
   ['messages that are none', (client: Client) => client.send('{'), 600],
   ['binary frames', (client: Client) => client.ws.send(Buffer.from('{}')), 600],
   ['frames that are too large', (client: Client) => client.send('x'.repeat(65_537)), 420],
 ])('%s: 200 of them are answered a second, then the next 200, until all are', async (_name, send, count) => {
   const client = await Client.open(node.url);
   const sent_at = performance.now();
-  for (let i = 0; i < count; i += 1) send(client);
+  // A message that is valid, now and then: a socket that sends nothing but refused ones is closed.
+  for (let i = 0; i < count; i += 1) (i % 50 === 49 ? ping : send)(client);
   for (let windows = 1; 200 * windows < count; windows += 1) {
     await client.until(() => client.messages.length > 1 + 200 * windows, 'the next answer');
     expect(performance.now() - sent_at).toBeGreaterThan(1_000 * windows);
@@ -99,9 +101,67 @@ test('a caller whose bucket is empty waits for its next unit: nothing is refused
     'subscribed',
     'pong',
   ]);
-  expect(taken).toEqual(Array<string>(3).fill('messages:user:u1'));
+  expect(taken).toEqual(Array<string>(5).fill('messages:user:u1'));
   client.end();
   await own.stop();
+});
+
+const DEEP = '['.repeat(60_000);
+const MEMBERS = Array.from({ length: 6_000 }, (_, n) => `,"m${n}":0`).join('');
+const WIDE = `{"type":"subscribe","channel":"${EVENTS}"${MEMBERS}}`;
+
+test('every message costs its unit, whatever its kind, and a refused one several', async () => {
+  const taken: number[] = [];
+  const counts = { ...UNCOUNTED, pace: async (_bucket: unknown, units: number) => taken.push(units) * 0 };
+  const own = await realtimeNode(t, { counts });
+  const client = await Client.open(own.url);
+  const cost = async (message: string, answer: string) => {
+    const before = taken.length;
+    const from = client.messages.length;
+    client.send(message);
+    const { code } = await client.next(({ type }) => type === answer, answer, from);
+    // What follows waits until the price of a refused one is taken.
+    await client.ask({ type: 'unsubscribe', channel: 'none:1' }, 'unsubscribed');
+    return [code ?? answer, taken.slice(before, -1).reduce((sum, units) => sum + units, 0)];
+  };
+  expect(await cost(JSON.stringify({ type: 'subscribe', channel: EVENTS }), 'subscribed')).toEqual(['subscribed', 1]);
+  expect(await cost(JSON.stringify({ type: 'unsubscribe', channel: EVENTS }), 'unsubscribed')).toEqual([
+    'unsubscribed',
+    1,
+  ]);
+  for (const refused of [DEEP, WIDE, '{', '"ping"', '{"type":"none"}'])
+    expect(await cost(refused, 'error')).toEqual(['INVALID_FORMAT', 5]);
+  expect(await cost('x'.repeat(65_537), 'error')).toEqual(['MESSAGE_TOO_LARGE', 5]);
+  // A heartbeat is free each five seconds, in any spelling.
+  expect(await cost('{ "type" : "ping" }', 'pong')).toEqual(['pong', 0]);
+  expect(await cost('{"type":"ping"}', 'pong')).toEqual(['pong', 1]);
+  expect(await cost('{"type":"ping","pad":1}', 'pong')).toEqual(['pong', 1]);
+  client.end();
+  await own.stop();
+});
+
+test('a socket that sends only refused messages is closed, one with a valid one between is not', async () => {
+  const client = await Client.open(node.url);
+  for (let i = 0; i < 99; i += 1) client.send('{');
+  await client.ask({ type: 'ping' }, 'pong');
+  for (let i = 0; i < 100; i += 1) client.send(DEEP);
+  expect(await client.closed()).toBe(1008);
+  expect(client.close_reason).toBe('INVALID_FORMAT');
+  expect(client.messages.filter(({ code }) => code === 'INVALID_FORMAT')).toHaveLength(199);
+  expect(await node.metrics()).toMatch(/lumio_websocket_closed_total\{[^}]*code="1008"[^}]*\} 1\n/);
+});
+
+test('the JSON of a broadcast is bounded in depth, and may be as wide as it likes', async () => {
+  const client = await Client.open(node.url);
+  await client.subscribe(EVENTS);
+  const send = (payload: string) => client.send({ type: 'broadcast', channel: EVENTS, payload });
+  send(`{"type":"deep","a":${'['.repeat(64)}${']'.repeat(64)}}`);
+  expect(await client.next(({ type }) => type === 'error', 'the refusal')).toMatchObject({ code: 'INVALID_FORMAT' });
+  send(`{"type":"wide","a":[${Array.from({ length: 9_000 }, () => '[]').join()}],"quoted":"\\"[[\\\\"}`);
+  expect((await client.next(({ event_type }) => event_type === 'wide', 'the broadcast')).data).toMatchObject({
+    quoted: '"[[\\',
+  });
+  client.end();
 });
 
 test('messages behind a subscribe wait for it: subscribe, unsubscribe, subscribe ends subscribed', async () => {

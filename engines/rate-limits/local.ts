@@ -16,7 +16,7 @@ export function createLocalRateLimits(): RateLimits {
   const paceOf = createPaces();
   const windows = new Buckets<Window>(({ ends_at }, now) => ends_at <= now);
   return {
-    pace: async (bucket, limit) => paceOf(bucket, limit),
+    pace: async (bucket, limit, units) => paceOf(bucket, limit, units),
     async take(bucket, cost, limit_per_minute) {
       const now = Math.floor(performance.now());
       let window = windows.get(bucket);

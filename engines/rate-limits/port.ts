@@ -12,9 +12,10 @@ export interface RateLimits {
   /** One unit less counts in the bucket's window. */
   giveBack(bucket: string): Promise<void>;
   /**
-   * Takes a unit of a bucket that holds a minute's units and is refilled continuously. Answers for how many
-   * milliseconds whoever took it must wait: 0 while the bucket is not empty, 20 s at most. `take` knows nothing of it.
+   * Takes units of a bucket that holds a minute's units and is refilled continuously. Answers for how many
+   * milliseconds whoever took them must wait: 0 while the bucket is not empty, 20 s at most. `take` knows nothing of
+   * it.
    */
-  pace(bucket: string, limit_per_minute: number): Promise<number>;
+  pace(bucket: string, limit_per_minute: number, units?: number): Promise<number>;
   close(): Promise<void>;
 }

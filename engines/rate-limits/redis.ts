@@ -5,8 +5,8 @@ import { FULL_MS, LONGEST_WAIT_MS } from './pace';
 import type { RateLimits } from './port';
 
 /**
- * The bucket is the moment at which it is full again; a unit moves that by ARGV[1] ms, it holds ARGV[2] ms of them, and
- * nobody waits longer than ARGV[3] ms. By the clock of Redis, so that those of the nodes need not agree.
+ * The bucket is the moment at which it is full again; what is taken moves that by ARGV[1] ms, it holds ARGV[2] ms of
+ * units, and nobody waits longer than ARGV[3] ms. By the clock of Redis, so that those of the nodes need not agree.
  */
 const PACE = `
 local time = redis.call('TIME')
@@ -33,11 +33,11 @@ export function createRedisRateLimits({ link, prefix }: { link: RedisLink; prefi
     rejectIfRedisNotReady: true,
   });
   return {
-    async pace(bucket, limit) {
-      if (!link.usable()) return alone.pace(bucket, limit);
-      const given = [FULL_MS / limit, FULL_MS, LONGEST_WAIT_MS];
+    async pace(bucket, limit, units = 1) {
+      if (!link.usable()) return alone.pace(bucket, limit, units);
+      const given = [(units * FULL_MS) / limit, FULL_MS, LONGEST_WAIT_MS];
       const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...given) as Promise<number>;
-      return wait_ms.catch(() => alone.pace(bucket, limit));
+      return wait_ms.catch(() => alone.pace(bucket, limit, units));
     },
     take(bucket, cost, limit_per_minute) {
       return limiter.consume(bucket, cost).then(

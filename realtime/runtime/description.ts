@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Gate } from '../../kernel/channel';
-import type { CLOSE } from './limits';
+import { type CLOSE, LIMITS } from './limits';
 import type { ClientMessage, SocketErrorCode } from './protocol';
 
 /** What the protocol of the socket is told as, to people and in documents. Source: spec doc3 §4.1. */
@@ -86,7 +86,9 @@ export const ERROR_MEANINGS: Readonly<Record<SocketErrorCode, string>> = {
   SUBSCRIBE_FAILED:
     'The server could not register the subscription or give it its beginning, or the connection has too many.',
   CHANNEL_DROPPED: 'The client fell behind on this channel and is off it; the others go on. Subscribe again.',
-  INVALID_FORMAT: 'Not JSON, not a known message, or a payload that is not JSON text.',
+  INVALID_FORMAT:
+    `Not JSON, nested deeper than ${LIMITS.message_bounds.depth} levels, more than ${LIMITS.message_bounds.members} ` +
+    'members, not a known message, or a payload that is not JSON text.',
   MESSAGE_TOO_LARGE: 'The message is larger than a message may be, or would be as it is broadcast.',
 };
 
@@ -97,6 +99,7 @@ export const CLOSE_MEANINGS: Readonly<Record<keyof typeof CLOSE, string>> = {
   stalled: 'The client did not read for too long.',
   restart: 'The node is stopping: connect again, another one takes over.',
   too_large: 'A frame far beyond the limit, which was not even read.',
+  refused: `${LIMITS.refused_in_a_row} messages in a row were refused for their form or size.`,
 };
 
 /** Who passes a gate, in words. */

@@ -28,6 +28,16 @@ export const LIMITS = {
   channel_name: 200,
   /** Client messages that one session gets answered per second; the rest waits in its socket. */
   client_messages_per_second: 200,
+  /** A bare `ping` costs no unit when the free one before it is this old: half of what the project's client waits. */
+  free_ping_ms: 5_000,
+  /** Units of a message that is refused for its form. */
+  refused_units: 5,
+  /** A socket that sends as many refused messages one after another is closed. */
+  refused_in_a_row: 100,
+  /** Nesting and members of a client message: its own are four, a payload is a text. */
+  message_bounds: { depth: 8, members: 32 },
+  /** Of the JSON in a broadcast: a deep one costs its parser many times what a flat one does. */
+  payload_bounds: { depth: 64, members: Infinity },
   headers: 100,
   /** What a caller with too many sockets is told to wait: a beat, after which dead ones may have been found. */
   retry_after_seconds: 5,
@@ -39,4 +49,5 @@ export const CLOSE = {
   stalled: 4413,
   restart: 1012,
   too_large: 1009,
+  refused: 1008,
 } as const;

@@ -1,11 +1,13 @@
 import type { Counts } from '../../access/counts';
 import { messageBucket } from '../../access/rate-buckets';
 import type { Logger } from '../../engines/log/port';
+import { isWithinJsonBounds } from '../../kernel/json-bounds';
 import { broadcastText } from './envelopes';
 import { pongFrame } from './frames';
 import type { Gates } from './gates';
-import { LIMITS } from './limits';
-import { parseClientMessage, PONG } from './protocol';
+import { CLOSE, LIMITS } from './limits';
+import type { RealtimeMetrics } from './metrics';
+import { parseClientMessage, PONG, type SocketErrorCode } from './protocol';
 import { clock, type Session } from './session';
 import type { Subscriptions } from './subscriptions';
 import type { TransientSender } from './transient';
@@ -13,12 +15,16 @@ import type { TransientSender } from './transient';
 const WINDOW_MS = 1_000;
 /** No text that a client can send is answered like it: stands for a binary frame. */
 const NOT_TEXT = '';
+/** The heartbeat of a client, in any spelling: recognised without a parse. */
+const BARE_PING = /^\s*\{\s*"type"\s*:\s*"ping"\s*\}\s*$/;
+const LONGEST_BARE_PING = 32;
 
 export interface MessagesDeps {
   subscriptions: Subscriptions;
   gates: Gates;
   transient: Pick<TransientSender, 'publish'>;
   counts: Pick<Counts, 'pace'>;
+  metrics: Pick<RealtimeMetrics, 'closed'>;
   log: Logger;
 }
 
@@ -91,31 +97,63 @@ export class Messages {
     else if (session.inbox === null) session.ws.resume();
   }
 
-  /** `null` is a message that is too large. */
+  /** Takes the price of a message before its text is parsed. `null` is a message that is too large. */
   private handle(session: Session, text: string | null): void {
-    if (text === null) return session.error('MESSAGE_TOO_LARGE');
+    const wait = this.isFreePing(session, text) ? null : this.pay(session, 1);
+    if (wait !== null)
+      return this.alone(
+        session,
+        wait.then(() => (session.open ? this.act(session, text) : null)),
+      );
+    const work = this.act(session, text);
+    if (work !== null) this.alone(session, work);
+  }
+
+  /** A client's heartbeat must not wait for units, or crowds behind one address would take each other for dead. */
+  private isFreePing(session: Session, text: string | null): boolean {
+    if (text === null || text.length > LONGEST_BARE_PING || !BARE_PING.test(text)) return false;
+    const now = clock();
+    if (now < session.free_ping_at) return false;
+    session.free_ping_at = now + LIMITS.free_ping_ms;
+    return true;
+  }
+
+  /** Null when the message was answered at once. */
+  private act(session: Session, text: string | null): Promise<void> | null {
+    if (text === null) return this.refuse(session, 'MESSAGE_TOO_LARGE');
     const message = parseClientMessage(text);
-    if (message === null) return session.error('INVALID_FORMAT');
+    if (message === null) return this.refuse(session, 'INVALID_FORMAT');
+    session.refused_in_a_row = 0;
     switch (message.type) {
       case 'ping':
-        return session.send(PONG);
+        session.send(PONG);
+        return null;
       case 'unsubscribe':
-        return this.deps.subscriptions.unsubscribe(session, message.channel);
+        this.deps.subscriptions.unsubscribe(session, message.channel);
+        return null;
       case 'subscribe':
-        return this.alone(session, () => this.deps.subscriptions.subscribe(session, message.channel, message.since));
+        return this.deps.subscriptions.subscribe(session, message.channel, message.since);
       case 'broadcast':
-        return this.alone(session, () => this.broadcast(session, message.channel, message.payload));
+        return this.broadcast(session, message.channel, message.payload);
     }
   }
 
-  /**
-   * Keeps later messages of the session waiting until `work` is done. It costs the caller a unit, and waits until that
-   * is there.
-   */
-  private alone(session: Session, work: () => Promise<void>): void {
+  /** Refused messages cost more than valid ones, and a socket that sends nothing else is closed. */
+  private refuse(session: Session, code: SocketErrorCode): Promise<void> | null {
+    session.refused_in_a_row += 1;
+    if (session.refused_in_a_row < LIMITS.refused_in_a_row) {
+      session.error(code);
+      return this.pay(session, LIMITS.refused_units - 1);
+    }
+    this.deps.metrics.closed.inc(1, { code: String(CLOSE.refused) });
+    session.close(CLOSE.refused, code, code);
+    return null;
+  }
+
+  /** Keeps later messages of the session waiting until `work` is done. */
+  private alone(session: Session, work: Promise<unknown>): void {
     session.working = true;
-    this.paid(session)
-      .then(() => (session.open ? work() : undefined))
+    work
       .catch((error: unknown) =>
         this.deps.log.error({ err: error, session: session.id }, 'a client message could not be worked on'),
       )
@@ -128,9 +166,16 @@ export class Messages {
       );
   }
 
-  /** Never as long as a session may be silent: each socket of the caller waits for one unit at a time. */
-  private async paid(session: Session): Promise<void> {
-    const wait_ms = await this.deps.counts.pace(messageBucket(session.caller));
+  /**
+   * Takes units of the caller and waits until they are there; null where nothing is counted. Never as long as a session
+   * may be silent.
+   */
+  private pay(session: Session, units: number): Promise<void> | null {
+    const pace = this.deps.counts.pace(messageBucket(session.caller), units);
+    return pace && pace.then((wait_ms) => this.waited(session, wait_ms));
+  }
+
+  private async waited(session: Session, wait_ms: number): Promise<void> {
     if (wait_ms === 0 || !session.open) return;
     session.ws.pause();
     await new Promise((resolve) => setTimeout(resolve, wait_ms).unref());
@@ -139,6 +184,7 @@ export class Messages {
   private async broadcast(session: Session, channel: string, payload: string): Promise<void> {
     const verdict = await this.deps.gates.mayWrite(session.caller, channel);
     if (verdict !== 'ok') return session.error(verdict, channel);
+    if (!isWithinJsonBounds(payload, LIMITS.payload_bounds)) return session.error('INVALID_FORMAT', channel);
     let parsed: unknown;
     try {
       parsed = JSON.parse(payload);

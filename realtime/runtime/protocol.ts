@@ -1,3 +1,4 @@
+import { isWithinJsonBounds } from '../../kernel/json-bounds';
 import { LIMITS } from './limits';
 
 /** Error codes of the socket. Source: spec doc3 §4.1, "Error codes". */
@@ -28,8 +29,12 @@ export type ClientMessage =
   | { type: 'broadcast'; channel: string; payload: string }
   | { type: 'ping' };
 
-/** A client message, or null when it is not JSON or has no shape that doc3 §4.1 knows. Unknown members are ignored. */
+/**
+ * A client message, or null when it is not JSON, exceeds `LIMITS.message_bounds` or has no shape that doc3 §4.1 knows.
+ * Unknown members are ignored.
+ */
 export function parseClientMessage(text: string): ClientMessage | null {
+  if (!isWithinJsonBounds(text, LIMITS.message_bounds)) return null;
   let message: unknown;
   try {
     message = JSON.parse(text);

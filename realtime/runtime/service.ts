@@ -119,7 +119,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     metrics,
   });
   const transient = new TransientSender({ relay, metrics: deps.metrics, builds_before });
-  const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, log });
+  const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, metrics, log });
   const sockets = new Sockets({
     hub,
     messages,

@@ -49,6 +49,10 @@ export class Session {
   window_start = 0;
   window_count = 0;
   waits_for_window = false;
+  /** From then on a bare ping costs nothing, by {@link clock}. */
+  free_ping_at = 0;
+  /** Messages since the last one that was valid. */
+  refused_in_a_row = 0;
   private kept_queue: SendQueue | null = null;
   /** From a write that the kernel did not take whole until it has. */
   private stall: Stall | null = null;

@@ -69,6 +69,14 @@ export function rateLimitsContract(name: string, open: () => Promise<RateLimitsF
       expect(await a.take('paced', 1, 120)).toMatchObject({ remaining: 119 });
     });
 
+    test('a pace counts several units at once', async () => {
+      const { a, b } = fixture;
+      for (let i = 0; i < 12; i += 1) expect(await (i % 2 ? a : b).pace('dear', 60, 5)).toBe(0);
+      const wait_ms = await a.pace('dear', 60, 5);
+      expect(wait_ms).toBeGreaterThan(3_000);
+      expect(wait_ms).toBeLessThanOrEqual(5_000);
+    });
+
     test('nobody waits longer than 20 s for a pace, whoever else does', async () => {
       const { a } = fixture;
       const waits = await Promise.all(Array.from({ length: 40 }, () => a.pace('crowded pace', 10)));

@@ -11,6 +11,13 @@ import { CLOSE, LIMITS } from '../../realtime/runtime/limits';
 import { ERROR_TEXTS } from '../../realtime/runtime/protocol';
 import { typeOf } from './json-schema-types';
 
+/** What messages of a client cost. */
+const MESSAGES_OF_A_CLIENT =
+  `${LIMITS.client_messages_per_second} a second; each also costs a unit of the caller's requests a minute, one that ` +
+  `is refused as \`INVALID_FORMAT\` or \`MESSAGE_TOO_LARGE\` ${LIMITS.refused_units}, a bare \`ping\` each ` +
+  `${LIMITS.free_ping_ms / 1000} s none. Beyond, the socket is read more slowly. ${LIMITS.refused_in_a_row} refused ` +
+  'ones in a row close it';
+
 type Json = Record<string, unknown>;
 
 const row = (...cells: readonly string[]): string =>
@@ -168,7 +175,7 @@ const LIMITS_TEXT = `## Limits
 | a client that does not read | ${LIMITS.queue_messages} messages or ${LIMITS.queue_bytes / 1024 / 1024} MiB wait for it. A burst is sent on from the history; a channel that stays behind is dropped with \`CHANNEL_DROPPED\`, a socket that takes nothing for ${seconds(LIMITS.stall_ms)} is closed with 4413 |
 | channels of a connection | ${LIMITS.subscriptions} |
 | a channel's name | ${LIMITS.channel_name} characters |
-| messages of a client | ${LIMITS.client_messages_per_second} a second; \`subscribe\` and \`broadcast\` also cost a unit of the caller's requests a minute. Beyond, the socket is read more slowly; nothing is refused |
+| messages of a client | ${MESSAGES_OF_A_CLIENT} |
 | sockets | 100 a caller (system keys: no limit), 20 an address for nobodies (IPv6 by /64); beyond 429 before the switch |`;
 
 const EXAMPLES = `## The same by hand
