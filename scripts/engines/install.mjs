@@ -69,6 +69,15 @@ function ownBuild(name, commit) {
   };
 }
 
+/** The commit 50 to 99 first parents back, the same one for 50 commits so that its installation is kept. */
+function previousRelease() {
+  const count = Number(answer('git', ['-C', root, 'rev-list', '--count', '--first-parent', 'HEAD']));
+  const back = count - Math.floor((count - 50) / 50) * 50;
+  const commit = answer('git', ['-C', root, 'rev-parse', '--short=12', `HEAD~${back}`])?.trim();
+  if (!commit) throw new Error('this clone has no 50 commits: get the whole history (git fetch --unshallow)');
+  return commit;
+}
+
 /** A Debian package, without the server that it would start. */
 function aptInstall(name) {
   run('apt-get', ['update', '-q']);
@@ -118,7 +127,8 @@ const ENGINES = {
   caddy: goInstalled('caddy', '2.10.2', 'github.com/caddyserver/caddy/v2', 'cmd/caddy'),
   'nats-server': goInstalled('nats-server', '2.15.2', 'github.com/nats-io/nats-server/v2', ''),
   toxiproxy: goInstalled('toxiproxy', '2.5.0', 'github.com/Shopify/toxiproxy/v2', 'cmd/server'),
-  'lumio-before': ownBuild('lumio-before', 'd893b11'),
+  'lumio-oldest': ownBuild('lumio-oldest', 'd893b11'),
+  'lumio-previous': ownBuild('lumio-previous', previousRelease()),
 };
 
 /**

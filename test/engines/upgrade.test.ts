@@ -15,10 +15,14 @@ import { runLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { ENGINES } from './support/process';
 
-/** The last build before this one that is known to run somewhere, installed from its own lock file. */
-const BEFORE = { node: process.execPath, root: join(ENGINES, 'lumio-before') };
+const build = (name: string) => ({ node: process.execPath, root: join(ENGINES, name) });
 
-describe('a data folder that the build before has filled', () => {
+/** The oldest release whose data folders are supported, installed from its own lock file. */
+const OLDEST = build('lumio-oldest');
+/** The release before this one: 50 to 99 commits back. */
+const PREVIOUS = build('lumio-previous');
+
+describe('a data folder that the oldest supported release has filled', () => {
   let server: TestServer;
   let channel: string;
   /** What the build before answered, by what was asked. */
@@ -55,7 +59,7 @@ describe('a data folder that the build before has filled', () => {
   };
 
   beforeAll(async () => {
-    server = await startServer({ embedded: true, program: BEFORE });
+    server = await startServer({ embedded: true, program: OLDEST });
     channel = `events:${server.credentials.account_id}`;
     const socket = await Client.open(server.ws_url, server.credentials.access_token);
     expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
@@ -157,8 +161,11 @@ describe('a data folder that the build before has filled', () => {
   });
 });
 
-/** Processes are replaced one after another: for a while both builds serve one installation. */
-describe('the build before and this one beside each other', () => {
+/** Processes are replaced one after another: for a while both releases serve one installation. */
+describe.each([
+  { title: 'the oldest supported release', program: OLDEST, keeps_one_order: true },
+  { title: 'the previous release', program: PREVIOUS, keeps_one_order: false },
+])('$title and this one next to each other', ({ program, keeps_one_order }) => {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-upgrade-'));
   const env = {
     LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
@@ -167,11 +174,11 @@ describe('the build before and this one beside each other', () => {
   let database: TestDatabase;
   const lives: Lumio[] = [];
 
-  const start = async (name: string, program?: typeof BEFORE) => {
+  const start = async (name: string, other?: typeof PREVIOUS) => {
     const data_dir = mkdtempSync(join(folder, name));
     // Both are told the same by their vendors.
     if (lives[0]) copyFileSync(join(lives[0].data_dir, 'dev-secrets.json'), join(data_dir, 'dev-secrets.json'));
-    const lumio = await Lumio.start({ database_url: database.url, data_dir, env, program });
+    const lumio = await Lumio.start({ database_url: database.url, data_dir, env, program: other });
     lives.push(lumio);
     return lumio;
   };
@@ -188,7 +195,7 @@ describe('the build before and this one beside each other', () => {
   test('all that either of them acknowledged is there once, in order, live and in the log', async () => {
     // Its first start reads a setting that an ordinary role may not.
     await database.asAdmin(`grant pg_read_all_settings to ${ORDINARY_ROLE}`);
-    const before = await start('before', BEFORE);
+    const before = await start('before', program);
     await database.asAdmin(`revoke pg_read_all_settings from ${ORDINARY_ROLE}`);
     const of_before = new Traffic(before, { seed: SEED, name: 'before', pause_ms: 10 }).start();
     await until(async () => of_before.acked > 100, 'the build before to have work');
@@ -203,9 +210,10 @@ describe('the build before and this one beside each other', () => {
     await key(after, before);
 
     const sent_before = await of_before.stop();
-    // Both read the one order of ids of the other's messages as of their own, and no writer has left it yet.
+    // The oldest release reads one order of ids, which this one keeps while a process of it is there.
     const { db } = database;
-    expect(await db.query(`select value from installation where name = 'outbox_one_order'`)).toHaveLength(1);
+    const marks = await db.query(`select value from installation where name = 'outbox_one_order'`);
+    expect(marks).toHaveLength(keeps_one_order ? 1 : 0);
     const seq = async () => (await db.query('select max(seq) as seq from channel_heads'))[0]!.seq as number;
     const reached = await seq();
     await until(() => [heard_before, heard_after].every((heard) => heard().at(-1)! >= reached), 'all to be heard');
