@@ -55,7 +55,7 @@ export const createUserApiKey = command({
   errors: { ...SCOPE_ERRORS, ...TOO_MANY_KEYS, KEY_NOT_SHOWN },
   async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id, user_id } = caller;
-    const { permissions, expires_at } = scopeOf(input, caller, context.now, refuse);
+    const { permissions, expires_at } = await scopeOf(input, caller, context, services, refuse);
     const key_id = newId('api-key');
     const keys = 'api_keys where account_id = $1 and user_id = $2 and id <> $3';
     await requireRoom(services, { keys, values: [account_id, user_id, key_id] }, refuse);

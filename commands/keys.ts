@@ -1,10 +1,13 @@
 import { z } from 'zod';
 import type { Caller } from '../access/caller';
-import { holds } from '../access/grants';
+import { giverOf } from '../access/giver';
 import { conflict, forbidden, invalid, type Refuse } from '../access/operation';
 import type { Services } from '../access/services';
+import { load } from '../access/states';
+import { account, accountStream } from '../domain/accounts';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { ACCOUNT_PERMISSIONS, isAccountPermission } from '../domain/permissions';
+import { requireGivable } from '../domain/roles';
 import { NotBuilt } from '../kernel/errors';
 
 /** What keys and tokens that hold permissions of an account have in common where they are made. */
@@ -68,31 +71,57 @@ export async function requireRoom(
 }
 
 /**
- * The scope and the end of a new key, as they are stored: registered permissions that the caller holds now. A system
- * key's `resource:*` lets it give any action of that resource. What a key with an end makes ends with it at the latest.
- * Source: spec doc1 §5.4.
+ * The scope and the end of a new key, as they are stored: registered permissions that {@link heldCheck} accepts, and an
+ * end that {@link requireWithinOwnEnd} accepts; without one the end of the key that makes it. Source: spec doc1
+ * §5.4, rulings "keys and what they make".
  * @throws DomainError of {@link SCOPE_ERRORS}
  */
-export function scopeOf(
+export async function scopeOf(
   input: { permissions: readonly string[]; expires_at?: string | null | undefined },
-  caller: Caller,
-  now: number,
+  caller: Caller & { account_id: string },
+  { now }: { now: number },
+  { events }: Pick<Services, 'events'>,
   refuse: Refuse<typeof SCOPE_ERRORS>,
-): { permissions: string[]; expires_at: string | null } {
+): Promise<{ permissions: string[]; expires_at: string | null }> {
   for (const permission of input.permissions) {
     if (!isAccountPermission(permission)) throw refuse('UNKNOWN_PERMISSION', { permission });
   }
-  const expires_at = instantOf(input.expires_at);
-  if (expires_at !== null && Date.parse(expires_at) <= now) throw refuse('EXPIRY_IN_THE_PAST');
-  const permission = beyond(input.permissions, caller);
-  if (permission !== undefined) throw refuse('PERMISSION_BEYOND_OWN', { permission });
-  const own_end = ENDING.has(caller.kind) && caller.expires_at !== null ? caller.expires_at : Infinity;
-  if (expires_at !== null && Date.parse(expires_at) > own_end) throw refuse('EXPIRY_BEYOND_OWN');
-  return {
-    permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)),
-    expires_at: expires_at ?? (own_end === Infinity ? null : new Date(own_end).toISOString()),
-  };
+  const wanted = instantOf(input.expires_at);
+  if (wanted !== null && Date.parse(wanted) <= now) throw refuse('EXPIRY_IN_THE_PAST');
+  (await heldCheck(events, caller))(input.permissions);
+  const expires_at = wanted ?? ownEnd(caller);
+  requireWithinOwnEnd(expires_at, caller, refuse);
+  return { permissions: ACCOUNT_PERMISSIONS.filter((name) => input.permissions.includes(name)), expires_at };
 }
+
+/**
+ * Returns a check that throws PERMISSION_BEYOND_OWN for permissions that the credential lacks, or that the role of the
+ * member behind it does not grant now. A system key's `resource:*` covers each action of that resource.
+ */
+export async function heldCheck(
+  events: Services['events'],
+  caller: Caller & { account_id: string },
+): Promise<(permissions: readonly string[]) => void> {
+  const loaded = await load(events, account, accountStream(caller.account_id));
+  return (permissions) => requireGivable(loaded?.state ?? account.initial, giverOf(caller), permissions);
+}
+
+/** The end of a credential that ends at a time that its maker set; null is never. */
+const ownEnd = ({ kind, expires_at }: Caller): string | null =>
+  ENDING.has(kind) && expires_at !== null ? new Date(expires_at).toISOString() : null;
+
+/** @throws DomainError EXPIRY_BEYOND_OWN when the caller's own key ends before `expires_at`; null is never */
+export function requireWithinOwnEnd(
+  expires_at: string | null,
+  caller: Caller,
+  refuse: Refuse<Pick<typeof SCOPE_ERRORS, 'EXPIRY_BEYOND_OWN'>>,
+): void {
+  if (endsLater(expires_at, ownEnd(caller))) throw refuse('EXPIRY_BEYOND_OWN');
+}
+
+/** True when a key that ends at `next` lives longer than one that ends at `last`; null is never. */
+export const endsLater = (next: string | null, last: string | null): boolean =>
+  last !== null && (next === null || Date.parse(next) > Date.parse(last));
 
 /** A time that {@link expiry} let pass; null where there is none. */
 export const instantOf = (text: string | null | undefined): string | null =>
@@ -115,10 +144,6 @@ interface ShownKey {
   created_at: string;
   expires_at: string | null;
 }
-
-/** The first of these that the caller does not hold. */
-export const beyond = (permissions: readonly string[], caller: Caller): string | undefined =>
-  permissions.find((name) => !holds(caller, caller.permissions, name));
 
 /**
  * For `act`: what ends a credential is written before the append, and not by the projector alone, so that no crash

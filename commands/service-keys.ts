@@ -51,7 +51,7 @@ export const createAccountServiceKey = command({
   errors: { ...SCOPE_ERRORS, ...TOO_MANY_KEYS, KEY_NOT_SHOWN },
   async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id, user_id: created_by } = caller;
-    const { permissions, expires_at } = scopeOf(input, caller, context.now, refuse);
+    const { permissions, expires_at } = await scopeOf(input, caller, context, services, refuse);
     const key_id = newId('service-key');
     const keys = 'service_keys where account_id = $1 and id <> $2';
     await requireRoom(services, { keys, values: [account_id, key_id] }, refuse);

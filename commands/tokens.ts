@@ -17,13 +17,15 @@ import { PopoutToken, popoutTokenOf } from '../access/popout-records';
 import { shownInstant } from '../domain/instants';
 import { popoutToken, popoutTokenStream, type PopoutToken as Token } from '../domain/tokens';
 import {
-  beyond,
   deadFirst,
   DeleteTokenResult,
+  endsLater,
   expiry,
+  heldCheck,
   instantOf,
   KEY_NOT_SHOWN,
   requireRoom,
+  requireWithinOwnEnd,
   scope,
   SCOPE_ERRORS,
   scopeOf,
@@ -77,9 +79,10 @@ export const createPopoutToken = command({
     NO_MEMBER: invalid('user_id must be a member of the account'),
     KEY_NOT_SHOWN,
   },
-  async run({ input, caller, context, act, refuse, newId }, { db }) {
+  async run({ input, caller, context, act, refuse, newId }, services) {
+    const { db } = services;
     const { account_id, user_id: created_by } = caller;
-    const { permissions, expires_at } = scopeOf(input, caller, context.now, refuse);
+    const { permissions, expires_at } = await scopeOf(input, caller, context, services, refuse);
     const user_id = input.user_id ?? created_by;
     if (user_id !== created_by) {
       const member = 'select 1 from account_members where account_id = $1 and user_id = $2';
@@ -123,7 +126,7 @@ export const createPopoutToken = command({
 
 /**
  * An end in the past stops the token at once, and may be taken back. Who lets a token live longer must hold what it
- * grants, and no token does so for itself. Source: spec doc2 §4.2.
+ * grants and may not end before it; no popout token does so. Source: spec doc2 §4.2, rulings "keys and what they make".
  */
 export const updatePopoutToken = command({
   name: 'updatePopoutToken',
@@ -137,19 +140,22 @@ export const updatePopoutToken = command({
     ...TOKEN_NOT_FOUND,
     TOKEN_REVOKED: conflict('The popout token was revoked'),
     PERMISSION_BEYOND_OWN: SCOPE_ERRORS.PERMISSION_BEYOND_OWN,
+    EXPIRY_BEYOND_OWN: SCOPE_ERRORS.EXPIRY_BEYOND_OWN,
     OWN_TOKEN: forbidden('A popout token cannot let itself live longer'),
+    OTHER_TOKEN: forbidden('A popout token cannot let another one live longer'),
   },
   async run({ input, caller, act, refuse }, services) {
     const { id, ...changes } = input;
     const row = await popoutTokenOf(services.db, caller, id);
     if (!row) throw refuse('TOKEN_NOT_FOUND');
     const expires_at = changes.expires_at === undefined ? undefined : instantOf(changes.expires_at);
+    const requireHeld = await heldCheck(services.events, caller);
     const given = (token: Token) => {
       if (token.account_id !== caller.account_id) return refuse('TOKEN_NOT_FOUND');
-      if (expires_at === undefined || !later(expires_at, token.expires_at)) return;
-      if (caller.credential_id === id) return refuse('OWN_TOKEN');
-      const permission = beyond(token.permissions, caller);
-      if (permission !== undefined) return refuse('PERMISSION_BEYOND_OWN', { permission });
+      if (expires_at === undefined || !endsLater(expires_at, token.expires_at)) return;
+      if (caller.kind === 'popout') return refuse(caller.credential_id === id ? 'OWN_TOKEN' : 'OTHER_TOKEN');
+      requireHeld(token.permissions);
+      requireWithinOwnEnd(expires_at, caller, refuse);
     };
     const { state } = await act(
       popoutToken,
@@ -186,7 +192,3 @@ export const deletePopoutToken = command({
 /** A token of the active account; another account's is as absent as one that never was. */
 const own = (caller: { account_id: string }, refuse: Refuse<typeof TOKEN_NOT_FOUND>) => (token: Token) =>
   token.account_id !== caller.account_id && refuse('TOKEN_NOT_FOUND');
-
-/** Whether a token that ends at `next` lives longer than one that ends at `last`; null is never. */
-const later = (next: string | null, last: string | null): boolean =>
-  last !== null && (next === null || Date.parse(next) > Date.parse(last));

@@ -222,6 +222,27 @@ describe('over HTTP', () => {
     });
   });
 
+  test("a demoted member's key gives no more than the member holds now, and leaves no way back", async () => {
+    const { account_id } = account;
+    const { user_id, access_token } = await server.member(account_id, 'administrator');
+    const permissions = ['apikeys:create', 'members:create', 'events:read', 'tokens:create'];
+    const made = await as(access_token).send('POST', '/v1/api-keys', { label: 'all', permissions });
+    const key = as(made.body.data.key);
+    await server.operator.setMembership(account_id, user_id, 'viewer');
+    const refused = { status: 403, body: { error: 'FORBIDDEN', message: 'Missing permission: apikeys:create' } };
+    const wanted = { label: 'back', permissions: ['apikeys:create', 'members:create'] };
+    for (const path of ['/v1/service-keys', '/v1/api-keys', '/v1/tokens'])
+      expect(await key.send('POST', path, wanted)).toMatchObject(refused);
+    const { errors } = await key.gql(
+      'mutation { createAccountServiceKey(input: {label: "back", permissions: ["members:create"]}) { key } }',
+    );
+    expect(errors[0]).toMatchObject({ message: 'Missing permission: members:create' });
+    // What a viewer holds is still given.
+    expect((await key.send('POST', '/v1/service-keys', { label: 'narrow', permissions: ['events:read'] })).status).toBe(
+      201,
+    );
+  });
+
   test('is known by its id in whatever case', async () => {
     const { id } = await make(['events:read']);
     const path = `/v1/service-keys/${id.toUpperCase()}`;

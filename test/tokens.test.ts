@@ -260,6 +260,32 @@ describe('over HTTP', () => {
     expect((await as(key).send('PATCH', `/v1/tokens/${other.id}`, { expires_at: PAST })).status).toBe(200);
   });
 
+  test('lives no longer than the key that changes it, and no popout token lets another live longer', async () => {
+    const in_hours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+    const permissions = ['tokens:create', 'tokens:edit', 'chat:read'];
+    const maker = { label: 'short', permissions, expires_at: in_hours(1) };
+    const key = as((await owner.send('POST', '/v1/api-keys', maker)).body.data.key);
+    const { id } = await make({ permissions: ['chat:read'] }, key);
+    const change = (by: ApiClient, expires_at: string | null) => by.send('PATCH', `/v1/tokens/${id}`, { expires_at });
+    const beyond = { status: 403, body: { message: 'A key cannot make one that lives longer than itself' } };
+    for (const later of [null, in_hours(2)]) expect(await change(key, later)).toMatchObject(beyond);
+    const mutation = `mutation { updatePopoutToken(input: {id: "${id}", expiresAt: null}) { id } }`;
+    expect((await key.gql(mutation)).errors[0]).toMatchObject({ message: beyond.body.message });
+    // Ended by a date in the past, it comes back no further than the key reaches.
+    expect((await change(key, PAST)).status).toBe(200);
+    expect(await change(key, null)).toMatchObject(beyond);
+    expect((await change(key, in_hours(0.5))).status).toBe(200);
+
+    const editor = as((await make({ permissions: ['tokens:edit', 'chat:read'] })).token);
+    for (const later of [null, in_hours(1)])
+      expect(await change(editor, later)).toMatchObject({
+        status: 403,
+        body: { message: 'A popout token cannot let another one live longer' },
+      });
+    expect((await change(editor, in_hours(0.1))).status).toBe(200);
+    expect((await change(owner, null)).status).toBe(200);
+  });
+
   test('is traded for a session, also a cookie, that is the token and ends with it', async () => {
     const { token, id } = await make();
     const answer = await exchange(token);
