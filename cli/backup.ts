@@ -11,7 +11,6 @@ import type { Blobs } from '../engines/blobs/port';
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import type { SecretBox } from '../engines/secrets/port';
-import { SUBJECT_KEY_TABLES } from '../engines/subject-keys/postgres';
 import { decodeSegment, encodeSegment } from '../maintenance/archive-format';
 import { ARCHIVE_PREFIX } from '../maintenance/archive-segments';
 import { HistoryGone, readStored } from '../projections/runtime/rebuild-source';
@@ -20,25 +19,11 @@ import { masterKeyText } from '../engines/secrets/own-master-key';
 import { readSettings } from '../bin/read-settings';
 import { VERSION } from '../bin/version';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
+import { tablesLeftOut } from './runtime/left-out';
 import { bytes, progressBar } from './runtime/progress';
 
 /** Backups in the configured blob store lie below this, and are not backed up themselves. */
 const BACKUPS_PREFIX = 'backups/';
-/**
- * Not derived, and yet of no use anywhere else: who runs what now, and what was pushed under the old realtime epoch.
- */
-const OF_THE_MOMENT = [
-  'outbox',
-  'outbox_heads',
-  'channel_heads',
-  'job_holders',
-  'leases',
-  'broker_members',
-  'broker_leases',
-];
-/** Made again from the logs. */
-const INDEXES = ['subject_sources', 'subject_places', 'subject_streams'];
-
 /** Where a backup lies: a folder, an S3 address, or `blob[:name]` for the configured blob store. */
 export interface BackupPlace {
   blobs: Blobs;
@@ -93,12 +78,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
             copy_blobs: options.withBlobs ?? false,
             // Segments of the archive are never changed: their store is their backup.
             prefixes_left_out: [BACKUPS_PREFIX, ...(options.withBlobs ? [] : [ARCHIVE_PREFIX])],
-            leave_out: [
-              ...context.projections.flatMap(({ tables }) => tables),
-              ...OF_THE_MOMENT,
-              ...INDEXES,
-              ...SUBJECT_KEY_TABLES,
-            ],
+            leave_out: tablesLeftOut(context.projections),
             engines: { events: context.events.id, broker: context.broker.id },
             logs: outsideLogs(context),
             secrets: context.secrets,

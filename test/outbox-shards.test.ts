@@ -412,3 +412,32 @@ describe('partitions', () => {
     expect(await turnOutbox(t.db, 3_600_000)).toEqual(['outbox_past_3']);
   });
 });
+
+test('heads that an earlier restore left out are made by a step, behind what was written without them', async () => {
+  const restored = await emptyDatabase();
+  try {
+    const names = MIGRATIONS.map(({ name }) => name);
+    await migrate(restored.url, { only: names.slice(0, names.indexOf('0230-outbox-heads')) });
+    await migrate(restored.url, { steps: [] });
+    const [kept] = await restored.db.query('delete from outbox_heads where shard <> $1 returning 1 as one', [
+      shardOf(OTHER),
+    ]);
+    expect(kept).toEqual({ one: 1 });
+    for (const channel of [ONE, OTHER]) {
+      await restored.db.transaction((tx) => writeOutbox(tx, [message(channel)]));
+    }
+    await migrate(restored.url);
+    const heads = `select shard, id from outbox_heads where shard < 64 order by shard`;
+    const rows = await restored.db.query<{ shard: number; id: number }>(heads);
+    expect(rows.map(({ shard }) => shard)).toEqual([...Array(64).keys()]);
+    expect(rows.filter(({ id }) => id > 0).map(({ shard }) => shard)).toEqual(
+      [shardOf(ONE), shardOf(OTHER)].sort((a, b) => a - b),
+    );
+    const after = await new Outbox(restored.db, 60_000).end();
+    expect((await readTail(restored.db, after, 10)).messages).toBe(0);
+    await restored.db.transaction((tx) => writeOutbox(tx, [message(ONE), message(OTHER)]));
+    expect((await readTail(restored.db, after, 10)).heard.map(({ seq }) => seq)).toEqual([2, 2]);
+  } finally {
+    await restored.drop();
+  }
+});

@@ -112,11 +112,11 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
   const db = asQueryable(client);
   const total = manifest.tables.reduce((sum, { content_bytes }) => sum + content_bytes, 0);
   let done = 0;
-  // Rows that the schema's steps make (the installation's facts) are in the backup too.
   const present = new Map((await readTables(db)).map((shape) => [shape.name, shape]));
   for (const name of KEPT) present.delete(name);
   const sequences = new Set((await readSequences(db)).map(({ name }) => name));
-  const names = [...present.keys()].map(relation);
+  // Only what the backup holds: rows that the schema's steps made in other tables (outbox_heads) stay.
+  const names = manifest.tables.flatMap(({ name }) => (present.has(name) ? [relation(name)] : []));
   await db.query(`truncate ${names.join(', ')} cascade`);
   // For the ledger's trigger (migrations/functions/ledger_taken_later.sql).
   await db.query(`select set_config('lumio.restoring', 'on', true)`);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { driveAllDoors } from '../support/all-doors';
 import { emptyDatabase, type TestDatabase } from '../support/database';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -175,6 +176,14 @@ describe('backup and restore by the command line', () => {
     expect(await lumio('rebuild', 'event-log', '--quiet')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/41 records/),
+    });
+  });
+
+  test('every door of the restored server answers, and who came since can be erased', async () => {
+    const person = await driveAllDoors(again!);
+    expect(await lumio('erase', `kick:${person}`)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/1 keys destroyed, 2 records, 2 rows/),
     });
   });
 });

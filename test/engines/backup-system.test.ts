@@ -10,6 +10,7 @@ import { SEED, until } from '../faults/support/dose';
 import { checkInvariant } from '../faults/support/invariants';
 import { Lumio } from '../faults/support/lumio';
 import { both, copyOf, nothing, type Sent, Traffic } from '../faults/support/traffic';
+import { driveAllDoors } from '../support/all-doors';
 import { emptyDatabase, type TestDatabase } from '../support/database';
 import { runLumio, settingsOf } from '../support/server';
 import { VendorCloud } from '../support/vendor-cloud';
@@ -133,6 +134,7 @@ describe(`backup and restore on Kafka, KurrentDB (${REAL ? 'a real server' : 'th
     const { lumio } = await goesOn(fresh, 'fresh', promised);
     expect(await blobs.head('sounds/horn.mp3')).toBeDefined();
     expect(await lumio.query('select 1 from broker_records union all select 1 from domain_events')).toEqual([]);
+    await driveAllDoors(lumio);
     expect(await lumio.stop()).toBe(0);
 
     const used = await runIn(fresh, 'restore', nightly);
@@ -162,6 +164,7 @@ describe(`backup and restore on Kafka, KurrentDB (${REAL ? 'a real server' : 'th
     expect(await runIn(moved, 'restore', grown, '--keys', grown_keys)).toMatchObject({ stderr: '', code: 0 });
     const after = await goesOn(moved, 'moved', before.promised);
     expect(await after.lumio.query('select 1 from broker_records union all select 1 from domain_events')).toEqual([]);
+    await driveAllDoors(after.lumio);
   });
 });
 

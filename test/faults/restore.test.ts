@@ -8,6 +8,7 @@ import { createKafkaBroker } from '../../engines/broker/kafka/broker';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createArchiver } from '../../maintenance/archive';
 import { type Kafka, startKafka } from '../engines/support/kafka';
+import { driveAllDoors } from '../support/all-doors';
 import { silentLog } from '../support/log';
 import { noMetrics } from '../support/projections';
 import { runLumio, settingsOf } from '../support/server';
@@ -139,6 +140,7 @@ describe('row 25: yesterday’s database beside today’s Kafka', () => {
         // Whose key is younger than the key export is as unreadable as if erased.
         expect(await readable(server)).toEqual([`canary-${kept}`]);
       }
+      await driveAllDoors(server);
       expect(await server.stop()).toBe(0);
     },
     dose(480_000, 1_800_000),
