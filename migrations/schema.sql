@@ -105,7 +105,8 @@ create table accounts (
 CREATE INDEX accounts_newest ON public.accounts USING btree (created_at DESC, id DESC);
 CREATE INDEX accounts_owner ON public.accounts USING btree (owner_id);
 CREATE INDEX accounts_pieces ON public.accounts USING gin (text_pieces(name)) WHERE (name IS NOT NULL);
-CREATE INDEX accounts_primary_login ON public.accounts USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
+CREATE INDEX accounts_primary_login ON public.accounts
+  USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
 create table adapter_links (
   link text not null,
@@ -298,6 +299,17 @@ create table broker_partitions (
   constraint broker_partitions_topic_id_fkey FOREIGN KEY (topic_id) REFERENCES broker_topics(topic_id)
 ) with (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 
+create table broker_records (
+  topic_id integer not null,
+  partition integer not null,
+  offset bigint not null,
+  appended_at timestamp with time zone not null,
+  key text not null,
+  headers text,
+  value bytea not null,
+  constraint broker_records_pkey PRIMARY KEY (topic_id, partition, "offset")
+) partition by LIST (topic_id);
+
 create table broker_topics (
   topic_id integer not null generated always as identity,
   topic text not null,
@@ -434,8 +446,10 @@ create table dead_letters (
   constraint dead_letters_status_check CHECK ((status = ANY (ARRAY['parked'::text, 'retried'::text, 'dropped'::text])))
 );
 CREATE INDEX dead_letters_parked ON public.dead_letters USING btree (projection, id) WHERE (status = 'parked'::text);
-CREATE INDEX dead_letters_unrelayed ON public.dead_letters USING btree (id) WHERE ((relayed_status IS DISTINCT FROM status) OR (relayed_attempts <> attempts));
-CREATE INDEX dead_letters_waiting_streams ON public.dead_letters USING btree (projection, stream, revision) WHERE ((status = 'parked'::text) AND (stream IS NOT NULL));
+CREATE INDEX dead_letters_unrelayed ON public.dead_letters
+  USING btree (id) WHERE ((relayed_status IS DISTINCT FROM status) OR (relayed_attempts <> attempts));
+CREATE INDEX dead_letters_waiting_streams ON public.dead_letters
+  USING btree (projection, stream, revision) WHERE ((status = 'parked'::text) AND (stream IS NOT NULL));
 
 create table deleted_users (
   user_id uuid not null,
@@ -568,6 +582,15 @@ create table leases (
   constraint leases_pkey PRIMARY KEY (name)
 );
 
+create table ledger (
+  projection text not null,
+  topic text not null,
+  account_id uuid not null,
+  external_id text not null,
+  record_id uuid not null,
+  taken_at timestamp with time zone not null default now()
+) partition by RANGE (taken_at);
+
 create table ledger_before partition of ledger FOR VALUES FROM (MINVALUE) TO ('2020-01-01 00:00:00+00');
 CREATE TRIGGER ledger_taken_later BEFORE INSERT ON public.ledger_before FOR EACH ROW EXECUTE FUNCTION ledger_taken_later();
 
@@ -582,7 +605,8 @@ create table ledger_bodies (
 CREATE INDEX ledger_bodies_age ON public.ledger_bodies USING btree (taken_at);
 
 create table ledger_default partition of ledger DEFAULT;
-CREATE UNIQUE INDEX ledger_default_account_id_external_id_projection_topic_idx ON public.ledger_default USING btree (account_id, external_id, projection, topic);
+CREATE UNIQUE INDEX ledger_default_account_id_external_id_projection_topic_idx ON public.ledger_default
+  USING btree (account_id, external_id, projection, topic);
 
 create table login_connections (
   id uuid not null,
@@ -608,7 +632,8 @@ create table login_grants (
   constraint login_grants_pkey PRIMARY KEY (login_connection_id)
 );
 CREATE INDEX login_grants_user_idx ON public.login_grants USING btree (user_id);
-CREATE INDEX login_grants_username ON public.login_grants USING btree (lower(username) text_pattern_ops) WHERE (username IS NOT NULL);
+CREATE INDEX login_grants_username ON public.login_grants
+  USING btree (lower(username) text_pattern_ops) WHERE (username IS NOT NULL);
 
 create table login_places (
   login_connection_id uuid not null,
@@ -677,7 +702,8 @@ create table oauth_codes (
   grant_ends_at timestamp with time zone not null,
   constraint oauth_codes_pkey PRIMARY KEY (code_hash)
 );
-CREATE INDEX oauth_codes_kept ON public.oauth_codes USING btree ((
+CREATE INDEX oauth_codes_kept ON public.oauth_codes
+  USING btree ((
 CASE
     WHEN (used_at IS NULL) THEN expires_at
     ELSE grant_ends_at
@@ -717,6 +743,18 @@ create table oauth_states (
 );
 CREATE INDEX oauth_states_expiry_idx ON public.oauth_states USING btree (expires_at);
 CREATE INDEX oauth_states_user_idx ON public.oauth_states USING btree (user_id, created_at);
+
+create table outbox (
+  id bigint not null default nextval('outbox_ids'::regclass),
+  channel text not null,
+  seq bigint not null,
+  event_type text not null,
+  data text not null,
+  created_at timestamp with time zone not null,
+  trace text,
+  shard integer not null default 64,
+  name_hash integer
+) partition by RANGE (created_at);
 
 create table outbox_default partition of outbox DEFAULT;
 CREATE UNIQUE INDEX outbox_default_channel_seq ON public.outbox_default USING btree (channel, seq);
@@ -777,6 +815,27 @@ create table plans (
 );
 CREATE INDEX plans_slug ON public.plans USING btree (slug);
 
+create table platform_event_logs (
+  id uuid not null,
+  account_id uuid not null,
+  type text not null,
+  platform text not null,
+  external_id text,
+  user_id text,
+  raw json not null,
+  created_at timestamp with time zone not null,
+  constraint platform_event_logs_pkey PRIMARY KEY (id, created_at),
+  constraint platform_event_logs_type_check CHECK ((char_length(type) <= 100))
+) partition by RANGE (created_at);
+CREATE UNIQUE INDEX platform_event_logs_external_id ON ONLY public.platform_event_logs
+  USING btree (account_id, external_id, created_at) WHERE (external_id IS NOT NULL);
+CREATE INDEX platform_event_logs_newest ON ONLY public.platform_event_logs
+  USING btree (account_id, created_at DESC, id DESC);
+CREATE INDEX platform_event_logs_type ON ONLY public.platform_event_logs
+  USING btree (account_id, type, platform, created_at DESC, id DESC);
+CREATE INDEX platform_event_logs_user ON ONLY public.platform_event_logs
+  USING btree (account_id, user_id, created_at DESC, id DESC) INCLUDE (type, platform) WHERE (user_id IS NOT NULL);
+
 create table platform_event_logs_default partition of platform_event_logs DEFAULT;
 
 create table popout_tokens (
@@ -805,7 +864,8 @@ create table profiles (
   constraint profiles_pkey PRIMARY KEY (user_id)
 );
 CREATE INDEX profiles_name ON public.profiles USING btree (lower(display_name) text_pattern_ops);
-CREATE INDEX profiles_pieces ON public.profiles USING gin (text_pieces(((display_name || ' '::text) || COALESCE(email, ''::text))));
+CREATE INDEX profiles_pieces ON public.profiles
+  USING gin (text_pieces(((display_name || ' '::text) || COALESCE(email, ''::text))));
 
 create table projection_build_places (
   projection text not null,
@@ -846,7 +906,8 @@ create table revocations (
   constraint revocations_pkey PRIMARY KEY (id)
 );
 CREATE INDEX revocations_age_idx ON public.revocations USING btree (recorded_at);
-CREATE INDEX revocations_credential_idx ON public.revocations USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX revocations_credential_idx ON public.revocations
+  USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 
 create table schema_migrations (
   id integer not null default nextval('schema_migrations_id_seq'::regclass),
@@ -934,6 +995,18 @@ create table signing_keys (
   verifies_until timestamp with time zone,
   constraint signing_keys_pkey PRIMARY KEY (kid)
 );
+
+create table stream_samples (
+  account_id uuid not null,
+  platform text not null,
+  broadcast_id text not null,
+  sampled_at timestamp with time zone not null,
+  viewer_count bigint not null,
+  follower_count bigint,
+  constraint stream_samples_pkey PRIMARY KEY (account_id, platform, broadcast_id, sampled_at),
+  constraint stream_samples_follower_count_check CHECK ((follower_count >= 0)),
+  constraint stream_samples_viewer_count_check CHECK ((viewer_count >= 0))
+) partition by RANGE (sampled_at);
 
 create table stream_samples_default partition of stream_samples DEFAULT;
 
@@ -1068,7 +1141,8 @@ create table user_sessions (
   expires_at timestamp with time zone not null,
   constraint user_sessions_pkey PRIMARY KEY (id)
 );
-CREATE INDEX user_sessions_account_idx ON public.user_sessions USING btree (active_account_id, id) WHERE (active_account_id IS NOT NULL);
+CREATE INDEX user_sessions_account_idx ON public.user_sessions
+  USING btree (active_account_id, id) WHERE (active_account_id IS NOT NULL);
 CREATE INDEX user_sessions_user_idx ON public.user_sessions USING btree (user_id, started_at DESC, id DESC);
 
 create table users (
@@ -2178,8 +2252,10 @@ create table graphile_worker._private_jobs (
   constraint jobs_key_key1 UNIQUE (key),
   constraint jobs_max_attempts_check CHECK ((max_attempts >= 1))
 );
-CREATE INDEX jobs_main_index ON graphile_worker._private_jobs USING btree (priority, run_at) INCLUDE (id, task_id, job_queue_id) WHERE (is_available = true);
-CREATE INDEX jobs_no_queue_index ON graphile_worker._private_jobs USING btree (priority, run_at) INCLUDE (id, task_id) WHERE ((is_available = true) AND (job_queue_id IS NULL));
+CREATE INDEX jobs_main_index ON graphile_worker._private_jobs
+  USING btree (priority, run_at) INCLUDE (id, task_id, job_queue_id) WHERE (is_available = true);
+CREATE INDEX jobs_no_queue_index ON graphile_worker._private_jobs
+  USING btree (priority, run_at) INCLUDE (id, task_id) WHERE ((is_available = true) AND (job_queue_id IS NULL));
 
 create table graphile_worker._private_known_crontabs (
   identifier text not null,

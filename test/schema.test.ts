@@ -17,6 +17,15 @@ describe('the schema', () => {
     expect(await dumpSchema(t.db)).toBe(readFileSync(FILE, 'utf8'));
   });
 
+  test('shows every partitioned table with its columns', async () => {
+    const parents = await t.db.query<{ name: string }>(
+      `select relname::text as name from pg_partitioned_table join pg_class on oid = partrelid order by relname`,
+    );
+    const shown = readFileSync(FILE, 'utf8');
+    expect(parents.map(({ name }) => name)).toContain('ledger');
+    expect(parents.filter(({ name }) => !shown.includes(`create table ${name} (\n`))).toEqual([]);
+  });
+
   test('has no function of ours beside those of migrations/functions, and each in its version', async () => {
     const rows = await t.db.query(
       `select proname::text as name, obj_description(oid, 'pg_proc') as comment from pg_proc

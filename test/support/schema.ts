@@ -20,7 +20,8 @@ const TABLES = `
     (select i.inhparent::regclass::text from pg_inherits i where i.inhrelid = c.oid) as parent,
     case when c.relkind = 'v' then pg_get_viewdef(c.oid) end as view
   from pg_class c where c.relnamespace = $1 and c.relkind in ('r', 'p', 'v', 'S')
-    and not exists (select from pg_depend d where d.objid = c.oid and d.deptype in ('i', 'e')) order by c.relname`;
+    and not exists (select from pg_depend d where d.objid = c.oid and d.objsubid = 0 and d.deptype in ('i', 'e'))
+  order by c.relname`;
 const COLUMNS = `
   select a.attname::text as name, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull as required,
     a.attidentity::text as identity, a.attgenerated::text as generated, pg_get_expr(d.adbin, d.adrelid) as value,
@@ -93,8 +94,13 @@ async function tableText(db: Queryable, before: string, table: Record<string, an
     ...(await db.query<{ text: string }>(INDEXES, [table.oid])),
     ...(await db.query<{ text: string }>(TRIGGERS, [table.oid])),
   ];
-  return [`create table ${name} ${head}${key}${options};`, ...beside.map(({ text }) => `${text};`)].join('\n');
+  return [`create table ${name} ${head}${key}${options};`, ...beside.map(({ text }) => shortened(`${text};`))].join(
+    '\n',
+  );
 }
+
+/** A long index in two lines. */
+const shortened = (text: string) => (text.length > 120 ? text.replace(' USING ', '\n  USING ') : text);
 
 function columnText({ name, type, required, identity, generated, value, collation }: Column): string {
   const of = collation === null ? '' : ` collate "${collation}"`;
