@@ -68,6 +68,30 @@ describe('wake-ups through PostgreSQL', () => {
     await b.close();
   });
 
+  test('a wall clock that is set back holds no notification', async () => {
+    const a = createPostgresWakeups({ url: t.url });
+    const b = createPostgresWakeups({ url: t.url });
+    const ear = new pg.Client({ connectionString: t.url });
+    await ear.connect();
+    await ear.query('listen lumio_wakeups');
+    const heard: string[] = [];
+    ear.on('notification', ({ payload = '' }) => void heard.push(payload.slice(payload.indexOf(' ') + 1)));
+    await until(() => {
+      a.notify('first');
+      return heard.includes('first');
+    }, 'a notification');
+    const ahead = Date.now() + 3_600_000;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => ahead);
+    a.notify('before');
+    const began = performance.now();
+    await until(() => heard.includes('before'), 'a notification before the clock is set back');
+    clock.mockRestore();
+    a.notify('after');
+    await until(() => heard.includes('after') || performance.now() - began > 5000, 'a notification');
+    await Promise.all([ear.end(), a.close(), b.close()]);
+    expect(heard).toContain('after');
+  });
+
   test('a process alone sends nothing, and whoever comes later is woken from its first moment on', async () => {
     const a = createPostgresWakeups({ url: t.url, keepalive_ms: 100 });
     const ear = new pg.Client({ connectionString: t.url });

@@ -37,6 +37,7 @@ class PostgresWakeups implements Wakeups {
   private readonly link: WakeupLink;
   private readonly due = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
+  /** On the monotonic clock: a wall clock that is set back would hold notifications until it has caught up. */
   private sent_at = 0;
   private flushing = false;
   private closed = false;
@@ -86,7 +87,7 @@ class PostgresWakeups implements Wakeups {
 
   private schedule(): void {
     if (this.timer || this.flushing || !this.link.up) return;
-    const wait_ms = Math.max(0, this.sent_at + (this.options.coalesce_ms ?? 5) - Date.now());
+    const wait_ms = Math.max(0, this.sent_at + (this.options.coalesce_ms ?? 5) - performance.now());
     this.timer = setTimeout(() => void this.flush(), wait_ms);
   }
 
@@ -98,7 +99,7 @@ class PostgresWakeups implements Wakeups {
     this.flushing = true;
     const names = [...this.due];
     this.due.clear();
-    this.sent_at = Date.now();
+    this.sent_at = performance.now();
     try {
       await this.link.tell(names);
     } catch (error) {
