@@ -61,6 +61,14 @@ async function enqueue(
   on.jobs.wake();
 }
 
+test('workers that start and stop leave no listeners on their pool', async () => {
+  const on = await node(t.url, [noting()], { outside }, { start: false });
+  const listeners = () => on.db.pool.eventNames().map((name) => [name, on.db.pool.listenerCount(name)]);
+  const before = listeners();
+  for (let n = 0; n < 3; n += 1) await (await on.jobs.start()).stop();
+  expect(listeners()).toEqual(before);
+});
+
 test('a job comes with the transaction that enqueued it, or not at all, and its key counts once for ever', async () => {
   const one = noting();
   const on = await node(t.url, [one], { outside });

@@ -43,8 +43,6 @@ export class Workers implements JobWorkers {
   ) {
     this.timer = setInterval(() => this.beat(), deps.beat_ms);
     this.timer.unref();
-    // A link that breaks while the library holds it would end the process; whoever uses it is told.
-    deps.db.pool.on('connect', (client) => client.on('error', () => undefined));
     this.ended = this.run();
   }
 
