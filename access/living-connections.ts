@@ -34,25 +34,34 @@ export interface LivingConnections {
   onChange(changed: () => void): () => void;
 }
 
-/** {@link LivingConnections} over the read models. */
-export function createLivingConnections({ db, wakeups }: { db: Queryable; wakeups: Wakeups }): LivingConnections {
+/** {@link LivingConnections}, and those that are flagged to be connected again. */
+export interface ExistingConnections extends LivingConnections {
+  /** Of all accounts, in the order of their ids. */
+  all(platform: Vendor): Promise<(LivingConnection & { reconnect_required: boolean })[]>;
+}
+
+/** {@link ExistingConnections} over the read models. */
+export function createLivingConnections({ db, wakeups }: { db: Queryable; wakeups: Wakeups }): ExistingConnections {
+  const all = (platform: Vendor) =>
+    db.query<LivingConnection & { reconnect_required: boolean } & Record<string, unknown>>(
+      `select c.*, g.client_id from (
+         select id as connection_id, account_id, platform, 'channel' as kind, platform_channel_id, bot_enabled,
+           reconnect_required, since
+         from channel_connections where platform = $1
+         union all
+         select id, account_id, platform, 'bot', platform_user_id, true, reconnect_required, since
+         from bot_connections where platform = $1
+         union all
+         select id, account_id, 'streamelements', 'tip_token', platform, true, false, saved_at
+         from se_tokens where $1 = 'streamelements') c
+       left join connection_grants g using (connection_id)
+       order by connection_id`,
+      [platform],
+      'all-connections',
+    );
   return {
-    of: (platform) =>
-      db.query<LivingConnection & Record<string, unknown>>(
-        `select c.*, g.client_id from (
-           select id as connection_id, account_id, platform, 'channel' as kind, platform_channel_id, bot_enabled, since
-           from channel_connections where platform = $1 and not reconnect_required
-           union all
-           select id, account_id, platform, 'bot', platform_user_id, true, since
-           from bot_connections where platform = $1 and not reconnect_required
-           union all
-           select id, account_id, 'streamelements', 'tip_token', platform, true, saved_at
-           from se_tokens where $1 = 'streamelements') c
-         left join connection_grants g using (connection_id)
-         order by connection_id`,
-        [platform],
-        'living-connections',
-      ),
+    all,
+    of: async (platform) => (await all(platform)).filter(({ reconnect_required }) => !reconnect_required),
     onChange: (changed) => wakeups.on(CONNECTIONS_WAKEUP, changed),
   };
 }

@@ -321,6 +321,52 @@ describe('a channel on Twitch', () => {
     await until(async () => (await linkOf(t.db, connection)) === undefined);
   });
 
+  describe('that is flagged to be connected again', () => {
+    const flagged = async () => {
+      const connection = connections.connect(CHANNEL);
+      const online = { id: 's-1', broadcaster_user_id: CHANNEL, type: 'live', started_at: new Date().toISOString() };
+      twitch.channel(CHANNEL).stream = { ...online, user_id: CHANNEL, user_login: 'us', user_name: 'Us' };
+      begin();
+      await subscribed();
+      twitch.notify(CHANNEL, 'stream.online', online);
+      const known = () => t.db.query("select 1 from adapter_links where state #>> '{known,stream}' = 's-1'");
+      await until(async () => (await known()).length === 1);
+      connections.flag(connection);
+      await until(() => twitch.sessions.size === 0);
+      await until(async () => (await statusOf(connection)) === 'reconnect_required');
+      return connection;
+    };
+
+    test('keeps its state: after the next login it goes on, and the gap is shown', async () => {
+      const connection = await flagged();
+      expect((await linkOf(t.db, connection))!.missed_detail).toBeNull();
+      const flagged_at = Date.now();
+      connections.clear(connection);
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      await until(async () => (await linkOf(t.db, connection))!.missed_detail !== null);
+      const { missed_from } = (await linkOf(t.db, connection))!;
+      expect(Date.parse(missed_from!)).toBeLessThanOrEqual(flagged_at);
+      expect(new Set(records.of('twitch:stream_online').map(({ external_id }) => external_id)).size).toBe(1);
+    });
+
+    test('is forgotten when its owner disconnects it', async () => {
+      const connection = await flagged();
+      connections.disconnect(connection);
+      await until(async () => (await linkOf(t.db, connection)) === undefined);
+    });
+  });
+
+  test('a broadcast is one event, whether EventSub or a look at Twitch reports it', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const online = { id: 's-9', broadcaster_user_id: CHANNEL, type: 'live', started_at: new Date().toISOString() };
+    twitch.notify(CHANNEL, 'stream.online', online);
+    await until(() => records.of('twitch:stream_online').length === 1);
+    expect(records.of('twitch:stream_online')[0]!.external_id).toBe('twitch:state:stream.online:s-9');
+  });
+
   test('what is older than ten minutes by Twitch’s own clock is dropped, however wrong ours is', async () => {
     twitch.skew_ms = -3_600_000;
     connections.connect(CHANNEL);

@@ -14,11 +14,13 @@ export interface LinkedConnection {
   client_id?: string | null;
   /** Another one than before means: begin anew, with what was kept of the same channel. */
   since?: string;
+  /** True when its owner must connect it again: nobody holds it, and its state is kept until then. */
+  flagged?: true;
 }
 
 /** What is connected to one vendor at this moment, whichever process holds it. */
 export interface LinkedConnections {
-  /** Connections that can be held: neither flagged, nor switched off. */
+  /** Connections that exist; those that are {@link LinkedConnection.flagged} are not held. */
   list(vendor: Vendor): Promise<readonly LinkedConnection[]>;
   /** Calls back when the answer may be another one; answers with what ends that. */
   onChange(listener: () => void): () => void;

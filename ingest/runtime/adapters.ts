@@ -51,6 +51,8 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
   const { adapters, connections, shares, leases, log, metrics, look_every_ms = 15_000 } = deps;
   const store = new LinkStore(deps);
   const offered = new Map<string, Offered>();
+  /** Names of flagged connections by vendor, as last listed: their rows stay until their owners disconnect them. */
+  const flagged = new Map<Vendor, ReadonlySet<string>>();
   /** Given away, and still reading until their successors do. */
   const leaving = new Set<Promise<void>>();
   const changed = new Signal();
@@ -106,9 +108,11 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
 
   async function look(): Promise<void> {
     for (const adapter of adapters) {
-      const living = new Map(
-        (await connections.list(adapter.vendor)).map((one) => [linkName(adapter.vendor, one), one] as const),
+      const listed = (await connections.list(adapter.vendor)).map(
+        (one) => [linkName(adapter.vendor, one), one] as const,
       );
+      const living = new Map(listed.filter(([, connection]) => !connection.flagged));
+      const waiting = new Set(listed.flatMap(([name, connection]) => (connection.flagged ? [name] : [])));
       if (stopping.signal.aborted) return;
       const gone = [...offered].filter(
         ([name, { connection }]) =>
@@ -116,11 +120,16 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
       );
       for (const [name, one] of gone) {
         one.gone = true;
-        one.goes_on = !adapter.forgets && living.get(name)?.channel_id === one.connection.channel_id;
+        if (waiting.has(name)) one.held?.flag();
+        const again = living.get(name)?.channel_id === one.connection.channel_id;
+        one.goes_on = waiting.has(name) || (!adapter.forgets && again);
         offered.delete(name);
       }
       // Ended before its name is offered anew.
       await Promise.all(gone.map(([, { campaign }]) => campaign.stop()));
+      for (const name of flagged.get(adapter.vendor) ?? [])
+        if (!waiting.has(name) && !living.has(name)) await leases.drop(name);
+      flagged.set(adapter.vendor, waiting);
       for (const [name, connection] of living) {
         if (offered.has(name)) continue;
         const one = { connection, gone: false, goes_on: false } as Offered;

@@ -202,6 +202,12 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     this.report({ status, detail: detail?.slice(0, MOST_DETAIL) ?? null });
   }
 
+  /** Its owner must log in at the vendor again; a reason that the vendor gave is kept. */
+  flag(): void {
+    if (this.shown !== 'reconnect_required')
+      this.status('reconnect_required', 'Its owner must log in at the vendor again.');
+  }
+
   keep(state: Json): void {
     this.state = state;
     this.report({ state });

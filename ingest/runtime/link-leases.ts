@@ -53,6 +53,8 @@ export interface LinkLeases {
   wanted(link: string): Promise<boolean>;
   /** Forgets it, unless somebody has taken it since. */
   forget(fence: LinkFence): Promise<void>;
+  /** Deletes the row of a connection that exists no more, and that nobody holds. */
+  drop(link: string): Promise<void>;
 }
 
 export const linkName = (vendor: Vendor, { connection_id }: LinkedConnection): string => `${vendor}:${connection_id}`;
@@ -133,6 +135,10 @@ export function createLinkLeases(db: Queryable, session: { readonly lock: number
 
     async forget({ link, token }) {
       await db.query('delete from adapter_links where link = $1 and token = $2', [link, token]);
+    },
+
+    async drop(link) {
+      await db.query('delete from adapter_links where link = $1', [link]);
     },
   };
 }

@@ -1,11 +1,11 @@
 import { type ConnectionTokens, ReconnectRequired, TokenAway } from '../../access/connection-tokens';
-import type { LivingConnections } from '../../access/living-connections';
+import type { ExistingConnections } from '../../access/living-connections';
 import { DISCORD_BOT, type Guilds } from '../discord/guilds';
 import { ConnectionRefused, LinkLost, PauseAsked } from './adapter';
 import type { AdaptersDeps } from './adapters';
 
 export interface LinkedConnectionsDeps {
-  living: LivingConnections;
+  living: ExistingConnections;
   tokens: Pick<ConnectionTokens, 'token'>;
   guilds: Pick<Guilds, 'any'>;
   bot_token: string;
@@ -24,12 +24,12 @@ export function linkedConnections(
       async list(vendor) {
         // One connection for all servers that the bot was let into.
         if (vendor === 'discord') return (await guilds.any()) ? [DISCORD_BOT] : [];
-        const all = await living.of(vendor);
-        return all.flatMap(({ connection_id, account_id, platform_channel_id, client_id, kind, since }) =>
-          kind === 'bot' || (kind === 'channel' && client_id === null)
-            ? []
-            : [{ connection_id, account_id, channel_id: platform_channel_id, client_id, since }],
-        );
+        const all = await living.all(vendor);
+        return all.flatMap(({ connection_id, account_id, platform_channel_id, client_id, kind, since, ...rest }) => {
+          if (kind === 'bot' || (kind === 'channel' && client_id === null)) return [];
+          const connection = { connection_id, account_id, channel_id: platform_channel_id, client_id, since };
+          return [rest.reconnect_required ? { ...connection, flagged: true as const } : connection];
+        });
       },
       onChange: (changed) => living.onChange(changed),
     },

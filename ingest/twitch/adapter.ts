@@ -27,6 +27,7 @@ import {
   NOTHING_KNOWN,
   readState,
   type SessionState,
+  stateId,
 } from './state';
 import { SUBSCRIBED, subscribeAll, type Subscribed, TokenUnusable } from './subscriptions';
 import { Twins } from './twins';
@@ -313,7 +314,7 @@ class Opened implements TwitchSession {
 function synthetic({ type, id, event }: Caught, { connection }: Link): Received {
   const value = {
     metadata: {
-      message_id: `state:${type}:${id}`,
+      message_id: stateId(type, id),
       message_type: 'notification',
       message_timestamp: new Date().toISOString(),
       subscription_type: type,

@@ -6,6 +6,8 @@ export interface Stored {
   type: string;
   /** Member that names whom it is about; absent where it is about nobody. */
   person?: string;
+  /** Member that identifies the event, where Twitch's message id is not the only report of it. */
+  identity?: string;
   /** Members that say when it happened, best first; else the message's own time counts. */
   times?: readonly string[];
 }
@@ -33,7 +35,7 @@ export const STORED: ReadonlyMap<string, Mapping> = new Map<string, Mapping>([
     'channel.channel_points_custom_reward_redemption.add',
     { type: 'reward', person: 'user_id', times: ['redeemed_at'] },
   ],
-  ['stream.online', { type: 'stream_online', times: ['started_at'] }],
+  ['stream.online', { type: 'stream_online', identity: 'id', times: ['started_at'] }],
   ['stream.offline', { type: 'stream_offline' }],
   ['channel.update', { type: 'stream_update' }],
   ['channel.hype_train.begin', { type: 'hype_train' }],

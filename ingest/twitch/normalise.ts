@@ -10,6 +10,7 @@ import { MODERATED, NOTICES, NOTICES_TOLD_ELSEWHERE, type Stored, STORED } from 
 import { isObject, type Notification, readFrame } from './frame';
 import { ban, messageDelete, moderate, treatment, unban } from './moderation';
 import { personsIn } from './people';
+import { stateId } from './state';
 
 /** Messages that arrive older than this are not acted on, as Twitch's own guard against replays has it. */
 export const OLDEST_MS = 10 * 60_000;
@@ -113,11 +114,13 @@ class Reader {
     return ok(this.stored(stored, isObject(detail) ? detail['user_id'] : undefined));
   }
 
-  private stored({ type, person, times = [] }: Stored, about?: unknown): DraftRecord {
+  private stored({ type, person, identity, times = [] }: Stored, about?: unknown): DraftRecord {
     const { event, raw } = this.notification;
     const whom = about ?? (person === undefined ? null : event[person]);
+    const id = identity === undefined ? null : idText(event[identity]);
     return {
       ...this.facts(times.map((name) => event[name])),
+      ...(id !== null && { external_id: externalId('twitch', stateId(this.notification.type, id)) }),
       topic: TOPICS.platform_events,
       type: `twitch:${type}`,
       platform: 'twitch',

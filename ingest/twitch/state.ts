@@ -107,6 +107,9 @@ const locked = (id: string | null) => id && `locked:${id}`;
 const amountOf = (event: Members): number =>
   typeof event['current_amount'] === 'number' ? event['current_amount'] : 0;
 
+/** Identifies an event by the state that it reports: the same for a look at Twitch's API and for EventSub. */
+export const stateId = (type: string, id: string): string => `state:${type}:${id}`;
+
 /** An event that nobody sent us, told by what Twitch shows now; its id is the same whoever asks. */
 export interface Caught {
   type: string;

@@ -54,6 +54,20 @@ export class TestConnections implements LinkedConnections {
     this.changed();
   }
 
+  /** The vendor refuses its token. */
+  flag({ connection_id }: LinkedConnection): void {
+    this.all = this.all.map((one) => (one.connection_id === connection_id ? { ...one, flagged: true } : one));
+    this.changed();
+  }
+
+  /** Its owner has logged in again. */
+  clear({ connection_id }: LinkedConnection): void {
+    this.all = this.all.map(({ flagged, ...one }) =>
+      one.connection_id === connection_id || flagged === undefined ? one : { ...one, flagged },
+    );
+    this.changed();
+  }
+
   /** Its owner asks for that, or has connected it again. */
   beginAnew({ connection_id }: LinkedConnection): void {
     const since = uuid();
