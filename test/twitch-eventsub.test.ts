@@ -226,6 +226,18 @@ describe('a channel on Twitch', () => {
     expect(records.of('twitch:moderation')).toHaveLength(2);
   });
 
+  test('waits for another socket of the same user to go, when Twitch allows no more', async () => {
+    const message = 'number of websocket transports limit exceeded';
+    twitch.refused.set('stream.online', { status: 429, message });
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await until(() => twitch.asked('/helix/eventsub/subscriptions') >= 1);
+    twitch.refused.clear();
+    await subscribed();
+    await until(async () => (await statusOf(connection)) === 'connected');
+    expect(twitch.sessions.size).toBe(1);
+  });
+
   describe('acts of a moderator, reported under two types in either order', () => {
     const moderator = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
     const user = { user_id: '7', user_login: 'u', user_name: 'U' };

@@ -23,6 +23,8 @@ const Refused = z.object({ message: z.string().default('') });
 
 /** A wait that Twitch asks for without saying how long. */
 const LIMITED_MS = 5_000;
+/** Pause before another socket of the same user and app is tried; a former holder keeps its own for 4 to 20 s. */
+const TRANSPORTS_MS = 2_000;
 const CALL_MS = 8_000;
 
 /** Twitch over HTTP and WebSocket. */
@@ -52,8 +54,10 @@ export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch 
 
     async validate(token) {
       const headers = { authorization: `OAuth ${token}` };
-      const { status, body } = await call({ method: 'GET', url: `${id_url}/oauth2/validate`, headers });
-      if (status !== 200) return null;
+      const answer = await call({ method: 'GET', url: `${id_url}/oauth2/validate`, headers });
+      const { status, body, retry_after_ms } = answer;
+      if (status === 401) return null;
+      if (status !== 200) throw new HttpFailed(new URL(id_url).hostname, status, retry_after_ms);
       return bodyAs({ body }, Validated) ?? null;
     },
 
@@ -77,7 +81,9 @@ function subscriptionAnswer(answer: HttpAnswer): SubscriptionAnswer {
   }
   if (status === 401) return { kind: 'unauthorised' };
   const message = (bodyAs(answer, Refused)?.message ?? '').slice(0, 200);
-  if (status === 429 && !/cost|subscriptions|transports/i.test(message)) {
+  // Another process or account has the user's sockets: as a rule a former holder, which leaves within seconds.
+  if (status === 429 && /transports/i.test(message)) return { kind: 'limited', until: Date.now() + TRANSPORTS_MS };
+  if (status === 429 && !/cost|subscriptions/i.test(message)) {
     const reset = Number(headers['ratelimit-reset']) * 1000;
     const until = Number.isFinite(reset) && reset > 0 ? reset : Date.now() + (retry_after_ms ?? LIMITED_MS);
     return { kind: 'limited', until };

@@ -74,7 +74,7 @@ export type SubscriptionAnswer =
   | { kind: 'refused'; status: number; message: string }
   /** The token is not taken (any more). */
   | { kind: 'unauthorised' }
-  /** The bucket of calls is empty until then, Unix milliseconds. */
+  /** The bucket of calls is empty, or the user has too many sockets, until then: Unix milliseconds. */
   | { kind: 'limited'; until: number };
 
 /** What Twitch says of a token. */
@@ -89,7 +89,7 @@ export interface Twitch {
   open(listener: EventSubListener, signal: AbortSignal): Promise<EventSubSession>;
   /** @throws what the calls to the outside throw, when Twitch did not answer */
   subscribe(login: TwitchLogin, request: SubscriptionRequest, signal: AbortSignal): Promise<SubscriptionAnswer>;
-  /** Null when the token is not taken. */
+  /** Null when the token is not taken. @throws what the calls to the outside throw, when Twitch did not say */
   validate(token: string): Promise<ValidatedToken | null>;
   /**
    * `data` of a GET of Helix. Null when Twitch refuses it (scope, limit): then it cannot be said.
