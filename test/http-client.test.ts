@@ -10,6 +10,7 @@ import { isPublic } from '../vendors/http/addresses';
 import { createHttpClients } from '../vendors/http/client';
 import { HttpFailed, type HttpClient, type HttpClients } from '../vendors/http/port';
 import { retryAfterMs } from '../vendors/http/retry-after';
+import { until } from './support/projections';
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
@@ -355,6 +356,21 @@ describe('tries', () => {
     await expect(client.call({ method: 'POST', url: at(), deadline_ms: 300 })).rejects.toThrow(NotSent);
     expect(requests).toHaveLength(before);
     expect(await metrics.render()).toMatch(/lumio_http_client_circuits_open\{client="test"\} 1/);
+  });
+
+  test('calls that their callers gave up do not count against the host', async () => {
+    answer = () => undefined;
+    for (let calls = 0; calls < 6; calls += 1) {
+      const caller = new AbortController();
+      const sent = requests.length;
+      const call = client.call({ method: 'POST', url: at(), signal: caller.signal });
+      await Promise.all([
+        expect(call).rejects.toThrow(),
+        until(() => requests.length > sent).then(() => caller.abort()),
+      ]);
+    }
+    answer = (_request, response) => response.end('fine');
+    expect((await client.call({ method: 'POST', url: at() })).status).toBe(200);
   });
 
   test('of hosts that are forgotten for newer ones none counts as left alone for ever', async () => {

@@ -1,12 +1,19 @@
 import { ReconnectRequired, TokenAway, type ConnectionTokens } from '../../access/connection-tokens';
 import { withToken } from '../../access/with-token';
+import { HttpFailed } from '../../vendors/http/port';
 
 /** So many connections are tried before a look is given up. */
 const MOST = 3;
 
+/** The next token may be taken where this one is not. */
+const isOfTokenAlone = (error: unknown): boolean =>
+  error instanceof ReconnectRequired ||
+  error instanceof TokenAway ||
+  (error instanceof HttpFailed && error.status === 403);
+
 /**
  * A call that any of these connections may make, with the token of the first that has one.
- * @throws what the call throws; ReconnectRequired or TokenAway of the last that was tried
+ * @throws what the call throws; ReconnectRequired, TokenAway or HttpFailed 403 of the last that was tried
  */
 export async function withAnyToken<C extends { connection_id: string }, T>(
   tokens: ConnectionTokens,
@@ -19,7 +26,7 @@ export async function withAnyToken<C extends { connection_id: string }, T>(
     try {
       return await withToken(source, (token) => call(token, connection));
     } catch (error) {
-      if (!(error instanceof ReconnectRequired) && !(error instanceof TokenAway)) throw error;
+      if (!isOfTokenAlone(error)) throw error;
       none = error;
     }
   }

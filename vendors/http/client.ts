@@ -1,5 +1,5 @@
 import type { lookup } from 'node:dns';
-import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleAll, SamplingBreaker } from 'cockatiel';
+import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleWhen, SamplingBreaker } from 'cockatiel';
 import { LRUCache } from 'lru-cache';
 import type { WebSocket } from 'ws';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
@@ -65,6 +65,9 @@ class Failing extends Error {
   }
 }
 
+/** The caller gave the call up: that says nothing about the host. */
+class GivenUp extends Error {}
+
 /**
  * Every call to the outside goes through here: to the client's hosts alone, never to private addresses, bounded in time
  * and bytes, tried again where that is safe, and not at all for a while where a host keeps failing. Design §10.
@@ -100,10 +103,13 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
     const circuitOf = (host: string): CircuitBreakerPolicy => {
       const known = circuits.get(host);
       if (known) return known;
-      const made = circuitBreaker(handleAll, {
-        halfOpenAfter: HALF_OPEN_MS,
-        breaker: new SamplingBreaker(CIRCUIT),
-      });
+      const made = circuitBreaker(
+        handleWhen((error) => !(error instanceof GivenUp)),
+        {
+          halfOpenAfter: HALF_OPEN_MS,
+          breaker: new SamplingBreaker(CIRCUIT),
+        },
+      );
       made.onBreak(() => show(broken.add(host)));
       made.onReset(() => {
         broken.delete(host);
@@ -136,12 +142,16 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         try {
           return await circuit.execute(async () => {
             tries.inc(1, { client: name });
-            const answer = await sender().send({ ...request, url, signal, max_bytes });
+            const sent = sender().send({ ...request, url, signal, max_bytes });
+            const answer = await sent.catch((error: unknown) => {
+              throw request.signal?.aborted ? new GivenUp('given up by the caller', { cause: error }) : error;
+            });
             if (answer.status >= 500) throw new Failing(answer);
             return answer;
           });
         } catch (error) {
           if (error instanceof Failing) return error.answer;
+          if (error instanceof GivenUp) throw error.cause;
           if (error instanceof BrokenCircuitError) throw new NotSent(`${url.hostname} keeps failing`, { cause: error });
           throw error;
         }

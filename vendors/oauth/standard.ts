@@ -141,7 +141,16 @@ function grantOf({ access_token, refresh_token, expires_in, scope }: TokenAnswer
   };
 }
 
-const Refusal = z.looseObject({ error: z.string().optional(), message: z.string().optional() });
+const Refusal = z.looseObject({
+  error: z.string().optional(),
+  error_description: z.string().optional(),
+  message: z.string().optional(),
+});
+/** Twitch: `Invalid refresh token`; Trovo: `invalid grant`. A refusal that names neither code nor token may pass. */
+const DEAD_GRANT = [
+  /\b(invalid|expired|revoked)\b.*\b(grant|code|token)\b/i,
+  /\b(grant|code|token)\b.*\b(invalid|expired|revoked)\b/i,
+];
 
 /**
  * What a refusal is about. Twitch and Trovo say it in words alone. A wrong secret must never be taken for a dead grant:
@@ -151,9 +160,11 @@ function refusal(vendor: string, answer: HttpAnswer): Error {
   const { status, retry_after_ms } = answer;
   const said = bodyAs(answer, Refusal);
   if (said === undefined || status >= 500 || status === 429) return new VendorAway(vendor, retry_after_ms);
-  const { error = '', message = '' } = said;
+  const { error = '', error_description = '', message = '' } = said;
   if (error === 'invalid_grant') return new GrantRefused(`${vendor} refuses the grant`);
   if (/client|redirect/i.test(`${error} ${message}`)) return new AppRefused(`${vendor} does not take our app`);
-  if (status === 400 || status === 401) return new GrantRefused(`${vendor} refuses the grant`);
+  const words = `${error} ${message} ${error_description}`;
+  if ((status === 400 || status === 401) && DEAD_GRANT.some((dead) => dead.test(words)))
+    return new GrantRefused(`${vendor} refuses the grant`);
   return new VendorAway(vendor, retry_after_ms);
 }
