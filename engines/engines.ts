@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import type { EventCatalogue } from '../kernel/event';
 import type { Settings } from '../kernel/settings';
 import { Stops } from '../kernel/stops';
@@ -25,6 +26,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedde
 import { migrate } from './postgres/migrate';
 import { PostgresDatabase, type PoolOptions } from './postgres/pool';
 import { ProcessSession } from './postgres/process-session';
+import { keepTimeline, TimelineGuard } from './postgres/timeline';
 import type { Presence } from './presence/port';
 import type { RateLimits } from './rate-limits/port';
 import { createRecordLog } from './records/log';
@@ -104,7 +106,7 @@ export interface OpenOptions {
   serving?: boolean;
   /** A process that serves takes a database of the other environment too. Default false. */
   adopt?: boolean;
-  /** The embedded database ended without being asked to. */
+  /** The embedded database ended without being asked to, or the database came back on another timeline. */
   onLost(reason: string): void;
 }
 
@@ -141,9 +143,11 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   await namingDatabase(settings, () => migrate(url));
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
+  const guard = options.serving ? new TimelineGuard(options.onLost) : undefined;
+  const check = guard && ((client: pg.ClientBase) => guard.check(client));
   const pool = (name: string, size: number, bounds: Bounds, pipeline = false) => {
     const onError = (error: Error) => log.warn({ error, pool: name }, 'an idle database connection broke');
-    return opened(new PostgresDatabase({ url, name, size, pipeline, onError, ...(options.serving && bounds) }));
+    return opened(new PostgresDatabase({ url, name, size, pipeline, check, onError, ...(options.serving && bounds) }));
   };
   const { pool_size, statement_timeout: statement_timeout_ms } = settings.database;
   const query_timeout_ms = statement_timeout_ms + HEARD_MS;
@@ -156,6 +160,9 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
 
   if (options.serving && !options.adopt) await claimEnvironment(db, settings.env);
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));
+  const timeline = guard?.timeline;
+  if (timeline !== undefined && timeline !== facts.get('timeline'))
+    facts.set('epoch', await keepTimeline(db, timeline));
   const installation = { id: facts.get('id') as string, epoch: facts.get('epoch') as string };
   const session = opened(new ProcessSession({ connectionString: url }, log));
   const wakeups = opened(createPostgresWakeups({ url, log }));

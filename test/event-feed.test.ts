@@ -143,6 +143,29 @@ describe('one feed of domain events a process', () => {
     await fed.close();
   });
 
+  test('an event that a failover lost is handed to nobody who joins later; the feed begins again', async () => {
+    await happen('x:y', 0);
+    const fed = fedEventStore(store);
+    const position = (await store.head())!;
+    const first = collect(fed, position);
+    await happen('x:y', 1);
+    await until(() => first.seen.length === 1);
+    // The server that takes over never had it, and gives its position to another event.
+    const replace = `with lost as (delete from domain_events where position > $1
+        returning position, stream, revision, type, metadata, recorded_at)
+      insert into domain_events (position, stream, revision, id, type, data, metadata, recorded_at)
+      select position, stream, revision, $2, type, '{"n": 2}', metadata, recorded_at from lost`;
+    await t.db.query(replace, [position, uuid()]);
+    const ended = collect(fed, position);
+    await expect(ended.subscription.done).rejects.toThrow('the event store has lost event');
+    await expect(first.subscription.done).rejects.toThrow('the event store has lost event');
+    expect(ended.seen).toEqual([]);
+    const again = collect(fed, position);
+    await until(() => again.seen.length === 1);
+    expect(numbers(again.seen)).toEqual([2]);
+    await fed.close();
+  });
+
   test('an engine that fails for good ends every subscription', async () => {
     const broken: EventStore = {
       ...delegated(store),

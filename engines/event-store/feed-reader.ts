@@ -62,7 +62,8 @@ export class Reader implements FeedReader, Subscription {
         continue;
       }
       this.next = joined;
-      await this.follow();
+      if (await this.feed.verify(joined)) await this.follow();
+      else await this.catchUp();
     }
   }
 

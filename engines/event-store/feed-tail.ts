@@ -97,6 +97,30 @@ export class FeedTail {
     return first === -1 ? reader.next : this.gone + first;
   }
 
+  /**
+   * Compares the newest kept event from page `next` on with the store. Ends this tail when the store has another event
+   * in its place: it lost the end of what was read from it. False when the store cannot be asked.
+   */
+  async verify(next: number): Promise<boolean> {
+    const kept = this.from(next)
+      ?.flatMap(({ events }) => events.slice(-1))
+      .at(-1);
+    if (!kept) return true;
+    const { id, stream, revision, position } = kept;
+    let stored: StoredEvent | undefined;
+    try {
+      [stored] = await this.store.read(stream, revision, { limit: 1 });
+    } catch (error) {
+      this.options.log?.warn({ err: error, position }, 'events of the feed cannot be verified, reading them apart');
+      return false;
+    }
+    if (stored?.id === id && stored.position === position) return true;
+    this.options.log?.error({ position, stream }, 'the event store has lost events; the feed begins again');
+    this.fail(new Error(`the event store has lost event ${id} at ${position}`));
+    await this.tail?.stop();
+    return true;
+  }
+
   leave(reader: FeedReader): void {
     this.readers.delete(reader);
   }

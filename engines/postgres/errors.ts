@@ -12,6 +12,12 @@ export class DatabaseRefused extends Error {
   }
 }
 
+/** A connection whose server must not be used by this process: a standby, or a server that took over. */
+export class OutOfService extends Error {
+  readonly code = READ_ONLY;
+  readonly severity = 'ERROR';
+}
+
 /**
  * True when the server at the other end takes no writes any more: another one has its place, and the connection must
  * not be used again.

@@ -49,6 +49,8 @@ export interface PoolOptions {
    * false.
    */
   pipeline?: boolean;
+  /** Looks at each new connection before its first use. @throws when it must not be used; it is closed then */
+  check?(client: pg.ClientBase): Promise<void>;
   onError?: (error: Error) => void;
 }
 
@@ -65,7 +67,7 @@ export class PostgresDatabase implements Database {
 
   constructor(private readonly options: PoolOptions) {
     this.name = options.name;
-    const { query_timeout_ms } = options;
+    const { query_timeout_ms, check } = options;
     this.patience = query_timeout_ms === undefined ? {} : { query_timeout: query_timeout_ms };
     this.pool = new pg.Pool({
       connectionString: options.url,
@@ -77,6 +79,7 @@ export class PostgresDatabase implements Database {
       keepAlive: true,
       // The kernel's own two hours would leave a link to a vanished server open.
       keepAliveInitialDelayMillis: 10_000,
+      ...(check && { verify: (client, done) => void check(client).then(() => done(), done) }),
       options: `-c timezone=UTC ${BOUNDED}${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
     });
     // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the
