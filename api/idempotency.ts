@@ -22,6 +22,8 @@ export interface IdempotentCall {
   route: string;
   key: string | string[];
   caller: Caller;
+  /** Stands in the caller's place, where the input proves who calls; null: the caller. */
+  scope: string | null;
   /** Its `idempotency_seed` is set before the work runs. */
   context: RequestContext;
 }
@@ -178,7 +180,7 @@ export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOp
       if (typeof call.key !== 'string' || !KEY.test(call.key)) {
         throw new ApiError('VALIDATION_ERROR', 'Idempotency-Key: must be 1 to 255 printable ASCII characters');
       }
-      const id = hash(callerScope(call.caller), call.route, call.key);
+      const id = hash(call.scope ?? callerScope(call.caller), call.route, call.key);
       const secret = Buffer.from(hkdfSync('sha256', call.key, id, 'lumio idempotency', 64));
       const fingerprint = createHmac('sha256', secret.subarray(32)).update(requestText(call.request)).digest();
       const own = {};

@@ -31,6 +31,8 @@ export interface Prepared {
   admit(caller: Caller, asked: Asked): Promise<Admission> | Admission;
   /** The same where the body is read only once the guards have let the caller pass. */
   admitFirst(caller: Caller, asked: Asked, read: () => Promise<void>): Promise<Admission>;
+  /** Scope of the request's `Idempotency-Key`; null is the caller. */
+  idempotencyScope(admission: Admission, context: RequestContext): Promise<string | null>;
   run(admission: Admission, context: RequestContext, file?: UploadedFile): Promise<unknown>;
 }
 
@@ -63,6 +65,8 @@ export function prepare(operation: Operation, services: Services): Prepared {
       await read();
       return validated(entry, asked);
     },
+    idempotencyScope: async ({ input }, context) =>
+      (await operation.idempotencyScope?.({ input, context }, services)) ?? null,
     async run({ caller, input }, context, file) {
       const request = { caller: gate.of_operators ? { ...caller, account_id: null } : caller, context };
       const page = pages?.asked(input as Record<string, unknown>);

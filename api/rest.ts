@@ -122,7 +122,8 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         if (headers) void reply.headers(headers);
         return send(reply, rest.status, answer(request, result));
       }
-      const call = { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, context };
+      const scope = await prepared.idempotencyScope(admission, context);
+      const call = { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, scope, context };
       const stored = await options.idempotency.answerOnce(call, run).finally(async () => {
         // Refused, or answered by what the first call did with its own file.
         await (kept ? uploaded?.keep() : uploaded?.drop());

@@ -69,6 +69,10 @@ export const refreshToken = command({
   input: RefreshTokenInput,
   output: TokenResult,
   errors,
+  async idempotencyScope({ input, context }, { tokens }) {
+    const { claims } = await tokens.verify(input.refresh_token, context.now);
+    return claims?.use === 'refresh' && claims.session_id !== null ? `session ${claims.session_id}` : null;
+  },
   async run({ input, context, act }, services) {
     return resultOf(services, await refreshSession({ act, context }, services, input.refresh_token), false);
   },

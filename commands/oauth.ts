@@ -112,6 +112,13 @@ export const issueOauthToken = command({
   input: TokenInput,
   output: OauthTokens,
   errors,
+  async idempotencyScope({ input, context }, { tokens }) {
+    const { claims } = await tokens.verify(input.refresh_token ?? '', context.now);
+    const grant_id = claims?.use === 'refresh' ? claims.client?.grant_id : null;
+    // With the secret, because HTTP Basic is no part of the body that a repetition must equal.
+    const client = hashToken(`${input.client_id ?? ''} ${input.client_secret ?? ''}`);
+    return grant_id ? `grant ${grant_id} ${client}` : null;
+  },
   async run({ input, context, act }, services) {
     const asking = { input, context, act, services };
     switch (input.grant_type) {

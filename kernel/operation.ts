@@ -78,6 +78,10 @@ export interface Operation<H extends House = House> extends Shape<z.ZodType, z.Z
   pages?: PageKind;
   sends?: Sends;
   takes?: Upload;
+  idempotencyScope?(
+    request: { input: unknown; context: H['context'] },
+    services: H['services'],
+  ): Promise<string | null>;
   run(
     request: Omit<OperationRequest<H, unknown, H['caller'], OperationErrors, unknown, unknown>, 'page'> & {
       page: unknown;
@@ -114,6 +118,14 @@ type Declared<
   sends?: S;
   /** Where a file comes in. */
   takes?: U;
+  /**
+   * Scope of an `Idempotency-Key` where the input proves who calls: a repetition may come from another address or with
+   * another credential. Null, like leaving it out: the caller.
+   */
+  idempotencyScope?(
+    request: { input: z.output<I>; context: H['context'] },
+    services: H['services'],
+  ): Promise<string | null>;
   run(
     request: OperationRequest<
       H,

@@ -366,6 +366,12 @@ describe('OAuth for clients of others', () => {
     const ask = { grant_type: 'refresh_token', refresh_token: first.refresh_token, ...naming(client) };
     const [second, again] = [await token(ask, key), await token(ask, key)];
     expect(second.body.refresh_token).toEqual(again.body.refresh_token);
+    // Another egress address, and a client that proves itself wrongly.
+    const elsewhere = await token(ask, { ...key, ...fromElsewhere() });
+    expect(elsewhere.body.refresh_token).toEqual(second.body.refresh_token);
+    const { client_secret: _secret, ...unproven } = ask;
+    const basic = `Basic ${Buffer.from(`${client.client_id}:wrong`).toString('base64')}`;
+    expect((await token(unproven, { ...key, authorization: basic })).body.error).toBe('invalid_client');
     const narrow = await refreshed(client, second.body.refresh_token, { scope: 'events:read' });
     expect(narrow.body.scope).toBe('events:read');
     expect((await as(narrow.body).get('/v1/tokens/me')).body.data.permissions).toEqual(['events:read']);

@@ -327,6 +327,21 @@ describe('on the server', () => {
     expect((await refresh(next.json.refresh_token)).status).toBe(200);
   });
 
+  test('a lost answer is repeated from another network, and with another access token beside it', async () => {
+    const mine = await login();
+    const repeated = (token: string) =>
+      server.door(token).rest('POST', '/v1/auth/refresh', {
+        body: { refresh_token: mine.refresh_token },
+        headers: { 'idempotency-key': 'over another network' },
+      });
+    // Each door has an address of its own.
+    const answers = [await repeated(mine.access_token), await repeated(''), await repeated('lm_stale')];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    for (const { json } of answers) expect(json).toEqual(answers[0]!.json);
+    expect(await works(answers[0]!.json.token)).toBe(true);
+    expect((await refresh(answers[0]!.json.refresh_token)).status).toBe(200);
+  });
+
   test('each token counts for what it was made for, and nowhere else', async () => {
     const { access_token, refresh_token } = await login();
     const ws = (await server.door(access_token).rest('POST', '/v1/auth/ws-token', { body: {} })).json.data.ws_token;
