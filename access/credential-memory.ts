@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { endsWith, type Recognised } from './caller';
 import type { SharedLookup } from './contexts';
-import { concernsAll, type Revocation } from './revocations';
+import { concernsAll, namedCredential, type Revocation } from './revocations';
 
 /** Below the second that a revocation may take on another node. */
 const REMEMBER_MS = 900;
@@ -53,12 +53,13 @@ export class CredentialMemory {
     this.loading.clear();
     this.refused.clear();
     if (concernsAll(revocation)) this.right.clear();
-    const { credential_id, user_id, account_id } = revocation;
+    const { user_id, account_id } = revocation;
+    const credential = namedCredential(revocation);
     for (const [key, { found }] of this.right.entries()) {
       const { caller } = found;
       if (caller === null) continue;
       const named =
-        (credential_id && endsWith(caller, credential_id)) ||
+        (credential && endsWith(caller, credential.id)) ||
         (user_id && caller.user_id === user_id) ||
         (account_id && !user_id && caller.account_id === account_id);
       if (named) this.right.delete(key);

@@ -90,7 +90,8 @@ type KeyQuestion = Question<AskedKey, Recognised>;
 const UNREVOKED = 'not exists (select 1 from revocations r where r.credential_id = k.id::text)';
 
 /**
- * Stops with the owner's membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has caught up.
+ * Stops with the owner and their membership (doc1 §5.4 rule 6), and once revoked, whether or not the read model has
+ * caught up.
  */
 const userApiKeyBy = (by: 'key_hash' | 'id', type: 'text' | 'uuid'): KeyQuestion => ({
   name: `credential-api-key-${by}`,
@@ -98,6 +99,7 @@ const userApiKeyBy = (by: 'key_hash' | 'id', type: 'text' | 'uuid'): KeyQuestion
   sql: ({ value }) =>
     `select k.id, k.account_id, k.user_id, k.permissions, ${EXPIRES_AT}
      from api_keys k join account_members m on m.account_id = k.account_id and m.user_id = k.user_id
+       join users u on u.id = k.user_id
      where k.${by} = ${value} and ${UNREVOKED}`,
   found: (row, { now }) => foundKey('user_api_key', row, now, { rate_bucket: `key:${row?.id}` }),
 });

@@ -23,10 +23,12 @@ const tokenBy = (by: 'token_hash' | 'id', type: 'text' | 'uuid'): Question<Asked
        ${EXPIRES_AT}, r.permissions, r.holds_all
      from popout_tokens t
        join account_members c on c.account_id = t.account_id and c.user_id = t.created_by
+       join users u on u.id = t.created_by
        left join account_roles r on r.id = c.role_id
      where t.${by} = ${value} and t.revoked_at is null
        and (t.user_id is null or exists (
-         select 1 from account_members m where m.account_id = t.account_id and m.user_id = t.user_id))
+         select 1 from account_members m join users of on of.id = m.user_id
+         where m.account_id = t.account_id and m.user_id = t.user_id))
        and not exists (select 1 from revocations v where v.credential_id = t.id::text)`,
   found(row, { now }) {
     const held = row === undefined ? NO_PERMISSIONS : grantedBy(row as RoleRow);

@@ -17,6 +17,20 @@ export interface Revocation {
 export const concernsAll = ({ credential_id, user_id, account_id }: Partial<Revocation>): boolean =>
   !credential_id && !user_id && !account_id;
 
+const CHANGED = 'changed:';
+
+/** Names a credential that goes on with other rights than before. */
+export const rightsChanged = (credential_id: string): Partial<Revocation> => ({
+  credential_id: `${CHANGED}${credential_id}`,
+});
+
+/** The credential that a revocation names, and whether it ended; null where it names none. */
+export function namedCredential({ credential_id }: Partial<Revocation>): { id: string; ended: boolean } | null {
+  if (!credential_id) return null;
+  const ended = !credential_id.startsWith(CHANGED);
+  return { id: ended ? credential_id : credential_id.slice(CHANGED.length), ended };
+}
+
 export interface RevocationTail {
   /** Returns a function that ends it. */
   on(listener: (revocation: Revocation) => void): () => void;

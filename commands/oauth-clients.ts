@@ -3,6 +3,7 @@ import { holds } from '../access/grants';
 import { givenName } from '../access/names';
 import { newClientSecret, OauthClient, readClient } from '../access/oauth-clients';
 import { killClient } from '../access/oauth-grants';
+import { rightsChanged } from '../access/revocations';
 import {
   adminPermission,
   command,
@@ -155,6 +156,7 @@ export const updateOauthClient = command({
       ...edit,
     });
     if (state.status !== 'active') throw refuse('CLIENT_NOT_FOUND');
+    await services.access.announce(rightsChanged(client_id));
     const { name, redirect_uris, scopes, grant_types, enabled } = state;
     const { secret_hash: _hash, ...client } = row;
     const updated_at = events.length > 0 ? new Date(context.now).toISOString() : row.updated_at;

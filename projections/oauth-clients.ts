@@ -1,3 +1,4 @@
+import { rightsChanged } from '../access/revocations';
 import { OAUTH_CLIENT_EVENTS } from '../domain/oauth-clients';
 import { sql } from '../kernel/sql';
 import { all, handled, last } from './runtime/handlers';
@@ -30,5 +31,8 @@ export const oauthClients = handled({
     ),
     'oauth_client:deleted': all(sql`delete from oauth_clients c using e where c.client_id = e.client_id`),
   },
-  revokes: { 'oauth_client:deleted': ({ client_id }) => ({ credential_id: client_id }) },
+  revokes: {
+    'oauth_client:changed': ({ client_id }) => rightsChanged(client_id),
+    'oauth_client:deleted': ({ client_id }) => ({ credential_id: client_id }),
+  },
 });

@@ -230,7 +230,16 @@ describe('on a server', () => {
     expect((await key.get('/v1/tokens/me')).status).toBe(200);
     const path = `/v1/admin/users/${member.user_id}`;
     const once = () => operator.send('DELETE', path, undefined, { 'idempotency-key': member.user_id });
-    expect([(await once()).status, (await once()).status]).toEqual([204, 204]);
+    const popout = await api.send('POST', '/v1/tokens', { permissions: ['events:read'] });
+    const page = clientOf(popout.body.data.token);
+    const acting = { permissions: ['events:read'], user_id: member.user_id };
+    const for_them = await clientOf(bob.access_token).send('POST', '/v1/tokens', acting);
+    expect((await once()).status).toBe(204);
+    // Right after the deletion, whatever follows from it later.
+    const credentials = [key, page, clientOf(for_them.body.data.token)];
+    const statuses = await Promise.all(credentials.map(async (one) => (await one.get('/v1/tokens/me')).status));
+    expect(statuses).toEqual([401, 401, 401]);
+    expect((await once()).status).toBe(204);
     expect((await api.get('/v1/tokens/me')).status).toBe(401);
     expect((await operator.get(path)).status).toBe(404);
     expect((await operator.send('DELETE', path, undefined)).status).toBe(404);

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 import WebSocket from 'ws';
 import { OPERATIONS } from '../bin/areas';
+import { inTime } from './support/patience';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
@@ -450,6 +451,31 @@ describe('OAuth for clients of others', () => {
     await until(SCOPES);
     await owner.send('PATCH', `${admin}/${client.client_id}`, { scopes: ['events:create'] });
     await until(['events:create']);
+  });
+
+  test('a scope taken from a client counts at the next request, and for open sockets in time', async () => {
+    const client = await register();
+    const given = await tokens(client, { scope: SCOPES.join(' ') });
+    const socket = new WebSocket(`${server.ws_url}?token=${given.access_token}`);
+    const over = new Promise<true>((done) => {
+      socket.once('close', () => done(true));
+      socket.on('message', (data: Buffer) => data.includes('"UNAUTHORIZED"') && done(true));
+    });
+    const subscribed = new Promise<void>((done) => {
+      socket.on('message', (data: Buffer) => data.includes('"subscribed"') && done());
+    });
+    await new Promise((open, fail) => socket.once('open', open).once('error', fail));
+    socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${server.credentials.account_id}` }));
+    await subscribed;
+    expect((await as(given).get('/v1/events')).status).toBe(200);
+
+    const changed = await owner.send('PATCH', `${admin}/${client.client_id}`, { scopes: ['members:read'] });
+    expect(changed.status).toBe(200);
+    expect((await as(given).get('/v1/events')).status).toBe(403);
+    expect(await inTime(over, server)).toBe(true);
+    // The token goes on with what is left.
+    expect((await as(given).get('/v1/tokens/me')).body.data.permissions).toEqual(['members:read']);
+    socket.terminate();
   });
 
   test('the token endpoint answers as RFC 6749 says, in forms and in JSON', async () => {

@@ -1,6 +1,6 @@
 import { type Caller, endsWith } from '../../access/caller';
 import type { CallerResolver } from '../../access/resolve';
-import { concernsAll, type Revocation } from '../../access/revocations';
+import { concernsAll, namedCredential, rightsChanged, type Revocation } from '../../access/revocations';
 import type { Logger } from '../../engines/log/port';
 import type { Gates } from './gates';
 import type { Hub } from './hub';
@@ -119,16 +119,19 @@ export class Heartbeat {
     session.close(CLOSE.token, code, code);
   }
 
-  /** Acts on a revocation: a credential named is cut at once, the others are asked about. */
+  /** Acts on a revocation: a credential that ended is cut at once, the others are asked about. */
   revoked(revocation: Revocation): void {
-    const { credential_id, user_id, account_id } = revocation;
+    const { user_id, account_id } = revocation;
     if (concernsAll(revocation)) return void this.revalidation.judgeFeatures();
-    for (const id of [credential_id, user_id, account_id]) if (id) this.recent.set(id, Date.now());
+    const credential = namedCredential(revocation);
+    for (const id of [revocation.credential_id, user_id, account_id]) if (id) this.recent.set(id, Date.now());
     const asked: Session[] = [];
     for (const session of this.deps.sessions.values()) {
       const { caller } = session;
-      if (credential_id) {
-        if (endsWith(caller, credential_id)) this.end(session, 'TOKEN_REVOKED');
+      if (credential) {
+        if (!endsWith(caller, credential.id)) continue;
+        if (credential.ended) this.end(session, 'TOKEN_REVOKED');
+        else asked.push(session);
       } else if (user_id ? actsFor(caller, user_id, account_id) : account_id && touches(session, account_id)) {
         asked.push(session);
       }
@@ -141,10 +144,14 @@ export class Heartbeat {
     const { credential_id, user_id, account_id, ends_with = [] } = session.caller;
     const named = (id: string | null) => id !== null && this.recent.has(id);
     if ([credential_id, ...ends_with].some(named)) this.end(session, 'TOKEN_REVOKED');
-    else if (named(user_id) || named(account_id)) this.revalidation.ask([session]);
+    else if ([user_id, account_id, ...changesOf(session.caller)].some(named)) this.revalidation.ask([session]);
     this.revalidation.admitted(session);
   }
 }
+
+/** The names under which changed rights of the caller's credentials are announced. */
+const changesOf = ({ credential_id, ends_with = [] }: Caller): (string | null)[] =>
+  [credential_id, ...ends_with].flatMap((id) => (id === null ? [] : (rightsChanged(id).credential_id ?? null)));
 
 /** Whether a change of the user's concerns the caller; a popout token may hang on a member that it does not act for. */
 function actsFor(caller: Caller, user_id: string, account_id: string | null): boolean {
