@@ -120,7 +120,8 @@ export async function writeGrant(
        platform_user_id = excluded.platform_user_id, app = excluded.app, client_id = excluded.client_id,
        scopes = excluded.scopes, expires_at = excluded.expires_at, key_id = excluded.key_id, sealed = excluded.sealed,
        generation = g.generation + 1, stored_at = clock_timestamp(), after_refusal = false, dead = false,
-       refreshing = null, refreshing_until = null`,
+       refreshing = null, refreshing_until = null,
+       subscriptions = case when g.client_id = excluded.client_id then g.subscriptions end`,
     [
       ...[place.connection_id, place.account_id, place.kind, place.platform, platform_user_id, place.app],
       ...[place.client_id, grant.scopes ?? asked, grant.expires_at, key_id, sealed],
@@ -235,6 +236,23 @@ export async function grantNames(
 /** Takes a grant away; its tokens are gone here. */
 export async function dropGrant(db: Queryable, connection_id: string): Promise<void> {
   await db.query('delete from connection_grants where connection_id = $1', [connection_id], 'connection-grant-drop');
+}
+
+/**
+ * Stores which subscriptions of the vendor deliver a channel's events, for every account that has connected it with
+ * this app. Null while they are being made: an event may then arrive before its subscription's id is stored.
+ */
+export async function writeSubscriptions(
+  db: Pick<Queryable, 'query'>,
+  { platform, platform_user_id, client_id }: Pick<KeptGrant, 'platform' | 'platform_user_id' | 'client_id'>,
+  ids: readonly string[] | null,
+): Promise<void> {
+  await db.query(
+    `update connection_grants set subscriptions = $4
+     where platform = $1 and platform_user_id = $2 and client_id = $3 and kind = 'channel'`,
+    [platform, platform_user_id, client_id, ids],
+    'connection-grant-subscriptions',
+  );
 }
 
 /** What else is kept of the same channel or user by the same app: the kinds, one for each. */

@@ -66,17 +66,21 @@ export function createConnectionLookup(deps: {
     return started;
   }
 
+  const readByChannel: ConnectionLookup['readByChannel'] = async (platform, platform_channel_id) => {
+    const rows = await db.query(
+      `select c.account_id, g.subscriptions from channel_connections c
+       left join connection_grants g on g.connection_id = c.id
+       where c.platform = $1 and c.platform_channel_id = $2 order by c.connected_at, c.id`,
+      [platform, platform_channel_id],
+      'connections-by-channel',
+    );
+    return rows.map(({ account_id, subscriptions }) => ({ account_id, subscriptions, secret: null }));
+  };
+
   return {
     byChannel: (platform, platform_channel_id) =>
-      find(channelKey(platform, platform_channel_id), async () => {
-        const rows = await db.query(
-          `select account_id from channel_connections
-           where platform = $1 and platform_channel_id = $2 order by connected_at, id`,
-          [platform, platform_channel_id],
-          'connections-by-channel',
-        );
-        return rows.map(({ account_id }) => ({ account_id, secret: null }));
-      }),
+      find(channelKey(platform, platform_channel_id), () => readByChannel(platform, platform_channel_id)),
+    readByChannel,
 
     async byShopDomain(shop_domain) {
       const [account] = await find(shopKey(shop_domain), async () => {
@@ -88,6 +92,7 @@ export function createConnectionLookup(deps: {
         );
         return rows.map(({ account_id, sealed }) => ({
           account_id,
+          subscriptions: null,
           secret: sealed === null ? null : secrets.open(sealed, SHOP_SECRET).toString(),
         }));
       });

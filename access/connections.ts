@@ -5,6 +5,8 @@ export interface ConnectedAccount {
   account_id: string;
   /** Signing secret stored on the connection (shops have one each); null when it has none. */
   secret: string | null;
+  /** Subscriptions that deliver the channel's events to this account; null where they are not known. */
+  subscriptions: readonly string[] | null;
 }
 
 /**
@@ -17,6 +19,8 @@ export interface ConnectionLookup {
    * has.
    */
   byChannel(platform: Platform, platform_channel_id: string): Promise<readonly ConnectedAccount[]>;
+  /** The same as it is stored now, past every cache. */
+  readByChannel(platform: Platform, platform_channel_id: string): Promise<readonly ConnectedAccount[]>;
   /** By normalised shop host (`name.myshopify.com`, lower case), exact match; null when there is none. */
   byShopDomain(shop_domain: string): Promise<ConnectedAccount | null>;
 }

@@ -38,7 +38,7 @@ export function openJobs(
     const index = { ...engines, db, readArchived: createArchiveReader(engines) };
     const topics = RECORD_ERASERS.map(({ topic }) => topic);
     own.push(recurring(HOUR_MS, 'subject-index', () => indexAll(index, topics), log));
-    const renew = (signal: AbortSignal) => renewKickSubscriptions(connections, log, signal);
+    const renew = (signal: AbortSignal) => renewKickSubscriptions({ ...connections, db }, log, signal);
     own.push(recurring(6 * HOUR_MS, 'kick-subscriptions', renew, log));
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }

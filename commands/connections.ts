@@ -8,6 +8,7 @@ import { announceChannel } from '../access/connection-lookup';
 import { AccountApp, appFor, appInput } from '../access/credential-modes';
 import { clearReconnect, CONNECTION_NOT_FOUND, detach, Done } from '../access/detaching';
 import { dropApp, writeApp } from '../access/oauth-apps';
+import { endFormerApp } from '../access/former-app';
 import { beginOAuth, readState, redeemState, type RedeemedState } from '../access/oauth-states';
 import {
   command,
@@ -118,6 +119,7 @@ export const exchangeConnection = command({
       if (known !== null && known.platform_user_id !== platform_user_id)
         throw refuse('PLATFORM_ALREADY_CONNECTED', { platform });
       const connection_id = known?.connection_id ?? newId('connection');
+      if (known !== null) await endFormerApp(services, vendor, { ...known, client_id: app.client_id });
       const place = { connection_id, account_id, kind, platform, app: app.app, client_id: app.client_id };
       await services.db.transaction(async (db) => {
         await writeGrant({ ...services, db }, { place, owner, grant, asked: vendor.scopes(kind) });

@@ -36,7 +36,7 @@ export function createVendorRequests(credentials: DemoCredentials) {
   const { connections, webhook_signing: secrets, user_api_key } = credentials;
   const kick_signer = kickSigner(secrets);
   const kick = (type: string, payload: object) =>
-    kickRequest(kick_signer, type, { broadcaster: broadcaster(), ...payload });
+    kickRequest(kick_signer, type, { broadcaster: broadcaster(), ...payload }, connections.kick.platform_channel_id);
 
   function broadcaster() {
     return kickUser({ id: Number(connections.kick.platform_channel_id), name: 'lumio_demo' });
@@ -137,13 +137,17 @@ function kickSigner({ kick_private_key, kick_secret }: DemoCredentials['webhook_
   });
 }
 
-function kickRequest(signer: KickSigner, type: string, payload: object): DemoRequest {
+/** The id of a channel's subscription to a type, at Kick's cloud of the demo. */
+export const kickSubscription = (channel_id: number | string, type: string): string => `demo-${channel_id}-${type}`;
+
+function kickRequest(signer: KickSigner, type: string, payload: object, channel_id: string): DemoRequest {
   const body = JSON.stringify(payload);
   const message_id = ulid();
   const timestamp = new Date().toISOString();
   const headers = {
     'content-type': 'application/json',
     'kick-event-message-id': message_id,
+    'kick-event-subscription-id': kickSubscription(channel_id, type),
     'kick-event-message-timestamp': timestamp,
     'kick-event-type': type,
     'kick-event-version': '1',

@@ -396,6 +396,7 @@ create table connection_grants (
   refreshing uuid,
   refreshing_until timestamp with time zone,
   dead boolean not null default false,
+  subscriptions text[],
   constraint connection_grants_pkey PRIMARY KEY (connection_id)
 );
 CREATE INDEX connection_grants_account_idx ON public.connection_grants USING btree (account_id);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { dropGrant, otherGrants, readGrant } from '../access/connection-grants';
 import { ReconnectRequired } from '../access/connection-tokens';
 import { job, type JobTools } from '../access/job';
-import { tokenOf } from '../access/vendor-connections';
+import { subscribeChannel, tokenOf } from '../access/vendor-connections';
 import { withToken } from '../access/with-token';
 import { INSTALLATION } from '../access/oauth-apps';
 import { reactor, type ReactionTools } from '../access/reactor';
@@ -28,8 +28,10 @@ export const subscribeToKick = job({
   after_unknown: 'repeat',
   async run({ connection_id }, _attempt, { db, connections }) {
     // Connected by an operator, or disconnected by now: there is no token to ask with.
-    if ((await readGrant({ db, texts: connections.texts }, connection_id)) === null) return;
-    await unlessFlagged(withToken(tokenOf(connections.tokens, connection_id), connections.kick.ensure));
+    const grant = await readGrant({ db, texts: connections.texts }, connection_id);
+    if (grant === null) return;
+    const channel = { ...grant, platform_channel_id: grant.platform_user_id };
+    await unlessFlagged(subscribeChannel({ ...connections, db }, channel));
   },
 });
 

@@ -336,13 +336,17 @@ test('what Kick has dropped is asked for again, whatever stops one channel', asy
         if (token === `old ${uuid(3)}`) throw new HttpFailed('api.kick.com', 401);
         if (token === `old ${uuid(2)}`) throw new Error('Kick refuses');
         asked.push(token);
+        return ['a'];
       },
       end: async () => undefined,
     },
   };
+  const stored: unknown[] = [];
+  const db = { query: async (_sql: string, values: readonly unknown[] = []) => (stored.push(values), []) };
   const log = keptLog();
-  expect(await renewKickSubscriptions(parts, log, new AbortController().signal)).toBe(1);
+  expect(await renewKickSubscriptions({ ...parts, db }, log, new AbortController().signal)).toBe(1);
   expect([asked, log.lines.length]).toEqual([[`new ${uuid(3)}`], 1]);
+  expect(stored).toEqual([['kick', '3', 'app', ['a']]]);
 });
 
 test('the read model of connections bears its events twice', async () => {

@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto';
 import { v7 } from 'uuid';
 import { sayReconnect } from '../access/connection-flags';
 import { actingAs } from '../access/service-acts';
@@ -10,6 +11,7 @@ import { user, userStream } from '../domain/users';
 import { createPostgresEventStore } from '../engines/event-store/postgres';
 import { createLocalWakeups } from '../engines/wakeups/local';
 import { APP, FakeOAuthCloud } from './vendors/oauth-cloud';
+import { kickHeaders } from './support/webhooks';
 import { startServer, type TestServer } from './support/server';
 import { ApiClient, eventually } from './support/vendor-cloud';
 
@@ -123,6 +125,61 @@ test("Kick's events are asked for when a channel is connected, and given back wh
   await eventually(async () => (cloud.subscriptions.size === 7 ? true : undefined), 'seven subscriptions');
   await stranger.send('DELETE', `/v1/channel-connections/${body.connection_id}`, undefined);
   await eventually(async () => (cloud.subscriptions.size === 0 ? true : undefined), 'no subscription');
+});
+
+test("another app's subscriptions at Kick are ended, and what they deliver counts no more", async () => {
+  const { webhook_signing } = server.credentials;
+  const key = createPrivateKey(webhook_signing.kick_private_key);
+  const deliver = async (subscription_id: string, message_id: string) => {
+    const body = Buffer.from(
+      '{"broadcaster":{"user_id":78},"follower":{"user_id":5},"created_at":"2026-11-01T10:00:00Z"}',
+    );
+    const headers = {
+      ...kickHeaders(body, 'channel.followed', message_id, new Date().toISOString(), key),
+      'kick-event-subscription-id': subscription_id,
+    };
+    return (await fetch(`${server.base_url}/v1/webhooks/kick`, { method: 'POST', headers, body })).status;
+  };
+  const follows = () => [...cloud.subscriptions.values()].find(({ event }) => event === 'channel.followed')?.id;
+  const stored = (connection_id: string, id: string) =>
+    eventually(async () => {
+      const [row] = await server.database!.db.query<{ subscriptions: string[] | null }>(
+        'select subscriptions from connection_grants where connection_id = $1',
+        [connection_id],
+      );
+      return row?.subscriptions?.length === 7 && row.subscriptions.includes(id) ? true : undefined;
+    }, 'the ids of seven subscriptions');
+
+  const { body } = await connect(stranger, 'kick', '78');
+  const first = await eventually(async () => follows(), 'a subscription');
+  await stored(body.connection_id, first);
+  // The account sets an app of its own, and connects the same channel with it.
+  const own = { client_id: 'own-app', client_secret: 'own-secret' };
+  cloud.apps.set(own.client_id, own.client_secret);
+  expect((await stranger.send('PUT', '/v1/connections/credentials/kick', own)).status).toBe(200);
+  expect(await connect(stranger, 'kick', '78')).toMatchObject({ status: 200, body: { reconnected: true } });
+  const second = await eventually(async () => {
+    const id = follows();
+    return id === first ? undefined : id;
+  }, 'the subscription of the other app');
+  await stored(body.connection_id, second);
+  expect([...cloud.subscriptions.keys()]).not.toContain(first);
+
+  expect(await deliver(first, 'of-the-old-app')).toBe(200);
+  expect(await deliver(second, 'of-the-new-app')).toBe(200);
+  const ids = async () => {
+    const rows = await server.database!.db.query<{ external_id: string }>(
+      `select external_id from platform_event_logs where account_id = $1 and external_id like 'kick:of-%'`,
+      [server.credentials.other.account_id],
+    );
+    return rows.map(({ external_id }) => external_id);
+  };
+  await eventually(async () => ((await ids()).length > 0 ? true : undefined), 'the follow');
+  expect(await ids()).toEqual(['kick:of-the-new-app']);
+  await stranger.send('DELETE', `/v1/channel-connections/${body.connection_id}`, undefined);
+  await eventually(async () => (cloud.subscriptions.size === 0 ? true : undefined), 'no subscription');
+  await stranger.send('DELETE', '/v1/connections/credentials/kick', undefined);
+  cloud.apps.delete(own.client_id);
 });
 
 test('a state is good once, for ten minutes, for its user, account, platform and way back', async () => {

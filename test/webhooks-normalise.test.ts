@@ -117,10 +117,13 @@ describe('kick', () => {
     expect(record).toMatchObject({ topic, type, subject, occurred_at, platform: 'kick' });
     const turn = `${type.slice(5)}:123456789-1735689600`;
     const message_id = 'kick:01JX0000000000000000000001';
-    const is_turn = incoming.startsWith('livestream.');
-    const identity = is_turn ? { external_id: `kick:${turn}`, former_id: message_id } : { external_id: message_id };
-    expect(identityOf(record)).toEqual(identity);
     const payload = fixture('kick', name).toString();
+    const own_id =
+      incoming === 'chat.message.sent'
+        ? (JSON.parse(payload) as { message_id: string }).message_id
+        : incoming.startsWith('livestream.') && turn;
+    const identity = own_id ? { external_id: `kick:${own_id}`, former_id: message_id } : { external_id: message_id };
+    expect(identityOf(record)).toEqual(identity);
     const kept = topic === 'chat-events' ? record.raw.slice(record.raw.indexOf(',"raw":') + 7, -1) : record.raw;
     expect(kept).toBe(payload);
   });

@@ -164,6 +164,63 @@ test('a delivery for nobody here is accepted, logged and not kept', async () => 
   expect(metrics.counts.get('lumio_webhooks_total kick unknown_account')).toBe(1);
 });
 
+describe('deliveries of Kick count only by subscriptions of the accounts that have connected the channel', () => {
+  const subscribed = (headers: Record<string, string>, id: string | null) =>
+    id === null ? headers : { ...headers, 'kick-event-subscription-id': id };
+  const account = (account_id: string, subscriptions: string[] | null) => ({
+    ...{ account_id, subscriptions, secret: null },
+  });
+
+  function among(remembered: ReturnType<typeof account>[], stored = remembered) {
+    const { deps, records, metrics } = setUp();
+    const connections = {
+      ...deps.connections,
+      byChannel: async () => remembered,
+      readByChannel: async () => stored,
+    };
+    const routes = webhookRoutes({ ...deps, connections });
+    const deliver = (id: string | null, headers = kick()) =>
+      support.deliver(routes, '/v1/webhooks/kick', follow, subscribed(headers, id), NOW);
+    return { deliver, metrics, accounts: () => records.kept.map(({ account_id }) => account_id) };
+  }
+
+  test('another app is answered 200, counted and not kept', async () => {
+    const { deliver, metrics, accounts } = among([account(ACCOUNT, ['ours']), account(OTHER, ['theirs'])]);
+    await expect(deliver('foreign')).resolves.toEqual(OK);
+    await expect(deliver(null)).resolves.toEqual(OK);
+    expect(accounts()).toEqual([]);
+    expect(metrics.counts.get('lumio_webhooks_total kick unknown_subscription')).toBe(2);
+    await deliver('theirs');
+    await deliver('ours');
+    expect(accounts()).toEqual([OTHER, ACCOUNT]);
+  });
+
+  test('one that is newer than what is remembered, or is being made, is kept', async () => {
+    const made = among([account(ACCOUNT, ['older'])], [account(ACCOUNT, ['newer'])]);
+    await made.deliver('newer');
+    const creating = among([account(ACCOUNT, ['older'])], [account(ACCOUNT, null)]);
+    await creating.deliver('newer');
+    expect([made.accounts(), creating.accounts()]).toEqual([[ACCOUNT], [ACCOUNT]]);
+  });
+
+  test('the legacy secret is of one app alone: its deliveries need no subscription', async () => {
+    const { deliver, accounts } = among([account(ACCOUNT, ['ours'])]);
+    const hex = support.hmac('sha256', support.signing.settings.kick_secret, follow, 'hex');
+    await deliver(null, { 'kick-event-type': 'channel.followed', 'x-kick-signature': hex } as never);
+    expect(accounts()).toEqual([ACCOUNT]);
+  });
+});
+
+test('a chat message of Kick has its own id, whichever delivery brings it', async () => {
+  const { deliver, records } = setUp();
+  const body = support.fixture('kick', 'chat.message.sent.captured_minimal.json');
+  const { message_id } = JSON.parse(body.toString()) as { message_id: string };
+  for (const delivery of ['01JX-first', '01JX-second'])
+    await deliver('kick', body, support.kickHeaders(body, 'chat.message.sent', delivery, AT));
+  expect(new Set(records.kept.map(({ external_id }) => external_id))).toEqual(new Set([`kick:${message_id}`]));
+  expect(records.kept[0]!.former_id).toBe('kick:01JX-first');
+});
+
 describe('what cannot be kept', () => {
   const letters = async () =>
     (await parked.list({ limit: 1000 })).map(({ vendor, reason, attempts }) => ({ vendor, reason, attempts }));
@@ -228,7 +285,7 @@ describe('what cannot be kept', () => {
     await expect(deliver('kick', follow, kick())).resolves.toEqual(OK);
 
     const lost = () => Promise.reject(new Error('no connection'));
-    const blind = webhookRoutes({ ...deps, connections: { byChannel: lost, byShopDomain: lost } });
+    const blind = webhookRoutes({ ...deps, connections: { byChannel: lost, readByChannel: lost, byShopDomain: lost } });
     const order = support.fixture('shopify', 'orders_create.sample_2025.json');
     await expect(support.deliver(blind, '/v1/webhooks/kick', follow, kick(), NOW)).rejects.toEqual(away);
     await expect(

@@ -83,7 +83,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
   const sent_at = delivery.header('kick-event-message-timestamp');
   const rest = {
-    owner: { kind: 'channel', platform: 'kick', channel_id },
+    owner: { kind: 'channel', platform: 'kick', channel_id, ...subscriptionOf(delivery) },
     ...kickIdentity(delivery, type, body.value, streamId(channel_id, reading)),
     occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
   } as const;
@@ -116,17 +116,21 @@ function channelOf(payload: unknown): string | null {
   return paths.reduce<string | null>((found, path) => found ?? webhook.idText(webhook.member(payload, ...path)), null);
 }
 
+/** Kick signs for every app with one key, while the legacy secret is ours alone. */
+const subscriptionOf = (delivery: Delivery) =>
+  delivery.id_signed ? { subscription_id: delivery.header('kick-event-subscription-id')?.trim() ?? null } : {};
+
 /**
- * The message id that Kick calls its idempotent key, which its RSA signature covers. The legacy HMAC covers the body
- * alone: there the chat message's own id goes first, and without one the same bytes count once. Spec rulings, "event
- * identity of webhooks".
+ * A chat message has an id of its own, the same for every app that Kick delivers it to. Everything else goes by the
+ * message id that Kick calls its idempotent key, which its RSA signature covers; the legacy HMAC covers the body alone,
+ * so that the same bytes count once. Spec rulings, "event identity of webhooks".
  */
 function kickIdentity(delivery: Delivery, type: string, payload: unknown, stream_id: string | null): Identity {
   const message_id = delivery.header('kick-event-message-id')?.trim() ?? null;
   if (stream_id !== null) return webhook.signedIdentity('kick', stream_id, message_id);
-  if (delivery.id_signed && message_id !== null) return { external_id: webhook.externalId('kick', message_id) };
   const chat_id = type === 'chat.message.sent' ? webhook.idText(webhook.member(payload, 'message_id')) : null;
   if (chat_id !== null) return webhook.signedIdentity('kick', chat_id, message_id);
+  if (delivery.id_signed && message_id !== null) return { external_id: webhook.externalId('kick', message_id) };
   const external_id =
     message_id === null
       ? webhook.contentId('kick', delivery, `${type}:${delivery.header('kick-event-message-timestamp') ?? ''}`)

@@ -1,4 +1,4 @@
-import type { ConnectionLookup } from '../../access/connections';
+import type { ConnectedAccount, ConnectionLookup } from '../../access/connections';
 import type { RecordEnvelope, Topic } from '../../domain/records';
 import type { Vendor } from '../../domain/vendors';
 import type { Logger } from '../../engines/log/port';
@@ -49,8 +49,11 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
     const excess = excessOf(drafts);
     if (excess !== null) return { kind: 'park', ...excess };
     const topics = new Map<Topic, RecordEnvelope[]>();
+    let reason = 'unknown_account';
     for (const draft of drafts) {
-      for (const { account_id } of await accountsOf(draft.owner)) {
+      const accounts = await accountsOf(draft.owner);
+      if (accounts === FOREIGN) reason = 'unknown_subscription';
+      for (const { account_id } of accounts) {
         const envelope = envelopeOf(draft, account_id, received_at, trace);
         const listed = topics.get(draft.topic);
         if (listed) listed.push(envelope);
@@ -58,7 +61,7 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
       }
     }
     if (topics.size === 0) {
-      return { kind: 'skip', reason: 'unknown_account', detail: nameOf(drafts[0]!.owner) };
+      return { kind: 'skip', reason, detail: nameOf(drafts[0]!.owner) };
     }
     let count = 0;
     for (const [topic, envelopes] of topics) {
@@ -75,12 +78,31 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
   }
 
   async function accountsOf(owner: DraftRecord['owner']): Promise<readonly { account_id: string }[]> {
-    if (owner.kind === 'channel') return connections.byChannel(owner.platform, owner.channel_id);
+    if (owner.kind === 'channel') return connectedTo(owner);
     if (owner.kind === 'account') return [owner];
     const account = await connections.byShopDomain(owner.shop_domain);
     return account === null ? [] : [account];
   }
+
+  async function connectedTo({ platform, channel_id, subscription_id }: DraftRecord['owner'] & { kind: 'channel' }) {
+    const remembered = await connections.byChannel(platform, channel_id);
+    if (subscription_id === undefined || remembered.length === 0) return remembered;
+    const subscribed = remembered.filter(subscribedWith(subscription_id));
+    if (subscribed.length > 0) return subscribed;
+    // The subscription may be newer than what is remembered.
+    const stored = await connections.readByChannel(platform, channel_id);
+    const now_subscribed = stored.filter(subscribedWith(subscription_id));
+    return now_subscribed.length > 0 ? now_subscribed : FOREIGN;
+  }
 }
+
+/** Accounts have connected the channel, and none of them has this subscription: somebody else's app made it. */
+const FOREIGN: readonly ConnectedAccount[] = [];
+
+const subscribedWith =
+  (subscription_id: string | null) =>
+  ({ subscriptions }: ConnectedAccount): boolean =>
+    subscriptions === null || (subscription_id !== null && subscriptions.includes(subscription_id));
 
 function nameOf(owner: DraftRecord['owner']): string {
   switch (owner.kind) {

@@ -66,7 +66,16 @@ export interface Delivery {
 
 /** Whose record it is, still in the vendor's words. */
 export type Owner =
-  | { kind: 'channel'; platform: Platform; channel_id: string }
+  | {
+      kind: 'channel';
+      platform: Platform;
+      channel_id: string;
+      /**
+       * The subscription that delivered it, where the vendor signs for all apps with one key: only an account's own
+       * subscriptions count. Null where the delivery names none; absent where the signature proves the app.
+       */
+      subscription_id?: string | null;
+    }
   | { kind: 'shop'; shop_domain: string }
   /** It was heard over a connection, which is one account's. */
   | { kind: 'account'; account_id: string };

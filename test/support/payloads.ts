@@ -31,12 +31,13 @@ export function door(): {
 } {
   const records = support.keptRecords();
   const kept: Kept = { records: records.kept, parked: [] };
-  const account = [{ account_id: ACCOUNT, secret: support.signing.shop_secret }];
+  const account = [{ account_id: ACCOUNT, secret: support.signing.shop_secret, subscriptions: null }];
   const deps: WebhookDeps = {
     settings: support.webhookSettings(),
     paypal: { isOwn: async ({ transmission_sig }) => transmission_sig === 'good' },
     connections: {
       byChannel: async () => account,
+      readByChannel: async () => account,
       byShopDomain: async (domain) => (domain === SHOP ? account[0]! : null),
     },
     records,

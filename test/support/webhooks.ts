@@ -113,9 +113,11 @@ export function keptRecords(): RecordLog & { kept: (RecordEnvelope & { topic: st
 
 /** Connections from tables: `kick:123` or a shop's domain to account ids. */
 export function connectionsOf(accounts: Readonly<Record<string, string[]>>, secret: string | null): ConnectionLookup {
-  const found = (key: string) => (accounts[key] ?? []).map((account_id) => ({ account_id, secret }));
+  const found = (key: string) =>
+    (accounts[key] ?? []).map((account_id) => ({ account_id, secret, subscriptions: null }));
   return {
     byChannel: async (platform, id) => found(`${platform}:${id}`),
+    readByChannel: async (platform, id) => found(`${platform}:${id}`),
     byShopDomain: async (domain) => found(domain)[0] ?? null,
   };
 }

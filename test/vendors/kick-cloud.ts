@@ -1,4 +1,5 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes, randomUUID, sign } from 'node:crypto';
+import { kickSubscription } from '../../demo/vendor-requests';
 import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
 import { FakeVendor, type LoginAnswer } from './fake';
@@ -61,7 +62,7 @@ export class FakeKick extends FakeVendor {
     );
     this.on(
       'GET /public/v1/events/subscriptions',
-      guarded(() => data([...this.subscriptions.values()])),
+      guarded((call) => this.subscribed(call)),
     );
     this.on(
       'POST /public/v1/events/subscriptions',
@@ -220,6 +221,12 @@ export class FakeKick extends FakeVendor {
     );
   }
 
+  private subscribed(call: FakeCall): FakeAnswer {
+    const { owner } = this.tokens.of(call.headers.authorization)!;
+    const all = [...this.subscriptions.values()];
+    return data(owner === null ? all : all.filter((one) => String(one.broadcaster_user_id) === owner));
+  }
+
   private subscribe(call: FakeCall): FakeAnswer {
     const asked = JSON.parse(call.body) as {
       events: { name: string; version: number }[];
@@ -229,7 +236,7 @@ export class FakeKick extends FakeVendor {
     const broadcaster_user_id = asked.broadcaster_user_id ?? Number(owner);
     return data(
       asked.events.map(({ name, version }) => {
-        const id = randomUUID();
+        const id = kickSubscription(broadcaster_user_id, name);
         this.subscriptions.set(id, { id, event: name, version, broadcaster_user_id });
         return { name, version, subscription_id: id };
       }),

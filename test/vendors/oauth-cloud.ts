@@ -68,7 +68,7 @@ export class FakeOAuthCloud extends FakeCloud {
     );
     this.on(
       'POST /oauth/token/introspect',
-      about(() => ({ data: { active: true, ...of_app, scope: 'user:read' } })),
+      about(() => ({ data: { active: true, client_id: [...this.apps.keys()].at(-1), scope: 'user:read' } })),
     );
     this.on(
       'GET /public/v1/users',

@@ -3,6 +3,7 @@ import type { OAuthVendor } from '../oauth/port';
 import { ownerOf } from '../oauth/owner';
 import { inBody, post, standardOAuth } from '../oauth/standard';
 import { kickIdentity } from './identity';
+import { kickSubscriptions } from './subscriptions';
 
 const CHANNEL = [
   'user:read',
@@ -21,7 +22,7 @@ export interface KickOAuthOptions {
 
 /** Kick's OAuth 2.1: PKCE always, and each refresh gives a new refresh token. */
 export function kickOAuth(http: HttpClients, { id_url, api_url }: KickOAuthOptions): OAuthVendor {
-  return standardOAuth(http, {
+  const oauth = standardOAuth(http, {
     vendor: 'kick',
     bases: [id_url],
     scopes: { channel: CHANNEL, bot: BOT, system_bot: BOT },
@@ -34,4 +35,5 @@ export function kickOAuth(http: HttpClients, { id_url, api_url }: KickOAuthOptio
     whose: ({ app, answer }) =>
       ownerOf(kickIdentity(http, { client_ids: [app.client_id], id_url, api_url }), answer.access_token),
   });
+  return { ...oauth, endSubscriptions: kickSubscriptions(http, { api_url }).end };
 }

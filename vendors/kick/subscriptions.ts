@@ -18,7 +18,11 @@ export const KICK_EVENTS = [
 const Listed = z.object({
   data: z.array(z.looseObject({ id: z.string(), event: z.string(), broadcaster_user_id: z.number().optional() })),
 });
-const Made = z.object({ data: z.array(z.looseObject({ name: z.string(), error: z.string().nullish() })) });
+const Made = z.object({
+  data: z.array(
+    z.looseObject({ name: z.string(), error: z.string().nullish(), subscription_id: z.string().nullish() }),
+  ),
+});
 
 /** Kick says with the token whose channel is meant. */
 export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: string }): KickSubscriptions {
@@ -31,10 +35,13 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
   }
 
   return {
-    async ensure(token) {
-      const there = new Set((await listed(token)).map(({ event }) => event));
+    async ensure(token, creating) {
+      const present = await listed(token);
+      const ids = present.map(({ id }) => id);
+      const there = new Set(present.map(({ event }) => event));
       const events = KICK_EVENTS.filter((name) => !there.has(name)).map((name) => ({ name, version: 1 }));
-      if (events.length === 0) return;
+      if (events.length === 0) return ids;
+      await creating();
       const answer = await client.ask({
         method: 'POST',
         url,
@@ -43,8 +50,10 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
         // What is there already is not made twice.
         repeatable: true,
       });
-      const refused = bodyOf(answer, Made, api_url).data.filter(({ error }) => error);
+      const made = bodyOf(answer, Made, api_url).data;
+      const refused = made.filter(({ error }) => error);
       if (refused.length > 0) throw new Error(`Kick refuses ${refused.map(({ name }) => name).join(', ')}`);
+      return [...ids, ...made.flatMap(({ subscription_id }) => subscription_id ?? [])];
     },
     async end(token) {
       const ids = (await listed(token)).map(({ id }) => id);

@@ -73,6 +73,12 @@ export interface OAuthVendor {
   refresh(app: OAuthApp, refresh_token: string): Promise<OAuthGrant>;
   /** Whether a revoked token ends all that the person has given this app. */
   readonly revoke_ends_all?: boolean;
+  /**
+   * Ends the subscriptions that the app of this token has made to the channel's events. Absent where subscriptions end
+   * with the connection that they were made over.
+   * @throws HttpFailed, NotSent, OutcomeUnknown
+   */
+  endSubscriptions?(access_token: string): Promise<void>;
   /** Makes the tokens useless; asked again it succeeds. Absent where the vendor has no such call. */
   revoke?(app: OAuthApp, tokens: { access_token: string; refresh_token: string | null }): Promise<void>;
 }
