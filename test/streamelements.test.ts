@@ -54,10 +54,10 @@ describe('what Astro says', () => {
     [changed({ status: 'refunded' }), 'skip', 'not_paid'],
     [changed({ approved: 'pending' }), 'skip', 'not_allowed'],
     [changed({ approved: 'rejected' }), 'skip', 'not_allowed'],
-    [changed({ _id: null }), 'skip', 'bad_payload'],
+    [changed({ _id: null }), 'park', 'bad_payload'],
     [tip('astro.message.follow'), 'skip', 'unmapped_type'],
     [tip('channel.stream.status'), 'skip', 'unmapped_type'],
-    ['nothing', 'skip', 'bad_json'],
+    ['nothing', 'park', 'bad_json'],
     ['[]', 'skip', 'unmapped_type'],
   ])('%#: nothing is stored', (text, kind, reason) => {
     expect(said(text)).toMatchObject({ kind, reason });
@@ -77,6 +77,7 @@ describe('the gateway', () => {
     vendor.heal();
     vendor.refused_topics.clear();
     vendor.silent = false;
+    vendor.subscribe_error = null;
     vendor.onWelcome = () => {};
     vendor.channels.set(TOKEN, CHANNEL);
   });
@@ -153,6 +154,40 @@ describe('the gateway', () => {
     expect(ids(next)).toContain(`streamelements:${missed._id}`);
     expect(next.gaps).toEqual([]);
     expect(vendor.asked('/kappa/v2/channels/me')).toBeGreaterThan(0);
+  });
+
+  test('a new token of the same channel goes on where the former one ended, of another it begins', async () => {
+    const { link, session, adapter } = await opened();
+    await adapter.stop(session);
+    const missed = vendor.tip(CHANNEL);
+    vendor.channels.delete(TOKEN);
+    vendor.channels.set('new.to.ken', CHANNEL);
+    const { link: next } = await opened(link, {}, ['new.to.ken']);
+    expect(ids(next)).toContain(`streamelements:${missed._id}`);
+    vendor.channels.set('other.to.ken', 'another-channel');
+    vendor.tip('another-channel');
+    const { link: other } = await opened(next, {}, ['other.to.ken']);
+    expect(ids(other)).toEqual([]);
+    expect(other.state).toMatchObject({ room: 'another-channel' });
+  });
+
+  test('a tip that was made hours before the gap and allowed in it is fetched', async () => {
+    const { link, session, adapter } = await opened();
+    await adapter.stop(session);
+    const allowed = vendor.tip(CHANNEL, { createdAt: new Date(Date.now() - 5 * 3_600_000).toISOString() });
+    const { link: next } = await opened(link);
+    expect(ids(next)).toContain(`streamelements:${allowed._id}`);
+  });
+
+  test.each([
+    ['err_token_service_unavailable', 'a passing failure of the gateway'],
+    ['the token bucket is empty', 'a text of no known error'],
+  ])('%s does not refuse the token', async (error) => {
+    vendor.subscribe_error = error;
+    const adapter = adapterOf();
+    const link = new KeptLink(adapter, connection, [TOKEN]);
+    await expect(adapter.connect(link)).rejects.toThrow('StreamElements refuses its tips');
+    expect(link.refused).toEqual([]);
   });
 
   test('however many were paid meanwhile, all are fetched', async () => {

@@ -275,7 +275,7 @@ describe('shopify', () => {
 
   test.each(['{"id":1}', '{"financial_status":"pending"}', '{"financial_status":["paid"]}'])(
     'a header makes no sale of an order that is not paid: %s',
-    (body) => expect(shopify(body, 'orders/paid')).toEqual({ kind: 'skip', reason: 'not_paid' }),
+    (body) => expect(shopify(body, 'orders/paid')).toMatchObject({ kind: 'park', reason: 'not_paid' }),
   );
 
   test('a product without a creation time takes the trigger time', () => {

@@ -126,8 +126,6 @@ export interface Link {
  */
 export interface Adapter<Session extends AdapterSession = AdapterSession> {
   readonly vendor: Vendor;
-  /** What is kept is forgotten when the connection begins anew: its token alone says which channel it is of. */
-  readonly forgets?: boolean;
   /** Opens the connection where nothing is known of an earlier one. Rejects when that fails; it is then tried again. */
   connect(link: Link): Promise<Session>;
   /**

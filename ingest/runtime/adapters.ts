@@ -121,8 +121,7 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
       for (const [name, one] of gone) {
         one.gone = true;
         if (waiting.has(name)) one.held?.flag();
-        const again = living.get(name)?.channel_id === one.connection.channel_id;
-        one.goes_on = waiting.has(name) || (!adapter.forgets && again);
+        one.goes_on = waiting.has(name) || living.get(name)?.channel_id === one.connection.channel_id;
         offered.delete(name);
       }
       // Ended before its name is offered anew.

@@ -63,7 +63,8 @@ export function normaliseShopify(delivery: Delivery): Outcome {
     return webhook.park('bad_payload', 'not an object');
   }
   // No signature covers the topic: an order of any kind must not become a sale by a header.
-  if (topic === PAID && webhook.member(body.value, 'financial_status') !== 'paid') return webhook.skip('not_paid');
+  if (topic === PAID && webhook.member(body.value, 'financial_status') !== 'paid')
+    return webhook.park('not_paid', 'financial_status is not paid');
   return webhook.ok({
     owner: { kind: 'shop', shop_domain },
     // an event of the event log like any other (spec rulings c39), so it travels with them

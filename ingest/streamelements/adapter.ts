@@ -12,8 +12,10 @@ const TIMINGS: StreamElementsTimings = { open_ms: 15_000, silence_ms: 75_000 };
 /** Tips that are asked for at once after a gap, and how often; more than these were missed. */
 const PAGE = 100;
 const MOST_PAGES = 20;
-/** A tip is dated when it is made, and told when it is paid: so long before the gap it may have been made. */
-const PAID_WITHIN_MS = 10 * 60_000;
+/** A tip is dated when it is made, and may be allowed hours later: catching up reaches this far before the gap. */
+const ALLOWED_WITHIN_MS = 24 * 3_600_000;
+/** Errors of Astro after which no other try with the same token helps. */
+const TOKEN_REFUSED = /^err_(?:unauthori[sz]ed|forbidden|(?:invalid|expired|bad)_token|token_(?:invalid|expired))$/;
 
 /** What a successor needs: the channel at StreamElements, and until when tips were received. Unix milliseconds. */
 interface Kept {
@@ -33,16 +35,15 @@ export function createStreamElementsAdapter(
   const given = { ...TIMINGS, ...timings };
 
   async function open(link: Link, kept: Kept | null): Promise<TipsSession> {
-    const room =
-      kept?.room ??
-      (await withToken(
-        (refused) => link.token(refused),
-        (token) => api.channel(token),
-      ));
+    const room = await withToken(
+      (refused) => link.token(refused),
+      (token) => api.channel(token),
+    );
     const session = new TipsSession(api, link, room, given);
     try {
       await session.begin();
-      if (kept === null) session.keep(Date.now());
+      // A new token may be of another channel, whose tips are not the ones that were missed.
+      if (kept?.room !== room) session.keep(Date.now());
       else await session.catchUp(kept.last);
       return session;
     } catch (error) {
@@ -53,7 +54,6 @@ export function createStreamElementsAdapter(
 
   return {
     vendor: 'streamelements',
-    forgets: true,
     connect: (link) => open(link, null),
     resume: (link, state) => open(link, readKept(state)),
     normalise: normaliseTips,
@@ -93,7 +93,7 @@ export class TipsSession implements AdapterSession {
     const token = await this.link.token();
     const socket = await this.open();
     const refused = await socket.subscribe(TIPS, this.room, token);
-    if (refused !== null && /unauthori[sz]ed|forbidden|token/i.test(refused)) await this.link.token(token);
+    if (refused !== null && TOKEN_REFUSED.test(refused)) await this.link.token(token);
     if (refused !== null) throw new LinkLost(`StreamElements refuses its tips: ${refused.slice(0, 200)}.`);
     const unmoderated = await socket.subscribe(MODERATED_TIPS, this.room, token);
     if (unmoderated !== null) {
@@ -105,7 +105,7 @@ export class TipsSession implements AdapterSession {
   /** What was paid while nobody listened. */
   async catchUp(last: number): Promise<void> {
     this.last = last;
-    const since = last - PAID_WITHIN_MS;
+    const since = last - ALLOWED_WITHIN_MS;
     const now = Date.now();
     try {
       for (let pages = 0; pages < MOST_PAGES; pages += 1) {

@@ -19,15 +19,14 @@ const NEVER_KEPT: ReadonlySet<string> = new Set(['email', 'geo', 'ip', 'address'
 export function normaliseTips({ text, received_at }: Received, { account_id }: LinkedConnection): Outcome {
   if (account_id === null) return webhook.skip('no_account');
   const reading = readJson(storableJson(text));
-  // Not parked: a dead letter would keep the giver's e-mail address.
-  if (!reading.ok) return webhook.skip(reading.reason, reading.detail);
+  if (!reading.ok) return webhook.park(reading.reason, reading.detail);
   const at = (...path: string[]) => webhook.member(reading.value, ...path);
   const topic = at('topic');
   if (at('type') !== 'message' || (topic !== TIPS && topic !== MODERATED_TIPS)) return webhook.skip('unmapped_type');
   const tip = at('data');
   const of = (...path: string[]) => webhook.member(tip, ...path);
   const id = webhook.idText(of('_id'));
-  if (id === null) return webhook.skip('bad_payload', 'data._id is missing');
+  if (id === null) return webhook.park('bad_payload', 'data._id is missing');
   if (of('status') !== 'success') return webhook.skip('not_paid');
   if (of('approved') !== 'allowed') return webhook.skip('not_allowed');
   const giver = webhook.idText(of('donation', 'user', 'username'))?.toLowerCase();

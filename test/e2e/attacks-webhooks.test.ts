@@ -243,14 +243,14 @@ describe('one captured body', () => {
     );
   };
 
-  /** Posts the body under each of the headers, twice; returns how many events came of it. */
-  async function effects(path: string, body: Buffer, each: readonly Headers[]): Promise<number> {
+  /** Posts the body under each of the headers, twice; returns how many events came of it. `letters` are parked. */
+  async function effects(path: string, body: Buffer, each: readonly Headers[], letters = 0): Promise<number> {
     const before = await traces();
     for (const headers of each) expect((await vendors.post(path, body, headers)).status).toBe(200);
     const answers = await Promise.all(each.map((headers) => vendors.post(path, body, headers)));
     expect(answers.map(({ status }) => status)).toEqual(each.map(() => 200));
     const after = await traces();
-    expect(after.parked).toBe(before.parked);
+    expect(after.parked).toBe(before.parked + letters);
     return after.events - before.events;
   }
 
@@ -308,7 +308,8 @@ describe('one captured body', () => {
     const order = (financial_status: string) => Buffer.from(JSON.stringify({ id: randomUUID(), financial_status }));
     const topics = ['orders/create', 'orders/paid'];
     const [open, paid] = [order('pending'), order('paid')];
-    expect(await effects('/v1/webhooks/shopify', open, variants(open, topics))).toBe(1);
+    // What says to be a sale and is none is parked under each of its headers, however often it comes.
+    expect(await effects('/v1/webhooks/shopify', open, variants(open, topics), 3)).toBe(1);
     expect(await effects('/v1/webhooks/shopify', paid, variants(paid, topics))).toBe(2);
   });
 });

@@ -23,6 +23,8 @@ export class FakeStreamElements extends FakeCloud {
   refuse: { status: number; retry_after: number; times: number } | null = null;
   /** Subscribing to these topics is answered with an error. */
   readonly refused_topics = new Set<string>();
+  /** Answered to everybody who subscribes. */
+  subscribe_error: string | null = null;
   /** Sockets are not welcomed. */
   silent = false;
   /** Sockets that were opened. */
@@ -145,6 +147,7 @@ export class FakeStreamElements extends FakeCloud {
     };
     const of = { id: randomUUID(), ts: new Date().toISOString(), type: 'response', nonce };
     const { topic, room, token } = data;
+    if (this.subscribe_error !== null) return ws.send(JSON.stringify({ ...of, error: this.subscribe_error }));
     if (type !== 'subscribe' || this.refused_topics.has(topic) || this.channels.get(token) !== room) {
       const error = type === 'subscribe' ? 'err_unauthorized' : 'err_bad_request';
       return ws.send(JSON.stringify({ ...of, error, data: { message: 'human readable description' } }));
