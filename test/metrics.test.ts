@@ -221,6 +221,10 @@ describe('metrics', () => {
     expect(alerts.filter((name) => !guide.includes(`### ${name}`))).toEqual([]);
     const explained = [...guide.matchAll(/^### (Lumio\w+)/gm)].map((match) => match[1]!);
     expect(explained.filter((name) => !alerts.includes(name))).toEqual([]);
+    // Every alert fires in a case, which scripts/ci/alerts.mjs runs.
+    const cases = operating('alerts.test.yml').split(/^ {2}- name: /m);
+    const fires = (name: string) => new RegExp(`alertname: ${name}\\n\\s*exp_alerts:\\n\\s*- `);
+    expect(alerts.filter((name) => !cases.some((one) => fires(name).test(one)))).toEqual([]);
   });
 });
 

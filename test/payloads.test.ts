@@ -126,6 +126,8 @@ describe('whatever bytes come', () => {
         // PayPal signs JSON alone; YouTube's feed without a channel is 400.
         expect(vendor === 'paypal' ? [200, 401] : vendor === 'youtube' ? [200, 400] : [200]).toContain(status);
         expect(status === 200 || kept.records.length + kept.parked.length === 0).toBe(true);
+        // Stored, or parked as one letter, and never both.
+        expect(Math.min(kept.records.length, 1) + kept.parked.length).toBeLessThanOrEqual(1);
         for (const { account_id } of kept.records) expect([ACCOUNT, INSTALLATION]).toContain(account_id);
       }),
       { numRuns: 400 },

@@ -175,7 +175,7 @@ describe('the database fails', () => {
     });
   });
 
-  test('row 13: a slow database: no 2xx without the durable write, 503 with Retry-After, back within 30 s', async () => {
+  test('row 13: a slow database: no 2xx without the durable write, 503 with Retry-After, ordinary again', async () => {
     const traffic = await through(
       'slow',
       async () => {
