@@ -1156,17 +1156,37 @@ create table users (
 );
 CREATE INDEX users_newest ON public.users USING btree (created_at DESC, id DESC);
 
+create sequence work_changes;
+
+create table work_freed (
+  change bigint not null default nextval('work_changes'::regclass),
+  kind text not null,
+  name text not null,
+  freed_at timestamp with time zone not null default clock_timestamp(),
+  constraint work_freed_pkey PRIMARY KEY (change)
+);
+CREATE INDEX work_freed_change ON public.work_freed USING btree (kind, change);
+
 create table work_holds (
   name text not null,
   member uuid not null,
+  kind text not null generated always as (
+CASE
+    WHEN (strpos(name, ':'::text) > 0) THEN split_part(name, ':'::text, 1)
+    ELSE ''::text
+END),
+  wanted_by uuid,
+  change bigint not null default nextval('work_changes'::regclass),
   constraint work_holds_pkey PRIMARY KEY (name)
 );
+CREATE INDEX work_holds_change ON public.work_holds USING btree (kind, change);
 
 create table work_members (
   member uuid not null,
   session_lock bigint not null,
   names text[] not null,
   renewed_at timestamp with time zone not null,
+  kinds text[] not null default '{}'::text[],
   constraint work_members_pkey PRIMARY KEY (member)
 );
 
@@ -2204,15 +2224,114 @@ begin
     select null::text, true, v_joined;
 end $function$;
 
--- function work_leave, version 1
+-- function work_bury, version 1
+CREATE OR REPLACE FUNCTION public.work_bury(p_members uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_kind text;
+begin
+  for v_kind in
+    select unnest(m.kinds) from work_members m where m.member = any (p_members)
+    union select h.kind from work_holds h where h.member = any (p_members) or h.wanted_by = any (p_members)
+    order by 1
+  loop
+    perform pg_advisory_xact_lock(7070014, hashtext(v_kind));
+    with freed as (
+      delete from work_holds h where h.kind = v_kind and h.member = any (p_members) returning h.name
+    )
+    insert into work_freed (kind, name) select v_kind, f.name from freed f;
+    update work_holds h set wanted_by = null, change = nextval('work_changes')
+      where h.kind = v_kind and h.wanted_by = any (p_members);
+  end loop;
+  delete from work_members m where m.member = any (p_members);
+end $function$;
+
+-- function work_change, version 1
+CREATE OR REPLACE FUNCTION public.work_change(p_me uuid, p_kind text, give text[], take text[], want text[], at bigint)
+ RETURNS TABLE(name text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  v_current boolean;
+begin
+  perform pg_advisory_xact_lock_shared(7070013);
+  perform pg_advisory_xact_lock(7070014, hashtext(p_kind));
+  if not exists (select from work_members m where m.member = p_me) then return; end if;
+  v_current := not exists (select from work_holds h where h.kind = p_kind and h.change > at)
+    and not exists (select from work_freed f where f.kind = p_kind and f.change > at);
+  update work_holds h set member = h.wanted_by, wanted_by = null, change = nextval('work_changes')
+    where h.name = any (give) and h.member = p_me
+      and exists (select from work_members m where m.member = h.wanted_by);
+  with freed as (
+    delete from work_holds h where h.name = any (give) and h.member = p_me returning h.name
+  )
+  insert into work_freed (kind, name) select p_kind, f.name from freed f;
+  delete from work_freed f where f.kind = p_kind and f.freed_at < clock_timestamp() - interval '2 minutes';
+  if v_current then
+    update work_holds h set wanted_by = p_me, change = nextval('work_changes')
+      where h.name = any (want) and h.member <> p_me and h.wanted_by is null;
+  end if;
+  return query
+    insert into work_holds as h (name, member)
+    select t.name, p_me from unnest(take) as t (name) order by t.name
+    on conflict (name) do update
+      set member = excluded.member, wanted_by = null, change = nextval('work_changes')
+      where not exists (select from work_members m where m.member = h.member)
+    returning h.name;
+end $function$;
+
+-- function work_leave, version 2
 CREATE OR REPLACE FUNCTION public.work_leave(p_member uuid)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_advisory_xact_lock(7070013);
-  delete from work_holds h where h.member = p_member;
-  delete from work_members m where m.member = p_member;
+  -- Excludes work_balance of the previous release, which locks by 7070013 alone.
+  perform pg_advisory_xact_lock_shared(7070013);
+  perform work_bury(array[p_member]);
+end $function$;
+
+-- function work_look, version 1
+CREATE OR REPLACE FUNCTION public.work_look(p_me uuid, p_lock bigint, p_kinds text[], p_since bigint[], p_names text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz;
+  v_joined boolean;
+  v_dead uuid[];
+begin
+  perform pg_advisory_xact_lock_shared(7070013);
+  v_now := clock_timestamp();
+  insert into work_members as m (member, session_lock, names, kinds, renewed_at)
+    values (p_me, p_lock, coalesce(p_names, '{}'), p_kinds, v_now)
+    on conflict (member) do update set
+      session_lock = excluded.session_lock, names = coalesce(p_names, m.names), kinds = excluded.kinds,
+      renewed_at = excluded.renewed_at
+    returning xmax = 0 into v_joined;
+  v_dead := array(
+    select m.member from work_members m
+    where m.member <> p_me
+      and (m.renewed_at < v_now - interval '10 s' or pg_try_advisory_xact_lock(m.session_lock))
+    for update skip locked);
+  if cardinality(v_dead) > 0 then perform work_bury(v_dead); end if;
+  return jsonb_build_object(
+    'joined', v_joined,
+    'older', exists (select from work_members m where m.kinds = '{}' and m.names <> '{}'),
+    'members', (select jsonb_agg(jsonb_build_array(m.member, m.kinds)) from work_members m),
+    'holds', (
+      select coalesce(
+        jsonb_agg(jsonb_build_array(c.kind, c.name, c.member, c.wanted_by, c.change) order by c.change), '[]')
+      from unnest(p_kinds, p_since) as k (kind, since)
+        cross join lateral (
+          select h.kind, h.name, h.member, h.wanted_by, h.change from work_holds h
+            where h.kind = k.kind and h.change > k.since
+          union all
+          select f.kind, f.name, null, null, f.change from work_freed f where f.kind = k.kind and f.change > k.since
+        ) c));
 end $function$;
 
 create schema graphile_worker;

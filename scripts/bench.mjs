@@ -53,6 +53,7 @@ const TRACKS = [
   'outbox',
   'project',
   'rest',
+  'shares',
   'start',
   'webhook',
 ];

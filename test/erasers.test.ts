@@ -99,6 +99,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'projection_build_places',
     'projection_builds',
     'projection_states',
+    'work_freed',
     'work_holds',
     'work_members',
     'broker_leases',

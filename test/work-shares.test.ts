@@ -14,6 +14,8 @@ describe('work divided among processes', () => {
   /** Who does a piece, as the pieces themselves see it. */
   let doing: Map<string, Set<Node>>;
   let twice: string[];
+  /** Times that a piece was begun. */
+  let begun: number;
 
   interface Node {
     shares: Shares;
@@ -25,6 +27,7 @@ describe('work divided among processes', () => {
     t = await testDatabase();
     doing = new Map();
     twice = [];
+    begun = 0;
   });
   afterEach(async () => {
     for (const { shares, session } of nodes.splice(0)) {
@@ -48,6 +51,7 @@ describe('work divided among processes', () => {
         const by = doing.get(name) ?? new Set();
         doing.set(name, by);
         if (by.size > 0) twice.push(name);
+        begun += 1;
         by.add(node);
         await pause(2 ** 30, signal);
         by.delete(node);
@@ -99,6 +103,57 @@ describe('work divided among processes', () => {
     await until(() => most.mine().length === 10);
     expect(most.mine()).toEqual(NAMES.slice(2));
     expect(twice).toEqual([]);
+  });
+
+  test('a piece that comes and goes moves no other', async () => {
+    join(NAMES);
+    join(NAMES);
+    await shared(6, 6);
+    const before = nodes.map((node) => node.mine());
+    const times = begun;
+    const ended = new Set<string>();
+    const added = nodes.map(({ shares }, n) =>
+      shares.offer('added', async (signal) => {
+        doing.set('added', new Set([nodes[n]!]));
+        await pause(2 ** 30, signal);
+        doing.delete('added');
+        ended.add('added');
+      }),
+    );
+    await until(() => doing.has('added'));
+    for (const campaign of added) await campaign.stop();
+    await until(() => ended.has('added'));
+    // Two rounds later the row is gone, and everybody has seen it.
+    await until(async () => (await t.db.query("select 1 from work_holds where name = 'added'")).length === 0);
+    expect(nodes.map((node) => node.mine())).toEqual(before);
+    expect(begun).toBe(times);
+  });
+
+  test('a process of the previous release beside it keeps its holds, and takes free work by names', async () => {
+    const session = new ProcessSession({ connectionString: t.url }, silentLog);
+    await session.ready();
+    const older = '00000000-0000-7000-8000-000000000001';
+    const look = (release: string[] = []) =>
+      t.db.query<{ name: string | null; wanted: boolean }>(
+        "select name, wanted from work_balance($1, $2, $3, $4, '10 minutes')",
+        [older, session.lock, NAMES, release],
+      );
+    expect((await look()).filter(({ name }) => name !== null)).toHaveLength(12);
+    const node = join(NAMES);
+    // It lists its names, so that the process of the previous release gives up every second one.
+    let surplus: string[] = [];
+    await until(async () => {
+      surplus = (await look()).flatMap(({ name, wanted }) => (wanted ? [] : [name!]));
+      return surplus.length === 6;
+    });
+    expect(node.mine()).toEqual([]);
+    await look(surplus);
+    await until(() => node.mine().length === 6);
+    expect(node.mine()).toEqual(surplus.sort());
+    await t.db.query('select work_leave($1)', [older]);
+    await shared(12);
+    await until(async () => (await t.db.query("select 1 from work_members where names <> '{}'")).length === 0);
+    await session.close();
   });
 
   test('work that fails begins again on the process that holds it', async () => {

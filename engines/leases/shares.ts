@@ -4,6 +4,8 @@ import type { Logger } from '../log/port';
 import type { Queryable } from '../postgres/port';
 import type { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
+import type { Division } from './division';
+import { type ChangedHold, KindView, kindOf, type LivingMembers } from './kind-view';
 import type { Campaign, Shares } from './port';
 
 export interface SharesOptions {
@@ -16,11 +18,12 @@ export interface SharesOptions {
   heartbeat_ms?: number;
 }
 
-/** Told to the others when there is something for them to take or to give back. */
+/** Sent to the other processes when there is something for them to take or to give back. */
 const WAKEUP = 'work-shares';
-/** A process that was silent for so long is taken for dead. */
-const PATIENCE = '10 s';
-const BALANCE = 'select name, wanted, joined from work_balance($1, $2, $3, $4, $5)';
+/** Ended holds stay readable for two minutes; a process that was away for longer than this reads all holds again. */
+const REMEMBERED_MS = 30_000;
+const LOOK = 'select work_look($1, $2, $3, $4, $5) as seen';
+const CHANGE = 'select name from work_change($1, $2, $3, $4, $5, $6)';
 const BEGIN_AGAIN_MS = 1000;
 const LEAVE_WITHIN_MS = 2000;
 
@@ -32,19 +35,34 @@ interface Offered {
   stopping?: boolean;
 }
 
+interface Seen {
+  /** This process was not a member before. */
+  joined: boolean;
+  /** A process of the previous release is a member; it divides by the names that all rows list. */
+  older: boolean;
+  members: [member: string, kinds: string[]][];
+  holds: ChangedHold[];
+}
+
 /**
- * Work divided over the tables `work_members` and `work_holds`: one statement a process every few seconds, however many
- * pieces there are. A killed process's pieces are free as soon as its session is gone.
+ * Work divided over the tables `work_members` and `work_holds`: one statement a process every few seconds, which reads
+ * what has changed, and one for each kind of work in which this process takes or gives back. The choice is made by
+ * {@link KindView} in the process. A killed process's pieces are free as soon as its session is gone.
  */
 export function createPostgresShares(options: SharesOptions): Shares {
   const { db, session, wakeups, log, heartbeat_ms = 3000 } = options;
   const member = randomUUID();
   const offers = new Map<string, Offered>();
-  /** Given up here, and not yet given back there. */
-  const release = new Set<string>();
+  const kinds = new Map<string, KindView>();
   let balancing: Promise<void> = Promise.resolve();
   /** One that waits is enough. */
   let waits = false;
+  /** A heartbeat has passed since the last round. */
+  let regular = false;
+  let looked_at = -Infinity;
+  let older = false;
+  /** Names in the row of this process for members of the previous release. */
+  let listed = '';
   let timer: NodeJS.Timeout | undefined;
   let off: (() => void) | undefined;
   let closed = false;
@@ -57,7 +75,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
       if (closed) return;
       try {
         await session.ready();
-        if (!closed) await divide();
+        if (!closed) await round();
       } catch (error) {
         log.warn({ err: error }, 'work could not be divided among the processes; it is tried again');
       }
@@ -65,25 +83,76 @@ export function createPostgresShares(options: SharesOptions): Shares {
     return balancing;
   }
 
-  async function divide(): Promise<void> {
-    const given = [...release];
-    const values = [member, session.lock, [...offers.keys()].sort(), given, PATIENCE];
-    const rows = await db.query<{ name: string | null; wanted: boolean; joined: boolean }>(
-      BALANCE,
-      values,
-      'work-balance',
-    );
-    for (const name of given) release.delete(name);
-    const mine = new Map(rows.flatMap(({ name, wanted }) => (name === null ? [] : [[name, wanted] as const])));
-    for (const [name, offered] of offers) {
-      if (mine.has(name)) take(name, offered);
-      if (mine.get(name) !== true) giveUp(name, offered);
-    }
-    if (rows[0]!.joined || given.length > 0) wakeups.notify(WAKEUP);
+  function viewOf(name: string): KindView {
+    const kind = kindOf(name);
+    const view = kinds.get(kind) ?? new KindView(kind, member);
+    kinds.set(kind, view);
+    return view;
   }
 
-  function take(name: string, offered: Offered): void {
-    if (offered.held || offered.stopping || release.has(name)) return;
+  async function round(): Promise<void> {
+    const [views, whole] = [[...kinds.values()], regular];
+    regular = false;
+    const { joined, living } = await look(views);
+    let gave = false;
+    for (const view of views) {
+      for (const name of view.offered) if (!view.isKept(name, living)) giveUp(name, offers.get(name)!);
+      const plan = view.plan(living, whole && !older);
+      if (await change(view, plan)) gave = true;
+      for (const name of view.mine()) take(view, name);
+    }
+    if (joined || gave) wakeups.notify(WAKEUP);
+  }
+
+  /** Brings the views up to date. */
+  async function look(views: readonly KindView[]): Promise<{ joined: boolean; living: LivingMembers }> {
+    // A member of the previous release changes holds without a number.
+    if (older || performance.now() - looked_at > REMEMBERED_MS) for (const view of views) view.reset();
+    const asked_at = performance.now();
+    const names = older ? [...offers.keys()].sort() : [];
+    const text = names.join('\n');
+    const values = [
+      member,
+      session.lock,
+      views.map(({ kind }) => kind),
+      views.map(({ since }) => since),
+      text === listed ? null : names,
+    ];
+    const [row] = await db.query<{ seen: Seen }>(LOOK, values, 'work-look');
+    const { seen } = row!;
+    if (seen.joined && views.some(({ since }) => since > 0)) {
+      // Buried meanwhile: what it remembers may be long past.
+      looked_at = -Infinity;
+      return { ...(await look(views)), joined: true };
+    }
+    [older, listed, looked_at] = [seen.older, text, asked_at];
+    for (const hold of seen.holds) kinds.get(hold[0])!.apply(hold);
+    return { joined: seen.joined, living: livingOf(seen.members) };
+  }
+
+  /** Whether something was given back, or is wanted from another member. */
+  async function change(view: KindView, { take: free, want }: Pick<Division, 'take' | 'want'>): Promise<boolean> {
+    const give = [...view.release];
+    if (give.length + free.length + want.length === 0) return false;
+    const values = [member, view.kind, give, free, want, view.since];
+    const taken = await db.query<{ name: string }>(CHANGE, values, 'work-change');
+    for (const name of give) {
+      view.release.delete(name);
+      view.given(name);
+    }
+    for (const { name } of taken) view.taken(name);
+    return give.length + want.length > 0;
+  }
+
+  function take(view: KindView, name: string): void {
+    const offered = offers.get(name);
+    if (offered === undefined) {
+      // It was withdrawn while it came here.
+      view.release.add(name);
+      void balance();
+      return;
+    }
+    if (offered.held || offered.stopping || view.release.has(name)) return;
     const ending = new AbortController();
     offered.held = { ending, ended: doWork(name, offered, ending.signal) };
   }
@@ -106,14 +175,18 @@ export function createPostgresShares(options: SharesOptions): Shares {
     held.ending.abort();
     void held.ended.then(() => {
       offered.held = undefined;
-      release.add(name);
+      viewOf(name).release.add(name);
       return balance();
     });
   }
 
   function begin(): void {
     if (timer !== undefined) return;
-    timer = setInterval(() => void balance(), heartbeat_ms);
+    regular = true;
+    timer = setInterval(() => {
+      regular = true;
+      void balance();
+    }, heartbeat_ms);
     timer.unref();
     off = wakeups.on(WAKEUP, () => void balance());
   }
@@ -124,6 +197,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
       if (offers.has(name)) throw new Error(`the piece of work ${name} is offered twice`);
       const offered: Offered = { work };
       offers.set(name, offered);
+      viewOf(name).offered.add(name);
       begin();
       // What is offered together is divided together.
       setImmediate(() => void balance());
@@ -133,8 +207,13 @@ export function createPostgresShares(options: SharesOptions): Shares {
           offered.stopping = true;
           offered.held?.ending.abort();
           await offered.held?.ended;
+          const view = viewOf(name);
+          if (offered.held) view.release.add(name);
           // Its name may be offered anew already.
-          if (offers.get(name) === offered) offers.delete(name);
+          if (offers.get(name) === offered) {
+            offers.delete(name);
+            view.offered.delete(name);
+          }
           if (!closed) void balance();
         },
       };
@@ -157,4 +236,11 @@ export function createPostgresShares(options: SharesOptions): Shares {
       await Promise.race([left, pause(LEAVE_WITHIN_MS)]);
     },
   };
+}
+
+function livingOf(members: Seen['members']): LivingMembers {
+  const by_kind = new Map<string, string[]>();
+  for (const [member, kinds] of members)
+    for (const kind of kinds) by_kind.set(kind, [...(by_kind.get(kind) ?? []), member]);
+  return { all: new Set(members.map(([member]) => member)), by_kind };
 }

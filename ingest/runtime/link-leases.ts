@@ -49,7 +49,7 @@ export interface LinkLeases {
   report(fence: LinkFence, report: LinkReport): Promise<boolean>;
   /** What the one who took it since has kept; undefined while nobody has, or nothing was kept. */
   successor(fence: LinkFence): Promise<{ taken: boolean; state?: Json }>;
-  /** Whether another living process offers to hold it. */
+  /** Whether another living process holds links of this vendor; one of the previous release lists their names. */
   wanted(link: string): Promise<boolean>;
   /** Forgets it, unless somebody has taken it since. */
   forget(fence: LinkFence): Promise<void>;
@@ -127,8 +127,9 @@ export function createLinkLeases(db: Queryable, session: { readonly lock: number
     async wanted(link) {
       const rows = await db.query(
         `select 1 as one from work_members
-         where $1 = any (names) and session_lock <> $2 and renewed_at > clock_timestamp() - interval '10 s'`,
-        [link, session.lock],
+         where ($3 = any (kinds) or $1 = any (names)) and session_lock <> $2
+           and renewed_at > clock_timestamp() - interval '10 s'`,
+        [link, session.lock, link.slice(0, link.indexOf(':'))],
       );
       return rows.length > 0;
     },

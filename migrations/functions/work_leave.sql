@@ -1,8 +1,8 @@
--- version 1
+-- version 2
 create or replace function work_leave(p_member uuid) returns void
 language plpgsql volatile as $$
 begin
-  perform pg_advisory_xact_lock(7070013);
-  delete from work_holds h where h.member = p_member;
-  delete from work_members m where m.member = p_member;
+  -- Excludes work_balance of the previous release, which locks by 7070013 alone.
+  perform pg_advisory_xact_lock_shared(7070013);
+  perform work_bury(array[p_member]);
 end $$;
