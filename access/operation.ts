@@ -18,7 +18,7 @@ export const { command, query } = kernel.operationsOf<House>();
 
 // An area finds every word that it declares an operation with in this one place.
 export * from './guards';
-export { badRequest, conflict, featureDisabled, forbidden, invalid } from '../kernel/operation-errors';
+export { badRequest, conflict, featureDisabled, forbidden, invalid, tooLarge } from '../kernel/operation-errors';
 export { notFound, planLimit, rateLimited, unauthorized, type Refuse } from '../kernel/operation-errors';
 export { cursor, cut, numbered, offset, rowsOf, whole } from '../kernel/pages';
 export { del, get, patch, post, put } from '../kernel/routes';

@@ -11,6 +11,8 @@ type Json = Record<string, unknown>;
 /** One way in which a request is refused, as the document shows it. */
 interface Refusal {
   code: ErrorCode;
+  /** Where it is not the code's own. */
+  status?: number | undefined;
   /** What is always said; absent where the text depends on the request. */
   text?: string;
   /** Shown as an example under this name. */
@@ -25,7 +27,7 @@ interface Refusal {
 export function failures(operation: Operation, rest: RestRoute): Json {
   const byStatus = new Map<number, Refusal[]>();
   for (const refusal of [...ofTransport(rest), ...ofGuards(operation), ...declared(operation)]) {
-    const status = ERROR_STATUS[refusal.code];
+    const status = refusal.status ?? ERROR_STATUS[refusal.code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), refusal]);
   }
   const answers: Record<string, Json> = Object.fromEntries(
@@ -38,10 +40,6 @@ export function failures(operation: Operation, rest: RestRoute): Json {
         schema: { type: 'string' },
       },
     };
-  }
-  if (rest.method !== 'GET') {
-    answers[413] = answered([{ code: 'BAD_REQUEST', text: 'The request body is too large' }]);
-    answers[415] = answered([{ code: 'BAD_REQUEST' }]);
   }
   answers[429]!.headers = RETRY_AFTER;
   answers[503] = { ...answered(GENERIC), headers: RETRY_AFTER };
@@ -62,7 +60,11 @@ function ofTransport(rest: RestRoute): Refusal[] {
     ...GENERIC,
     ...(rest.method === 'GET'
       ? []
-      : [{ code: 'CONFLICT', text: 'The Idempotency-Key is in use, or was used for another request' } as const]),
+      : ([
+          { code: 'CONFLICT', text: 'The Idempotency-Key is in use, or was used for another request' },
+          { code: 'BAD_REQUEST', status: 413, text: 'The request body is too large' },
+          { code: 'BAD_REQUEST', status: 415 },
+        ] as const)),
   ];
 }
 
@@ -90,9 +92,10 @@ function ofGuards(operation: Operation): Refusal[] {
 }
 
 const declared = ({ errors }: Operation): Refusal[] =>
-  Object.entries<OperationError>(errors).map(([name, { code, text, rest_body }]) => ({
+  Object.entries<OperationError>(errors).map(([name, { code, status, text, rest_body }]) => ({
     name,
     code,
+    status,
     text,
     body: rest_body ?? { error: code, message: text },
   }));

@@ -1,10 +1,21 @@
 import { v5, v7 } from 'uuid';
 import { z } from 'zod';
 import type { RequestContext } from '../access/caller';
-import { account, command, feature, invalid, permission, post, type Refuse, systemKeyOnly } from '../access/operation';
+import {
+  account,
+  command,
+  feature,
+  invalid,
+  permission,
+  post,
+  type Refuse,
+  systemKeyOnly,
+  tooLarge,
+} from '../access/operation';
 import type { Services } from '../access/services';
 import { exampleText } from '../domain/event-catalogue';
 import { eventUserId } from '../domain/event-users';
+import { MAX_DISPLAY_PAYLOAD } from '../domain/display-payload';
 import { EVENT_COLUMNS, eventData, EventRecord, eventRecord, type EventRow, eventsChannel } from '../domain/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../domain/instants';
 import { stringify } from '../kernel/raw-json';
@@ -45,6 +56,10 @@ const EmitEventInput = z
 
 const errors = {
   CREATED_IN_THE_FUTURE: invalid('created_at must not be more than five minutes in the future'),
+};
+
+const broadcast_errors = {
+  EVENT_TOO_LARGE: tooLarge(`raw of an event that is only broadcast has at most ${MAX_DISPLAY_PAYLOAD} bytes`),
 };
 
 const EmitEventResult = z.object({ success: z.boolean(), event: EventRecord }).meta({ id: 'EmitEventResult' });
@@ -107,11 +122,11 @@ export const testEvent = command({
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,
   output: EmitEventResult,
-  errors,
+  errors: { ...errors, ...broadcast_errors },
   async run({ input, caller, context, refuse }, { live }) {
     const row = newEvent(input, caller.account_id, context, refuse);
     if (!input.raw) row.raw = exampleText(row.type, context.now) ?? row.raw;
-    await broadcast(live, row);
+    await broadcast(live, row, refuse);
     return { success: true, event: eventRecord(row) };
   },
 });
@@ -134,10 +149,11 @@ export const emitBotEvent = command({
     raw: raw.meta({ graphql: 'JSON' }),
   }),
   output: EmitEventResult,
-  async run({ input, context }, { live }) {
+  errors: broadcast_errors,
+  async run({ input, context, refuse }, { live }) {
     const payload = { username: input.username, ...input.raw };
     const row = eventOf({ ...input, raw: payload }, input.account_id, context, new Date(context.now).toISOString());
-    await broadcast(live, row);
+    await broadcast(live, row, refuse);
     return { success: true, event: eventRecord(row) };
   },
 });
@@ -185,7 +201,12 @@ async function stored({ db }: Services, row: EventRow): Promise<EventRow | undef
 }
 
 /** The same message as a stored event's, without the id that only stored ones have. */
-async function broadcast(live: Services['live'], row: EventRow): Promise<void> {
+async function broadcast(
+  live: Services['live'],
+  row: EventRow,
+  refuse: Refuse<typeof broadcast_errors>,
+): Promise<void> {
+  if (Buffer.byteLength(row.raw) > MAX_DISPLAY_PAYLOAD) throw refuse('EVENT_TOO_LARGE');
   const channel = eventsChannel(row.account_id);
   await live.broadcast(channel, { type: 'event', channel, event_type: row.type, data: JSON.parse(eventData(row)) });
 }

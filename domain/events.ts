@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RawJson } from '../kernel/raw-json';
+import { displayPayload } from './display-payload';
 
 /** One event of the log as every protocol shows it. Source: spec doc2 §2.15. */
 export const EventRecord = z
@@ -41,19 +42,36 @@ export function eventRecord(row: EventRow): z.input<typeof EventRecord> {
 }
 
 /** An event as it goes over `events:<account_id>`, where a client's own broadcast may carry anything else. */
-export const EventPush = EventRecord.extend({ payload: z.unknown().describe('`raw` again') }).meta({ id: 'EventPush' });
+export const EventPush = EventRecord.omit({ raw: true })
+  .extend({
+    payload: z.unknown().describe('`raw` without contact data; null where it is longer than 48 KiB'),
+  })
+  .meta({ id: 'EventPush' });
+
+/** Stands behind the id of an event, a UUID, in messages of this form; those of the previous release hold `raw`. */
+const PAYLOAD = ',"payload":';
+const BEHIND_ID = `{"id":"01900000-0000-7000-8000-000000000000"`.length;
 
 /**
- * JSON text of `data` of an event message on `events:<account_id>`: the record, and `payload`, which is its raw again
- * (spec doc3 §6.3). Put together around the raw text, so that it arrives byte for byte.
+ * JSON text of `data` of an event message on `events:<account_id>`: the record without its raw, and `payload`, which is
+ * what of the raw may be shown (spec doc3 §6.3; rulings, "what `events:` carries"). The id stands first: erasures find
+ * messages by it.
  */
-export function eventData(row: EventRow): string {
-  const text = JSON.stringify;
-  return (
-    `{"id":${text(row.id)},"account_id":${text(row.account_id)},"type":${text(row.type)},"platform":${text(row.platform)},` +
-    `"external_id":${text(row.external_id)},"raw":${row.raw},"created_at":${text(row.created_at)},"payload":${row.raw}}`
-  );
+export function eventData({ raw, ...row }: EventRow): string {
+  const { id, account_id, type, platform, external_id, created_at } = row;
+  const record = JSON.stringify({ account_id, type, platform, external_id, created_at });
+  return `{"id":${JSON.stringify(id)}${PAYLOAD}${displayPayload(raw) ?? 'null'},${record.slice(1)}`;
+}
+
+/** `data` of a stored message of an events channel as it may be sent, whichever release wrote it. */
+export function sendableEventData(data: string): string {
+  if (data.startsWith(PAYLOAD, BEHIND_ID) || !data.includes('"raw":')) return data;
+  const before = JSON.parse(data) as Omit<EventRow, 'raw'> & { raw: unknown };
+  return eventData({ ...before, raw: JSON.stringify(before.raw ?? null) });
 }
 
 /** The WebSocket channel of an account's events. */
-export const eventsChannel = (account_id: string): string => `events:${account_id}`;
+export const eventsChannel = (account_id: string): string => `${EVENTS}${account_id}`;
+
+export const isEventsChannel = (channel: string): boolean => channel.startsWith(EVENTS);
+const EVENTS = 'events:';

@@ -33,7 +33,7 @@ export function isWithinJsonBounds(text: string, { depth: deepest, members: most
 }
 
 /** Index of the quote that ends the string which begins at `start`; -1 when none does. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end - 1;
     while (text.charCodeAt(before) === BACKSLASH) before -= 1;

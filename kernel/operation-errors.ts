@@ -10,6 +10,8 @@ export interface OperationError<Text extends string = string> {
    */
   readonly shows?: readonly string[];
   readonly retry_after_seconds?: number;
+  /** Overrides the code's own HTTP status. */
+  readonly status?: number;
   /** Sent on REST instead of the flat body, where the documents fix another. Source: spec doc1 §7.1 rule 4. */
   readonly rest_body?: Record<string, unknown>;
   /** Sent as GraphQL's `extensions.code`. Source: spec doc1 §7.1 rules 4 and 5. */
@@ -26,6 +28,9 @@ const as =
 
 /** 400 `BAD_REQUEST` */
 export const badRequest = as('BAD_REQUEST');
+/** 413 `BAD_REQUEST`: more bytes than the operation takes. */
+export const tooLarge = <const Text extends string>(text: Text): OperationError<Text> =>
+  badRequest(text, { status: 413 });
 /** 400 `VALIDATION_ERROR`: what the input's schema cannot say. */
 export const invalid = as('VALIDATION_ERROR');
 /** 401 */
@@ -68,13 +73,14 @@ export const refuse = (reason: string, facts: Record<string, unknown> = {}): Dom
  */
 export function declaredAnswer(errors: OperationErrors, thrown: unknown): unknown {
   if (!(thrown instanceof DomainError) || !Object.hasOwn(errors, thrown.reason)) return thrown;
-  const { code, text, shows = [], retry_after_seconds, rest_body, graphql_code } = errors[thrown.reason]!;
+  const { code, text, shows = [], status, retry_after_seconds, rest_body, graphql_code } = errors[thrown.reason]!;
   const facts = thrown.details;
   const options: ApiErrorOptions = {
     cause: thrown,
     ...(shows.length > 0 && {
       details: Object.fromEntries(shows.flatMap((name) => (name in facts ? [[name, facts[name]]] : []))),
     }),
+    ...(status !== undefined && { status }),
     ...(retry_after_seconds !== undefined && { retry_after_seconds }),
     ...(rest_body && { rest_body }),
     ...(graphql_code !== undefined && { graphql_code }),

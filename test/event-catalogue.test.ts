@@ -124,7 +124,7 @@ describe('over the protocols', () => {
     }
     const follower = await listener.next(({ event_type }) => event_type === 'twitch:follower');
     listener.close();
-    expect(Date.parse(follower.data.raw.followed_at)).toBeGreaterThanOrEqual(begun - 1000);
+    expect(Date.parse(follower.data.payload.followed_at)).toBeGreaterThanOrEqual(begun - 1000);
     const { json } = await me.door.rest('GET', '/v1/events');
     expect(json.data).toEqual([]);
   });

@@ -58,7 +58,9 @@ describe('events over every protocol', () => {
     expect((await rest('GET', `/v1/events/${record.id}`)).body.data).toEqual(record);
     const message = await listener.next((m) => m.data?.id === record.id);
     expect(message).toMatchObject({ type: 'event', event_type: 'custom:greeted' });
-    expect(message.data).toEqual({ ...record, payload: sent.raw });
+    // `raw` is read over REST and GraphQL alone.
+    const { raw: _raw, ...pushed } = record;
+    expect(message.data).toEqual({ ...pushed, payload: sent.raw });
     const shown = await graphql(
       'query($id: UUID!) { event(id: $id) { id eventType platform externalId raw createdAt } }',
       {
@@ -122,6 +124,20 @@ describe('events over every protocol', () => {
     }
   });
 
+  test('an emitted event is pushed without contact data, and without a payload that is too long', async () => {
+    const listener = await listen();
+    const emit = async (raw: object) =>
+      (await rest('POST', '/v1/events/emit', { event_type: 'shopify:order', raw })).body.event as Json;
+    const order = { id: 7, email: 'ada@example.com', customer: { phone: '+491701234567', first_name: 'Ada' } };
+    const emitted = await emit(order);
+    expect(emitted.raw).toEqual(order);
+    const message = await listener.next((m) => m.data?.id === emitted.id);
+    expect(message.data).toMatchObject({ payload: { id: 7, customer: { first_name: 'Ada' } } });
+    expect(JSON.stringify(message)).not.toMatch(/ada@|1701234567/);
+    const long = await emit({ text: 'x'.repeat(900_000) });
+    expect(await listener.next((m) => m.data?.id === long.id)).toMatchObject({ data: { payload: null } });
+  });
+
   test('test events and bot events are broadcast and never stored', async () => {
     const listener = await listen();
     const tested = await rest('POST', '/v1/events/test', { event_type: 'kick:follower', raw: { n: 1 } });
@@ -131,9 +147,15 @@ describe('events over every protocol', () => {
       type: 'event',
       channel: `events:${me.account_id}`,
       event_type: 'kick:follower',
-      data: { type: 'kick:follower', platform: 'kick', raw: { n: 1 }, payload: { n: 1 } },
+      data: { type: 'kick:follower', platform: 'kick', payload: { n: 1 } },
     });
     expect((await rest('GET', `/v1/events/${id}`)).status).toBe(404);
+    // What no message can carry is refused, and not answered as if it had been sent.
+    const large = { event_type: 'kick:follower', raw: { text: 'x'.repeat(48 * 1024) } };
+    expect(await rest('POST', '/v1/events/test', large)).toMatchObject({
+      status: 413,
+      body: { error: 'BAD_REQUEST', message: 'raw of an event that is only broadcast has at most 49152 bytes' },
+    });
     const bot = await graphql(
       `
         mutation ($a: ID!) {

@@ -135,10 +135,8 @@ export type EventPush = {
   platform: string;
   /** The vendor's delivery or object id */
   external_id: string | null;
-  /** The vendor's payload, digit for digit */
-  raw: unknown;
   created_at: string;
-  /** `raw` again */
+  /** `raw` without contact data; null where it is longer than 48 KiB */
   payload: unknown;
 };
 

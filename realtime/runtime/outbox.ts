@@ -1,5 +1,6 @@
 import { within } from '../../kernel/signal';
 import { textArray, type Queryable } from '../../engines/postgres/port';
+import { isEventsChannel, sendableEventData } from '../../domain/events';
 import type { StoredMessage } from './envelopes';
 
 /** What one page may hold: rows are a hundred bytes or two megabytes, and the next page need not be like the last. */
@@ -47,6 +48,12 @@ const READ_TIMEOUT_MS = 10_000;
 export const inTime = <T>(work: Promise<T>): Promise<T> =>
   within(work, READ_TIMEOUT_MS, () => new Error('the outbox did not answer in time'));
 
+/** Messages of the previous release hold what may not be sent; they are read until the resume window is over. */
+function sendable(messages: StoredMessage[]): StoredMessage[] {
+  for (const message of messages) if (isEventsChannel(message.channel)) message.data = sendableEventData(message.data);
+  return messages;
+}
+
 const bigints = (values: readonly number[]): string => `{${values.join(',')}}`;
 
 /**
@@ -90,7 +97,14 @@ export class Outbox {
       places[Number(place.slice(0, colon))] = Number(place.slice(colon + 1));
     }
     const { id: messages_read, channel: unheard, created_at: newest_at, seq: more } = sum;
-    return { heard: rows, unheard: unheard ?? '', messages: messages_read, newest_at, places, more: more === 1 };
+    return {
+      heard: sendable(rows),
+      unheard: unheard ?? '',
+      messages: messages_read,
+      newest_at,
+      places,
+      more: more === 1,
+    };
   }
 
   /** These messages of these channels, as far as they are still there. */
@@ -99,7 +113,7 @@ export class Outbox {
     const seqs = bigints(asked.map(({ seq }) => seq));
     return inTime(
       this.db.query<StoredMessage>('select * from outbox_bodies($1, $2)', [channels, seqs], 'realtime_bodies'),
-    );
+    ).then(sendable);
   }
 
   /** Seq of the channel's newest message, 0 when it has none. */
@@ -119,11 +133,13 @@ export class Outbox {
     let reading = this.shared.get(key);
     if (!reading) {
       reading = this.limited(() =>
-        this.db.query<StoredMessage>(
-          'select * from outbox_page($1, $2, $3, $4, $5)',
-          [channel, seq, `${this.resume_window_ms} milliseconds`, messages, bytes],
-          'realtime_page',
-        ),
+        this.db
+          .query<StoredMessage>(
+            'select * from outbox_page($1, $2, $3, $4, $5)',
+            [channel, seq, `${this.resume_window_ms} milliseconds`, messages, bytes],
+            'realtime_page',
+          )
+          .then(sendable),
       ).finally(() => this.shared.delete(key));
       this.shared.set(key, reading);
     }

@@ -105,7 +105,7 @@ describe('a webhook, all the way', () => {
       raw: { bits: 100 },
     });
     expect(emitted).toMatchObject({ status: 200, body: { success: true, event: { type: 'twitch:cheer' } } });
-    expect((await live('twitch:cheer', from)).data!.raw).toEqual({ bits: 100 });
+    expect((await live('twitch:cheer', from)).data!.payload).toEqual({ bits: 100 });
     expect((await api.get(`/v1/events/${emitted.body.event.id}`)).status).toBe(200);
 
     expect(await api.send('POST', '/v1/events/test', { event_type: 'twitch:raid', raw: { viewers: 7 } })).toMatchObject(

@@ -270,7 +270,7 @@ describe('roles in processes of their own', () => {
     );
     const expected = Array.from({ length: total }, (_, i) => 10_001 + i);
     expect(stored.sort((a, b) => a - b)).toEqual(expected);
-    const live = () => users(socket.messages.slice(from).map((message) => ({ raw: message.data?.raw })));
+    const live = () => users(socket.messages.slice(from).map((message) => ({ raw: message.data?.payload })));
     await socket.until(() => live().length >= total, 'all events on the socket');
     expect(live().sort((a, b) => a - b)).toEqual(expected);
     await eventually(

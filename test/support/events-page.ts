@@ -38,6 +38,8 @@ sends that example, as if it happened now, to who listens on \`events:<account_i
 - *event log*: read with \`GET /v1/events\` and pushed on \`events:<account_id>\`; *chat*: pushed on \`chat:<account_id>\`;
   *live only*: pushed and kept nowhere.
 - \`?\` may be absent, \`| null\` may be null. Vendors add members without a word: pass over what you do not know.
+- On \`events:\` a \`payload\` stands in place of \`raw\`: the same without contact data, null where it is longer than
+  48 KiB.
 - Of a person who was erased, \`raw\` is the text \`[erased]\`.
 - The log takes types beyond these (\`prefix:action\`, up to 100 characters), by \`POST /v1/events/emit\`.`;
 

@@ -114,7 +114,9 @@ Every message is \`{type, channel, event_type, data, id?}\`. What is stored has 
 ${table(['channel', 'type', '`event_type`', '`data`', ''], rows)}
 
 On \`chat:\` \`data.type\` tells the kinds apart, too: a message of the chat has none. On \`events:\` \`data\` is the event's
-record, with \`payload\` beside \`raw\`. Members beyond these may be there, and may come: pass over what you do not know.
+record with \`payload\`, which is its \`raw\` without contact data such as e-mail addresses, phone numbers and postal
+addresses; null where it is longer than 48 KiB. \`raw\` is read over REST and GraphQL. Members beyond these may be
+there, and may come: pass over what you do not know.
 
 \`\`\`ts
 ${shapes.map(([name, schema]) => `type ${name} = ${typeOf(schema)};`).join('\n\n')}
