@@ -14,6 +14,8 @@ describe('a session of EventSub', () => {
   let url: string;
   const sockets: WebSocket[] = [];
   const heard: string[] = [];
+  const ages: (number | undefined)[] = [];
+  const alive: number[] = [];
   /** Of what was heard; where nobody says it, all of it. */
   let stored: number | undefined;
   let most_waiting: number;
@@ -25,6 +27,10 @@ describe('a session of EventSub', () => {
     JSON.stringify({ metadata: { message_id, message_type, message_timestamp: SENT_AT }, payload });
   const welcome = (id: string) => frame('session_welcome', { session: { id, keepalive_timeout_seconds: 60 } });
   const word = (id: string) => frame('notification', {}, id);
+  const wordAt = (id: string, later_ms: number) => {
+    const message_timestamp = new Date(Date.parse(SENT_AT) + later_ms).toISOString();
+    return JSON.stringify({ metadata: { message_id: id, message_type: 'notification', message_timestamp } });
+  };
   const move = () => frame('session_reconnect', { session: { reconnect_url: `${url}?moved` } });
 
   beforeEach(async () => {
@@ -40,17 +46,18 @@ describe('a session of EventSub', () => {
     most_waiting = 0;
     const listener = {
       full: () => waiting() > 2,
-      onFrame({ value }: { value: unknown }) {
+      onFrame({ value, age_ms }: { value: unknown; age_ms: number | undefined }) {
+        ages.push(age_ms);
         heard.push((value as { metadata: { message_id: string } }).metadata.message_id);
         most_waiting = Math.max(most_waiting, waiting());
       },
-      onAlive: () => undefined,
+      onAlive: (at: number) => void alive.push(at),
     };
     session = await openEventSub({ url, allow_loopback: true }, listener, given_up.signal);
   });
   afterEach(async () => {
     await session.close();
-    sockets.length = heard.length = 0;
+    sockets.length = heard.length = ages.length = alive.length = 0;
     await new Promise((closed) => door.close(closed));
   });
 
@@ -111,6 +118,30 @@ describe('a session of EventSub', () => {
     sockets[0]!.send(move());
     await session.close();
     expect(door.clients.size).toBe(0);
+  });
+
+  test('that read nothing for an hour takes neither what waited for old, nor itself for awake', async () => {
+    const hour_ms = 3_600_000;
+    const paused_at = Date.now();
+    session.pause();
+    const [socket] = sockets;
+    socket!.send(wordAt('stale', -hour_ms));
+    socket!.send(wordAt('waited', 60_000));
+    const now = Date.now.bind(Date);
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + hour_ms);
+    try {
+      session.resume();
+      await until(() => heard.length === 2);
+      expect(ages[0]).toBeGreaterThan(hour_ms - 30_000);
+      expect(ages[1]).toBe(0);
+      expect(Math.max(...alive)).toBeLessThan(paused_at + hour_ms / 2);
+      // By then it has caught up.
+      socket!.send(wordAt('new', hour_ms + 300_000));
+      await until(() => heard.length === 3);
+      expect(alive.at(-1)).toBeGreaterThan(paused_at + hour_ms / 2);
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   test('knows the time by Twitch’s clock, and takes it for what is subscribed to and not dated', async () => {

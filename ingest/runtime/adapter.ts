@@ -32,7 +32,9 @@ export interface Received {
   text: string;
   /** Unix milliseconds. */
   received_at: number;
-  /** The same, parsed, where the adapter has done that already. */
+  /** When the vendor gave this sign of life, where it was read later. Default: `received_at`. */
+  alive_at?: number;
+  /** The text, parsed, where the adapter has done that already. */
   value?: unknown;
   /** How old it was when it arrived, by the vendor's clock, where the adapter knows that. */
   age_ms?: number;

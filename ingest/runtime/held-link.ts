@@ -187,7 +187,7 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   }
 
   deliver(received: Received): Promise<void> {
-    this.heard(received.received_at);
+    this.heard(received.alive_at ?? received.received_at);
     const outcome = this.normalised(received);
     const { vendor } = this.adapter;
     // Without what was parsed: until it is stored, every collection of garbage would carry those objects along.

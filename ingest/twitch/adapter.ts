@@ -257,8 +257,8 @@ class Opened implements TwitchSession {
     this.deliver(frame);
   }
 
-  private deliver({ text, value, received_at, age_ms }: EventSubFrame): void {
-    void this.link.deliver({ text, value, received_at, age_ms });
+  private deliver({ text, value, received_at, alive_at, age_ms }: EventSubFrame): void {
+    void this.link.deliver({ text, value, received_at, alive_at, age_ms });
     if (this.link.full && this.reading) void this.waitForRoom();
   }
 

@@ -52,6 +52,9 @@ class Session implements EventSubSession {
   private leaving: Promise<unknown> = Promise.resolve();
   private readonly over = new AbortController();
   private paused = false;
+  /** Start of the pause whose backlog is still being read, and the last resume; Unix milliseconds by our clock. */
+  private behind_since: number | undefined;
+  private resumed_at = 0;
   /** Our clock less Twitch's. */
   private ahead_ms = 0;
 
@@ -81,11 +84,13 @@ class Session implements EventSubSession {
 
   pause(): void {
     this.paused = true;
+    this.behind_since ??= Date.now();
     this.current?.pause();
   }
 
   resume(): void {
     this.paused = false;
+    this.resumed_at = Date.now();
     this.current?.resume();
   }
 
@@ -128,9 +133,15 @@ class Session implements EventSubSession {
 
   private onFrame(socket: Socket, text: string): void {
     const received_at = Date.now();
-    this.listener.onAlive(received_at);
     const value = parsed(text);
     const metadata = membersOf(membersOf(value)['metadata']);
+    const stamp = metadata['message_timestamp'];
+    const sent_at = (typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN) + this.ahead_ms;
+    // What was sent after the last resume did not wait for us.
+    if (!this.paused && sent_at >= this.resumed_at) this.behind_since = undefined;
+    const { behind_since } = this;
+    const alive_at = behind_since === undefined ? received_at : Math.min(received_at, sent_at || behind_since);
+    this.listener.onAlive(alive_at);
     const message_type = typeof metadata['message_type'] === 'string' ? metadata['message_type'] : '';
     switch (message_type) {
       case 'session_keepalive':
@@ -143,10 +154,12 @@ class Session implements EventSubSession {
           this.move(membersOf(membersOf(membersOf(value)['payload'])['session'])['reconnect_url']);
         return;
     }
-    const stamp = metadata['message_timestamp'];
-    const sent_at = typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN;
-    const age_ms = Number.isFinite(sent_at) ? received_at - this.ahead_ms - sent_at : undefined;
-    this.listener.onFrame({ text, value, message_type, received_at, age_ms } satisfies EventSubFrame);
+    // Its wait for us does not count: we paused, and Twitch had sent it in time.
+    const age_ms = behind_since === undefined ? received_at - sent_at : Math.max(behind_since - sent_at, 0);
+    this.listener.onFrame({
+      ...{ text, value, message_type, received_at, alive_at },
+      age_ms: Number.isFinite(age_ms) ? age_ms : undefined,
+    } satisfies EventSubFrame);
   }
 
   private onEnd(socket: Socket, error: EventSubEnded): void {

@@ -8,14 +8,16 @@ export interface EventSubFrame {
   message_type: string;
   /** Unix milliseconds, by our clock. */
   received_at: number;
-  /** How old it was when it arrived, by Twitch's clock; undefined when it does not say. */
+  /** The same, or when Twitch sent it, where it waited while this session was paused. */
+  alive_at: number;
+  /** Age by Twitch's clock, less the time that it waited for this session; undefined when it does not say. */
   age_ms: number | undefined;
 }
 
 export interface EventSubListener {
   /** Notifications, revocations and what is not known here, in the order of arrival. */
   onFrame(frame: EventSubFrame): void;
-  /** Any frame, keepalives among them. Unix milliseconds. */
+  /** Any frame, keepalives among them; `at` as {@link EventSubFrame.alive_at}. */
   onAlive(at: number): void;
   /** Whether so much waits that no more should be read of a socket that is left. Default: never. */
   full?(): boolean;
