@@ -174,6 +174,16 @@ test('an app that asked too often is given a pause, whoever’s player it asked 
   expect(asked()).toBeGreaterThan(before + 1);
 });
 
+test('a short wait that Spotify asks for holds all players of the app, and not the one call alone', async () => {
+  const asked = () => vendor.asked('/v1/me/player');
+  const before = asked();
+  vendor.fail({ path: '/v1/me/player', status: 429, retry_after: 1 });
+  const { link, session } = await watched(null, undefined, 'short');
+  expect(asked()).toBe(before + 1);
+  expect(link.statuses).toEqual([['degraded', expect.stringContaining('app')]]);
+  await adapter.stop(session);
+});
+
 describe('differences', () => {
   const seen = (at: number, of: object | null): Seen => {
     const state =

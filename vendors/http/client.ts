@@ -161,7 +161,9 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         return await retry(
           async () => {
             const answer = (answered = await attempt());
-            if (isPassingStatus(answer.status) && (repeatable || isUndone(answer))) throw new Again(answer);
+            const is_final = answer.status === 429 && request.repeat_limited === false;
+            if (!is_final && isPassingStatus(answer.status) && (repeatable || isUndone(answer)))
+              throw new Again(answer);
             return answer;
           },
           {

@@ -11,6 +11,8 @@ export interface HttpRequest {
   idempotency_key?: string;
   /** Whether the call bears repeating without a key. Default: GET, HEAD, PUT and DELETE do. */
   repeatable?: boolean;
+  /** Whether a 429 is repeated here; false where the caller pauses more than this call. Default true. */
+  repeat_limited?: boolean;
   /** Milliseconds for everything: name, connection, tries, pauses, the last byte of the answer. Default 10 s. */
   deadline_ms?: number;
   /** Most bytes of the answer's body. Default 1 MiB. */

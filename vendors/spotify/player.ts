@@ -45,7 +45,8 @@ export function spotifyPlayer(http: HttpClients, { api_url }: { api_url: string 
       // Episodes are told only to who says that they know them.
       const url = `${api_url}/v1/me/player?additional_types=track,episode`;
       const headers = { authorization: `Bearer ${token}` };
-      const answer = await client.ask({ method: 'GET', url, headers, max_bytes: MAX_BYTES });
+      // Spotify counts the calls of the whole app: its pause is for all players.
+      const answer = await client.ask({ method: 'GET', url, headers, max_bytes: MAX_BYTES, repeat_limited: false });
       if (answer.status === 204) return null;
       const state = bodyOf(answer, State, api_url);
       return {
