@@ -781,7 +781,7 @@ export interface EventPayloads {
     category_name: string;
     content_classification_labels?: unknown[];
   };
-  /** Somebody writes in this chat for the first time */
+  /** Somebody new sends the introduction that Twitch offers newcomers */
   'twitch:first_message': {
     broadcaster_user_id: string;
     broadcaster_user_login: string;

@@ -362,5 +362,5 @@ export const TWITCH: readonly EventType[] = [
     },
     { optional: ['content_classification_labels'] },
   ),
-  twitch('first_message', 'Somebody writes in this chat for the first time', message, WRITTEN),
+  twitch('first_message', 'Somebody new sends the introduction that Twitch offers newcomers', message, WRITTEN),
 ];
