@@ -343,7 +343,7 @@ describe('youtube', () => {
       platform: 'youtube',
       external_id,
       occurred_at,
-      subject: null,
+      subject: `youtube:${channel_id}`,
       owner: { kind: 'channel', platform: 'youtube', channel_id },
     });
     expect(JSON.parse(record.raw)).toMatchObject({ channel_id, title });

@@ -183,7 +183,8 @@ function record(
         ? webhook.contentId('youtube', delivery, JSON.stringify(raw))
         : webhook.externalId('youtube', raw.video_id, version),
     occurred_at: eventTime(delivery.received_at, ...times),
-    subject: null,
+    // A channel is a person's: its notifications are sealed under that person's key.
+    subject: webhook.subjectOf('youtube', channel_id),
     raw: JSON.stringify(raw),
   };
 }
