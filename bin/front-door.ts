@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import type { Services } from '../access/services';
 import { createConnectionLookup } from '../access/connection-lookup';
+import { connections } from '../projections/connections';
+import { createBehind } from '../projections/runtime/behind';
 import { credentialsOf } from '../api/credentials';
 import type { HealthCheck } from '../api/health';
 import { registerLivePage } from '../api/live-page';
@@ -50,6 +52,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           settings,
           paypal: openPaypal(deps),
           connections: lookup,
+          connectionsBehind: createBehind({ db, events }, connections),
           records,
           parked: createParkedWebhooks({ db, texts: services.texts }),
           log,

@@ -221,6 +221,29 @@ test('a chat message of Kick has its own id, whichever delivery brings it', asyn
   expect(records.kept[0]!.former_id).toBe('kick:01JX-first');
 });
 
+test('a delivery for nobody here is parked while the read model of connections is behind its log', async () => {
+  const { deps } = setUp();
+  const db = await testDatabase();
+  try {
+    const waiting = testParked(db.db);
+    let behind = true;
+    const routes = webhookRoutes({ ...deps, parked: waiting, connectionsBehind: async () => behind });
+    const body = Buffer.from(follow.toString().replace('123456789', '999'));
+    const deliver = () => support.deliver(routes, '/v1/webhooks/kick', body, kick(body), NOW);
+    await expect(deliver()).resolves.toEqual(OK);
+    const [letter] = await waiting.list();
+    expect(letter).toMatchObject({ vendor: 'kick', reason: 'connections_behind' });
+    behind = false;
+    const known = support.connectionsOf({ 'kick:999': [ACCOUNT] }, support.signing.shop_secret);
+    const retried = await retryParkedWebhook(letter!.id, { ...deps, connections: known, parked: waiting });
+    expect(retried).toEqual({ status: 'retried', records: 1 });
+    await deliver();
+    expect(await waiting.list()).toEqual([]);
+  } finally {
+    await db.drop();
+  }
+});
+
 describe('what cannot be kept', () => {
   const letters = async () =>
     (await parked.list({ limit: 1000 })).map(({ vendor, reason, attempts }) => ({ vendor, reason, attempts }));

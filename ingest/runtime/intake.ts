@@ -17,6 +17,11 @@ export interface IntakeDeps {
   connections: ConnectionLookup;
   records: RecordLog;
   log: Logger;
+  /**
+   * True while the read model of connections lacks events of its log: an unknown account may then be a known one.
+   * Default: never.
+   */
+  connectionsBehind?: () => Promise<boolean>;
 }
 
 /**
@@ -28,7 +33,7 @@ export const ID_SIGNED = 'lumio-id-signed';
 export const TAKEN_AT = 'lumio-webhook';
 
 /** A verified delivery is read by its vendor's normaliser, and stored for each account that it is about. */
-export function createIntake({ connections, records, log }: IntakeDeps) {
+export function createIntake({ connections, records, log, connectionsBehind }: IntakeDeps) {
   return { normalise, store };
 
   /** A normaliser that throws met a payload that nobody foresaw: that is a dead letter, not an outage. */
@@ -61,7 +66,10 @@ export function createIntake({ connections, records, log }: IntakeDeps) {
       }
     }
     if (topics.size === 0) {
-      return { kind: 'skip', reason, detail: nameOf(drafts[0]!.owner) };
+      const detail = nameOf(drafts[0]!.owner);
+      if (reason === 'unknown_account' && (await connectionsBehind?.()))
+        return { kind: 'park', reason: 'connections_behind', detail };
+      return { kind: 'skip', reason, detail };
     }
     let count = 0;
     for (const [topic, envelopes] of topics) {
