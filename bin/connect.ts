@@ -8,6 +8,7 @@ import { openEngines } from './engines';
 import { openJobs } from './jobs';
 import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
+import { trimRebuilt } from './trim-rebuilt';
 import { Stops } from '../kernel/stops';
 
 /**
@@ -29,6 +30,7 @@ export async function connect(): Promise<FullContext> {
     projections: PROJECTIONS,
     reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors).jobs },
     readArchived: createArchiveReader(engines),
+    trim: trimRebuilt,
     settings,
     metrics,
     log,

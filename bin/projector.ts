@@ -8,6 +8,7 @@ import type { CallersDeps } from './callers';
 import { projectionsCheck, reactorsCheck } from '../api/health-checks';
 import type { OpenJobs } from './jobs';
 import { startRelays } from './relays';
+import { trimRebuilt } from './trim-rebuilt';
 
 /** The projections of the role `projector`, where the process has it; they do not run yet. */
 export function openProjector(
@@ -35,6 +36,7 @@ export function openProjector(
     versions: VERSIONS,
     wait_ms: settings.read_models.wait,
     freeBytes: () => freeBytes(settings),
+    trim: trimRebuilt,
     readArchived: createArchiveReader(engines),
     keep_outbox_ms: settings.realtime.resume_window + 60_000,
     onFatal: (error) => onFatal(error.message),

@@ -13,6 +13,7 @@ import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { applyNotedErasures, importSubjectKeys } from '../engines/subject-keys/transfer';
 import { createArchiveReader } from '../maintenance/archive-reader';
+import { sweepEvents } from '../maintenance/events-retention';
 import { ensureEventLogPartitions } from '../projections/events';
 import { ensureLedgerPartitions } from '../projections/runtime/ledger';
 import { rebuild } from '../projections/runtime/rebuild';
@@ -188,6 +189,8 @@ async function finish(url: string, keys_file: string | undefined): Promise<void>
         bar.stop();
       }
     }
+    // Only now there are all read models that say how long events are kept.
+    await sweepEvents(engines.db);
     await ensureEventLogPartitions(engines.db);
     await ensureLedgerPartitions(engines.db);
   } finally {

@@ -1,8 +1,13 @@
 import { v4, v7 } from 'uuid';
 import { FREE_PLAN_ID, PRO_PLAN_ID } from '../domain/plan-limits';
+import { TOPICS } from '../domain/records';
+import { trimRebuilt } from '../bin/trim-rebuilt';
 import { sweepEvents } from '../maintenance/events-retention';
+import { eventLog } from '../projections/events';
+import { rebuild } from '../projections/runtime/rebuild';
 import { eventsPage } from '../read-api/events-pages';
 import { type TestDatabase, testDatabase } from './support/database';
+import { engines, record, runtimeOf, until } from './support/projections';
 
 const DAY_MS = 24 * 3_600_000;
 const ago = (days: number) => Date.now() - days * DAY_MS;
@@ -111,4 +116,29 @@ test('nothing goes while a read model that says how long is still built', async 
   await t.db.query('delete from checkpoints');
   expect(await sweepEvents(t.db)).toBe(0);
   expect(await kept(id)).toBe(1);
+});
+
+test('a rebuild leaves out what its account keeps no longer, rows and counters', async () => {
+  const on = await engines(t.db);
+  try {
+    const id = await account();
+    const at = (days: number) => {
+      const when = new Date(ago(days)).toISOString();
+      return { ...record(id, days), id: v7({ msecs: ago(days) }), occurred_at: when, received_at: when };
+    };
+    const sent = [1, 3, 8, 30].map(at);
+    await on.records.append(TOPICS.platform_events, sent);
+    const runtime = runtimeOf(t.db, on, [eventLog]);
+    await runtime.start();
+    await until(async () => (await t.db.query('select 1 from platform_event_logs')).length === sent.length);
+    await runtime.stop();
+    expect(await sweepEvents(t.db)).toBe(2);
+    const options = { ...on, db: t.db, projections: [eventLog], name: eventLog.name };
+    await rebuild(options);
+    expect(await kept(id)).toBe(4);
+    await rebuild({ ...options, trim: trimRebuilt });
+    expect(await kept(id)).toBe(2);
+  } finally {
+    await on.close();
+  }
 });

@@ -17,6 +17,7 @@ import type { JobTools } from '../../access/job';
 import type { Jobs } from '../../reactors/runtime/jobs';
 import type { SettleReactionDeps } from '../../reactors/runtime/retry-letters';
 import type { ReadArchived } from '../../projections/runtime/rebuild';
+import type { TrimReadModel } from '../../projections/runtime/rebuild-options';
 
 /** What a command on projections works with: the engines of the configuration, connected. */
 export interface CliContext {
@@ -36,6 +37,8 @@ export interface CliContext {
   log: Logger;
   /** Present where an archiver moves old records to blobs. */
   readArchived?: ReadArchived;
+  /** What a rebuild leaves out of a read model. */
+  trim?: TrimReadModel;
   close(): Promise<void>;
 }
 

@@ -22,7 +22,15 @@ export interface RebuildOptions extends SourceDeps {
    */
   lock_timeout_ms?: number;
   signal?: AbortSignal;
+  /**
+   * Removes from a read model what it keeps no longer; called for the new tables before they are swapped in. Statements
+   * of the given database see the new tables.
+   */
+  trim?: TrimReadModel;
 }
+
+/** Run twice it does the same. */
+export type TrimReadModel = (projection: string, db: Database, signal?: AbortSignal) => Promise<unknown>;
 
 export interface RebuildResult {
   records: number;

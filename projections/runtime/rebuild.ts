@@ -1,6 +1,6 @@
 import { pause } from '../../kernel/signal';
 import { type HeldLock, LockLost } from '../../engines/locks/port';
-import type { Queryable } from '../../engines/postgres/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
 import { endLoading } from './apply';
 import { beginBuild, endBuild, keepLoaded, resumeBuild } from './build-progress';
 import { checkEngine, lockCheckpoints, readCheckpoints, Superseded, type Checkpoint } from './checkpoints';
@@ -82,6 +82,7 @@ class Rebuild {
       await this.replay.to(await this.goal(db), undefined);
       await this.endLoad();
     }
+    await this.options.trim?.(this.p.name, this.newTables(), this.options.signal);
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { left, seconds } = await this.replay.to(await this.goal(db), undefined);
       if (left <= SWAP_BELOW && seconds < 1) break;
@@ -130,6 +131,21 @@ class Rebuild {
       await keepLoaded(tx, this.p.name);
     });
     this.replay.loading = false;
+  }
+
+  /** The database as the new tables' statements see it. */
+  private newTables(): Database {
+    const { db } = this.options;
+    const within = <T>(work: (tx: Queryable) => Promise<T>): Promise<T> =>
+      db.transaction(async (tx) => {
+        await this.replay.enter(tx);
+        return work(tx);
+      });
+    return {
+      query: (...statement) => within((tx) => tx.query(...statement)),
+      transaction: within,
+      hold: (lock, work) => db.hold(lock, work),
+    };
   }
 
   /** Live checkpoints: how far a replay may go. */

@@ -23,6 +23,7 @@ export type RunnerDeps = ConsumerDeps & {
   onFatal?: (error: Error) => void;
   /** See {@link BuildBesideDeps}. */
   freeBytes?: BuildBesideDeps['freeBytes'];
+  trim?: BuildBesideDeps['trim'];
   /** Records per transaction of a build beside the live tables. Default: that of {@link RebuildOptions}. */
   build_records?: number;
   /** Longest pause between restarts. */
