@@ -3,6 +3,8 @@ import { listenMetrics } from '../api/metrics-listener';
 import { asOperator } from '../cli/admin/operator';
 import { SERVICE } from '../domain/vendors';
 import type { Logger } from '../engines/log/port';
+import { refuseForeignKeys } from '../engines/secrets/foreign-keys';
+import { EARLY_PLACES } from '../cli/runtime/sealed-places';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import type { Settings } from '../kernel/settings';
 import { upgrade } from '../maintenance/upgrade';
@@ -57,6 +59,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
   const stops = new Stops();
   stops.add(() => engines.close());
   try {
+    await refuseForeignKeys(engines.db, engines.secrets, EARLY_PLACES);
     const unbuilt = createUnbuilt({ ...engines, log, projections: PROJECTIONS });
     stops.add(() => unbuilt.close());
     await unbuilt.look();

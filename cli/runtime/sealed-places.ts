@@ -95,3 +95,6 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     context: () => DEMO_PLAN,
   },
 ];
+
+/** Those that a first start fills: a start compares the master keys with them. */
+export const EARLY_PLACES = SEALED_PLACES.filter(({ table }) => ['subject_hash_key', 'signing_keys'].includes(table));

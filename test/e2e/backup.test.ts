@@ -186,4 +186,16 @@ describe('backup and restore by the command line', () => {
       stdout: expect.stringMatching(/1 keys destroyed, 2 records, 2 rows/),
     });
   });
+
+  test('other master keys are refused at the start, in one line', async () => {
+    expect(await again!.stop()).toBe(0);
+    for (const id of ['test', 'another']) {
+      const keys = `${id}:${randomBytes(32).toString('base64')}`;
+      const { code, stderr } = await runLumio(['start'], { ...again!.env, LUMIO_SECRETS__KEYS: keys });
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/^lumio: LUMIO_SECRETS__KEYS [^\n]*not the master keys of this database[^\n]*\n$/),
+      ]);
+    }
+  });
 });
