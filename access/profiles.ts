@@ -1,8 +1,8 @@
-import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Blobs } from '../engines/blobs/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { Eraser } from '../kernel/eraser';
+import { noteKey, notesOf } from '../kernel/notes';
 import { profile, profileStream } from '../domain/profiles';
 import type { Act } from './act';
 import { givenName } from './names';
@@ -110,10 +110,14 @@ export async function readProfiles(db: Queryable, user_ids: readonly string[]): 
  */
 export async function eraseProfile(deps: { db: Queryable; blobs: Blobs }, user_id: string): Promise<boolean> {
   const [{ erased_at } = {}] = await deps.db.query('select clock_timestamp() as erased_at');
-  const note = { user_id, erased_at };
+  const note = Note.parse({ user_id, erased_at });
   // The note comes first: a crash in between leaves a row that the next run deletes, never one that a restore brings
   // back.
-  await deps.blobs.put(`${NOTES_PREFIX}${user_id}.json`, Buffer.from(JSON.stringify(note)), 'application/json');
+  await deps.blobs.put(
+    noteKey(NOTES_PREFIX, user_id, note.erased_at),
+    Buffer.from(JSON.stringify(note)),
+    'application/json',
+  );
   const rows = await deps.db.query(
     `with profile as (delete from profiles where user_id = $1 returning 1),
        grants as (delete from login_grants where user_id = $1 returning 1)
@@ -131,13 +135,17 @@ export const profileEraser: Eraser = {
   },
 };
 
-/** Deletes what a restored backup brought back although it was erased. Returns how many profiles went. */
-export async function applyErasedProfiles({ db, blobs }: { db: Queryable; blobs: Blobs }): Promise<number> {
+/**
+ * Deletes what a restored backup brought back although it was erased, by the notes of these days (default: all).
+ * Returns how many profiles went.
+ */
+export async function applyErasedProfiles(
+  { db, blobs }: { db: Queryable; blobs: Blobs },
+  days?: readonly string[],
+): Promise<number> {
   let erased = 0;
-  for await (const { key } of blobs.list(NOTES_PREFIX)) {
-    const content = await blobs.get(key);
-    if (!content) continue;
-    const { user_id, erased_at } = Note.parse(JSON.parse((await buffer(content)).toString()));
+  for (const text of await notesOf(blobs, NOTES_PREFIX, days)) {
+    const { user_id, erased_at } = Note.parse(JSON.parse(text));
     const rows = await db.query(
       `with grants as (delete from login_grants where user_id = $1 and updated_at <= $2)
        delete from profiles where user_id = $1 and updated_at <= $2 returning 1 as one`,

@@ -9,12 +9,14 @@ import type { Role, Settings } from '../kernel/settings';
 import type { Stops } from '../kernel/stops';
 import { createArchiveReader } from '../maintenance/archive-reader';
 import { eraseUser } from '../maintenance/erase-person';
+import { reapplyErasures } from '../maintenance/noted-erasures';
 import { indexAll } from '../maintenance/subject-index';
 import { createJobs, type Jobs } from '../reactors/runtime/jobs';
 import { archiving } from './archiving';
 import { JOBS } from './areas';
 import type { Engines } from '../engines/engines';
 import { erasingOn, RECORD_ERASERS } from './erasers';
+import { notedErasuresOn } from './noted-erasures';
 import { openHttp } from './http';
 import { recurring, upkeep } from './upkeep';
 
@@ -38,6 +40,7 @@ export function openJobs(
     const index = { ...engines, db, readArchived: createArchiveReader(engines) };
     const topics = RECORD_ERASERS.map(({ topic }) => topic);
     own.push(recurring(HOUR_MS, 'subject-index', () => indexAll(index, topics), log));
+    own.push(recurring(HOUR_MS, 'noted-erasures', () => reapplyErasures({ ...notedErasuresOn(engines), db }), log));
     const renew = (signal: AbortSignal) => renewKickSubscriptions({ ...connections, db }, log, signal);
     own.push(recurring(6 * HOUR_MS, 'kick-subscriptions', renew, log));
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));

@@ -5,6 +5,7 @@ import { SERVICE } from '../domain/vendors';
 import type { Logger } from '../engines/log/port';
 import { refuseForeignKeys } from '../engines/secrets/foreign-keys';
 import { EARLY_PLACES } from '../cli/runtime/sealed-places';
+import { applyErasuresAtStart } from './noted-erasures';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import type { Settings } from '../kernel/settings';
 import { upgrade } from '../maintenance/upgrade';
@@ -83,6 +84,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       ...callers,
     });
     await upgrade({ db: engines.db, events, texts: services.texts }, asOperator('upgrade'));
+    await applyErasuresAtStart(engines, log);
     await runtime?.start();
     await unbuilt.look();
     stops.add(() => runtime?.stop());

@@ -51,42 +51,62 @@ export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<
   const topics = [...new Set(deps.erasers.map(({ topic }) => topic))];
   const before = new Map<string, Places>();
   for (const topic of topics) before.set(topic, await appliedUpTo(deps, topic));
-  const erased: Erased = { keys: await deps.destroyKeys(subject), records: 0, rows: 0, messages: 0 };
-  const ids = new Set<string>();
+  const erased = { keys: await deps.destroyKeys(subject), rows: 0, messages: 0, ids: new Set<string>() };
+  const hash = (await deps.subject_keys.hashesOf([subject])).get(subject)!;
 
-  for (const topic of topics) await sweep(topic, () => 0);
+  for (const topic of topics) await sweep(deps, hash, erased, topic, () => 0);
   await pause(deps.keys_cached_ms ?? 6000);
   for (const topic of topics) {
     await untilApplied(deps, topic);
-    await sweep(topic, (partition) => before.get(topic)!.get(partition) ?? 0);
+    await sweep(deps, hash, erased, topic, (partition) => before.get(topic)!.get(partition) ?? 0);
   }
-  erased.records = ids.size;
-  return erased;
+  const { ids, ...counts } = erased;
+  return { ...counts, records: ids.size };
+}
 
-  async function sweep(topic: string, from: (partition: number) => number): Promise<void> {
-    for await (const some of recordsOf(deps, subject, topic, from)) {
-      // A record that still opens was sealed under a later key: the person is new to us, and a rebuild shows it too.
-      const found = some.filter(({ raw }) => raw === ERASED_RAW);
-      for (const { id } of found) ids.add(id);
-      for (const eraser of deps.erasers.filter((one) => one.topic === topic)) {
-        const { rows, messages } = await apply(deps, eraser, found);
-        erased.rows += rows;
-        erased.messages += messages;
-      }
+/** What one pass over the records of a subject needs. */
+export type SweepDeps = Omit<ErasureDeps, 'subject_keys' | 'destroyKeys'>;
+
+/**
+ * Makes the live rows and stored messages of a subject whose keys are gone what a rebuild would now make of them, in
+ * one pass. Batches that other processes decoded before may follow. @returns how many rows changed
+ */
+export async function eraseRowsOf(deps: SweepDeps, hash: string): Promise<number> {
+  const erased = { rows: 0, messages: 0, ids: new Set<string>() };
+  for (const topic of new Set(deps.erasers.map((eraser) => eraser.topic))) {
+    await sweep(deps, hash, erased, topic, () => 0);
+  }
+  return erased.rows;
+}
+
+async function sweep(
+  deps: SweepDeps,
+  hash: string,
+  erased: { rows: number; messages: number; ids: Set<string> },
+  topic: string,
+  from: (partition: number) => number,
+): Promise<void> {
+  for await (const some of recordsOf(deps, hash, topic, from)) {
+    // A record that still opens was sealed under a later key: the person is new to us, and a rebuild shows it too.
+    const found = some.filter(({ raw }) => raw === ERASED_RAW);
+    for (const { id } of found) erased.ids.add(id);
+    for (const eraser of deps.erasers.filter((one) => one.topic === topic)) {
+      const { rows, messages } = await apply(deps, eraser, found);
+      erased.rows += rows;
+      erased.messages += messages;
     }
   }
 }
 
 /** Records about the subject, a bounded number at a time: the index is brought up to date, and says where they lie. */
 async function* recordsOf(
-  deps: ErasureDeps,
-  subject: string,
+  deps: SweepDeps,
+  hash: string,
   topic: string,
   from: (partition: number) => number,
 ): AsyncGenerator<LoggedRecord[]> {
   await indexTopic(deps, topic);
   const ends = await deps.broker.bounds(topic);
-  const hash = (await deps.subject_keys.hashesOf([subject])).get(subject)!;
   const spans = joined(await placesOf(deps, topic, hash), ends).flatMap(({ partition, from: first, to }) => {
     const span = { partition, first: Math.max(first, from(partition)), to: Math.min(to, ends.get(partition)!.next) };
     return span.first < span.to ? [span] : [];
@@ -120,7 +140,7 @@ function joined(places: readonly Place[], ends: Awaited<ReturnType<Broker['bound
   return spans;
 }
 
-async function apply(deps: ErasureDeps, eraser: RecordEraser, found: readonly LoggedRecord[]) {
+async function apply(deps: SweepDeps, eraser: RecordEraser, found: readonly LoggedRecord[]) {
   const ids = found.map(({ id }) => id);
   const deadline = Date.now() + (deps.patience_ms ?? 600_000);
   for (;;) {

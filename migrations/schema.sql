@@ -1024,6 +1024,7 @@ create table subject_key_erasures (
   erased_at timestamp with time zone not null default now(),
   constraint subject_key_erasures_pkey PRIMARY KEY (seq)
 );
+CREATE INDEX subject_key_erasures_key_id ON public.subject_key_erasures USING btree (key_id);
 
 create table subject_keys (
   key_id uuid not null,

@@ -31,6 +31,7 @@ import {
   noteErasures,
 } from '../engines/subject-keys/transfer';
 import { decodeSegment, encodeSegment } from '../maintenance/archive-format';
+import { reapplyErasures } from '../maintenance/noted-erasures';
 import { eventLog } from '../projections/events';
 import type { Projection } from '../kernel/projection';
 import { rebuild } from '../projections/runtime/rebuild';
@@ -729,6 +730,33 @@ test('publishes that fail, that are stored and never answered, or stored twice: 
     const now = old === next ? back.length : firsts.get(sha256Of(stored[old]!.value))!;
     expect([projection, engine, position]).toEqual([projection, 'new', String(now)]);
   }
+});
+
+test('noted erasures are applied since the last time, by the folders of their days', async () => {
+  const subject_keys = createSubjectKeys({ db: t.db, master_keys });
+  const listed: string[] = [];
+  const counting: Blobs = Object.create(blobs);
+  counting.list = (prefix) => {
+    listed.push(prefix);
+    return blobs.list(prefix);
+  };
+  const destroyNoted = (days?: readonly string[]) => applyNotedErasures(t.db, counting, days);
+  const erasing = { ...on, db: t.db, blobs: counting, erasers: [], destroyNoted };
+  const keyOf = async (n: number) => (await subject_keys.forWriting([person(n)])).get(person(n))!.key_id;
+  const [old, fresh] = [await keyOf(1), await keyOf(2)];
+  // As earlier releases named it.
+  const note = JSON.stringify({ key_id: old, erased_at: new Date().toISOString() });
+  await blobs.put(`erasures/${old}.json`, Buffer.from(note));
+  expect(await reapplyErasures(erasing)).toBe(1);
+  expect(listed.splice(0)).toEqual(['erasures/', 'erased-profiles/']);
+  await noteErasures(blobs, [fresh], new Date().toISOString());
+  await noteErasures(blobs, [await keyOf(3)], '2020-02-02T00:00:00Z');
+  expect(await reapplyErasures(erasing)).toBe(1);
+  expect(listed.every((prefix) => /^(erasures|erased-profiles)\/\d{4}-\d\d-\d\d\/$/.test(prefix))).toBe(true);
+  expect(listed.length).toBeLessThan(10);
+  expect(await reapplyErasures(erasing)).toBe(0);
+  expect(await count(t.db, 'subject_keys')).toBe(1);
+  expect(await count(t.db, 'subject_key_erasures')).toBe(2);
 });
 
 async function buffer(key: string): Promise<Buffer> {

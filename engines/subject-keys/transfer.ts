@@ -2,7 +2,7 @@ import type { Database, Queryable, Row } from '../postgres/port';
 import type { Blobs } from '../blobs/port';
 import { LOCKS } from '../locks/port';
 import type { SecretBox } from '../secrets/port';
-import { buffer } from 'node:stream/consumers';
+import { noteKey, notesOf } from '../../kernel/notes';
 import {
   type ExportedErasure,
   type ExportedKey,
@@ -11,7 +11,7 @@ import {
   readLines,
   writeLine,
 } from './export-lines';
-import { HASH_KEY } from './hashes';
+import { HASH_KEY, shown } from './hashes';
 import { contextOf } from './known-keys';
 import type { SubjectKeys } from './port';
 
@@ -115,13 +115,14 @@ async function bringBack(tx: Queryable, secrets: SecretBox, keys: readonly Expor
          g (key_id, subject_hash, wrapped_key, created_at, expires_at)
      ), made as (
        insert into subject_keys (key_id, subject_hash, wrapped_key, created_at, expires_at)
-       select key_id, decode(subject_hash, 'hex'), wrapped_key, created_at, expires_at from given
-       where key_id not in (select key_id from subject_key_erasures)
+       select key_id, decode(subject_hash, 'hex'), wrapped_key, created_at, expires_at from given g
+       where not exists (select from subject_key_erasures e where e.key_id = g.key_id)
        on conflict do nothing returning key_id
      )
-     select case when g.key_id in (select key_id from made) then 'imported'
-                 when g.key_id in (select key_id from subject_key_erasures) then 'erased' else 'known' end as outcome
-     from given g`,
+     select case when m.key_id is not null then 'imported'
+                 when exists (select from subject_key_erasures e where e.key_id = g.key_id) then 'erased'
+                 else 'known' end as outcome
+     from given g left join made m using (key_id)`,
     [
       keys.map(({ key_id }) => key_id),
       keys.map(({ subject_hash }) => subject_hash),
@@ -137,7 +138,7 @@ async function bringBack(tx: Queryable, secrets: SecretBox, keys: readonly Expor
 export async function noteErasures(blobs: Blobs, key_ids: readonly string[], erased_at: string): Promise<void> {
   for (const key_id of key_ids) {
     await blobs.put(
-      `${ERASURES_PREFIX}${key_id}.json`,
+      noteKey(ERASURES_PREFIX, key_id, erased_at),
       Buffer.from(JSON.stringify({ key_id, erased_at })),
       'application/json',
     );
@@ -155,33 +156,35 @@ export async function destroyKeys(
   return subject_keys.erase(subject);
 }
 
-/** Applies the blob store's notes to the database: what they name is destroyed (again). Returns how many keys went. */
-export async function applyNotedErasures(db: Database, blobs: Blobs): Promise<number> {
-  const noted = await erasuresIn(blobs);
+/**
+ * Applies the blob store's notes of these days (default: all) to the database: what they name is destroyed (again).
+ * @returns hashes of the subjects whose keys went, as {@link SubjectKeys.hashesOf} gives them; one for each key
+ */
+export async function applyNotedErasures(db: Database, blobs: Blobs, days?: readonly string[]): Promise<string[]> {
+  const noted = await erasuresIn(blobs, days);
   return db.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.subject_keys]);
     return note(tx, noted);
   });
 }
 
-async function erasuresIn(blobs: Blobs): Promise<ExportedErasure[]> {
-  const found: ExportedErasure[] = [];
-  for await (const { key } of blobs.list(ERASURES_PREFIX)) {
-    const content = await blobs.get(key);
-    if (content) found.push(JSON.parse((await buffer(content)).toString()) as ExportedErasure);
-  }
-  return found;
-}
+const erasuresIn = async (blobs: Blobs, days?: readonly string[]): Promise<ExportedErasure[]> =>
+  (await notesOf(blobs, ERASURES_PREFIX, days)).map((text) => JSON.parse(text) as ExportedErasure);
 
-async function note(tx: Queryable, erasures: readonly ExportedErasure[]): Promise<number> {
+async function note(tx: Queryable, erasures: readonly ExportedErasure[]): Promise<string[]> {
   const ids = erasures.map(({ key_id }) => key_id);
   await tx.query(
     `insert into subject_key_erasures (key_id, erased_at)
      select distinct on (key_id) key_id, erased_at from unnest($1::uuid[], $2::timestamptz[]) e (key_id, erased_at)
-     where key_id not in (select key_id from subject_key_erasures) order by key_id, erased_at`,
+     where not exists (select from subject_key_erasures known where known.key_id = e.key_id)
+     order by key_id, erased_at`,
     [ids, erasures.map(({ erased_at }) => erased_at)],
   );
-  return (await tx.query('delete from subject_keys where key_id = any($1::uuid[]) returning 1 as one', [ids])).length;
+  const gone = await tx.query<{ subject_hash: Buffer }>(
+    'delete from subject_keys where key_id = any($1::uuid[]) returning subject_hash',
+    [ids],
+  );
+  return gone.map(({ subject_hash }) => shown(subject_hash));
 }
 
 /** The hash key finds a subject's key; two different ones in one table would hide keys from their erasure. */

@@ -179,12 +179,45 @@ describe('backup and restore by the command line', () => {
     });
   });
 
-  test('every door of the restored server answers, and who came since can be erased', async () => {
+  test('a database recovered to before an erasure is served without what was erased', async () => {
     const person = await driveAllDoors(again!);
+    const { db } = fresh;
+    const about = 'select id, raw::text as raw from platform_event_logs where user_id = $1 order by id';
+    const rows = await db.query(about, [String(person)]);
+    expect(rows).toHaveLength(2);
+    const keys = await db.query('select key_id, subject_hash, wrapped_key from subject_keys');
     expect(await lumio('erase', `kick:${person}`)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/1 keys destroyed, 2 records, 2 rows/),
     });
+    expect(await again!.stop()).toBe(0);
+
+    // As a recovery to before it leaves the database: the key, its rows, and a profile whose erasure is noted.
+    const erased = await db.query<{ key_id: string }>(
+      'select key_id from subject_key_erasures where key_id = any($1::uuid[])',
+      [keys.map(({ key_id }) => key_id)],
+    );
+    expect(erased).toHaveLength(1);
+    const key = keys.find(({ key_id }) => key_id === erased[0]!.key_id)!;
+    await db.query('delete from subject_key_erasures where key_id = $1', [key.key_id]);
+    await db.query('insert into subject_keys (key_id, subject_hash, wrapped_key) values ($1, $2, $3)', [
+      key.key_id,
+      key.subject_hash,
+      key.wrapped_key,
+    ]);
+    for (const { id, raw } of rows) await db.query('update platform_event_logs set raw = $2 where id = $1', [id, raw]);
+    const { user_id: other } = server.credentials.other;
+    await db.query(`insert into profiles (user_id, display_name, updated_at) values ($1, 'Back', '2020-01-01')`, [
+      other,
+    ]);
+
+    again = await again!.restart();
+    expect(await db.query('select 1 from subject_keys where key_id = $1', [key.key_id])).toEqual([]);
+    expect(await db.query('select 1 from profiles where user_id = $1', [other])).toEqual([]);
+    const raws = await db.query('select raw::text as raw from platform_event_logs where id = any($1::uuid[])', [
+      rows.map(({ id }) => id),
+    ]);
+    expect(raws.map(({ raw }) => raw)).toEqual(['"[erased]"', '"[erased]"']);
   });
 
   test('other master keys are refused at the start, in one line', async () => {
