@@ -4,8 +4,16 @@ import type { Settings } from '../kernel/settings';
 import { LOGS_OF_RECORD } from '../domain/records';
 import { logRestoresOf, type LogRestores } from '../engines/backup/log-restores';
 import type { Manifest } from '../engines/backup/manifest';
-import { restoreBackup } from '../engines/backup/restore';
+import { readVerified, restoreBackup, type RestoreOptions } from '../engines/backup/restore';
 import { restoreBlobs } from '../engines/backup/restore-blobs';
+import {
+  checkContinuable,
+  CONTINUE,
+  markFinished,
+  markUnfinished,
+  unfinishedRestore,
+  type UnfinishedRestore,
+} from '../engines/backup/unfinished';
 import type { Blobs } from '../engines/blobs/port';
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
@@ -19,6 +27,9 @@ import { ensureLedgerPartitions } from '../projections/runtime/ledger';
 import { rebuild } from '../projections/runtime/rebuild';
 import { openBareDatabase } from './runtime/bare-database';
 import { openConfiguredBlobs } from '../engines/blobs/address';
+import { LOCKS } from '../engines/locks/port';
+import { connectOnce } from '../engines/postgres/migrate';
+import { asQueryable } from '../engines/postgres/pool';
 import { namingDatabase } from '../engines/postgres/url';
 import type { Engines } from '../engines/engines';
 import { openEngines } from '../bin/engines';
@@ -41,9 +52,10 @@ export function register(program: Command): void {
     )
     .option('--keys <file>', 'subject keys to import (lumio keys export); without them personal data reads as erased')
     .option('--unsigned', 'take a backup without a signature, as older builds made them')
-    .action(async (text: string, options: { keys?: string; unsigned?: boolean }) => {
+    .option('--continue', 'do the rest of a restore that ended after the rows were there; give the same place and keys')
+    .action(async (text: string, options: RestoreFlags) => {
       try {
-        await restore(text, options.keys, options.unsigned ?? false);
+        await restore(text, options);
       } catch (error) {
         process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
         process.exitCode = 1;
@@ -51,49 +63,43 @@ export function register(program: Command): void {
     });
 }
 
-async function restore(text: string, keys_file: string | undefined, unsigned: boolean): Promise<void> {
-  if (keys_file !== undefined) await checkKeyExport(keys_file);
+interface RestoreFlags {
+  keys?: string;
+  unsigned?: boolean;
+  continue?: boolean;
+}
+
+async function restore(text: string, flags: RestoreFlags): Promise<void> {
+  if (flags.keys !== undefined) await checkKeyExport(flags.keys);
   const settings = readSettings();
   const { log } = createLog('warn', 'stderr');
   const bare = await openBareDatabase(settings, log);
   try {
-    const secrets = createSecretBox(parseMasterKeys(masterKeyText(settings)));
     const blobs = await openConfiguredBlobs(settings);
     try {
       const from = await openPlace(text, async () => blobs);
       const bar = progressBar('restore {bar} {percentage}% | {what}');
+      const onProgress = ({ done, total, what }: Progress) => bar.update(done, total, what);
       try {
-        const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) =>
-          bar.update(done, total, what);
-        let log_restores: LogRestores = { topics: 'tables', events: 'tables' };
-        const manifest = await namingDatabase(settings, () =>
-          restoreBackup({
-            url: bare.url,
-            from: from.blobs,
-            prefix: from.prefix,
-            secrets,
-            unsigned,
-            mayBegin: async (found) => void (log_restores = await decideLogRestores(settings, found)),
-            onProgress,
-          }),
-        );
-        const { copied, missing } = await restoreBlobs({
+        const options: RestoreOptions = {
+          url: bare.url,
           from: from.blobs,
           prefix: from.prefix,
-          manifest,
-          to: blobs,
+          secrets: createSecretBox(parseMasterKeys(masterKeyText(settings))),
+          unsigned: flags.unsigned ?? false,
+          mayBegin: (found) => decideLogRestores(settings, found),
           onProgress,
-        });
-        await throughPorts(bare.url, from.blobs, manifest, log_restores, (what) => bar.update(1, 1, what));
-        bar.stop();
-        process.stdout.write(
-          `${from.shown}: ${manifest.tables.length} tables as of ${manifest.taken_at}, ${copied} blobs copied\n`,
+        };
+        const manifest = await namingDatabase(settings, () =>
+          flags.continue ? readVerified(options) : restoreBackup(options),
         );
-        if (log_restores.topics === 'keep') process.stdout.write('topics: kept as the broker has them\n');
-        if (log_restores.events === 'keep') process.stdout.write('domain events: kept as the event store has them\n');
-        for (const key of missing)
-          process.stderr.write(`lumio: blob ${key} is neither in the blob store nor in the backup\n`);
-        if (missing.length > 0) process.exitCode = 1;
+        await withRest(bare.url, manifest, async (mark) => {
+          const { copied, missing } = await restoreBlobs({ ...options, manifest, to: blobs, onProgress });
+          await throughPorts(bare.url, from.blobs, manifest, mark, (what) => bar.update(1, 1, what));
+          bar.stop();
+          report(from.shown, manifest, mark.log_restores, copied, missing);
+          await finish(bare.url, flags.keys);
+        });
       } finally {
         bar.stop();
         await from.close();
@@ -101,10 +107,53 @@ async function restore(text: string, keys_file: string | undefined, unsigned: bo
     } finally {
       await blobs.close();
     }
-    await finish(bare.url, keys_file);
   } finally {
     await bare.close();
   }
+}
+
+type Progress = Parameters<NonNullable<RestoreOptions['onProgress']>>[0];
+
+/**
+ * Does what follows the rows, which may be done again, and then removes the mark; nobody else does it meanwhile.
+ * @throws Error in one line when the database is not that of an unfinished restore of this backup
+ */
+async function withRest(
+  url: string,
+  manifest: Manifest,
+  rest: (mark: UnfinishedRestore) => Promise<void>,
+): Promise<void> {
+  const client = await connectOnce(url, 'lumio-restore');
+  try {
+    const db = asQueryable(client);
+    const [lock] = await db.query('select pg_try_advisory_lock($1) as taken', [LOCKS.restore]);
+    if (!lock!.taken) throw new Error('another restore of this database is under way');
+    const mark = checkContinuable(await unfinishedRestore(db), manifest);
+    try {
+      await rest(mark);
+    } catch (error) {
+      process.stderr.write(`lumio: the restore is not finished; when the cause is mended: ${CONTINUE}\n`);
+      throw error;
+    }
+    await markFinished(db);
+  } finally {
+    await client.end();
+  }
+}
+
+function report(
+  place: string,
+  { tables, taken_at }: Manifest,
+  log_restores: LogRestores,
+  copied: number,
+  missing: readonly string[],
+): void {
+  process.stdout.write(`${place}: ${tables.length} tables as of ${taken_at}, ${copied} blobs copied\n`);
+  if (log_restores.topics === 'keep') process.stdout.write('topics: kept as the broker has them\n');
+  if (log_restores.events === 'keep') process.stdout.write('domain events: kept as the event store has them\n');
+  for (const key of missing)
+    process.stderr.write(`lumio: blob ${key} is neither in the blob store nor in the backup\n`);
+  if (missing.length > 0) process.exitCode = 1;
 }
 
 /**
@@ -126,13 +175,15 @@ async function throughPorts(
   url: string,
   from: Blobs,
   manifest: Manifest,
-  log_restores: LogRestores,
+  mark: UnfinishedRestore,
   report: (what: string) => void,
 ): Promise<void> {
-  if (log_restores.topics === 'tables' && log_restores.events === 'tables') return;
+  const { log_restores } = mark;
+  if (mark.logs === 'done' || (log_restores.topics === 'tables' && log_restores.events === 'tables')) return;
   const engines = await enginesOn(url);
   const { log } = createLog('warn', 'stderr');
   try {
+    await markUnfinished(engines.db, { ...mark, logs: 'begun' });
     await restoreLogs({
       manifest,
       log_restores,
@@ -143,6 +194,7 @@ async function throughPorts(
       log,
       report,
     });
+    await markUnfinished(engines.db, { ...mark, logs: 'done' });
   } finally {
     await engines.close();
   }

@@ -5,6 +5,7 @@ import { Stops } from '../kernel/stops';
 import type { Upcasters } from '../kernel/upcasters';
 import { TOPICS } from '../domain/records';
 import { SERVICE } from '../domain/vendors';
+import { refuseUnfinishedRestore } from './backup/unfinished';
 import type { Blobs } from './blobs/port';
 import { observedBroker } from './broker/observed';
 import type { Broker } from './broker/port';
@@ -23,8 +24,8 @@ import { createPostgresShares } from './leases/shares';
 import type { Logger } from './log/port';
 import type { PrometheusMetrics } from './metrics/prometheus';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded';
-import { migrate } from './postgres/migrate';
-import { PostgresDatabase, type PoolOptions } from './postgres/pool';
+import { connectOnce, migrate } from './postgres/migrate';
+import { asQueryable, PostgresDatabase, type PoolOptions } from './postgres/pool';
 import { ProcessSession } from './postgres/process-session';
 import { keepTimeline, TimelineGuard } from './postgres/timeline';
 import type { Presence } from './presence/port';
@@ -140,6 +141,7 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   const tracing = opened(await openTracing(options));
   const url = options.running_url ?? settings.database.url ?? (await embedded(options, stops)).url;
   if (options.serving) await refuseOtherEnvironment(settings, url, options.adopt ?? false);
+  if (options.serving) await refuseUnfinished(url);
   await namingDatabase(settings, () => migrate(url));
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
@@ -218,6 +220,16 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
     installation,
     close: stops.all,
   };
+}
+
+/** Before the schema is touched. @throws Error in one line */
+async function refuseUnfinished(url: string): Promise<void> {
+  const client = await connectOnce(url, 'lumio start');
+  try {
+    await refuseUnfinishedRestore(asQueryable(client));
+  } finally {
+    await client.end();
+  }
 }
 
 /** The exporter is loaded only when it is asked for. */

@@ -16,6 +16,7 @@ import { type Manifest, signedManifest } from '../engines/backup/manifest';
 import { partitionBound, partitionKey } from '../engines/backup/partition-bounds';
 import { restoreEvents, restoreTopic } from '../engines/backup/restore-logs';
 import { restoreBackup } from '../engines/backup/restore';
+import { markFinished, refuseUnfinishedRestore } from '../engines/backup/unfinished';
 import { verifyBackup } from '../engines/backup/verify';
 import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
@@ -219,6 +220,9 @@ test('a restored database has every row that the schema steps make, table by tab
   }
   expect(filled).toEqual(expect.arrayContaining(['installation', 'outbox_heads', 'schema_migrations']));
 
+  await expect(refuseUnfinishedRestore(fresh.db)).rejects.toThrow(/ended before its last step/);
+  await markFinished(fresh.db);
+  await refuseUnfinishedRestore(fresh.db);
   const key = `test:${Buffer.alloc(32, 7).toString('base64')}`;
   const server = await startServer({ env: { LUMIO_DATABASE__URL: fresh.url, LUMIO_SECRETS__KEYS: key } });
   opened.push({ close: () => server.dispose() });

@@ -16,8 +16,10 @@ import { KEEPALIVE } from '../postgres/session-settings';
 import type { Queryable } from '../postgres/port';
 import type { SecretBox } from '../secrets/port';
 import { relation, readSequences, readTables, type TableShape } from './catalog';
+import type { LogRestores } from './log-restores';
 import { type BackedUpTable, type Manifest, PROBE_CONTEXT, readManifest } from './manifest';
 import { partitionBound, partitionKey } from './partition-bounds';
+import { CONTINUE, markUnfinished, unfinishedOf, unfinishedRestore } from './unfinished';
 
 export interface RestoreOptions {
   /** An empty database, or one that holds nothing but the schema. */
@@ -27,8 +29,11 @@ export interface RestoreOptions {
   secrets: SecretBox;
   /** Takes a backup without a MAC, as builds before made them. */
   unsigned?: boolean;
-  /** Asked when the database may be written, before anything is; a throw ends the restore. */
-  mayBegin?: (manifest: Manifest) => Promise<void>;
+  /**
+   * Called when the database may be written, before anything is: decides about logs outside the database (default:
+   * there are none). A throw ends the restore.
+   */
+  mayBegin?: (manifest: Manifest) => Promise<LogRestores>;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
 }
 
@@ -36,24 +41,11 @@ export interface RestoreOptions {
  * Fills an empty database from a backup: the schema of the backup's step, all rows in one transaction (a failure leaves
  * it empty), then the newer steps. The installation keeps its identity, so checkpoints hold; it gets a new realtime
  * epoch, so that clients do not take new messages for old ones. Derived tables are empty afterwards: the caller
- * rebuilds them.
+ * rebuilds them, and then removes the mark of an unfinished restore, which the same transaction writes.
  * @throws Error in one line: no backup, unknown steps or master keys, a database in use or not empty, damaged files
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Manifest> {
-  const { manifest, verify } = await readManifest(options.from, options.prefix);
-  const steps = new Set(MIGRATIONS.map(({ name }) => name));
-  const unknown = manifest.steps.find((step) => !steps.has(step));
-  if (unknown)
-    throw new Error(
-      `the backup is of a newer Lumio (${manifest.lumio_version}): this one does not know step ${unknown}`,
-    );
-  checkProbe(options.secrets, manifest);
-  if (verify) verify(options.secrets);
-  else if (!options.unsigned) {
-    throw new Error(
-      'the backup is not signed: it is of an older Lumio, or was changed; --unsigned restores it if you trust who could write there',
-    );
-  }
+  const manifest = await readVerified(options);
   const client = new pg.Client({
     connectionString: options.url,
     application_name: 'lumio-restore',
@@ -66,16 +58,42 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
     // Two restores into one database come one after the other, and the second one finds it filled.
     await db.query('select pg_advisory_lock($1)', [LOCKS.restore]);
     await refuseUsed(db, manifest);
-    await options.mayBegin?.(manifest);
+    const log_restores = (await options.mayBegin?.(manifest)) ?? { topics: 'tables', events: 'tables' };
     await migrate(options.url, { only: manifest.steps });
     await client.query('begin');
     await fill(client, options, manifest);
+    await markUnfinished(db, unfinishedOf(manifest, log_restores));
     await client.query('commit');
     await client.query('analyze');
   } finally {
     await client.end();
   }
   await migrate(options.url);
+  return manifest;
+}
+
+/**
+ * The manifest of the backup, when this program and these master keys can restore it.
+ * @throws Error in one line: no backup, unknown steps or master keys, a manifest that was changed or is not signed
+ */
+export async function readVerified(
+  options: Pick<RestoreOptions, 'from' | 'prefix' | 'secrets' | 'unsigned'>,
+): Promise<Manifest> {
+  const { manifest, verify } = await readManifest(options.from, options.prefix);
+  const steps = new Set(MIGRATIONS.map(({ name }) => name));
+  const unknown = manifest.steps.find((step) => !steps.has(step));
+  if (unknown)
+    throw new Error(
+      `the backup is of a newer Lumio (${manifest.lumio_version}): this one does not know step ${unknown}`,
+    );
+  checkProbe(options.secrets, manifest);
+  if (verify) verify(options.secrets);
+  else if (!options.unsigned) {
+    throw new Error(
+      'the backup is not signed: it is of an older Lumio, or was changed; ' +
+        '--unsigned restores it if you trust who could write there',
+    );
+  }
   return manifest;
 }
 
@@ -92,6 +110,8 @@ async function refuseUsed(db: Queryable, { steps }: Manifest): Promise<void> {
     where datname = current_database() and pid <> pg_backend_pid()
       and application_name in ('lumio main', 'lumio projector', 'lumio log', 'lumio jobs')`);
   if (others!.n > 0) throw new Error('a Lumio is running on this database: stop it first');
+  if (await unfinishedRestore(db))
+    throw new Error(`the database is not empty: a restore of it did not end; run ${CONTINUE}`);
   for (const table of ['domain_events', 'broker_records', 'ledger']) {
     const [there] = await db.query('select to_regclass($1) is not null as yes', [`public.${table}`]);
     if (!there!.yes) continue;

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { driveAllDoors } from '../support/all-doors';
 import { emptyDatabase, type TestDatabase } from '../support/database';
-import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
+import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 
 /** What an operator does: back up a running Lumio, erase a person, lose the database, restore, go on. */
@@ -229,6 +230,61 @@ describe('backup and restore by the command line', () => {
         1,
         expect.stringMatching(/^lumio: LUMIO_SECRETS__KEYS [^\n]*not the master keys of this database[^\n]*\n$/),
       ]);
+    }
+  });
+
+  test('a restore killed in its second half is refused at the start, and continued', async () => {
+    const target = await emptyDatabase();
+    let served: TestServer | undefined;
+    try {
+      const data_dir = path('killed');
+      const killed_env = { ...settingsOf(data_dir), ...shared, LUMIO_DATABASE__URL: target.url };
+      const args = ['restore', path('backup'), '--keys', path('keys.json')];
+      const child = spawnLumio(args, killed_env);
+      const ended = once(child, 'exit');
+      const marked = async () => {
+        const [made] = await target.db.query(`select to_regclass('public.installation') is not null as yes`);
+        if (!made!.yes) return undefined;
+        const rows = await target.db.query(`select 1 from installation where name = 'restore_unfinished'`);
+        return rows.length > 0 ? true : undefined;
+      };
+      await eventually(marked, 'the rows');
+      const holder = await target.db.pool.connect();
+      await holder.query('begin; lock table checkpoints in access exclusive mode');
+      const waits = async () => {
+        const rows = await target.db.query(
+          `select 1 from pg_locks where relation = 'checkpoints'::regclass and not granted`,
+        );
+        return rows.length > 0 ? true : undefined;
+      };
+      await eventually(waits, 'a rebuild to wait');
+      child.kill('SIGKILL');
+      await ended;
+      await holder.query('rollback');
+      holder.release();
+
+      expect(await runLumio(['start'], killed_env)).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^lumio: a restore of the backup of [^\n]* ended before its last step[^\n]*\n$/),
+      });
+      const again_whole = await runLumio(args, killed_env);
+      expect(again_whole).toMatchObject({ code: 1, stderr: expect.stringMatching(/did not end; run .* --continue/) });
+      const nightly = await runLumio(['restore', 'blob:nightly', '--continue'], killed_env);
+      expect(nightly).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/unfinished restore is of the backup of/),
+      });
+      const { code, stdout, stderr } = await runLumio([...args, '--continue'], killed_env);
+      expect([code, stderr, stdout]).toEqual([0, '', expect.stringMatching(/event-log: 20 records, 0 parked/)]);
+      const twice = await runLumio([...args, '--continue'], killed_env);
+      expect(twice).toMatchObject({ code: 1, stderr: expect.stringMatching(/no unfinished restore/) });
+
+      served = await startServer({ env: { ...shared, LUMIO_DATABASE__URL: target.url } });
+      expect(await new ApiClient(served.base_url, served.credentials.access_token).allEvents()).toHaveLength(20);
+      await driveAllDoors(served);
+    } finally {
+      await served?.dispose();
+      await target.drop();
     }
   });
 });
