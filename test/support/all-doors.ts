@@ -26,7 +26,7 @@ export async function driveAllDoors({ base_url, ws_url, credentials }: Doors): P
   expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed', channel });
   expect(await vendors.kickFollow(person)).toMatchObject({ status: 200 });
   const first = await socket.next((message) => message.event_type === 'kick:follower', 'the frame of a webhook');
-  expect(first).toMatchObject({ channel, data: { account_id, raw: { follower: { user_id: person } } } });
+  expect(first).toMatchObject({ channel, data: { account_id, payload: { follower: { user_id: person } } } });
   socket.end();
   await socket.closed();
 
