@@ -32,3 +32,43 @@ test('a request of many acts waits once for read models that stand still, not fo
   expect(waited).toBeLessThanOrEqual(12_200);
   read_models.close();
 });
+
+/** Statements that so many waits make while other projections wake them 20 times. */
+async function statementsOf(waits: number): Promise<number> {
+  jest.useFakeTimers();
+  let statements = 0;
+  let wake: () => void = () => undefined;
+  const read_models = createReadModels({
+    db: {
+      query: async () => {
+        statements += 1;
+        return [];
+      },
+    },
+    events: { compare: (a, b) => Number(a) - Number(b) },
+    wakeups: {
+      notify: () => undefined,
+      on: (_, listener) => {
+        wake = () => listener(true);
+        return () => undefined;
+      },
+      close: async () => undefined,
+    },
+  });
+  const all = Promise.all(Array.from({ length: waits }, () => read_models.passed('1', ['api-keys'])));
+  for (let n = 0; n < 20; n += 1) {
+    await jest.advanceTimersByTimeAsync(5);
+    wake();
+  }
+  await jest.advanceTimersByTimeAsync(3000);
+  expect(await all).toEqual(Array.from({ length: waits }, () => false));
+  read_models.close();
+  jest.useRealTimers();
+  return statements;
+}
+
+test('two hundred waits look at the checkpoints together: no more statements than one wait makes', async () => {
+  const one = await statementsOf(1);
+  expect(one).toBeGreaterThan(10);
+  expect(await statementsOf(200)).toBeLessThanOrEqual(one + 2);
+});

@@ -2,6 +2,7 @@ import type { ReadModels, WaitBound } from '../../access/services';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Queryable, Row } from '../../engines/postgres/port';
 import type { Wakeups } from '../../engines/wakeups/port';
+import { Collector } from '../../kernel/collector';
 import { BEGINNING } from './checkpoints';
 import { DOMAIN_EVENTS } from '../../domain/records';
 import { Progress } from './progress';
@@ -38,6 +39,12 @@ interface Goal {
   reached(position: string): boolean;
 }
 
+/** The checkpoints that one wait asks for. */
+interface Look {
+  source: string;
+  names: ReadonlySet<string>;
+}
+
 /**
  * Waits until read models have passed a write. The process that drives the projection signals in memory; elsewhere the
  * checkpoints are read, woken by {@link CHECKPOINT_WAKEUP}. Bounded: it answers false, it never throws for being late.
@@ -48,6 +55,23 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
   const standing = new Map<string, string>();
   const progress = deps.progress ?? new Progress();
   const off = wakeups.on(CHECKPOINT_WAKEUP, () => progress.wake());
+
+  // One statement at a time for all waits of this process: a wake-up makes each of them look.
+  const looks = new Collector<Look, Row[]>({
+    async send(asked) {
+      const found = new Map<string, Row[]>();
+      for (const source of new Set(asked.map((one) => one.source))) {
+        const names = asked.flatMap((one) => (one.source === source ? [...one.names] : []));
+        const rows = await db.query(
+          'select projection, partition, position, version from checkpoints where source = $1 and projection = any($2)',
+          [source, [...new Set(names)]],
+          'checkpoints_reached',
+        );
+        found.set(source, rows);
+      }
+      return asked.map(({ source, names }) => found.get(source)!.filter((row) => names.has(row.projection as string)));
+    },
+  });
 
   async function reach(source: string, goals: readonly Goal[], bound: WaitBound = {}): Promise<boolean> {
     const { within_ms = wait_ms, until = Infinity } = bound;
@@ -68,11 +92,7 @@ export function createReadModels(deps: ReadModelDeps): ReadModels & { close(): v
       const driven_here = open.every((goal) => progress.at(goal.projection, goal.partition) !== undefined);
       if (look_at === 0 && driven_here) look_at = now + LONGEST_LOOK_MS;
       if (now >= look_at) {
-        const rows = await db.query(
-          'select projection, partition, position, version from checkpoints where source = $1 and projection = any($2)',
-          [source, [...new Set(open.map((goal) => goal.projection))]],
-          'checkpoints_reached',
-        );
+        const rows = await looks.add({ source, names: new Set(open.map((goal) => goal.projection)) });
         const stored = new Map(rows.map((row) => [`${row.projection}/${row.partition}`, row.position as string]));
         open = open.filter((goal) => {
           const position = stored.get(`${goal.projection}/${goal.partition}`);
