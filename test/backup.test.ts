@@ -22,6 +22,7 @@ import { createFileBlobs } from '../engines/blobs/files';
 import type { Blobs } from '../engines/blobs/port';
 import type { Broker, BrokerRecord } from '../engines/broker/port';
 import type { EventStore } from '../engines/event-store/port';
+import { LOCKS } from '../engines/locks/port';
 import { createSecretBox } from '../engines/secrets/box';
 import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { createSubjectKeys, SUBJECT_KEY_TABLES } from '../engines/subject-keys/postgres';
@@ -115,6 +116,15 @@ async function exported(db: TestDatabase['db']): Promise<string[]> {
   await exportSubjectKeys(db, async (line) => void lines.push(line));
   return lines;
 }
+
+test('no backup begins while the schema is migrated', async () => {
+  const guard = await t.db.pool.connect();
+  await guard.query('select pg_advisory_lock($1)', [LOCKS.backup]);
+  await expect(backup()).rejects.toThrow('the schema is being migrated');
+  await guard.query('select pg_advisory_unlock($1)', [LOCKS.backup]);
+  guard.release();
+  expect((await backup()).format).toBe(1);
+});
 
 const person = (n: number) => `kick:${n}`;
 const follower = (n: number): RecordEnvelope => ({

@@ -1,6 +1,9 @@
 import { migrate } from '../engines/postgres/migrate';
+import { LOCKS } from '../engines/locks/port';
 import { MIGRATIONS, type Migration } from '../migrations';
+import { until } from './contracts/event-store';
 import { emptyDatabase, ORDINARY_ROLE, type TestDatabase } from './support/database';
+import { slowness } from './support/patience';
 
 describe('migrations', () => {
   let target: TestDatabase;
@@ -54,6 +57,62 @@ describe('migrations', () => {
     );
     expect(await migrate(newer.url, { steps })).toEqual([]);
     await newer.drop();
+  });
+
+  test('a step behind a held lock delays others no longer than its bound', async () => {
+    const held = await emptyDatabase();
+    await migrate(held.url);
+    const holder = await held.db.pool.connect();
+    await holder.query('begin');
+    await holder.query('select * from leases');
+    const altering: Migration = {
+      name: '9000-altering',
+      up: (db) => db.raw('alter table leases add column extra int'),
+    };
+    let done = false;
+    const step = migrate(held.url, { steps: [...MIGRATIONS, altering] }).finally(() => (done = true));
+    await until(
+      async () =>
+        (await held.db.query(`select 1 from pg_locks where relation = 'leases'::regclass and not granted`)).length > 0,
+      'the step to wait',
+    );
+    const began = performance.now();
+    expect(await held.db.query('select name from leases')).toEqual([]);
+    expect(performance.now() - began).toBeLessThan(6_000 * slowness());
+    expect(done).toBe(false);
+    await holder.query('commit');
+    holder.release();
+    expect(await step).toEqual(['9000-altering']);
+    await held.drop();
+  });
+
+  test('steps that were applied before one failed stay, and the next run goes on with that one', async () => {
+    const killed = await emptyDatabase();
+    await migrate(killed.url);
+    const first: Migration = { name: '9000-first', up: (db) => db.schema.createTable('first', () => {}) };
+    const second: Migration = { name: '9001-second', up: (db) => db.schema.createTable('second', () => {}) };
+    const cut: Migration = { ...second, up: (db) => db.raw('select pg_terminate_backend(pg_backend_pid())') };
+    await expect(migrate(killed.url, { steps: [...MIGRATIONS, first, cut] })).rejects.toThrow();
+    expect(await killed.db.query('select 1 from first')).toEqual([]);
+    expect(await migrate(killed.url, { steps: [...MIGRATIONS, first, second] })).toEqual(['9001-second']);
+    await killed.drop();
+  });
+
+  test('pending steps are refused while a backup runs, and no backup begins beside them', async () => {
+    const busy = await emptyDatabase();
+    await migrate(busy.url);
+    const added: Migration = { name: '9000-added', up: (db) => db.schema.createTable('added', () => {}) };
+    const backup = await busy.db.pool.connect();
+    await backup.query('begin');
+    await backup.query('select pg_advisory_xact_lock_shared($1)', [LOCKS.backup]);
+    await expect(migrate(busy.url, { steps: [...MIGRATIONS, added] })).rejects.toThrow(
+      /^a backup of the database runs, and schema steps are pending: [^\n]*$/,
+    );
+    expect(await migrate(busy.url)).toEqual([]);
+    await backup.query('commit');
+    backup.release();
+    expect(await migrate(busy.url, { steps: [...MIGRATIONS, added] })).toEqual(['9000-added']);
+    await busy.drop();
   });
 
   test('a second run applies nothing', async () => {

@@ -7,6 +7,7 @@ import type { Blobs } from '../blobs/port';
 import { Meter } from '../blobs/keys';
 import { ident } from '../../kernel/sql';
 import { asQueryable } from '../postgres/pool';
+import { LOCKS } from '../locks/port';
 import type { SecretBox } from '../secrets/port';
 import { backUpLogs, eventPlaces, type OutsideLogs } from './logs';
 import { relation, readSequences, readTables, type TableShape } from './catalog';
@@ -45,7 +46,7 @@ export interface BackupOptions {
  * Copies every table except `leave_out` in one snapshot while traffic goes on: logs, checkpoints, ledger and state of
  * one moment, so that a restored installation goes on without gap or double. The manifest comes last; without it there
  * is no backup.
- * @throws Error when a backup lies there already
+ * @throws Error when a backup lies there already, or the schema is being migrated
  */
 export async function createBackup(options: BackupOptions): Promise<Manifest> {
   const { target, prefix } = options;
@@ -57,6 +58,9 @@ export async function createBackup(options: BackupOptions): Promise<Manifest> {
   try {
     const db = asQueryable(client);
     await client.query('begin isolation level repeatable read read only');
+    await client.query(`set local application_name = 'lumio backup'`);
+    const { rows } = await client.query('select pg_try_advisory_xact_lock_shared($1) as mine', [LOCKS.backup]);
+    if (!rows[0].mine) throw new Error('the schema is being migrated: take the backup when that has ended');
     await client.query('set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0');
     // Settings of a role or a database must not change how times are written.
     await client.query(

@@ -33,6 +33,8 @@ export const LOCKS = {
   work_shares: 7_070_013,
   /** The one read model that is built beside its live tables without having been asked for. */
   projection_build: 7_070_015,
+  /** Shared by backups while they copy tables; whole, of steps of the schema that are pending. */
+  backup: 7_070_017,
 } as const;
 
 /**

@@ -1,4 +1,5 @@
 const READ_ONLY = '25006';
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
  * No connection to the database could be made: it is away, or refuses the login or the database's name. The cause says
@@ -23,3 +24,6 @@ export class OutOfService extends Error {
  * not be used again.
  */
 export const isOutOfService = (error: unknown): boolean => (error as { code?: string }).code === READ_ONLY;
+
+/** True when the wait for a lock was longer than `lock_timeout`. */
+export const isLockTimeout = (error: unknown): boolean => (error as { code?: string }).code === LOCK_NOT_AVAILABLE;
