@@ -22,6 +22,7 @@ export function openProjector(
   if (!settings.roles.includes('projector')) return undefined;
   return createProjectionRuntime({
     db: engines.projector_db,
+    build_db: engines.build_db,
     broker,
     records,
     events,

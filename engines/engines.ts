@@ -59,6 +59,8 @@ export interface Engines {
   db: PostgresDatabase;
   /** Projections and upkeep, apart so that a burst of reads cannot starve them. */
   projector_db: PostgresDatabase;
+  /** Builds of read models beside their live tables; no bound on a statement, since an index may take hours. */
+  build_db: PostgresDatabase;
   /** Shows other processes that this one lives. */
   session: ProcessSession;
   wakeups: Wakeups;
@@ -129,6 +131,8 @@ export async function openEngines(options: OpenOptions & Declared): Promise<Engi
 type Bounds = Pick<PoolOptions, 'statement_timeout_ms' | 'query_timeout_ms'>;
 /** What the server cancels must be heard of before its connection is given up. */
 const HEARD_MS = 1_000;
+/** Connections of builds: one build at a time, which writes two partitions side by side and reads its goal. */
+const BUILD_CONNECTIONS = 3;
 /** No statement of a projection or of upkeep takes so long: the server is gone. */
 const UPKEEP_MS = 300_000;
 
@@ -155,10 +159,12 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   const query_timeout_ms = statement_timeout_ms + HEARD_MS;
   const db = pool('main', pool_size, { statement_timeout_ms, query_timeout_ms });
   const projector_db = pool('projector', 8, { query_timeout_ms: UPKEEP_MS }, true);
+  // Alone without a bound: the keepalive of its connections notices a server that is gone.
+  const build_db = pool('build', BUILD_CONNECTIONS, {}, true);
   // Appends, publishes and their reads bring bounds of their own.
   const log_db = pool('log', 6, { query_timeout_ms });
   const jobs_db = pool('jobs', 5, { query_timeout_ms: UPKEEP_MS });
-  reportPools(metrics, [db, projector_db, log_db, jobs_db]);
+  reportPools(metrics, [db, projector_db, build_db, log_db, jobs_db]);
 
   if (options.serving && !options.adopt) await claimEnvironment(db, settings.env);
   const facts = new Map((await db.query('select name, value from installation')).map((row) => [row.name, row.value]));
@@ -197,6 +203,7 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   return {
     db,
     projector_db,
+    build_db,
     session,
     wakeups,
     events,

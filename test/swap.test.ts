@@ -3,6 +3,7 @@ import { openCheckpoints, readCheckpoints } from '../projections/runtime/checkpo
 import { createReadModels } from '../projections/runtime/read-models';
 import { rebuild } from '../projections/runtime/rebuild';
 import { keepRebuildsAway } from '../projections/runtime/rebuild-lock';
+import { PostgresDatabase } from '../engines/postgres/pool';
 import type { Queryable } from '../engines/postgres/port';
 import type { TestDatabase } from './support/database';
 import { allMessages } from './support/outbox';
@@ -188,6 +189,48 @@ describe('a build beside the live tables', () => {
     const before = await interrupted();
     expect(before).toBeGreaterThanOrEqual(180);
     expect(await finished()).toBe(400 - before);
+  });
+
+  test('ends on connections of its own, however short the bound of the others is', async () => {
+    const bounded = new PostgresDatabase({ url: t.url, name: 'bounded', size: 8, query_timeout_ms: 1000 });
+    const watched = tally2();
+    const p = { ...watched.p, loaded: async (tx: Queryable) => void (await tx.query('select pg_sleep(1.5)')) };
+    const runtime = runtimeOf(bounded, on, [p], { build_db: t.db });
+    await runtime.start();
+    await until(() => runtime.lag()[0]!.state === 'running');
+    await runtime.stop();
+    await bounded.close();
+    expect(await rowsOf(t.db)).toEqual(secondFold(published));
+    expect(watched.built).toBe(400);
+  });
+
+  test('that failed between two late indexes goes on with the second', async () => {
+    await t.db.query(`create function planted(text) returns text immutable language sql as 'select $1'`);
+    await t.db.query('create index tally_first on tally (owner)');
+    await t.db.query('create index tally_second on tally (planted(owner))');
+    await t.db.query(`
+      create or replace function planted(text) returns text immutable language plpgsql
+      as $$ begin raise 'planted'; end $$`);
+    const watched = tally2();
+    const p = { ...watched.p, late_indexes: ['tally_first', 'tally_second'] };
+    const build = () => rebuild({ db: t.db, ...on, projections: [p], name: 'tally' });
+    const first = `select c.oid::int8 as oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relname = 'tally_first' and n.nspname <> 'public'`;
+    await expect(build()).rejects.toThrow('planted');
+    const [made] = await t.db.query<{ oid: number }>(first);
+    await t.db.query(`
+      create or replace function planted(text) returns text immutable language plpgsql
+      as $$ begin return $1; end $$`);
+    await build();
+    expect(watched.built).toBe(400);
+    const indexes = await t.db.query<{ name: string; oid: number }>(
+      `select indexrelid::regclass::text as name, indexrelid::int8 as oid from pg_index
+       where indrelid = 'tally'::regclass and indexrelid::regclass::text like 'tally_%' order by name`,
+    );
+    expect(indexes.map(({ name }) => name)).toEqual(expect.arrayContaining(['tally_first', 'tally_second']));
+    expect(indexes.find(({ name }) => name === 'tally_first')).toEqual({ name: 'tally_first', oid: made!.oid });
+    expect(await rowsOf(t.db)).toEqual(secondFold(published));
+    await t.db.query('drop index tally_first, tally_second; drop function planted');
   });
 
   test('begins anew when live rows were changed beside their source meanwhile', async () => {

@@ -48,7 +48,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
   const manifest = await readVerified(options);
   const client = new pg.Client({
     connectionString: options.url,
-    application_name: 'lumio-restore',
+    application_name: 'lumio restore',
     keepAlive: true,
     options: `-c timezone=UTC -c datestyle=ISO,YMD -c intervalstyle=postgres ${KEEPALIVE}`,
   });
@@ -108,7 +108,7 @@ function checkProbe(secrets: SecretBox, manifest: Manifest): void {
 async function refuseUsed(db: Queryable, { steps }: Manifest): Promise<void> {
   const [others] = await db.query(`select count(*)::int as n from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()
-      and application_name in ('lumio main', 'lumio projector', 'lumio log', 'lumio jobs')`);
+      and application_name in ('lumio main', 'lumio projector', 'lumio build', 'lumio log', 'lumio jobs')`);
   if (others!.n > 0) throw new Error('a Lumio is running on this database: stop it first');
   if (await unfinishedRestore(db))
     throw new Error(`the database is not empty: a restore of it did not end; run ${CONTINUE}`);

@@ -82,6 +82,7 @@ class Rebuild {
       await this.replay.to(await this.goal(db), undefined);
       await this.endLoad();
     }
+    await this.makeLateIndexes();
     await this.options.trim?.(this.p.name, this.newTables(), this.options.signal);
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { left, seconds } = await this.replay.to(await this.goal(db), undefined);
@@ -114,23 +115,35 @@ class Rebuild {
     });
   }
 
-  /**
-   * What is done for all rows at once, and the late indexes; what arrived meanwhile is replayed onto them. The live
-   * side keeps its cores.
-   */
+  /** What is done for all rows at once; what arrived meanwhile is replayed onto them. */
   private async endLoad(): Promise<void> {
+    await this.loadStep(async (tx) => {
+      await endLoading(this.p, tx);
+      await keepLoaded(tx, this.p.name);
+    });
+    this.replay.loading = false;
+  }
+
+  /** Each index is a step of its own: a build that is killed between two of them goes on with the second. */
+  private async makeLateIndexes(): Promise<void> {
     const { late_indexes = [], tables } = this.p;
+    for (const index of late_indexes) {
+      await this.loadStep(async (tx) => {
+        await tx.query('set local search_path = public');
+        await cloneLateIndexes(tx, tables, this.shadow, [index]);
+      });
+    }
+  }
+
+  /** The live side keeps its cores. */
+  private async loadStep(work: (tx: Queryable) => Promise<void>): Promise<void> {
     this.goOn();
     await this.options.db.transaction(async (tx) => {
       await this.replay.enter(tx, 'off');
       await tx.query('set local max_parallel_workers_per_gather = 0');
       await tx.query('set local max_parallel_maintenance_workers = 0');
-      await endLoading(this.p, tx);
-      await tx.query('set local search_path = public');
-      await cloneLateIndexes(tx, tables, this.shadow, late_indexes);
-      await keepLoaded(tx, this.p.name);
+      await work(tx);
     });
-    this.replay.loading = false;
   }
 
   /** The database as the new tables' statements see it. */

@@ -1,6 +1,7 @@
 import { Backoff } from '../../kernel/retry';
 import { pause } from '../../kernel/signal';
 import type { Campaign, Shares } from '../../engines/leases/port';
+import type { Database } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
 import { buildBeside, NoSpace, type BuildBesideDeps } from './build-beside';
 import {
@@ -24,6 +25,8 @@ export type RunnerDeps = ConsumerDeps & {
   /** See {@link BuildBesideDeps}. */
   freeBytes?: BuildBesideDeps['freeBytes'];
   trim?: BuildBesideDeps['trim'];
+  /** Database of builds beside the live tables, whose statements may take hours. Default: `db`. */
+  build_db?: Database;
   /** Records per transaction of a build beside the live tables. Default: that of {@link RebuildOptions}. */
   build_records?: number;
   /** Longest pause between restarts. */
@@ -192,8 +195,9 @@ export class Runner {
     progress.forget(name);
     if (this.fault === null) this.state = 'building';
     try {
-      const { build_records: batch_records, ...deps } = this.deps;
-      const built = await buildBeside({ ...deps, batch_records }, this.projection, this.ends);
+      const { build_records: batch_records, build_db, ...deps } = this.deps;
+      const beside = { ...deps, db: build_db ?? deps.db, batch_records };
+      const built = await buildBeside(beside, this.projection, this.ends);
       if (!built) return await pause(REBUILD_LOOK_MS, this.ends);
       this.fault = null;
       this.backoff.reset();

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ReadModels } from '../../access/services';
 import type { Metrics } from '../../engines/metrics/port';
+import type { Database } from '../../engines/postgres/port';
 import { regularly } from '../../kernel/regularly';
 import { checkEngine, readCheckpoints } from './checkpoints';
 import { countParked } from './dead-letters';
@@ -41,6 +42,8 @@ export interface ProjectionRuntimeDeps extends OfRunners {
   keep_outbox_ms?: number;
   /** Most records per transaction. Default 1000. */
   batch_records?: number;
+  /** See {@link RunnerDeps}. */
+  build_db?: Database;
   /** See {@link RunnerDeps}. */
   build_records?: number;
   /** Most domain events per transaction. Default 500. */

@@ -102,7 +102,10 @@ export async function cloneTables(
   }
 }
 
-/** Makes the indexes that {@link cloneTables} left out, on the loaded shadow tables and all their partitions. */
+/**
+ * Makes the indexes that {@link cloneTables} left out, on the loaded shadow tables and all their partitions; those that
+ * are there already are left as they are.
+ */
 export async function cloneLateIndexes(
   tx: Queryable,
   tables: readonly string[],
@@ -140,8 +143,10 @@ async function cloneIndexes(
        and k.contype in ('p', 'u', 'x') and k.conrelid = i.indrelid
      where i.indrelid = $1 and i.indisvalid
        and not exists (select 1 from pg_inherits h where h.inhrelid = i.indexrelid)
+       and not exists (select 1 from pg_class made where made.relname = c.relname
+         and made.relnamespace = to_regnamespace($2) and made.relkind in ('i', 'I'))
      order by k.conname nulls last, i.indexrelid`,
-    [table.oid],
+    [table.oid, ident(shadow)],
   );
   for (const index of indexes) {
     if (!wanted(index.name as string)) continue;
