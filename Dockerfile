@@ -1,7 +1,7 @@
 # The image ships on Node 24; the project runs on 20.19 and newer.
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
 COPY . .
 RUN node scripts/build.mjs && rm -rf dist/test dist/bench && npm prune --omit=dev
