@@ -34,15 +34,20 @@ export function isPassingAtKurrentdb(error: unknown): boolean {
   if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
   if (error instanceof InvalidEvent || error instanceof RevisionConflict) return false;
   const type = typeOf(error);
+  if (isMessageTooLarge(error)) return false;
   return !(type !== undefined && LASTING.includes(type)) && !LASTING_CODES.includes(codeOf(error));
 }
+
+/** gRPC's RESOURCE_EXHAUSTED for one message; the same code says that a server is busy. Source: KurrentDB 26.1. */
+const isMessageTooLarge = (error: unknown): boolean =>
+  codeOf(error) === 8 && /message (?:exceeds the maximum|larger than max)/i.test((error as Error).message);
 
 export const isRefusedLogin = (error: unknown): boolean =>
   typeOf(error) === ErrorType.ACCESS_DENIED || codeOf(error) === 7 || codeOf(error) === 16;
 
 /** The server refuses what was sent, for its size or its form. */
 export const isRefusedContent = (error: unknown): boolean =>
-  codeOf(error) === 3 || /size-exceeded/.test(typeOf(error) ?? '');
+  codeOf(error) === 3 || isMessageTooLarge(error) || /size-exceeded/.test(typeOf(error) ?? '');
 
 /** An error's first line, without the stack of its transport. */
 export const reason = (error: unknown): string => String((error as Error).message ?? error).split('\n')[0]!;

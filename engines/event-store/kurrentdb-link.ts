@@ -34,7 +34,7 @@ export class KurrentLink {
   /** @throws Error when the connection string is not one. */
   constructor(url: string) {
     // The client prints a deprecation to the console for the old scheme, which means the same.
-    this.url = withDeadline(url.replace(/^esdb(?=[:+])/, 'kurrentdb'));
+    this.url = withDeadline(withoutDiscovery(url.replace(/^esdb(?=[:+])/, 'kurrentdb')));
     this.hosts = /:\/\/(?:[^@/]*@)?([^/?]+)/.exec(url)?.[1] ?? 'unknown host';
     try {
       this.client();
@@ -139,6 +139,12 @@ export class KurrentLink {
     if (last) await dispose(last);
   }
 }
+
+/**
+ * Several hosts are looked through without `+discover` as well; with it the client reads only while the first of them
+ * is up.
+ */
+const withoutDiscovery = (url: string): string => url.replace(/^(\w+)\+discover(:\/\/(?:[^@/]*@)?[^/?]*,)/, '$1$2');
 
 /** The client's own default of 10 s is long for a link that has gone silent. */
 function withDeadline(url: string): string {

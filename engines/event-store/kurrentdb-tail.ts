@@ -72,6 +72,8 @@ export class KurrentTail implements Subscription {
           if (this.stopped) return;
           await this.deliver(batch);
         }
+        // Reads of the pages may have replaced the client.
+        client = link.client();
         await this.live(client);
       } catch (error) {
         if (error instanceof ReceiverFailed) throw error.cause;

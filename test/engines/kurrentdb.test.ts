@@ -272,6 +272,27 @@ describe('the KurrentDB adapter, against the test server', () => {
     expect(await everything(store)).toHaveLength(1);
   });
 
+  test('a message above what the server takes is refused at once, not tried again', async () => {
+    const server = await serve({ max_message_size: 10_000 });
+    const log = keptLog();
+    const store = await open(server.url(), log);
+    const large = [{ stream: 'l', expected: 'none' as const, events: [happened('x:y', { text: 'x'.repeat(20_000) })] }];
+    expect(await failure(store.append(large, metadata))).toBeInstanceOf(InvalidEvent);
+    expect(log.lines).toEqual([]);
+    await store.append(one('s', 'none'), metadata);
+    expect(await everything(store)).toHaveLength(1);
+  });
+
+  test('discovery with several hosts reads and appends while the first one is down', async () => {
+    const server = await serve();
+    const { port } = server.address;
+    const store = await open(`kurrentdb+discover://127.0.0.1:1,127.0.0.1:${port}?tls=false`);
+    await store.append(one('s', 'none', 'x:y', 1), metadata);
+    expect(await store.read('s')).toHaveLength(1);
+    const { seen } = tail(store);
+    await until(() => seen().length === 1, 'the event');
+  });
+
   test('an event type with the letters of a pattern filters itself only', async () => {
     const store = await open((await serve()).url());
     await store.append(one('s', 'none', 'x:a.b'), metadata);

@@ -48,6 +48,8 @@ export interface KurrentServerOptions {
   tls?: { key: string; cert: string };
   /** Bytes of one append session. Default 4 MiB. */
   max_append_size?: number;
+  /** Bytes of one gRPC message. Default 17 MiB. */
+  max_message_size?: number;
   /** The cluster that this server is a node of; alone it leads itself. */
   cluster?: Cluster;
 }
@@ -86,7 +88,8 @@ export class KurrentServer {
   }
 
   static async start(options: KurrentServerOptions = {}): Promise<KurrentServer> {
-    const grpc = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 });
+    const max_message_size = options.max_message_size ?? 17 * 1024 * 1024;
+    const grpc = new Server({ 'grpc.max_receive_message_length': max_message_size });
     const server = new KurrentServer(grpc, options);
     server.serve();
     const credentials = options.tls
