@@ -441,6 +441,34 @@ describe('a channel on Twitch', () => {
     await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
   });
 
+  test('that waits for its turn in another worker is read and stored by the one before', async () => {
+    const channels = Array.from({ length: 20 }, (_, n) => String(n + 1));
+    const connected = channels.map((id) => connections.connect(id));
+    const first = begin(silentLog, patient);
+    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
+    const accounts = connected.map(({ account_id }) => account_id);
+    const holders = () =>
+      t.db.query(
+        'select holder, count(*)::int as links from adapter_links where account_id = any ($1) group by 1 order by 2',
+        [accounts],
+      );
+    const [before] = await holders();
+    const asked = twitch.asked('/helix/eventsub/subscriptions');
+    twitch.fail({ path: '/helix/eventsub', times: 16, status: 429, retry_after: 8 });
+    begin(silentLog, patient);
+    const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
+    await until(async () => (await offering()).length === 2);
+    const stopped = first.stop();
+    await until(() => twitch.asked('/helix/eventsub/subscriptions') === asked + 16);
+    for (const id of channels) twitch.notify(id, 'channel.follow', { ...follow(id), broadcaster_user_id: id });
+    await until(() => records.of('twitch:follower').length >= 4);
+    expect(await holders()).toMatchObject([{ holder: before!['holder'], links: 4 }, { links: 16 }]);
+    await stopped;
+    workers.shift();
+    await until(() => records.of('twitch:follower').length >= channels.length);
+    expect(records.of('twitch:follower')).toHaveLength(channels.length);
+  });
+
   test('that is looked back on is read on until another worker reads it', async () => {
     connections.connect(CHANNEL);
     twitch.fail({ path: '/helix/streams', status: 503, retry_after: 1 });

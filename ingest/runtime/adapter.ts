@@ -1,3 +1,4 @@
+import type { Slots } from '../../kernel/slots';
 import type { Vendor } from '../../domain/vendors';
 import type { Json } from '../../kernel/json';
 import type { Outcome } from './webhook';
@@ -128,6 +129,8 @@ export interface Link {
  */
 export interface Adapter<Session extends AdapterSession = AdapterSession> {
   readonly vendor: Vendor;
+  /** Turns to open a connection, which is taken from its former holder in its turn. Default: all at once. */
+  readonly opening?: Pick<Slots, 'use'>;
   /** Opens the connection where nothing is known of an earlier one. Rejects when that fails; it is then tried again. */
   connect(link: Link): Promise<Session>;
   /**

@@ -40,6 +40,13 @@ interface Offered {
   goes_on: boolean;
 }
 
+interface Begun {
+  link: HeldLink;
+  running: Promise<void>;
+}
+
+const AT_ONCE: NonNullable<Adapter['opening']> = { use: (work) => work() };
+
 /** A process that stops waits no longer for engines that are away. */
 const STOP_WITHIN_MS = 6_000;
 
@@ -71,12 +78,29 @@ export function startAdapters(deps: AdaptersDeps): { stop(): Promise<void>; held
     held.set(counts.get(vendor)!, { vendor });
   };
 
+  /** Taken in its turn: until then the former holder reads and stores. Null where it is given up before. */
+  function begin(adapter: Adapter, { connection }: Offered, signal: AbortSignal): Promise<Begun | null> {
+    const { opening = AT_ONCE, vendor } = adapter;
+    return new Promise((resolve, reject) => {
+      const giveUp = () => resolve(null);
+      signal.addEventListener('abort', giveUp, { once: true });
+      const inTurn = async () => {
+        if (signal.aborted) return giveUp();
+        signal.removeEventListener('abort', giveUp);
+        const link = new HeldLink(adapter, connection, await leases.take(vendor, connection), link_deps);
+        resolve({ link, running: link.run() });
+        await link.first_try;
+      };
+      opening.use(inTurn).catch(reject);
+    });
+  }
+
   async function hold(adapter: Adapter, one: Offered, signal: AbortSignal): Promise<void> {
-    const taken = await leases.take(adapter.vendor, one.connection);
-    const link = new HeldLink(adapter, one.connection, taken, link_deps);
+    const begun = await begin(adapter, one, signal);
+    if (begun === null) return;
+    const { link, running } = begun;
     one.held = link;
     count(adapter.vendor, 1);
-    const running = link.run();
     await new Promise<void>((given_up) => {
       signal.addEventListener('abort', () => given_up(), { once: true });
       if (signal.aborted) given_up();

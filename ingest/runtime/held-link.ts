@@ -93,6 +93,10 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
   /** Until when the process before reads on, by `performance.now()`. */
   private read_on_until: number;
   private giving_away = false;
+  private tried = false;
+  private endFirstTry!: () => void;
+  /** Resolves when the first try to open it has ended: whoever constructs it gives it the turn for that one. */
+  readonly first_try = new Promise<void>((end) => (this.endFirstTry = end));
   /** Not yet known to be written. */
   private unwritten: LinkReport = {};
 
@@ -254,13 +258,25 @@ export class HeldLink<Session extends AdapterSession = AdapterSession> implement
     this.report({ heard_at: at });
   }
 
+  private async open(): Promise<Session> {
+    const { adapter } = this;
+    const open = () => (this.state === null ? adapter.connect(this) : adapter.resume(this, this.state));
+    if (this.tried) return adapter.opening ? adapter.opening.use(open) : open();
+    this.tried = true;
+    try {
+      return await open();
+    } finally {
+      this.endFirstTry();
+    }
+  }
+
   /** One session; answers how long to wait before the next, where somebody has said so. */
   private async holdSession(): Promise<number | undefined> {
     const { adapter, deps } = this;
     const facts = { vendor: adapter.vendor, connection_id: this.connection.connection_id };
     try {
       this.status('connecting');
-      const session = await (this.state === null ? adapter.connect(this) : adapter.resume(this, this.state));
+      const session = await this.open();
       this.session = session;
       this.read_on_until = 0;
       deps.sessions.inc(1, { vendor: adapter.vendor });

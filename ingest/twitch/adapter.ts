@@ -68,9 +68,10 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     'Acts of moderators that were told twice, and kept once',
   );
   const open = (link: Link, before: SessionState | null) =>
-    opening.use(() => new Opened(link, deps, { cost, twins }, looking, before).begin(before !== null));
+    new Opened(link, deps, { cost, twins }, looking, before).begin(before !== null);
   return {
     vendor: 'twitch',
+    opening,
     connect: (link) => open(link, null),
     resume: (link, state) => open(link, readState(state)),
     normalise: normaliseTwitch,
