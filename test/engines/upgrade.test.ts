@@ -132,7 +132,13 @@ describe('a data folder that the oldest supported release has filled', () => {
     expect((await vendors().kickFollow(4, 'delivery-4')).status).toBe(200);
     await socket.until(() => socket.events(channel).length > missed.length, 'what was missed, and what is new');
     const resumed = socket.messages.filter((message) => message.channel === channel && message.type === 'event');
-    expect(resumed.slice(0, missed.length)).toEqual(missed);
+    // Stored messages of the oldest release carry `raw`, which this release leaves out of frames.
+    expect(missed.map(({ data }) => data)).toEqual(
+      missed.map(() => expect.objectContaining({ raw: expect.anything() })),
+    );
+    expect(resumed.slice(0, missed.length)).toEqual(
+      missed.map(({ data, ...message }) => ({ ...message, data: { ...(data as object), raw: undefined } })),
+    );
     const seq = (message: ServerMessage) => Number(message.id!.slice(message.id!.lastIndexOf('-') + 1));
     expect(seq(resumed.at(-1)!)).toBe(seq(received.at(-1)!) + 1);
     expect(resumed).toHaveLength(missed.length + 1);
