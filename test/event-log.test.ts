@@ -69,13 +69,14 @@ describe('the event log', () => {
     ]);
     expect(messages).toHaveLength(1);
     expect(messages[0]).toMatchObject({ channel: `events:${given.account_id}`, event_type: 'kick:follower' });
-    expect(messages[0]!.data).toContain(`"raw":${BIG},`);
-    expect(messages[0]!.data).toContain(`"payload":${BIG}}`);
+    // Digits and escapes of the payload stay as they came; blanks between its members may go.
+    expect(messages[0]!.data).toContain(`"payload":${BIG.replace(', ', ',')},`);
     const asked = ran(event, { id: given.id }, { account_id: given.account_id }, { db: t.db });
     const shown = (await asked) as Record<string, unknown>;
-    const { payload, raw, ...data } = JSON.parse(messages[0]!.data) as Record<string, unknown>;
+    const { payload, ...data } = JSON.parse(messages[0]!.data) as Record<string, unknown>;
     expect(data).toEqual({ ...shown, raw: undefined });
-    expect(payload).toEqual(raw);
+    expect(payload).toEqual(JSON.parse(BIG));
+    expect(data).not.toHaveProperty('raw');
   });
 
   test.each(['', '.5', '.590', '.123456', '.1234567', '.1234564'])(
