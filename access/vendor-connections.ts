@@ -39,10 +39,9 @@ export async function subscribeChannel(
   { connection_id, platform_channel_id, client_id }: KickSubscriber,
 ): Promise<void> {
   const grants = { platform: 'kick', platform_user_id: platform_channel_id, client_id };
-  const ids = await withToken(tokenOf(tokens, connection_id), (token) =>
-    kick.ensure(token, () => writeSubscriptions(db, grants, null)),
+  await withToken(tokenOf(tokens, connection_id), (token) =>
+    kick.ensure(token, (ids) => writeSubscriptions(db, grants, ids)),
   );
-  await writeSubscriptions(db, grants, ids);
 }
 
 /**

@@ -332,11 +332,11 @@ test('what Kick has dropped is asked for again, whatever stops one channel', asy
       },
     },
     kick: {
-      async ensure(token: string) {
+      async ensure(token: string, note: (ids: string[]) => Promise<void>) {
         if (token === `old ${uuid(3)}`) throw new HttpFailed('api.kick.com', 401);
         if (token === `old ${uuid(2)}`) throw new Error('Kick refuses');
         asked.push(token);
-        return ['a'];
+        await note(['a']);
       },
       end: async () => undefined,
     },

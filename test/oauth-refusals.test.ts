@@ -30,6 +30,9 @@ afterAll(async () => {
 
 test.each([
   [400, { error: 'invalid_grant' }, GrantRefused],
+  [401, { error: 'invalid_token' }, GrantRefused],
+  [400, { error: 'token_revoked' }, GrantRefused],
+  [400, { error: 'unsupported_grant_type' }, VendorAway],
   [400, { status: 400, message: 'Invalid refresh token' }, GrantRefused],
   [400, { status: 11706, error: 'invalid grant', message: 'invalid' }, GrantRefused],
   [401, { error: 'invalid_request', error_description: 'The refresh token is invalid.' }, GrantRefused],

@@ -174,9 +174,22 @@ describe('the gateway', () => {
   test('a tip that was made hours before the gap and allowed in it is fetched', async () => {
     const { link, session, adapter } = await opened();
     await adapter.stop(session);
-    const allowed = vendor.tip(CHANNEL, { createdAt: new Date(Date.now() - 5 * 3_600_000).toISOString() });
+    const hours_ago = (hours: number) => Date.now() - hours * 3_600_000;
+    const madeAgo = (hours: number) => vendor.tip(CHANNEL, { createdAt: new Date(hours_ago(hours)).toISOString() });
+    const [before_us, allowed] = [madeAgo(7), madeAgo(5)];
+    link.keep({ ...(link.state as object), begun: hours_ago(6) });
     const { link: next } = await opened(link);
     expect(ids(next)).toContain(`streamelements:${allowed._id}`);
+    expect(ids(next)).not.toContain(`streamelements:${before_us._id}`);
+    expect(next.state).toMatchObject({ begun: (link.state as { begun: number }).begun });
+  });
+
+  test('a tip from before the channel was connected is not announced at its first reconnect', async () => {
+    const paid = vendor.tip(CHANNEL, { createdAt: new Date(Date.now() - 5 * 60_000).toISOString() });
+    const { link, session, adapter } = await opened();
+    await adapter.stop(session);
+    const { link: next } = await opened(link);
+    expect(ids(next)).not.toContain(`streamelements:${paid._id}`);
   });
 
   test.each([

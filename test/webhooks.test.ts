@@ -229,12 +229,16 @@ test('a delivery for nobody here is parked while the read model of connections i
     let behind = true;
     const routes = webhookRoutes({ ...deps, parked: waiting, connectionsBehind: async () => behind });
     const body = Buffer.from(follow.toString().replace('123456789', '999'));
-    const deliver = () => support.deliver(routes, '/v1/webhooks/kick', body, kick(body), NOW);
+    const headers = (): Record<string, string> => ({ ...kick(body), 'kick-event-subscription-id': 'ours' });
+    const deliver = () => support.deliver(routes, '/v1/webhooks/kick', body, headers(), NOW);
     await expect(deliver()).resolves.toEqual(OK);
     const [letter] = await waiting.list();
     expect(letter).toMatchObject({ vendor: 'kick', reason: 'connections_behind' });
     behind = false;
-    const known = support.connectionsOf({ 'kick:999': [ACCOUNT] }, support.signing.shop_secret);
+    const known = {
+      ...support.connectionsOf({}, support.signing.shop_secret),
+      byChannel: async () => [{ account_id: ACCOUNT, secret: null, subscriptions: ['ours'] }],
+    };
     const retried = await retryParkedWebhook(letter!.id, { ...deps, connections: known, parked: waiting });
     expect(retried).toEqual({ status: 'retried', records: 1 });
     await deliver();

@@ -21,7 +21,13 @@ export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor
   return {
     vendor: 'kick',
     path: '/v1/webhooks/kick',
-    headers: ['kick-event-message-id', 'kick-event-message-timestamp', 'kick-event-type', 'kick-event-version'],
+    headers: [
+      'kick-event-message-id',
+      'kick-event-message-timestamp',
+      'kick-event-type',
+      'kick-event-version',
+      'kick-event-subscription-id',
+    ],
     async verify(request, _connections, now) {
       const { headers, raw_body } = request;
       const signature = webhook.headerOf(headers, 'kick-event-signature');

@@ -2,7 +2,7 @@ import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
 import { PARKED_ACCOUNT, PARKED_CHANNEL, PARKED_CONNECTION, type ParkedWebhook, type ParkedWebhooks } from './parked';
 import { SPOKEN } from './spoken';
 import { usualPath, vendors, type WebhookSettings } from './vendors';
-import { externalId, type Outcome, toDelivery } from './webhook';
+import { type DraftRecord, externalId, type Outcome, toDelivery } from './webhook';
 
 export type RetryResult =
   | { status: 'retried'; records: number }
@@ -58,10 +58,20 @@ function readingOf({ vendor: slug, headers, raw_body, ...letter }: Letter, setti
   return vendor ? () => vendor.normalise(toDelivery(headers, raw_body, received_at, { id_signed })) : null;
 }
 
-/** A record without an id of its own gets one from its letter, so that it counts once however often it is retried. */
+/**
+ * A record without an id of its own gets one from its letter, so that it counts once however often it is retried. A
+ * letter without a subscription id counts for every account of its channel, because earlier releases kept none.
+ */
 function identified({ id, vendor }: ParkedWebhook, { records }: Outcome & { kind: 'ok' }) {
   return records.map((record, n) => ({
     ...record,
+    owner: withoutMissingSubscription(record.owner),
     external_id: record.external_id ?? externalId(vendor, 'letter', id, String(n)),
   }));
+}
+
+function withoutMissingSubscription(owner: DraftRecord['owner']): DraftRecord['owner'] {
+  if (owner.kind !== 'channel' || owner.subscription_id !== null) return owner;
+  const { subscription_id: _, ...channel } = owner;
+  return channel;
 }

@@ -14,13 +14,19 @@ const PAGE = 100;
 const MOST_PAGES = 20;
 /** A tip is dated when it is made, and may be allowed hours later: catching up reaches this far before the gap. */
 const ALLOWED_WITHIN_MS = 24 * 3_600_000;
+/** The same after a state of an earlier release, which does not name the channel's first session. */
+const ALLOWED_WITHIN_BEFORE_MS = 600_000;
 /** Errors of Astro after which no other try with the same token helps. */
 const TOKEN_REFUSED = /^err_(?:unauthori[sz]ed|forbidden|(?:invalid|expired|bad)_token|token_(?:invalid|expired))$/;
 
-/** What a successor needs: the channel at StreamElements, and until when tips were received. Unix milliseconds. */
+/** What a successor needs. Times are Unix milliseconds. */
 interface Kept {
+  /** Channel at StreamElements. */
   room: string;
+  /** Until when tips were received. */
   last: number;
+  /** First session with this channel: tips from before it are not ours to announce. */
+  begun: number;
 }
 
 /**
@@ -43,8 +49,8 @@ export function createStreamElementsAdapter(
     try {
       await session.begin();
       // A new token may be of another channel, whose tips are not the ones that were missed.
-      if (kept?.room !== room) session.keep(Date.now());
-      else await session.catchUp(kept.last);
+      if (kept?.room !== room) session.keepFrom(Date.now());
+      else await session.catchUp(kept);
       return session;
     } catch (error) {
       session.end();
@@ -64,7 +70,9 @@ export function createStreamElementsAdapter(
 function readKept(state: Json): Kept | null {
   const room = member(state, 'room');
   const last = member(state, 'last');
-  return typeof room === 'string' && typeof last === 'number' ? { room, last } : null;
+  if (typeof room !== 'string' || typeof last !== 'number') return null;
+  const begun = member(state, 'begun');
+  return { room, last, begun: typeof begun === 'number' ? begun : last - ALLOWED_WITHIN_BEFORE_MS };
 }
 
 /** One subscription, over all the sockets that the server moves it to. */
@@ -74,6 +82,7 @@ export class TipsSession implements AdapterSession {
   private current: Socket | undefined;
   private over = false;
   private last = 0;
+  private begun = 0;
   private moving = false;
   /** What came before this session is stored, or told to be missed. */
   private caught_up = false;
@@ -102,10 +111,11 @@ export class TipsSession implements AdapterSession {
     this.current = socket;
   }
 
-  /** What was paid while nobody listened. */
-  async catchUp(last: number): Promise<void> {
+  /** Delivers what was paid or allowed between two sessions. */
+  async catchUp({ last, begun }: Kept): Promise<void> {
     this.last = last;
-    const since = last - ALLOWED_WITHIN_MS;
+    this.begun = begun;
+    const since = Math.max(last - ALLOWED_WITHIN_MS, begun);
     const now = Date.now();
     try {
       for (let pages = 0; pages < MOST_PAGES; pages += 1) {
@@ -127,11 +137,17 @@ export class TipsSession implements AdapterSession {
     this.keep(now);
   }
 
+  /** Begins with a channel: nothing before `now` is fetched later. */
+  keepFrom(now: number): void {
+    this.begun = now;
+    this.keep(now);
+  }
+
   /** Until when nothing is missing. */
   keep(last: number): void {
     this.caught_up = true;
     this.last = Math.max(this.last, last);
-    this.link.keep({ room: this.room, last: this.last });
+    this.link.keep({ room: this.room, last: this.last, begun: this.begun });
   }
 
   end(): void {

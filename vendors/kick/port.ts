@@ -1,10 +1,11 @@
 /** Subscriptions to a channel's events at Kick, made and ended with a token of that channel. */
 export interface KickSubscriptions {
   /**
-   * Makes the missing ones, after `creating` has resolved, and returns the ids of all. @throws HttpFailed (401 for a
+   * Makes the missing ones. `note` gets null before Kick is asked for new ones, and the ids of all afterwards, also
+   * when Kick refuses some of them. @throws HttpFailed (401 for a
    * refused token), NotSent, OutcomeUnknown
    */
-  ensure(token: string, creating: () => Promise<void>): Promise<string[]>;
+  ensure(token: string, note: (ids: string[] | null) => Promise<void>): Promise<void>;
   /** Ends all of the channel. Throws as {@link KickSubscriptions.ensure} does. */
   end(token: string): Promise<void>;
 }

@@ -35,13 +35,13 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
   }
 
   return {
-    async ensure(token, creating) {
+    async ensure(token, note) {
       const present = await listed(token);
       const ids = present.map(({ id }) => id);
       const there = new Set(present.map(({ event }) => event));
       const events = KICK_EVENTS.filter((name) => !there.has(name)).map((name) => ({ name, version: 1 }));
-      if (events.length === 0) return ids;
-      await creating();
+      if (events.length === 0) return note(ids);
+      await note(null);
       const answer = await client.ask({
         method: 'POST',
         url,
@@ -51,9 +51,11 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
         repeatable: true,
       });
       const made = bodyOf(answer, Made, api_url).data;
+      // A subscription whose id Kick does not name leaves the ids unknown, so that its deliveries count.
+      const unnamed = made.some(({ error, subscription_id }) => !error && !subscription_id);
+      await note(unnamed ? null : [...ids, ...made.flatMap(({ subscription_id }) => subscription_id ?? [])]);
       const refused = made.filter(({ error }) => error);
       if (refused.length > 0) throw new Error(`Kick refuses ${refused.map(({ name }) => name).join(', ')}`);
-      return [...ids, ...made.flatMap(({ subscription_id }) => subscription_id ?? [])];
     },
     async end(token) {
       const ids = (await listed(token)).map(({ id }) => id);

@@ -146,6 +146,16 @@ const Refusal = z.looseObject({
   error_description: z.string().optional(),
   message: z.string().optional(),
 });
+/** Codes of a grant that is over: RFC 6749 5.2, RFC 6750 3.1, and what vendors write in their place. */
+const DEAD_GRANT_CODES = new Set([
+  'invalid_grant',
+  'invalid_token',
+  'invalid_refresh_token',
+  'expired_token',
+  'token_expired',
+  'token_revoked',
+  'token_inactive',
+]);
 /** Twitch: `Invalid refresh token`; Trovo: `invalid grant`. A refusal that names neither code nor token may pass. */
 const DEAD_GRANT = [
   /\b(invalid|expired|revoked)\b.*\b(grant|code|token)\b/i,
@@ -161,7 +171,7 @@ function refusal(vendor: string, answer: HttpAnswer): Error {
   const said = bodyAs(answer, Refusal);
   if (said === undefined || status >= 500 || status === 429) return new VendorAway(vendor, retry_after_ms);
   const { error = '', error_description = '', message = '' } = said;
-  if (error === 'invalid_grant') return new GrantRefused(`${vendor} refuses the grant`);
+  if (DEAD_GRANT_CODES.has(error)) return new GrantRefused(`${vendor} refuses the grant`);
   if (/client|redirect/i.test(`${error} ${message}`)) return new AppRefused(`${vendor} does not take our app`);
   const words = `${error} ${message} ${error_description}`;
   if ((status === 400 || status === 401) && DEAD_GRANT.some((dead) => dead.test(words)))
