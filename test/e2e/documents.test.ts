@@ -96,8 +96,8 @@ describe('development', () => {
         ...declared.map(({ code }) => code),
       ]);
       const shown = Object.entries(operation.errors).filter(
-        ([name, { code, text, rest_body = { error: code, message: text } }]) =>
-          JSON.stringify(responses[ERROR_STATUS[code]]?.content['application/json'].examples?.[name]) !==
+        ([name, { code, status = ERROR_STATUS[code], text, rest_body = { error: code, message: text } }]) =>
+          JSON.stringify(responses[status]?.content['application/json'].examples?.[name]) !==
           JSON.stringify({ value: rest_body }),
       );
       return [
