@@ -133,7 +133,8 @@ describe('the read model of OAuth clients', () => {
     expect(await t.db.query('select client_id, name, scopes, enabled, secret_hash from oauth_clients')).toEqual([
       { client_id, name: 'Deck', scopes: edit.scopes, enabled: false, secret_hash: 'b'.repeat(64) },
     ]);
-    const told = await t.db.query('select distinct credential_id from revocations');
-    expect(told).toEqual([{ credential_id: uuid(6) }]);
+    // The changed client's grants are judged again; those of the deleted one end.
+    const told = await t.db.query('select distinct credential_id from revocations order by credential_id');
+    expect(told).toEqual([{ credential_id: uuid(6) }, { credential_id: `changed:${client_id}` }]);
   });
 });

@@ -48,12 +48,16 @@ const goInstalled = (name, version, module, path) =>
     if (path !== '') renameSync(join(target, path.split('/').at(-1)), program);
   });
 
-/** Lumio as it was at a commit of this repository, with the packages that its own lock file names. */
+/**
+ * Lumio as it was at a commit of this repository, with the packages that its own lock file names. Without a commit (a
+ * copy of the files alone has no history) whatever is installed counts.
+ */
 function ownBuild(name, commit) {
   const note = join(folder, name, 'commit');
+  const installed = existsSync(note) ? readFileSync(note, 'utf8') : undefined;
   return {
-    version: commit,
-    present: () => existsSync(note) && readFileSync(note, 'utf8') === commit,
+    version: commit ?? installed,
+    present: () => installed !== undefined && installed === (commit ?? installed),
     install: () =>
       replaced(name, (target) => {
         const archive = join(target, 'source.tar');
@@ -69,13 +73,14 @@ function ownBuild(name, commit) {
   };
 }
 
-/** The commit 50 to 99 first parents back, the same one for 50 commits so that its installation is kept. */
+/**
+ * The commit 50 to 99 first parents back, the same one for 50 commits so that its installation is kept; undefined
+ * without a history.
+ */
 function previousRelease() {
   const count = Number(answer('git', ['-C', root, 'rev-list', '--count', '--first-parent', 'HEAD']));
   const back = count - Math.floor((count - 50) / 50) * 50;
-  const commit = answer('git', ['-C', root, 'rev-parse', '--short=12', `HEAD~${back}`])?.trim();
-  if (!commit) throw new Error('this clone has no 50 commits: get the whole history (git fetch --unshallow)');
-  return commit;
+  return answer('git', ['-C', root, 'rev-parse', '--short=12', '--verify', `HEAD~${back}`])?.trim();
 }
 
 /** A Debian package, without the server that it would start. */
