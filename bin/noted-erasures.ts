@@ -1,6 +1,6 @@
 import type { Engines } from '../engines/engines';
 import type { Logger } from '../engines/log/port';
-import { applyNotedErasures } from '../engines/subject-keys/transfer';
+import { applyNotedErasures, erasePending } from '../engines/subject-keys/transfer';
 import { createArchiveReader } from '../maintenance/archive-reader';
 import { reapplyErasures, type NotedErasuresDeps } from '../maintenance/noted-erasures';
 import { RECORD_ERASERS } from './erasers';
@@ -11,6 +11,7 @@ export const notedErasuresOn = (engines: Engines): NotedErasuresDeps => ({
   readArchived: createArchiveReader(engines),
   erasers: RECORD_ERASERS,
   destroyNoted: (days) => applyNotedErasures(engines.db, engines.blobs, days),
+  erasePending: (erase) => erasePending(engines.db, erase),
 });
 
 /**

@@ -11,6 +11,8 @@ export interface NotedErasuresDeps extends SweepDeps {
    * went.
    */
   destroyNoted(days?: readonly string[]): Promise<string[]>;
+  /** Calls `erase` with the hash of each subject whose keys went by a note and whose rows have not yet. */
+  erasePending(erase: (hash: string) => Promise<unknown>): Promise<void>;
 }
 
 /** Fact of `installation`: the UTC day up to which the notes of erasures were applied to this database. */
@@ -36,7 +38,7 @@ export async function reapplyErasures(deps: NotedErasuresDeps): Promise<number> 
   const days = applied_to === null ? undefined : daysAround(applied_to, today);
   const hashes = await deps.destroyNoted(days);
   if (hashes.length > 0) wakeups.notify('subject-keys');
-  for (const hash of new Set(hashes)) await eraseRowsOf(deps, hash);
+  await deps.erasePending((hash) => eraseRowsOf(deps, hash));
   const profiles = await applyErasedProfiles(deps, days);
   await db.query(
     `insert into installation (name, value) values ($1, $2)

@@ -28,6 +28,7 @@ import { parseMasterKeys } from '../engines/secrets/master-keys';
 import { createSubjectKeys, SUBJECT_KEY_TABLES } from '../engines/subject-keys/postgres';
 import {
   applyNotedErasures,
+  erasePending,
   exportSubjectKeys,
   importSubjectKeys,
   noteErasures,
@@ -746,6 +747,11 @@ test('publishes that fail, that are stored and never answered, or stored twice: 
   }
 });
 
+const pendingIn =
+  ({ db }: TestDatabase) =>
+  (erase: (hash: string) => Promise<unknown>) =>
+    erasePending(db, erase);
+
 test('noted erasures are applied since the last time, by the folders of their days', async () => {
   const subject_keys = createSubjectKeys({ db: t.db, master_keys });
   const listed: string[] = [];
@@ -755,7 +761,7 @@ test('noted erasures are applied since the last time, by the folders of their da
     return blobs.list(prefix);
   };
   const destroyNoted = (days?: readonly string[]) => applyNotedErasures(t.db, counting, days);
-  const erasing = { ...on, db: t.db, blobs: counting, erasers: [], destroyNoted };
+  const erasing = { ...on, db: t.db, blobs: counting, erasers: [], destroyNoted, erasePending: pendingIn(t) };
   const keyOf = async (n: number) => (await subject_keys.forWriting([person(n)])).get(person(n))!.key_id;
   const [old, fresh] = [await keyOf(1), await keyOf(2)];
   // As earlier releases named it.
@@ -771,6 +777,30 @@ test('noted erasures are applied since the last time, by the folders of their da
   expect(await reapplyErasures(erasing)).toBe(0);
   expect(await count(t.db, 'subject_keys')).toBe(1);
   expect(await count(t.db, 'subject_key_erasures')).toBe(2);
+});
+
+test('rows of a subject whose keys went by a note are erased by the next run where one fails', async () => {
+  const subject_keys = createSubjectKeys({ db: t.db, master_keys });
+  const key = (await subject_keys.forWriting([person(1)])).get(person(1))!.key_id;
+  await noteErasures(blobs, [key], new Date().toISOString());
+  let swept = 0;
+  let killed = true;
+  const erasing = {
+    ...{ ...on, db: t.db, blobs, erasePending: pendingIn(t) },
+    destroyNoted: (days?: readonly string[]) => applyNotedErasures(t.db, blobs, days),
+    get erasers() {
+      if (killed) throw new Error('killed');
+      swept += 1;
+      return [];
+    },
+  };
+  await expect(reapplyErasures(erasing)).rejects.toThrow('killed');
+  expect(await count(t.db, 'subject_keys')).toBe(0);
+  killed = false;
+  await reapplyErasures(erasing);
+  expect(swept).toBe(1);
+  await reapplyErasures(erasing);
+  expect(swept).toBe(1);
 });
 
 async function buffer(key: string): Promise<Buffer> {

@@ -312,6 +312,20 @@ describe('a channel on Twitch', () => {
       await until(() => records.of('twitch:moderation').length === 1);
     });
 
+    test('a moderator that Twitch reports after the wait adds no second record', async () => {
+      const connection = connections.connect(CHANNEL);
+      begin();
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      await until(() => records.of('twitch:moderation').length === 1);
+      twitch.notify(CHANNEL, ...acts['deletion']![1]);
+      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+      await until(() => records.of('twitch:follower').length === 1);
+      for (const worker of workers.splice(0)) await worker.stop();
+      expect(records.of('twitch:moderation')).toHaveLength(1);
+    });
+
     test('a deletion is stored at once where Twitch refuses channel.moderate', async () => {
       twitch.refused.set('channel.moderate', { status: 403, message: 'subscription missing proper authorization' });
       const connection = connections.connect(CHANNEL);

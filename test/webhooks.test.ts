@@ -234,6 +234,8 @@ test('a delivery for nobody here is parked while the read model of connections i
     await expect(deliver()).resolves.toEqual(OK);
     const [letter] = await waiting.list();
     expect(letter).toMatchObject({ vendor: 'kick', reason: 'connections_behind' });
+    const early = await retryParkedWebhook(letter!.id, { ...deps, parked: waiting });
+    expect(early).toMatchObject({ status: 'failed', reason: 'connections_behind' });
     behind = false;
     const known = {
       ...support.connectionsOf({}, support.signing.shop_secret),

@@ -184,7 +184,28 @@ async function note(tx: Queryable, erasures: readonly ExportedErasure[]): Promis
     'delete from subject_keys where key_id = any($1::uuid[]) returning subject_hash',
     [ids],
   );
-  return gone.map(({ subject_hash }) => shown(subject_hash));
+  const hashes = gone.map(({ subject_hash }) => shown(subject_hash));
+  // Their rows go after this transaction: a process that is killed before leaves the work to the next one.
+  await tx.query(
+    `insert into installation (name, value)
+     select distinct $1 || hash, hash from unnest($2::text[]) hash on conflict do nothing`,
+    [PENDING_ERASURE, hashes],
+  );
+  return hashes;
+}
+
+/** Facts of `installation`, by subject hash: the keys of the subject went by a note, its rows have not yet. */
+const PENDING_ERASURE = 'pending_erasure:';
+
+/** Calls `erase` with the hash of each subject whose rows are still to go; one that fails stays pending. */
+export async function erasePending(db: Database, erase: (hash: string) => Promise<unknown>): Promise<void> {
+  const pending = await db.query<{ value: string }>('select value from installation where starts_with(name, $1)', [
+    PENDING_ERASURE,
+  ]);
+  for (const { value: hash } of pending) {
+    await erase(hash);
+    await db.query('delete from installation where name = $1', [PENDING_ERASURE + hash]);
+  }
 }
 
 /** The hash key finds a subject's key; two different ones in one table would hide keys from their erasure. */

@@ -68,7 +68,7 @@ export function createIntake({ connections, records, log, connectionsBehind }: I
     if (topics.size === 0) {
       const detail = nameOf(drafts[0]!.owner);
       if (reason === 'unknown_account' && (await connectionsBehind?.()))
-        return { kind: 'park', reason: 'connections_behind', detail };
+        return { kind: 'park', reason: CONNECTIONS_BEHIND, detail };
       return { kind: 'skip', reason, detail };
     }
     let count = 0;
@@ -103,6 +103,9 @@ export function createIntake({ connections, records, log, connectionsBehind }: I
     return now_subscribed.length > 0 ? now_subscribed : FOREIGN;
   }
 }
+
+/** Reason of a letter whose channel nobody has connected, as far as a late read model of connections knows. */
+export const CONNECTIONS_BEHIND = 'connections_behind';
 
 /** Accounts have connected the channel, and none of them has this subscription: somebody else's app made it. */
 const FOREIGN: readonly ConnectedAccount[] = [];

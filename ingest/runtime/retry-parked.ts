@@ -1,4 +1,4 @@
-import { createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
+import { CONNECTIONS_BEHIND, createIntake, ID_SIGNED, type IntakeDeps, TAKEN_AT } from './intake';
 import { PARKED_ACCOUNT, PARKED_CHANNEL, PARKED_CONNECTION, type ParkedWebhook, type ParkedWebhooks } from './parked';
 import { SPOKEN } from './spoken';
 import { usualPath, vendors, type WebhookSettings } from './vendors';
@@ -37,6 +37,11 @@ export async function retryParkedWebhook(id: string, deps: RetryDeps): Promise<R
     const [reason, detail] = stored.kind === 'park' ? [stored.reason, stored.detail] : ['refused', stored.message];
     await deps.parked.failed(id, reason, detail);
     return { status: 'failed', reason, detail };
+  }
+  // Its connection may not be in the read model yet; a letter of this reason is dropped by the operator alone.
+  if (stored.kind === 'skip' && letter.reason === CONNECTIONS_BEHIND) {
+    await deps.parked.failed(id, letter.reason, `no connection yet: ${stored.detail ?? stored.reason}`);
+    return { status: 'failed', reason: letter.reason, detail: stored.reason };
   }
   await deps.parked.settle(id, 'retried');
   return { status: 'retried', records: stored.kind === 'stored' ? stored.records : 0 };

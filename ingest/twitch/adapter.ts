@@ -248,8 +248,7 @@ class Opened implements TwitchSession {
       if (this.twins.isSecond(type, event, frame.received_at)) {
         this.counts.twins.inc();
         // Only channel.moderate names the moderator of a deletion.
-        if (deleted === null || !has_moderator) return;
-        this.deletes.discard(deleted);
+        if (deleted === null || !has_moderator || !this.deletes.discard(deleted)) return;
       } else if (deleted !== null && !has_moderator && this.since['channel.moderate'] !== undefined) {
         return this.deletes.hold(deleted, frame);
       }

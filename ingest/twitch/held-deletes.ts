@@ -30,10 +30,13 @@ export class HeldDeletes {
     if (this.held.size > MAX_HELD) this.releaseOne(this.held.keys().next().value!);
   }
 
-  /** Drops the held frame of a message, because another frame reports the same deletion. */
-  discard(message_id: string): void {
+  /**
+   * Drops the held frame of a message, because another frame reports the same deletion. False when none is held: it
+   * was released before.
+   */
+  discard(message_id: string): boolean {
     clearTimeout(this.held.get(message_id)?.timer);
-    this.held.delete(message_id);
+    return this.held.delete(message_id);
   }
 
   releaseAll(): void {
