@@ -38,7 +38,7 @@ export const upgradeBucket = ({ credential_id, rate_bucket, rate_limit }: Caller
 });
 
 /**
- * What a caller's sockets send: each message costs a unit, a refused one several. Source: spec rulings, "sockets per
+ * Messages that a caller's sockets send: each costs a unit, a refused one several. Source: spec rulings, "sockets per
  * caller".
  */
 export const messageBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({

@@ -5,7 +5,7 @@ import { createArchiveReader } from '../maintenance/archive-reader';
 import { reapplyErasures, type NotedErasuresDeps } from '../maintenance/noted-erasures';
 import { RECORD_ERASERS } from './erasers';
 
-/** What {@link reapplyErasures} works with, over the engines. */
+/** Dependencies of {@link reapplyErasures}, over the engines. */
 export const notedErasuresOn = (engines: Engines): NotedErasuresDeps => ({
   ...engines,
   readArchived: createArchiveReader(engines),

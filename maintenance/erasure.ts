@@ -64,7 +64,7 @@ export async function eraseSubject(deps: ErasureDeps, subject: string): Promise<
   return { ...counts, records: ids.size };
 }
 
-/** What one pass over the records of a subject needs. */
+/** Dependencies of one pass over the records of a subject. */
 export type SweepDeps = Omit<ErasureDeps, 'subject_keys' | 'destroyKeys'>;
 
 /**

@@ -116,7 +116,7 @@ test('a payload that is too long or too deep is left out', () => {
   expect(displayPayload(long(MAX_DISPLAY_PAYLOAD))).toHaveLength(MAX_DISPLAY_PAYLOAD / 2 + 1);
   expect(displayPayload(long(MAX_DISPLAY_PAYLOAD + 2))).toBeNull();
   expect(displayPayload(`{"email":${'['.repeat(5_000)}${']'.repeat(5_000)}}`)).toBeNull();
-  // What is cut away does not count.
+  // Members that are left out do not count towards the limit.
   expect(displayPayload(`{"email":${long(100_000)},"n":1}`)).toBe('{"n":1}');
 });
 

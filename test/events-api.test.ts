@@ -150,7 +150,7 @@ describe('events over every protocol', () => {
       data: { type: 'kick:follower', platform: 'kick', payload: { n: 1 } },
     });
     expect((await rest('GET', `/v1/events/${id}`)).status).toBe(404);
-    // What no message can carry is refused, and not answered as if it had been sent.
+    // A payload that no message can carry is refused instead of being answered as sent.
     const large = { event_type: 'kick:follower', raw: { text: 'x'.repeat(48 * 1024) } };
     expect(await rest('POST', '/v1/events/test', large)).toMatchObject({
       status: 413,

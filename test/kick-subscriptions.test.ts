@@ -8,7 +8,7 @@ import { KICK_EVENTS, kickSubscriptions } from '../vendors/kick/subscriptions';
 let server: Server;
 let http: HttpClients;
 let api_url: string;
-/** What Kick answers to the request for new subscriptions. */
+/** Answer of Kick to the request for new subscriptions. */
 let made: { name: string; error?: string; subscription_id?: string }[];
 
 beforeAll(async () => {

@@ -120,7 +120,7 @@ test('every message costs its unit, whatever its kind, and a refused one several
     const from = client.messages.length;
     client.send(message);
     const { code } = await client.next(({ type }) => type === answer, answer, from);
-    // What follows waits until the price of a refused one is taken.
+    // Later messages wait until the price of a refused one is taken.
     await client.ask({ type: 'unsubscribe', channel: 'none:1' }, 'unsubscribed');
     return [code ?? answer, taken.slice(before, -1).reduce((sum, units) => sum + units, 0)];
   };

@@ -237,7 +237,7 @@ describe('over HTTP', () => {
       'mutation { createAccountServiceKey(input: {label: "back", permissions: ["members:create"]}) { key } }',
     );
     expect(errors[0]).toMatchObject({ message: 'Missing permission: members:create' });
-    // What a viewer holds is still given.
+    // Permissions of a viewer are still given.
     expect((await key.send('POST', '/v1/service-keys', { label: 'narrow', permissions: ['events:read'] })).status).toBe(
       201,
     );

@@ -37,7 +37,7 @@ export interface CliContext {
   log: Logger;
   /** Present where an archiver moves old records to blobs. */
   readArchived?: ReadArchived;
-  /** What a rebuild leaves out of a read model. */
+  /** Deletes rows past retention from a rebuilt read model. */
   trim?: TrimReadModel;
   close(): Promise<void>;
 }

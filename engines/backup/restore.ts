@@ -31,7 +31,7 @@ export interface RestoreOptions {
   unsigned?: boolean;
   /**
    * Called when the database may be written, before anything is: decides about logs outside the database (default:
-   * there are none). A throw ends the restore.
+   * there are none). The restore ends with its error.
    */
   mayBegin?: (manifest: Manifest) => Promise<LogRestores>;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;

@@ -38,7 +38,7 @@ export function isPassingAtKurrentdb(error: unknown): boolean {
   return !(type !== undefined && LASTING.includes(type)) && !LASTING_CODES.includes(codeOf(error));
 }
 
-/** gRPC's RESOURCE_EXHAUSTED for one message; the same code says that a server is busy. Source: KurrentDB 26.1. */
+/** gRPC's RESOURCE_EXHAUSTED for one message; a busy server answers the same code. Source: KurrentDB 26.1. */
 const isMessageTooLarge = (error: unknown): boolean =>
   codeOf(error) === 8 && /message (?:exceeds the maximum|larger than max)/i.test((error as Error).message);
 

@@ -141,7 +141,7 @@ export class KurrentLink {
 }
 
 /**
- * Several hosts are looked through without `+discover` as well; with it the client reads only while the first of them
+ * The client tries several hosts without `+discover` as well; with it the client reads only while the first of them
  * is up.
  */
 const withoutDiscovery = (url: string): string => url.replace(/^(\w+)\+discover(:\/\/(?:[^@/]*@)?[^/?]*,)/, '$1$2');

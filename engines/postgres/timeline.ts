@@ -50,7 +50,7 @@ export class TimelineGuard {
 
 /**
  * Stores the timeline of the database and returns the realtime epoch. A timeline other than the stored one may lack
- * pushed messages, so it begins a new epoch: clients are told `recovered: false`.
+ * pushed messages, so it begins a new epoch: a resume answers `recovered: false`.
  */
 export async function keepTimeline(db: Queryable, timeline: string): Promise<string> {
   await db.query(

@@ -19,7 +19,7 @@ const ALLOWED_WITHIN_BEFORE_MS = 600_000;
 /** Errors of Astro after which no other try with the same token helps. */
 const TOKEN_REFUSED = /^err_(?:unauthori[sz]ed|forbidden|(?:invalid|expired|bad)_token|token_(?:invalid|expired))$/;
 
-/** What a successor needs. Times are Unix milliseconds. */
+/** State kept for a successor. Times are Unix milliseconds. */
 interface Kept {
   /** Channel at StreamElements. */
   room: string;

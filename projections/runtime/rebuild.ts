@@ -115,7 +115,7 @@ class Rebuild {
     });
   }
 
-  /** What is done for all rows at once; what arrived meanwhile is replayed onto them. */
+  /** Completes the loaded rows: ledger and counts. Later records are replayed onto them. */
   private async endLoad(): Promise<void> {
     await this.loadStep(async (tx) => {
       await endLoading(this.p, tx);

@@ -308,7 +308,7 @@ describe('one captured body', () => {
     const order = (financial_status: string) => Buffer.from(JSON.stringify({ id: randomUUID(), financial_status }));
     const topics = ['orders/create', 'orders/paid'];
     const [open, paid] = [order('pending'), order('paid')];
-    // What says to be a sale and is none is parked under each of its headers, however often it comes.
+    // A delivery named a sale that is none is parked under each of its headers, however often it comes.
     expect(await effects('/v1/webhooks/shopify', open, variants(open, topics), 3)).toBe(1);
     expect(await effects('/v1/webhooks/shopify', paid, variants(paid, topics))).toBe(2);
   });

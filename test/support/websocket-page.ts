@@ -11,7 +11,7 @@ import { CLOSE, LIMITS } from '../../realtime/runtime/limits';
 import { ERROR_TEXTS } from '../../realtime/runtime/protocol';
 import { typeOf } from './json-schema-types';
 
-/** What messages of a client cost. */
+/** Costs of the messages of a client. */
 const MESSAGES_OF_A_CLIENT =
   `${LIMITS.client_messages_per_second} a second; each also costs a unit of the caller's requests a minute, one that ` +
   `is refused as \`INVALID_FORMAT\` or \`MESSAGE_TOO_LARGE\` ${LIMITS.refused_units}, a bare \`ping\` each ` +

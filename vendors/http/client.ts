@@ -65,7 +65,7 @@ class Failing extends Error {
   }
 }
 
-/** The caller gave the call up: that says nothing about the host. */
+/** The caller gave the call up, which is no failure of the host. */
 class GivenUp extends Error {}
 
 /**

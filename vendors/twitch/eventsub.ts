@@ -137,7 +137,7 @@ class Session implements EventSubSession {
     const metadata = membersOf(membersOf(value)['metadata']);
     const stamp = metadata['message_timestamp'];
     const sent_at = (typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN) + this.ahead_ms;
-    // What was sent after the last resume did not wait for us.
+    // Frames sent after the last resume did not wait for us.
     if (!this.paused && sent_at >= this.resumed_at) this.behind_since = undefined;
     const { behind_since } = this;
     const alive_at = behind_since === undefined ? received_at : Math.min(received_at, sent_at || behind_since);
