@@ -20,6 +20,11 @@ export async function environmentOf(db: Queryable): Promise<Environment | null> 
   const recorded = rows.find(({ name }) => name === 'environment');
   if (recorded) return recorded.value === 'development' ? 'development' : 'production';
   if (rows.length > 0) return 'development';
+  // Another process may be applying its first steps, or was killed between two of them: nothing was started there.
+  const [later] = await db.query(
+    `select to_regclass('public.users') is not null and to_regclass('public.domain_events') is not null as made`,
+  );
+  if (!later!.made) return null;
   const [used] = await db.query('select exists (select from users) or exists (select from domain_events) as yes');
   return used!.yes ? 'production' : null;
 }

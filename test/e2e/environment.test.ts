@@ -3,8 +3,10 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { claimEnvironment } from '../../engines/postgres/environment';
+import { claimEnvironment, environmentOf } from '../../engines/postgres/environment';
+import { migrate } from '../../engines/postgres/migrate';
 import { SettingsError } from '../../kernel/settings-error';
+import { MIGRATIONS } from '../../migrations';
 import { asQueryable } from '../../engines/postgres/pool';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../support/database';
 import { freePort } from '../engines/support/process';
@@ -125,6 +127,20 @@ describe('a database belongs to the environment of its first start', () => {
         first.release();
         await database.drop();
       }
+    }
+  });
+
+  test('a database that a killed first start left between two steps belongs to nobody', async () => {
+    const database = await emptyDatabase();
+    try {
+      for (const { name } of MIGRATIONS.slice(0, 7)) {
+        expect(await environmentOf(database.db)).toBeNull();
+        await migrate(database.url, { only: [name] });
+      }
+      await migrate(database.url);
+      expect(await environmentOf(database.db)).toBeNull();
+    } finally {
+      await database.drop();
     }
   });
 
