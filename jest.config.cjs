@@ -3,7 +3,7 @@
  * CommonJS.
  */
 module.exports = {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/environment.cjs',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/engines/', '<rootDir>/test/faults/'],
   modulePathIgnorePatterns: ['<rootDir>/dist/'],

@@ -1,49 +1,56 @@
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises';
-import { createCounts } from '../access/counts';
-import type { Operation } from '../access/operation';
-import type { Services } from '../access/services';
-import type { Settings } from '../kernel/settings';
+import { createRateLimiter } from '../access/limits/rate-limiter';
+import type { Operation } from '../app/operation';
+import type { Services } from '../app/services';
+import type { Settings } from '../kernel/settings/settings';
 import { ApiError } from '../kernel/errors';
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../engines/tracing/port';
 import type { RateLimits } from '../engines/rate-limits/port';
-import type { Family } from '../realtime/runtime/family';
-import { asyncApiDocument } from './asyncapi';
-import { acceptJson } from './bodies';
-import { challengeOf } from './challenges';
-import { registerDocs } from './docs';
-import { restBody, toFailure } from './errors';
+import type { Family } from '../realtime/runtime/channel/family';
+import type { ReadingBounds } from './http/answers/answer-room';
+import { asyncApiDocument } from './documents/asyncapi';
+import { acceptJson } from './http/requests/bodies';
+import { type BodyLimits, boundBodies } from './http/requests/body-room';
+import { challengeOf } from './http/answers/challenges';
+import { registerDocs } from './documents/docs';
+import { restBody, toFailure } from './http/answers/errors';
+import { createFailureLog } from './http/answers/failure-log';
 import { buildGraphqlSchema } from './graphql/schema';
-import type { GraphqlLimits } from './graphql/limits';
+import type { GraphqlLimits } from './graphql/limits/limits';
 import { registerGraphql } from './graphql/server';
-import { registerHealth, type HealthCheck } from './health';
-import { createHttpHooks } from './http-hooks';
-import { createIdempotency, type LockHolder } from './idempotency';
-import { prepare } from './invoke';
-import { MAX_BODY_BYTES } from './json-body';
-import { originOf } from './links';
-import { openApiDocument } from './openapi';
-import { createLimiter } from './rate-limit';
-import { acceptForms } from './oauth-bodies';
-import { originForm } from './request-head';
-import { logFacts, type ResolveCaller } from './request-state';
-import { JSON_TYPE, registerRest } from './rest';
-import { registerSecurityTxt } from './security-txt';
-import { answerUnrouted } from './unrouted';
-import { acceptMultipart } from './uploads';
-import { serveUpgrades, type UpgradeHandler } from './upgrades';
-import type { WebhookRoute } from '../ingest/runtime/webhook';
-import { registerWebhooks } from './webhooks';
+import { registerHealth, type HealthCheck } from './health/health';
+import { createHttpHooks } from './http/http-hooks';
+import { createIdempotency, type LockHolder } from './rest/idempotency';
+import { prepare } from './rest/invoke';
+import { MAX_BODY_BYTES } from './http/requests/json-body';
+import { originOf } from './rest/links';
+import { openApiDocument } from './openapi/openapi';
+import { createLimiter } from './http/rate-limit';
+import { acceptForms } from './rest/oauth-bodies';
+import { originForm } from './http/requests/request-head';
+import { logFacts, type ResolveCaller } from './http/requests/request-state';
+import { JSON_TYPE, registerRest } from './rest/rest';
+import { registerSecurityTxt } from './documents/security-txt';
+import { answerUnrouted } from './http/answers/unrouted';
+import { acceptMultipart } from './rest/uploads';
+import { createSendText } from './http/answers/slow-readers';
+import { serveUpgrades, type UpgradeHandler } from './http/upgrades';
+import type { WebhookRoute } from '../ingest/runtime/webhook/webhook';
+import { registerWebhooks } from './rest/webhooks';
+
+/** Idle time after which a connection is closed, because each reader that never reads holds an answer in memory. */
+const SILENT_CONNECTION_MS = 120_000;
 
 export interface ApiDeps {
   settings: Settings;
   operations: readonly Operation[];
   services: Services;
   resolveCaller: ResolveCaller;
-  /** This process, as others see that it lives. */
+  /** Session lock of this process, visible to other processes. */
   holder: LockHolder;
   rate_limits: RateLimits;
   webhooks: readonly WebhookRoute[];
@@ -54,11 +61,15 @@ export interface ApiDeps {
   log: Logger;
   version: string;
   graphql?: { limits?: Partial<GraphqlLimits> };
+  bodies?: BodyLimits;
+  reading?: Partial<ReadingBounds>;
   /** Every family of channels, for the documents. */
   channels?: readonly Family[];
-  /** Takes the upgrades to WebSockets; absent on a node without that role. */
+  /** Handles the upgrades to WebSockets; absent on a node without that role. */
   websocket?: UpgradeHandler | undefined;
-  /** Routes that are no operations (`.well-known`, file transfer); registered last, before the server is ready. */
+  /**
+   * Registers routes that are not operations (`.well-known`, file transfer); called last, before the server is ready.
+   */
   extend?(app: FastifyInstance): Promise<void> | void;
 }
 
@@ -66,13 +77,13 @@ export interface Api {
   app: FastifyInstance;
   /** Serves on the settings' host and port; resolves with the origin, `http://127.0.0.1:7070`. */
   listen(): Promise<string>;
-  /** Refuses new requests, finishes those under way, and closes. */
+  /** Refuses new connections, finishes running requests, and closes. */
   close(): Promise<void>;
 }
 
 /**
- * The front door: derives REST, GraphQL, SDL and OpenAPI from the operations and serves them with webhooks, health and
- * documents. A node answers 404 to the routes of roles that it does not have. Design §4, §9.
+ * Derives REST, GraphQL, SDL and OpenAPI from the operations and serves them with webhooks, health and documents. A
+ * node answers 404 to the routes of roles that it does not have. Design §4, §9.
  */
 export async function createApi(deps: ApiDeps): Promise<Api> {
   const { settings, log, metrics } = deps;
@@ -82,11 +93,11 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: 500, ignoreTrailingSlash: false },
     requestTimeout: 60_000,
-    // Answered by a body of ours instead.
+    connectionTimeout: SILENT_CONNECTION_MS,
+    // A missing Host header is refused by a hook, with a body.
     http: { requireHostHeader: false },
     rewriteUrl: originForm,
-    // What still comes in while the server closes is answered like any other: Fastify's own 503 tells no vendor when to
-    // come again.
+    // Requests during the close are answered as usual, because Fastify's own 503 has no Retry-After for vendors.
     return503OnClosing: false,
     genReqId: () => '',
     clientErrorHandler: answerBrokenRequest,
@@ -96,7 +107,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.decorateRequest('correlation_id', '');
   app.decorateRequest('span', null);
 
-  const limiter = createLimiter(createCounts({ limits: deps.rate_limits, log, metrics }));
+  const logFailure = createFailureLog(log);
+  const limiter = createLimiter(createRateLimiter({ limits: deps.rate_limits, log, metrics }));
   const hooks = createHttpHooks({
     settings,
     log,
@@ -105,13 +117,14 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     limiter,
     resolveCaller: deps.resolveCaller,
   });
-  // Before the first route, which keeps the handler that it finds.
+  // Set before the first route, because a route keeps the handler of its registration.
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
   await hooks.install(app);
   acceptJson(app);
+  boundBodies(app, deps.bodies);
   const unrouted = answerUnrouted(app);
   serveUpgrades(app.server, deps.websocket);
-  // Refused with the others' heads; Node's own answer has no body.
+  // The hook that checks heads refuses other expectations; Node's own answer has no body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
 
   const idempotency = createIdempotency({
@@ -125,8 +138,11 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   registerHealth(app, { ...deps.health, version: deps.version, origin });
   if (settings.roles.includes('ingest')) await registerWebhooks(app, deps.webhooks, limiter, deps.resolveCaller);
   if (settings.roles.includes('api')) {
-    const prepared = deps.operations.map((operation) => prepare(operation, deps.services));
-    const rest = { origin, idempotency, limiter, services: deps.services };
+    const prepared = deps.operations.map((operation) =>
+      prepare(operation, deps.services, settings.env === 'development'),
+    );
+    const sendText = createSendText(deps.reading);
+    const rest = { origin, idempotency, limiter, services: deps.services, sendText };
     const plain = prepared.filter(({ operation }) => !operation.takes);
     for (const one of plain) if (!one.operation.rest?.oauth) registerRest(app, one, rest);
     await app.register(async (scope) => {
@@ -142,8 +158,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       schema,
       playground: settings.graphql.playground === true,
       limits: deps.graphql?.limits,
+      sendText,
       limiter,
       log,
+      logFailure,
     });
     stops.push(() => graphql.stop());
     registerSecurityTxt(app, settings);
@@ -165,12 +183,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
 
   function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const failure = toFailure(error);
-    if (failure.hidden) {
-      log[failure.severity](
-        { error, ...logFacts(request), method: request.method, route: request.routeOptions?.url },
-        'a request failed',
-      );
-    }
+    const { method } = request;
+    const route = request.routeOptions?.url ?? 'unmatched';
+    const facts = { error, ...logFacts(request), method, route };
+    logFailure(failure, { route: `${method} ${route}`, facts }, 'a request failed');
     if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
     if (failure.status === 401) void reply.header('www-authenticate', challengeOf(request, failure.message));
     void reply
@@ -188,16 +204,15 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     },
     async close() {
       hooks.drain();
-      // Just after a look for new connections: one that the system has taken for us and we have not would be reset by
-      // the close.
+      // Right after the event loop has accepted connections, because the close would reset those not accepted yet.
       await immediate();
-      // The HTTP server's own close would at once cut connections whose request is still on its way.
+      // The HTTP server's own close would at once cut connections whose request is still arriving.
       NetServer.prototype.close.call(app.server);
       const began = performance.now();
       const waited = () => performance.now() - began;
       while ((await openConnections(app)) > 0 && waited() < LONGEST_DRAIN_MS) {
         await sleep(10);
-        // A process that stood still first runs its timers: what came in meanwhile is read before it is called quiet.
+        // A stalled process runs its timers first: requests that arrived meanwhile are read before the check for quiet.
         await immediate();
         if (Math.min(waited(), hooks.quiet_ms()) > DRAIN_MS) break;
       }
@@ -208,8 +223,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
 }
 
 /**
- * Kept-alive connections get this long to ask once more and be told that they end; when all ask nothing for so long
- * they are cut.
+ * Time in which kept-alive connections may send one more request, whose answer closes them. After this time without any
+ * request the connections are cut.
  */
 const DRAIN_MS = 250;
 const LONGEST_DRAIN_MS = 2000;
@@ -219,13 +234,13 @@ const openConnections = (app: FastifyInstance): Promise<number> =>
     app.server.getConnections((error, connections) => (error ? fail(error) : count(connections))),
   );
 
-/** Upgrades to WebSockets do not pass here: this is a request that forgot to be one. */
+/** Refuses a plain request to the WebSocket's path; upgrades do not reach this route. */
 async function askForUpgrade(_request: FastifyRequest, reply: FastifyReply): Promise<never> {
   void reply.header('upgrade', 'websocket');
   throw new ApiError('BAD_REQUEST', 'This address speaks WebSocket: upgrade the connection', { status: 426 });
 }
 
-/** What is not HTTP enough to become a request gets the same flat body. */
+/** Answers malformed HTTP, which never becomes a request, with the usual flat body. */
 function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

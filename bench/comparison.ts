@@ -1,20 +1,20 @@
 import { median } from './harness';
 
-/** One measured way of doing the work. */
+/** A measured way of doing the work. */
 export interface Contender {
   name: string;
   /**
-   * Does the work for `ms` milliseconds (or a fixed amount of it) and checks its answers; units of work done. A throw
-   * fails the track.
+   * Does the work for `ms` milliseconds (or a fixed amount of it) and checks its answers; returns the units done. An
+   * exception fails the track.
    */
   run(ms: number): Promise<number | Work>;
-  /** CPU microseconds that its own program has used so far: they are charged to nobody else. */
+  /** CPU microseconds that its own program has used so far, charged to this contender alone. */
   cpu?(): number;
-  /** Ends what the run left to do; its CPU is the contender's, its time is not. */
+  /** Completes the work that the run left; its CPU counts, its time does not. */
   finish?(): Promise<void>;
 }
 
-/** Units, and the part of the run that counts: laying out tables and reading answers back does not. */
+/** Units, and the counted part of the run, without table creation and reading answers back. */
 export interface Work {
   units: number;
   seconds: number;
@@ -24,16 +24,13 @@ export interface Work {
 
 export interface Measured {
   name: string;
-  /** Units a second, round by round. */
+  /** Units per second, by round. */
   rates: number[];
   median: number;
   /** Microseconds of CPU per unit: the generator with our adapter in it, and the engine. */
   client_cpu_us: number;
   engine_cpu_us: number;
-  /**
-   * Shares of one core. Both below 0.9: neither was the limit, but waiting was (fsync, the link, a machine shared with
-   * others).
-   */
+  /** Shares of one core. Both below 0.9: not CPU but waiting was the limit (fsync, the link, a shared machine). */
   client_saturation: number;
   engine_saturation: number;
 }
@@ -45,8 +42,8 @@ export interface Ratio {
   /** Lowest and highest of the rounds' ratios. */
   spread: [number, number];
   /**
-   * The same by CPU: the other's microseconds per unit over ours. A shared machine blurs rates, it hardly moves this
-   * one.
+   * Ratio by CPU: the other's microseconds per unit over ours. A shared machine affects rates much more than this
+   * ratio.
    */
   by_cpu: number;
   floor: number | null;
@@ -64,17 +61,17 @@ export interface CaseOptions {
   contenders: Contender[];
   /** Contender that the others are compared with. */
   subject: string;
-  /** Peer to the lowest ratio subject/peer that is good enough; peers without one are shown only. */
+  /** Lowest sufficient ratio subject/peer, by peer; peers without one are only reported. */
   floors: Readonly<Record<string, number>>;
   rounds: number;
   ms: number;
   /** CPU microseconds that the engine has used so far. */
   engineCpu(): number;
-  /** Whose CPU is the work's: the adapter runs in the client (default), or the client is only a load generator. */
+  /** CPU that counts: the adapter runs in the client (default), or the client is only a load generator. */
   cpu_of?: 'client and engine' | 'engine';
 }
 
-/** Runs the contenders interleaved (A-B-A-B), so that a machine's mood meets all of them. */
+/** Runs the contenders interleaved (A-B-A-B), so that fluctuations of the machine affect all of them. */
 export async function compare(options: CaseOptions): Promise<CaseResult> {
   const taken = options.contenders.map(() => ({ rates: [] as number[], units: 0, client: 0, engine: 0, seconds: 0 }));
   for (const { run, finish } of options.contenders) {
@@ -136,7 +133,7 @@ export async function compare(options: CaseOptions): Promise<CaseResult> {
   return { name: options.name, measured, ratios };
 }
 
-/** Times one piece of fixed work, for {@link Contender}s that prepare and check outside of it. */
+/** Times a fixed piece of work, for {@link Contender}s that prepare and check outside of it. */
 export async function timed(engineCpu: () => number, work: () => Promise<number>): Promise<Work> {
   const [client, engine, start] = [process.cpuUsage(), engineCpu(), process.hrtime.bigint()];
   const units = await work();

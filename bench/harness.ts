@@ -18,7 +18,7 @@ export function peer<T>(name: string): T {
   return createRequire(join(ROOT, 'bench/package.json'))(name) as T;
 }
 
-/** Where a peer's files lie. */
+/** Folder of a peer's files. */
 export const peerFolder = (name: string): string => join(ROOT, 'bench/node_modules', name);
 
 export const rounded = (value: number): number => Math.round(value * 100) / 100;

@@ -1,19 +1,19 @@
 import pg from 'pg';
 import { v7 } from 'uuid';
-import { TOPICS, type RecordEnvelope } from '../domain/records';
-import { createPostgresBroker } from '../engines/broker/postgres';
+import { TOPICS, type RecordEnvelope } from '../domain/common/records';
+import { createPostgresBroker } from '../engines/broker/postgres/broker';
 import { PostgresDatabase } from '../engines/postgres/pool';
 import { createRecordLog } from '../engines/records/log';
-import { parseMasterKeys } from '../engines/secrets/master-keys';
-import { createSubjectKeys } from '../engines/subject-keys/postgres';
+import { parseMasterKeys } from '../privacy/secrets/master-keys';
+import { createSubjectKeys } from '../privacy/subject-keys/postgres';
 import { createLocalWakeups } from '../engines/wakeups/local';
 
 const TYPES = ['kick:follower', 'kick:subscribe', 'kick:gift', 'trovo:subscribe', 'trovo:spell', 'twitch:follower'];
 const DAY_MS = 86_400_000;
 
 /**
- * Event number `number` of a lifelike history: about 300 bytes of payload, an external id, one of 500 people, a time
- * within the last 20 days. Every hundredth is the one before it, delivered again.
+ * Makes event number `number` of a realistic history: about 300 bytes of payload, an external id, one of 500 people, a
+ * time within the last 20 days. Every hundredth repeats the previous one.
  */
 export function historic(number: number, accounts: readonly string[], total: number, now: number): RecordEnvelope {
   const n = number % 100 === 99 ? number - 1 : number;
@@ -44,7 +44,7 @@ export function historic(number: number, accounts: readonly string[], total: num
 
 /**
  * Appends events `first` to `first + count` of `accounts` to the record log of a running installation, as its ingest
- * would have.
+ * does.
  */
 export async function appendHistory(
   url: string,
@@ -67,7 +67,7 @@ export async function appendHistory(
   await db.close();
 }
 
-/** Rows of one query on a connection of its own. */
+/** Runs one query on a connection of its own. */
 export async function ask<R extends pg.QueryResultRow>(
   url: string,
   text: string,

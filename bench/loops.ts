@@ -1,6 +1,6 @@
 import { rounded } from './harness';
 
-/** `writers` loops that each start their next unit when the last one is done. */
+/** Runs `writers` loops that each start their next unit when the last one is done. */
 export async function closedLoop(
   writers: number,
   ms: number,
@@ -20,14 +20,14 @@ export async function closedLoop(
 }
 
 /**
- * The highest rate that a closed loop reaches, units a second: twice as many are under way at each step, until that
- * gains less than a twentieth.
+ * Returns the highest rate of a closed loop, units per second: doubles the concurrency at each step, until that gains
+ * less than a twentieth.
  */
 export async function saturation(first: number, ms: number, unit: () => Promise<void>): Promise<number> {
   let best = 0;
   for (let under_way = first; ; under_way *= 2) {
     const from = performance.now();
-    // Units that are under way at the end are waited for, which takes longer the more there are.
+    // Units in progress at the end are awaited, which takes longer with more of them.
     const rate = ((await closedLoop(under_way, ms, unit)) * 1000) / (performance.now() - from);
     if (rate < best * 1.05) return Math.max(rate, best);
     best = rate;
@@ -48,20 +48,18 @@ export async function forEach<T>(
 }
 
 export interface Latency {
-  /** Units a second that were intended. */
+  /** Intended units per second. */
   rate: number;
   p50_ms: number;
   p95_ms: number;
   p99_ms: number;
-  /** Units that failed or were not done in {@link LATE_MS}: each counts as that long. */
+  /** Units that failed or were not done in {@link LATE_MS}: each counts with that time. */
   failed: number;
 }
 
 const LATE_MS = 30_000;
 
-/**
- * Starts units at a fixed rate whatever the answers do; each is timed from when it should have started, done or not.
- */
+/** Starts units at a fixed rate regardless of the answers; each is timed from its intended start, done or not. */
 export async function openLoop(rate: number, ms: number, unit: (n: number) => Promise<void>): Promise<Latency> {
   const start = performance.now();
   const total = Math.max(1, Math.floor((rate * ms) / 1000));
@@ -99,7 +97,7 @@ async function inTime(unit: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Sorts what it is given. */
+/** Sorts its argument in place. */
 export function percentiles(taken: number[]): Omit<Latency, 'rate' | 'failed'> {
   taken.sort((a, b) => a - b);
   const at = (share: number) => rounded(taken[Math.min(taken.length - 1, Math.floor(taken.length * share))] ?? NaN);

@@ -4,10 +4,10 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '../engines/postgres/embedded';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../engines/postgres/embedded/server';
 import { quiet, type TrackOptions } from './harness';
 
-/** Keeps a process and its threads to the system's core; the load generator has the others. */
+/** Pins a process and its threads to the system's core; the load generator has the others. */
 export function pinToSystemCore(pid: number): void {
   if (cpus().length > 1) execFileSync('taskset', ['-acp', '0', String(pid)], { stdio: 'ignore' });
 }
@@ -15,13 +15,12 @@ export function pinToSystemCore(pid: number): void {
 export interface BenchPostgres extends EmbeddedPostgres {
   /** CPU microseconds that its processes have used so far. */
   engineCpu(): number;
-  /** Ends it without waiting for its clients to leave. */
+  /** Ends the server without waiting for its clients to disconnect. */
   end(): Promise<void>;
 }
 
 /**
- * A PostgreSQL of its own with fsync and synchronous_commit on, kept to the first core; the generator is started on the
- * others.
+ * Starts a PostgreSQL with fsync and synchronous_commit on, pinned to the first core; the generator runs on the others.
  */
 async function benchPostgres(): Promise<BenchPostgres> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-'));
@@ -43,7 +42,7 @@ async function benchPostgres(): Promise<BenchPostgres> {
   };
 }
 
-/** A track with a PostgreSQL of its own, which ends with it however it ends. */
+/** Runs a track with a PostgreSQL of its own, which is stopped however the track ends. */
 export function onPostgres(measure: (postgres: BenchPostgres, options: TrackOptions) => Promise<boolean>) {
   return async (options: TrackOptions): Promise<boolean> => {
     const postgres = await benchPostgres();
@@ -61,10 +60,7 @@ export function onPostgres(measure: (postgres: BenchPostgres, options: TrackOpti
   };
 }
 
-/**
- * Pools that are closed may still be saying goodbye, and a peer's pool that is cut off while it does ends the whole
- * run.
- */
+/** Waits for closing pools to disconnect: a peer's pool that is cut off meanwhile ends the whole run. */
 async function deserted(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -76,7 +72,7 @@ async function deserted(url: string): Promise<void> {
   await client.end();
 }
 
-/** CPU microseconds of a process, its living children, and those that it has waited for. */
+/** CPU microseconds of a process, its running children, and those that it has waited for. */
 export function treeCpu(pid: number): number {
   let ticks = 0;
   for (const entry of readdirSync('/proc')) {
@@ -85,7 +81,7 @@ export function treeCpu(pid: number): number {
     try {
       stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
     } catch {
-      continue; // ended between the two looks
+      continue; // ended between the two reads
     }
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (Number(entry) === pid)

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ROOT, rounded } from './harness';
 import { clients, type Dialect } from './ws-load';
 
-/** In each message that a benchmark publishes, before the time at which it should have been sent: 16 digits. */
+/** Mark in each message of a benchmark, before its intended send time: 16 digits. */
 const MARK = '"at":"';
 const DIGITS = 16;
 /** A histogram's step, microseconds. */
@@ -13,7 +13,7 @@ const STEPS = 100_000;
 /** Microseconds of the machine's monotonic clock, which all its processes share. */
 export const nowUs = (): number => Number(process.hrtime.bigint() / 1_000n);
 
-/** A message of so many bytes with the time at which it should have been sent. */
+/** Makes a message of `bytes` bytes with its intended send time. */
 export const stamped = (at_us: number, bytes: number): string => {
   const head = `{${MARK}${String(Math.floor(at_us)).padStart(DIGITS, '0')}","text":"`;
   return `${head}${'x'.repeat(bytes - head.length - 2)}"}`;
@@ -25,14 +25,14 @@ export interface Received {
   p99_ms: number;
 }
 
-/** Clients in a process of their own, beside the generator: they count and time what they get. */
+/** Clients in a process of their own, next to the generator: they count and time the messages. */
 export class Receivers {
   private constructor(
     private readonly child: ChildProcess,
     readonly count: number,
   ) {}
 
-  /** Resolves when all are on the channel. `headers` has one line for each client, `each` what else is its own. */
+  /** Resolves when all are on the channel. `headers` has one line per client, `each` its other own settings. */
   static async open(
     url: string,
     count: number,
@@ -49,7 +49,7 @@ export class Receivers {
     return receivers;
   }
 
-  /** What came since the last {@link reset}. */
+  /** Messages since the last {@link reset}. */
   received = (): Promise<Received> => this.ask('report');
 
   async reset(): Promise<void> {
@@ -74,7 +74,7 @@ export class Receivers {
   }
 }
 
-/** A dialect that can be told to another process: the path is everybody's. */
+/** A dialect that can be sent to another process: all clients share the path. */
 export type Wire = Omit<Dialect, 'upgrade'> & { path: string };
 type Own = Partial<Pick<Dialect, 'hello' | 'ready'>>;
 
@@ -94,7 +94,7 @@ interface Opening {
   each: readonly Own[];
 }
 
-/** The process of the clients. */
+/** Main loop of the clients' process. */
 function serve(): void {
   const histogram = new Uint32Array(STEPS + 1);
   let count = 0;

@@ -5,11 +5,11 @@ import type { CaseResult } from './comparison';
 import { ROOT, rounded, type TrackOptions } from './harness';
 import type { Latency } from './loops';
 
-/** A promise beside the ratios: a latency, a start, an exact count. */
+/** A criterion besides the ratios: a latency, a start, an exact count. */
 export interface Check {
   name: string;
   value: number;
-  /** `<=` this. */
+  /** Upper bound, inclusive. */
   at_most: number;
   met: boolean;
 }
@@ -59,12 +59,12 @@ export function report(
   const met =
     results.every(({ ratios }) => ratios.every((ratio) => ratio.met !== false)) &&
     (extra.checks ?? []).every((one) => one.met);
-  // scripts/bench.mjs fails when a track that it started has not come this far, with figures.
+  // scripts/bench.mjs fails when a started track has not come this far, with figures.
   const counted = results.length + (extra.checks?.length ?? 0);
   const figures = results.flatMap(({ measured }) => measured.flatMap(({ rates }) => rates));
   if (counted === 0 || figures.some((rate) => !(rate > 0))) throw new Error(`${track} measured nothing`);
   if (process.env.BENCH_RAN) appendFileSync(process.env.BENCH_RAN, `${track}\n`);
-  // A smoke run is not about speed; what must be exact must be exact all the same.
+  // A smoke run does not judge speed; exact counts must be exact all the same.
   if (smoke) return (extra.checks ?? []).every((one) => one.met || one.at_most > 0);
   const folder = join(ROOT, 'bench/results');
   mkdirSync(folder, { recursive: true });
@@ -72,7 +72,7 @@ export function report(
     cores: cpus().length,
     model: cpus()[0]?.model ?? '',
     node: process.version,
-    /** Of 1, 5 and 15 minutes, at the end: what else the machine was doing. */
+    /** Load of 1, 5 and 15 minutes, at the end: other work of the machine. */
     load: loadavg().map(rounded),
   };
   writeFileSync(

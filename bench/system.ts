@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { v7 } from 'uuid';
-import { generateKey } from '../access/keys';
+import { generateKey } from '../access/authentication/keys';
 import { ROOT } from './harness';
 import { type BenchPostgres, treeCpu } from './postgres';
 
@@ -37,7 +37,7 @@ export interface Lumio extends Program {
   credentials: Credentials;
 }
 
-/** A database of its own on the benchmark's PostgreSQL. */
+/** Creates a database on the benchmark's PostgreSQL. */
 export async function database(postgres: BenchPostgres, name: string): Promise<string> {
   const admin = new pg.Client({ connectionString: postgres.url });
   await admin.connect();
@@ -77,11 +77,11 @@ export async function startLumio(
   };
 }
 
-/** A peer's server of bench/peers, listening on any free port. */
+/** Starts a peer's server of bench/peers on a free port. */
 export const startPeer = (name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> =>
   startProgram(join(ROOT, `dist/bench/peers/${name}.js`), args, env);
 
-/** What runs on the system's core; its output goes to a file, so that nobody has to read it meanwhile. */
+/** Starts a program on the system's core; its output goes to a file, so that no reader is needed meanwhile. */
 export function spawnOnSystemCore(
   script: string,
   args: readonly string[],
@@ -141,7 +141,10 @@ export interface Person {
   keys: string[];
 }
 
-/** People with five personal keys each, as members of the demo account: each key may make 1,200 requests a minute. */
+/**
+ * Creates people with five personal keys each, as members of the demo account: each key may make 1,200 requests a
+ * minute.
+ */
 export async function people({ url, credentials }: Lumio, count: number): Promise<Person[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -170,7 +173,10 @@ export async function people({ url, credentials }: Lumio, count: number): Promis
   return made;
 }
 
-/** Keys of their own for so many clients, five a person, written in one go; they may what the demo's owner may. */
+/**
+ * Creates keys for `count` clients, five per person, in one statement each; they have the permissions of the demo's
+ * owner.
+ */
 export async function keys({ url, credentials }: Lumio, count: number): Promise<string[]> {
   const made = Array.from({ length: count }, () => generateKey('user_api_key'));
   const users = Array.from({ length: Math.ceil(count / 5) }, () => v7());

@@ -5,7 +5,7 @@ import { percentiles } from './loops';
 interface Span {
   name: string;
   traceId: string;
-  /** What else led to it: the deliveries of a batch. */
+  /** Other causes of the span: the deliveries of a batch. */
   links?: { traceId: string }[];
   startTimeUnixNano: string;
   endTimeUnixNano: string;
@@ -39,12 +39,12 @@ export class Traces {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Forgets what came so far. */
+  /** Forgets the spans so far. */
   clear(): void {
     this.traces.clear();
   }
 
-  /** Where the milliseconds of each delivery went, stage by stage, of the traces that hold the whole way. */
+  /** Milliseconds of each delivery by stage, from the traces that hold the whole way. */
   stages(): { stage: string; count: number; p50_ms: number; p95_ms: number; p99_ms: number }[] {
     const taken = STAGES.map(() => [] as number[]);
     for (const spans of this.traces.values()) {

@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-/** How one server's clients come in and stay. */
+/** Protocol of a server's clients. */
 export interface Dialect {
   /** Path and headers of the upgrade of client number `n`. */
   upgrade(n: number): { path: string; headers?: Readonly<Record<string, string>> };
   /** Sent after the upgrade. */
   hello: readonly string[];
-  /** In the frame that says that the client is on the channel; null: nothing is said of it. */
+  /** Text in the frame that confirms the subscription; null when the protocol has no such frame. */
   ready: string | null;
-  /** In the frame that says that it cannot be. */
+  /** Text in the frame that refuses the subscription. */
   refused?: string;
-  /** A sign of life that the protocol wants; once in 20 s. */
+  /** Sign of life that the protocol requires; once in 20 s. */
   alive?: string;
-  /** Sees this client's frames instead of everybody's listener. */
+  /** Receives this client's frames instead of the common listener. */
   onFrame?: (frame: Buffer) => void;
-  /** The frame that asks for a sign of life, and the answer. */
+  /** The frame that requests a sign of life, and the answer. */
   ping?: readonly [asked: string, answer: string];
 }
 
@@ -29,22 +29,22 @@ export const lumioClients = (channel: string) => ({
 
 export interface Clients {
   readonly count: number;
-  /** A text frame of one of them. */
+  /** Sends a text frame from one client. */
   send(n: number, text: string): void;
-  /** Reads nothing any more. */
+  /** Stops reading. */
   pause(): void;
   close(): void;
 }
 
 const ALIVE_MS = 20_000;
 const HEAD_END = Buffer.from('\r\n\r\n');
-/** What is read from any socket lies here until the callback returns. */
+/** Read buffer of all sockets, valid until the callback returns. */
 const READ = Buffer.allocUnsafe(256 * 1024);
 
 /**
- * Many WebSocket clients. Frames are cut by hand and not copied or decoded: at a thousand sockets a full client would
- * be the limit, not the server. `onFrame` sees each data frame of each socket once it is ready, during the call alone.
- * Resolves when all are ready.
+ * Opens many WebSocket clients. Frames are parsed by hand and not copied or decoded: at a thousand sockets a full
+ * client would be the limit, not the server. `onFrame` receives each data frame of each socket once it is ready, valid
+ * during the call alone. Resolves when all are ready.
  */
 export async function clients(
   url: string,
@@ -62,7 +62,7 @@ export async function clients(
   }
   let next = 0;
   const { alive: sign } = of(0);
-  // A few at a time, so that it is no burst.
+  // A few at a time, to avoid a burst.
   const alive = setInterval(() => {
     if (sign === undefined) return clearInterval(alive);
     for (let n = 0; n < count / 200; n += 1) sockets[(next = (next + 1) % count)]!.write(maskedText(sign));
@@ -78,7 +78,7 @@ export async function clients(
   };
 }
 
-/** The same on one channel of Lumio, each with these headers. */
+/** Opens clients on one channel of Lumio, each with these headers. */
 export const subscribers = (
   url: string,
   count: number,
@@ -145,7 +145,7 @@ function client(url: string, n: number, dialect: Dialect, onFrame: (frame: Buffe
   });
 }
 
-/** Hands on whole data frames and returns what is left; servers do not mask. */
+/** Passes whole data frames to `take` and returns the rest; servers do not mask. */
 function frames(held: Buffer, take: (frame: Buffer) => void): Buffer {
   let at = 0;
   while (held.length - at >= 2) {
@@ -161,7 +161,7 @@ function frames(held: Buffer, take: (frame: Buffer) => void): Buffer {
   return at === 0 ? held : held.subarray(at);
 }
 
-/** A client's text frame, shorter than 64 KiB; a mask of zeros is a mask. */
+/** Encodes a client's text frame, shorter than 64 KiB; a mask of zeros is valid. */
 function maskedText(text: string): Buffer {
   const body = Buffer.from(text);
   const head =

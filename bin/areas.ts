@@ -1,29 +1,48 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Operation } from '../access/operation';
-import type { AreaJob } from '../access/job';
-import type { AreaReactor } from '../access/reactor';
+import type { Operation } from '../app/operation';
+import type { AreaJob } from '../app/job';
+import type { AreaReactor } from '../app/reactor';
 import { createUpcasters, upcastersOf } from '../kernel/upcasters';
 import { catalogue, type AnyEventSet } from '../kernel/event';
 import type { Projection } from '../kernel/projection';
-import { accountEvents } from '../projections/account-events';
-import { auditLog } from '../projections/audit-log';
-import { readersOf } from '../projections/runtime/readers';
-import type { Family } from '../realtime/runtime/family';
+import { accountEvents } from '../projections/accounts/account-events';
+import { auditLog } from '../projections/audit/audit-log';
+import { readersOf } from '../projections/runtime/status/readers';
+import type { Family } from '../realtime/runtime/channel/family';
 
-/** The first level of a room is the product: one file an area. */
-const AREA = /^[a-z][a-z-]*\.(js|ts)$/;
+const AREA = /^([a-z][a-z-]*)\.(js|ts)$/;
+/** Folder of a room with its machinery, not with areas. */
+const MACHINERY = 'runtime';
 
-/**
- * What the areas of a room export of one kind, by file name and then as exported. An area that is declared is served:
- * there is no list to forget.
- */
-function exported<T>(room: string, is: (value: object) => boolean): T[] {
+/** An area's part in one room: `<room>/<context>/<area>`. */
+export interface AreaFile {
+  context: string;
+  name: string;
+  /** Path of the source, or of its compiled form. */
+  file: string;
+}
+
+/** The areas of a room, ordered by their names. */
+export function areasOf(room: string): AreaFile[] {
   const folder = join(__dirname, '..', room);
-  const files = readdirSync(folder).filter((file) => AREA.test(file));
-  return files.sort().flatMap((file) => {
+  const contexts = readdirSync(folder, { withFileTypes: true }).filter(
+    (entry) => entry.isDirectory() && entry.name !== MACHINERY,
+  );
+  const areas = contexts.flatMap(({ name: context }) =>
+    readdirSync(join(folder, context)).flatMap((file) => {
+      const name = AREA.exec(file)?.[1];
+      return name === undefined ? [] : [{ context, name, file: join(folder, context, file) }];
+    }),
+  );
+  return areas.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+}
+
+/** Exports of one kind from the areas of a room. A declared area is served without being listed anywhere. */
+function exported<T>(room: string, is: (value: object) => boolean): T[] {
+  return areasOf(room).flatMap(({ file }) => {
     // eslint-disable-next-line @typescript-eslint/no-require-imports -- which files there are is known only now
-    const area = require(join(folder, file)) as Record<string, unknown>;
+    const area = require(file) as Record<string, unknown>;
     return Object.values(area).filter((value) => typeof value === 'object' && value !== null && is(value)) as T[];
   });
 }
@@ -62,5 +81,5 @@ export const JOBS: readonly AreaJob[] = exported<AreaJob>('reactors', has('paylo
 /** The version of each projection. */
 export const VERSIONS: ReadonlyMap<string, number> = new Map(PROJECTIONS.map(({ name, version }) => [name, version]));
 
-/** Which read models a command waits for. */
+/** Read models that a command waits for. */
 export const READERS = readersOf(PROJECTIONS, EVENTS);

@@ -1,17 +1,17 @@
-import { createAccessChanges } from '../access/changes';
-import { createCounts } from '../access/counts';
-import { createFeatureFlags } from '../access/features';
-import { createMemberPermissions } from '../access/memberships';
-import { createCallerResolver } from '../access/resolve';
-import { createRevocationTail } from '../access/revocations';
-import { createTokens } from '../access/tokens';
-import type { Settings } from '../kernel/settings';
+import { createAccessChanges } from '../access/authentication/access-invalidation';
+import { createRateLimiter } from '../access/limits/rate-limiter';
+import { createFeatureFlags } from '../access/authorization/features';
+import { createMemberPermissions } from '../access/authorization/memberships';
+import { createCallerResolver } from '../access/authentication/resolve';
+import { createRevocationTail } from '../access/authentication/revocations';
+import { createTokens } from '../access/authentication/tokens/jwt';
+import type { Settings } from '../kernel/settings/settings';
 import type { Logger } from '../engines/log/port';
 import type { PrometheusMetrics } from '../engines/metrics/prometheus';
 import type { Database } from '../engines/postgres/port';
 import type { Engines } from '../engines/engines';
-import { openLogins } from './logins';
-import type { Stops } from '../kernel/stops';
+import { openLogins } from './vendors/logins';
+import type { ShutdownStack } from '../lib/async/shutdown-stack';
 
 export interface CallersDeps {
   settings: Settings;
@@ -19,16 +19,16 @@ export interface CallersDeps {
   db: Database;
   log: Logger;
   metrics: PrometheusMetrics;
-  stops: Stops;
+  stops: ShutdownStack;
 }
 
 export type Callers = Awaited<ReturnType<typeof openCallers>>;
 
-/** Who is calling, what they may, and how every node forgets what no longer holds. */
+/** Opens the resolution of callers and their rights, and the invalidation of caches on every node. */
 export async function openCallers({ settings, engines, db, log, metrics, stops }: CallersDeps) {
   const tokens = await createTokens({ db, secrets: engines.secrets });
   const features = createFeatureFlags({ db });
-  const counts = createCounts({ limits: engines.rate_limits, log, metrics });
+  const counts = createRateLimiter({ limits: engines.rate_limits, log, metrics });
   const resolver = createCallerResolver({ db, tokens, log, counts, system_keys: settings.auth.system_keys });
   stops.add(() => resolver.close());
   const tail = createRevocationTail({ db, log });

@@ -1,29 +1,30 @@
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
-import { createArchiveReader } from '../maintenance/archive-reader';
+import { createArchiveReader } from '../maintenance/archive/reader';
 import type { FullContext } from '../cli/runtime/context';
 import { runningDatabase } from '../cli/runtime/running-database';
-import { openConnections } from './connections';
+import { openConnections } from './vendors/connections';
 import { openEngines } from './engines';
-import { openJobs } from './jobs';
+import { openJobs } from './upkeep/jobs';
 import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
-import { trimRebuilt } from './trim-rebuilt';
-import { Stops } from '../kernel/stops';
+import { trimRebuilt } from './upkeep/trim-rebuilt';
+import { ShutdownStack } from '../lib/async/shutdown-stack';
 
 /**
- * The engines for a command of the command line. With the embedded database: through the server that is running on the
- * data folder, else by starting the database for the length of the command.
+ * Opens the engines for a command of the command line. With the embedded database it connects to the server that runs
+ * on the data folder, or starts the database until the command ends.
+ * @param command its first word, which names the database sessions
  */
-export async function connect(): Promise<FullContext> {
+export async function connect(command: string): Promise<FullContext> {
   const settings = readSettings();
-  const { log } = createLog('warn', 'stderr');
+  const { log } = createLog('warn', { to: 'stderr' });
   const { running_url, folder } = settings.database.url === undefined ? await runningDatabase(settings.data_dir) : {};
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
   const metrics = createPrometheusMetrics({});
-  const engines = await openEngines({ settings, log, metrics, running_url, onLost: lost });
-  // No call to the outside is made here: jobs are only asked for.
-  const parts = { settings, engines, log, metrics, stops: new Stops() };
+  const engines = await openEngines({ settings, log, metrics, running_url, command, onLost: lost });
+  // Makes no calls to vendors: commands only enqueue jobs.
+  const parts = { settings, engines, log, metrics, stops: new ShutdownStack() };
   const { at_vendors } = openConnections(parts);
   return {
     ...engines,

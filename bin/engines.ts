@@ -2,6 +2,6 @@ import { type Engines, openEngines as open, type OpenOptions } from '../engines/
 import { EVENTS, UPCASTERS } from './areas';
 import { VERSION } from './version';
 
-/** The engines of the settings, for the areas of this build. */
+/** Opens the engines of the settings for the areas of this release. */
 export const openEngines = (options: OpenOptions): Promise<Engines> =>
   open({ ...options, declared: EVENTS, upcasters: UPCASTERS, version: VERSION });

@@ -1,16 +1,19 @@
 import { join } from 'node:path';
-import type { Services } from '../access/services';
-import { createConnectionLookup } from '../access/connection-lookup';
-import { connections } from '../projections/connections';
-import { createBehind } from '../projections/runtime/behind';
-import { credentialsOf } from '../api/credentials';
-import type { HealthCheck } from '../api/health';
-import { registerLivePage } from '../api/live-page';
+import type { Services } from '../app/services';
+import { createConnectionLookup } from '../services/connections/connection-lookup';
+import { connections } from '../projections/connections/connections';
+import { createBehind } from '../projections/runtime/status/behind';
+import { credentialsOf } from '../api/http/requests/credentials';
+import type { HealthCheck } from '../api/health/health';
+import { registerLivePage } from '../api/documents/live-page';
 import { createApi } from '../api/server';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
-import { webhookRoutes } from '../ingest/runtime/webhooks';
+import { createFirstMessages } from '../ingest/runtime/parse/first-messages';
+import { createParkedWebhooks } from '../ingest/runtime/parked/parked';
+import { TOPICS } from '../domain/common/records';
+import { openWebhookDoor } from '../ingest/runtime/webhook/door';
+import { webhookRoutes } from '../ingest/runtime/webhook/webhooks';
 import { CHANNELS, OPERATIONS } from './areas';
-import { openPaypal } from './paypal';
+import { openPaypal } from './vendors/paypal';
 import type { Callers, CallersDeps } from './callers';
 import {
   blobsCheck,
@@ -18,19 +21,20 @@ import {
   cacheCheck,
   databaseCheck,
   eventStoreCheck,
+  outboxCheck,
   timeseriesCheck,
-} from '../api/health-checks';
+} from '../api/health/health-checks';
 import type { openLive } from './live';
 import { VERSION } from './version';
 
 export interface FrontDoorParts {
   services: Services;
   live: ReturnType<typeof openLive>;
-  /** Of the roles that this process has. */
+  /** Health checks of this process's roles. */
   checks: readonly HealthCheck[];
 }
 
-/** HTTP for the roles `api` and `ingest`, the upgrade to WebSocket, and health; it does not listen yet. */
+/** Opens HTTP for the roles `api` and `ingest`, the WebSocket upgrade, and health; does not listen yet. */
 export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, parts: FrontDoorParts) {
   const { settings, engines, db, log, metrics, stops } = deps;
   const { broker, records, events, relay, tracing } = engines;
@@ -39,6 +43,11 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
   const lookup = createConnectionLookup({ db, relay, secrets: engines.secrets });
   stops.add(() => lookup.close());
   if (settings.roles.includes('api')) await engines.session.ready();
+  if (settings.roles.includes('ingest')) {
+    const storable = () => broker.bounds(TOPICS.platform_events);
+    const door = openWebhookDoor({ db, storable, log, metrics });
+    stops.add(() => door.close());
+  }
   const api = await createApi({
     settings,
     operations: OPERATIONS,
@@ -54,6 +63,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           connections: lookup,
           connectionsBehind: createBehind({ db, events }, connections),
           records,
+          first_messages: createFirstMessages({ db, records, subject_keys: engines.subject_keys }),
           parked: createParkedWebhooks({ db, texts: services.texts }),
           log,
           metrics,
@@ -68,6 +78,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
         eventStoreCheck(events),
         blobsCheck(engines.blobs),
         ...checks,
+        ...(realtime ? [outboxCheck(realtime)] : []),
       ],
       websocket: live.stats,
     },

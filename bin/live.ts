@@ -1,13 +1,14 @@
-import { SERVICE } from '../domain/vendors';
-import { keepsOneOrder } from '../projections/runtime/outbox-order';
+import { type Platform, SERVICE } from '../domain/common/vendors';
+import { publicStreamOf } from '../views/history/public-stats';
+import { keepsOneOrder } from '../projections/runtime/outbox/order';
 import { createRealtime } from '../realtime/runtime/service';
 import { CHANNELS } from './areas';
 import type { CallersDeps, Callers } from './callers';
-import { clientIp } from '../api/client-ip';
-import { atMostOnce } from '../kernel/stops';
+import { clientIp } from '../api/http/requests/client-ip';
+import { once } from '../lib/async/shutdown-stack';
 import { VERSION } from './version';
 
-/** The role `realtime`, where the process has it, and how many it serves. */
+/** Opens the role `realtime` where the process has it, and its statistics. */
 export function openLive(deps: CallersDeps, { resolver, members, features, tail, counts }: Callers) {
   const { settings, engines, db, log, metrics, stops } = deps;
   const { wakeups, relay, slots, tracing } = engines;
@@ -20,6 +21,8 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         builds_before: () => keepsOneOrder(db),
         families: CHANNELS,
         presence: engines.presence,
+        stream_snapshot: async (platform, broadcast_id) =>
+          (await publicStreamOf(db, platform as Platform, broadcast_id)) ?? null,
         features,
         resolve: (credentials) => resolver.resolve(credentials),
         permissions_on: members.permissionsOn,
@@ -35,13 +38,19 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         tracing,
       })
     : undefined;
-  // In case the start fails before the front door is open; else it ends earlier, since sockets are told first.
-  const stop = atMostOnce(async () => realtime?.stop());
+  // Stops it when the start fails before the front door is open; otherwise it stops earlier, to notify the sockets
+  // first.
+  const stop = once(async () => realtime?.stop());
   stops.add(stop);
   const stats = () => realtime?.stats() ?? { sessions: 0, channels: 0 };
   const sessions = metrics.gauge(`${SERVICE}_websocket_sessions`, 'Connected WebSocket sessions');
   const channels = metrics.gauge(`${SERVICE}_websocket_channels`, 'Channels with at least one subscriber');
+  const silent = metrics.gauge(
+    `${SERVICE}_websocket_tail_silent_seconds`,
+    'Seconds since this realtime node read the outbox; it does so each second',
+  );
   metrics.beforeRender(() => {
+    silent.set((realtime?.silentFor() ?? 0) / 1000);
     sessions.set(stats().sessions);
     channels.set(stats().channels);
   });

@@ -2,14 +2,15 @@ import { setFlagsFromString } from 'node:v8';
 import { runProgram } from '../cli/runtime/program';
 import { VERSION } from './version';
 
-// Apollo and others answer faster, and tell strangers less, in production mode; our own settings decide what
-// development shows.
+// In production mode Apollo and others respond faster and reveal less; our own settings decide what development
+// reveals.
 process.env.NODE_ENV ??= 'production';
-// No list is old from the start: rows that a start keeps would make V8 keep those of each later answer until the next
-// full collection. Decision 0055.
+// Prevents V8 from allocating lists in the old generation: rows retained at the start would cause later answers' rows
+// to stay until the next full collection. Decision 0055.
 setFlagsFromString('--no-allocation-site-pretenuring');
 
-/** The engines are loaded by the first command that needs them: help and usage errors come at once. */
-const connect = async () => (await import('./connect.js')).connect();
+/** Loads the engines only in commands that use them, so that help and usage errors are immediate. */
+const args = process.argv.slice(2);
+const connect = async () => (await import('./connect.js')).connect(args[0]!);
 
-void runProgram(process.argv.slice(2), { version: VERSION, connect });
+void runProgram(args, { version: VERSION, connect });

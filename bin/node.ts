@@ -1,30 +1,31 @@
-import type { Services } from '../access/services';
-import { listenMetrics } from '../api/metrics-listener';
-import { asOperator } from '../cli/admin/operator';
-import { SERVICE } from '../domain/vendors';
+import type { Services } from '../app/services';
+import { listenMetrics } from '../api/health/metrics-listener';
+import { asOperator } from '../cli/admin/shared/operator';
+import { SERVICE } from '../domain/common/vendors';
 import type { Logger } from '../engines/log/port';
-import { refuseForeignKeys } from '../engines/secrets/foreign-keys';
-import { EARLY_PLACES } from '../cli/runtime/sealed-places';
-import { applyErasuresAtStart } from './noted-erasures';
+import { refuseForeignKeys } from '../privacy/secrets/foreign-keys';
+import { EARLY_PLACES } from '../cli/runtime/encrypted-columns';
+import { applyErasuresAtStart } from './upkeep/noted-erasures';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
-import type { Settings } from '../kernel/settings';
-import { upgrade } from '../maintenance/upgrade';
-import { createReadModels } from '../projections/runtime/read-models';
-import { createUnbuilt } from '../projections/runtime/unbuilt';
+import type { Settings } from '../kernel/settings/settings';
+import { upgrade } from '../maintenance/upgrade/upgrade';
+import { createReadModels } from '../projections/runtime/status/read-models';
+import { createReadModelAvailability } from '../projections/runtime/status/read-model-availability';
 import { PROJECTIONS, VERSIONS } from './areas';
-import { openAdapters } from './adapters';
+import { openAdapters } from './vendors/adapters';
 import { openCallers } from './callers';
-import { openConnections } from './connections';
+import { openChat } from './vendors/chat';
+import { openConnections } from './vendors/connections';
 import type { Engines } from '../engines/engines';
 import { openEngines } from './engines';
 import { openFrontDoor } from './front-door';
-import { openJobs } from './jobs';
+import { openJobs } from './upkeep/jobs';
 import { openLive } from './live';
-import { openLiveWatch } from './live-watch';
+import { openLiveWatch } from './vendors/live-watch';
 import { reportBuild, reportProcess } from '../engines/metrics/process';
 import { openProjector, startFollowers } from './projector';
 import { createServices } from './services';
-import { Stops } from '../kernel/stops';
+import { ShutdownStack } from '../lib/async/shutdown-stack';
 import { VERSION } from './version';
 
 /** A running Lumio process with the roles of its settings. */
@@ -34,7 +35,7 @@ export interface LumioNode {
   metrics_url: string;
   engines: Engines;
   services: Services;
-  /** Refuses new work, finishes what is under way, closes sockets (1012) and engines; safe to call twice. */
+  /** Refuses new work, finishes running work, closes sockets (1012) and engines; idempotent. */
   stop(): Promise<void>;
 }
 
@@ -43,13 +44,13 @@ export interface NodeOptions {
   log: Logger;
   /** The database may belong to the other environment. Default false. */
   adopt?: boolean;
-  /** Runs when everything but the front door is up: what it changes is changed before anybody can ask. */
+  /** Runs when everything but the front door is open, so that its changes precede the first request. */
   beforeListening?(parts: Services & Engines): Promise<void>;
-  /** Something that this process cannot go on without is gone; the process should end and be started again. */
+  /** Called after the loss of an indispensable engine; the process should exit and be restarted. */
   onFatal(reason: string): void;
 }
 
-/** Starts every role of the settings and resolves when it serves. */
+/** Starts every role of the settings; resolves once it serves. */
 export async function startNode(options: NodeOptions): Promise<LumioNode> {
   const { settings, log, adopt, onFatal } = options;
   const metrics = createPrometheusMetrics({ service: SERVICE, env: settings.env });
@@ -57,11 +58,11 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
 
   const engines = await openEngines({ settings, log, metrics, serving: true, adopt, onLost: onFatal });
   const { events, wakeups } = engines;
-  const stops = new Stops();
+  const stops = new ShutdownStack();
   stops.add(() => engines.close());
   try {
     await refuseForeignKeys(engines.db, engines.secrets, EARLY_PLACES);
-    const unbuilt = createUnbuilt({ ...engines, log, projections: PROJECTIONS });
+    const unbuilt = createReadModelAvailability({ ...engines, log, projections: PROJECTIONS });
     stops.add(() => unbuilt.close());
     await unbuilt.look();
     const db = unbuilt.guard(engines.db);
@@ -81,6 +82,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       db,
       read_models,
       oauth: connections.vendors,
+      chat: openChat(deps, connections),
       ...callers,
     });
     await upgrade({ db: engines.db, events, texts: services.texts }, asOperator('upgrade'));
@@ -89,7 +91,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await unbuilt.look();
     stops.add(() => runtime?.stop());
     const checks = await startFollowers(deps, jobs, runtime);
-    openAdapters(deps, connections);
+    const adapters = openAdapters(deps, connections);
     openLiveWatch(deps, connections);
 
     const end_report = reportProcess({ metrics, db, log });
@@ -99,6 +101,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
 
     const live = openLive(deps, callers);
     const api = await openFrontDoor(deps, callers, { services, live, checks });
+    // Other processes take over the connections while requests and jobs of this one finish.
+    stops.add(() => adapters?.leave());
     await options.beforeListening?.({ ...services, ...engines });
     const base_url = await api.listen();
     const ws_url = `${base_url.replace(/^http/, 'ws')}/v1/ws`;

@@ -1,20 +1,20 @@
-import type { Unbuilt } from '../projections/runtime/unbuilt';
-import { createArchiveReader } from '../maintenance/archive-reader';
+import type { ReadModelAvailability } from '../projections/runtime/status/read-model-availability';
+import { createArchiveReader } from '../maintenance/archive/reader';
 import { createProjectionRuntime, type ProjectionRuntime } from '../projections/runtime/runtime';
 import { startReactors } from '../reactors/runtime/runtime';
 import { PROJECTIONS, REACTORS, VERSIONS } from './areas';
-import { freeBytes } from '../engines/postgres/free-bytes';
+import { freeBytes } from '../engines/postgres/embedded/free-bytes';
 import type { CallersDeps } from './callers';
-import { projectionsCheck, reactorsCheck } from '../api/health-checks';
-import type { OpenJobs } from './jobs';
+import { projectionsCheck, reactorsCheck } from '../api/health/health-checks';
+import type { OpenJobs } from './upkeep/jobs';
 import { startRelays } from './relays';
-import { trimRebuilt } from './trim-rebuilt';
+import { trimRebuilt } from './upkeep/trim-rebuilt';
 
-/** The projections of the role `projector`, where the process has it; they do not run yet. */
+/** Opens the projections where the process has the role `projector`; they do not run yet. */
 export function openProjector(
   deps: CallersDeps,
   jobs: OpenJobs['jobs'],
-  unbuilt: Unbuilt,
+  unbuilt: ReadModelAvailability,
   onFatal: (reason: string) => void,
 ): ProjectionRuntime | undefined {
   const { settings, engines, log, metrics } = deps;
@@ -44,7 +44,7 @@ export function openProjector(
   });
 }
 
-/** What goes with running projections: relays, reactors; and jobs. Answers with what health asks of them. */
+/** Starts relays and reactors next to running projections, and jobs. Returns their health checks. */
 export async function startFollowers(
   deps: CallersDeps,
   { jobs, start }: OpenJobs,

@@ -1,13 +1,13 @@
 import type { Logger } from '../engines/log/port';
 import type { Metrics } from '../engines/metrics/port';
 import { createRelayCodec } from '../engines/records/relayed';
-import { deadLetterRelay } from '../projections/runtime/dead-letter-relay';
-import { domainEventRelay } from '../projections/runtime/domain-event-relay';
-import { createTopicRelays } from '../projections/runtime/topic-relay';
+import { deadLetterRelay } from '../projections/runtime/relay/dead-letter-relay';
+import { domainEventRelay } from '../projections/runtime/relay/domain-event-relay';
+import { createTopicRelays } from '../projections/runtime/relay/topic-relay';
 import { UPCASTERS } from './areas';
 import type { Engines } from '../engines/engines';
 
-/** The relays for outside consumers, of the role `projector`. Design §6, §7. */
+/** Starts the relays for external consumers, part of the role `projector`. Design §6, §7. */
 export function startRelays(engines: Engines, log: Logger, metrics: Metrics): { stop(): Promise<void> } {
   const { projector_db: db, broker, stored_events, leases, wakeups } = engines;
   const codec = createRelayCodec(engines.schema_ids);

@@ -1,35 +1,38 @@
-import type { Services } from '../access/services';
-import { METRICS_PORT } from '../kernel/settings';
+import type { Services } from '../app/services';
+import { METRICS_PORT } from '../kernel/settings/settings';
 import { createLog } from '../engines/log/pino';
 import { holdDataFolder } from '../engines/data-folder';
 import { keepDevelopmentSecrets } from '../demo/credentials';
 import { addDevelopment } from '../demo/development';
 import { removeDemoData } from '../demo/removal';
-import { livePageAddress } from '../api/live-page';
+import { livePageAddress } from '../api/documents/live-page';
 import type { Engines } from '../engines/engines';
 import type { RecordLog } from '../engines/records/port';
-import { recordEnvironment } from '../engines/postgres/environment';
+import { recordEnvironment } from '../engines/postgres/embedded/environment';
 import { portInUse } from '../cli/runtime/port-in-use';
 import { processEnd } from '../cli/runtime/process-end';
-import { Stops } from '../kernel/stops';
+import { ShutdownStack } from '../lib/async/shutdown-stack';
 import { startNode } from './node';
 import { readSettings } from './read-settings';
+import { VERSION } from './version';
 
 export interface Running {
   base_url: string;
   data_dir: string;
-  /** Resolves with the exit code when the process has stopped by a signal or because an engine was lost. */
+  /** Resolves with the exit code when the process has stopped after a signal or the loss of an engine. */
   readonly ended: Promise<number>;
   readonly records: RecordLog;
   stop(): void;
 }
 
-/** Starts and prints the one line `lumio ready at …`. @throws Error in one clear line when it cannot start. */
+/** Starts and prints one line, `lumio ready at …`. @throws Error with a one-line message when it cannot start */
 export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promise<Running> {
   const settings = readSettings();
-  const { log } = createLog(settings.log_level);
+  const { log } = createLog(settings.log_level, { readable: settings.env === 'development' && process.stdout.isTTY });
+  const began = performance.now();
+  log.info({ version: VERSION, node: process.version, roles: settings.roles, env: settings.env }, 'starting');
   const folder = holdDataFolder(settings.data_dir);
-  const stops = new Stops();
+  const stops = new ShutdownStack();
   stops.add(() => folder.release());
   const end = processEnd(log, stops, settings.stop_within);
   try {
@@ -43,7 +46,7 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
       settings,
       log,
       adopt,
-      // Before the port is open: a demo key must not work for even one request.
+      // Before the port is open, so that a demo key never works for a request.
       beforeListening,
       onFatal: (reason) => end.stop(1, reason),
     });
@@ -58,6 +61,9 @@ export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promis
       live_page = livePageAddress(node.base_url, settings, access_token);
     }
     const lines = [`lumio ready at ${node.base_url}`, ...(live_page ? [`lumio: live page at ${live_page}`] : [])];
+    folder.serveAt(node.base_url);
+    const ms = Math.round(performance.now() - began);
+    log.info({ base_url: node.base_url, metrics_url: node.metrics_url, ms }, 'serving');
     if (!end.stopping) process.stdout.write(`${lines.join('\n')}\n`);
     const { records } = node.engines;
     const { ended, stop } = end;

@@ -1,36 +1,39 @@
-import { createAccountRights } from '../access/account-rights';
-import type { AccessChanges } from '../access/changes';
-import { metadata } from '../access/metadata';
-import type { FeatureFlags, ReadModels, Services } from '../access/services';
-import { awaiting, committing } from '../access/shown';
-import type { Settings } from '../kernel/settings';
-import type { Tokens } from '../access/tokens';
+import { createAccountRights } from '../access/authorization/account-rights';
+import type { AccessChanges } from '../access/authentication/access-invalidation';
+import { metadata } from '../app/write-path/metadata';
+import type { FeatureFlags, ReadModels, Services } from '../app/services';
+import { createAwaitReadModels, createCommit } from '../app/read-your-writes';
+import type { Settings } from '../kernel/settings/settings';
+import type { Tokens } from '../access/authentication/tokens/jwt';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
-import { createPersonalTexts } from '../engines/subject-keys/texts';
-import { keepsOneOrder } from '../projections/runtime/outbox-order';
-import { createLiveMessages } from '../realtime/runtime/live-messages';
+import { eraseFromChats } from '../privacy/erasure/erase-chat';
+import { createPersonalTexts } from '../privacy/subject-keys/texts';
+import { keepsOneOrder } from '../projections/runtime/outbox/order';
+import { createLiveMessages } from '../realtime/runtime/relay/live-messages';
 import { READERS } from './areas';
+import { erasingOn } from './upkeep/erasers';
 import type { Engines } from '../engines/engines';
 
 export interface ServiceParts {
   settings: Settings;
   engines: Engines;
   metrics: Metrics;
-  /** As operations may use it. */
+  /** Database with the restrictions for operations. */
   db: Database;
   read_models: ReadModels;
   features: FeatureFlags;
   tokens: Tokens;
   logins: Services['logins'];
   oauth: Services['oauth'];
+  chat: Pick<Services, 'chat' | 'connection_tokens' | 'spendYoutube'>;
   access: AccessChanges;
 }
 
-/** What operations may use, over the engines. */
+/** Creates the services of operations over the engines. */
 export function createServices(parts: ServiceParts): Services {
-  const { settings, engines, db, read_models, features, tokens, logins, oauth, access } = parts;
-  const awaitShown = awaiting(read_models, READERS);
+  const { settings, engines, db, read_models, features, tokens, logins, oauth, chat, access } = parts;
+  const awaitShown = createAwaitReadModels(read_models, READERS);
   return {
     settings,
     db,
@@ -41,20 +44,23 @@ export function createServices(parts: ServiceParts): Services {
     blobs: engines.blobs,
     secrets: engines.secrets,
     texts: createPersonalTexts(engines.subject_keys),
+    hashes: engines.subject_keys,
     read_models,
     features,
     accounts: createAccountRights(engines),
     tokens,
     logins,
     oauth,
+    ...chat,
     access,
+    eraseChats: (subjects) => eraseFromChats(erasingOn(engines), subjects),
     live: liveOf(engines, parts.metrics),
     metadata,
     awaitShown,
-    commit: committing(engines.events, awaitShown),
+    commit: createCommit(engines.events, awaitShown),
   };
 }
 
-/** Messages that are pushed and kept nowhere. */
+/** Live messages, which are never stored. */
 export const liveOf = ({ relay, db }: Pick<Engines, 'relay' | 'db'>, metrics: Metrics): Services['live'] =>
   createLiveMessages({ relay, metrics, builds_before: () => keepsOneOrder(db) });

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { registerAccounts } from './admin/account-command';
-import type { Run } from './admin/arguments';
-import { registerConnections } from './admin/connection-command';
-import { registerGrants } from './admin/grant-command';
-import { registerOauthClients } from './admin/oauth-client-command';
-import { registerSystemKeys } from './admin/system-key-command';
-import { registerTokens } from './admin/token-command';
+import { registerAccounts } from './admin/shared/account-command';
+import type { Run } from './admin/shared/arguments';
+import { registerConnections } from './admin/shared/connection-command';
+import { registerGrants } from './admin/shared/grant-command';
+import { registerOauthClients } from './admin/shared/oauth-client-command';
+import { registerSystemKeys } from './admin/shared/system-key-command';
+import { registerTokens } from './admin/shared/token-command';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
 const HELP = `
@@ -13,8 +13,8 @@ Each prints one line of JSON with the ids, and the secret, that it made. They wo
 while none runs. Exit codes: 0 done, 1 failed (the reason on stderr), 2 wrong usage. What was cut off may be run again.`;
 
 /**
- * `lumio admin …`: what an operator does to a system that nobody can log in to yet. docs/operating/first-day.md walks
- * through it.
+ * `lumio admin …`: administration of a system that nobody can log in to yet. docs/operating/first-day.md has an
+ * example.
  */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { type Archived, TRIM_OFF } from '../maintenance/archive';
-import { archiverOf } from '../bin/archiving';
+import { type Archived, BACKUP_RUNS, TRIM_OFF } from '../maintenance/archive/archive';
+import { archiverOf } from '../bin/upkeep/archiving';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
@@ -31,14 +31,18 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     );
 }
 
-/** What stays in the topics, and why, a line for each reason. */
+/** Lines about the records that stay in the topics, one per reason. */
 function left({ young, waiting, kept }: Archived): string[] {
   const lines = [];
   if (young > 0) lines.push(`left ${young} records: younger than archive.after`);
   if (waiting > 0) lines.push(`left ${waiting} records: too few for a segment; archived a day later at the latest`);
   for (const [why, records] of kept) {
-    const reason = why === TRIM_OFF ? 'archive.trim is off' : `the projection ${why} has not applied them yet`;
-    lines.push(`kept ${records} archived records in the topics as well: ${reason}`);
+    lines.push(`kept ${records} archived records in the topics as well: ${reasonOf(why)}`);
   }
   return lines;
+}
+
+function reasonOf(why: string): string {
+  if (why === TRIM_OFF) return 'archive.trim is off';
+  return why === BACKUP_RUNS ? why : `the projection ${why} has not applied them yet`;
 }

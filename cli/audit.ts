@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { type BrokenChain, verifyAuditLog } from '../maintenance/audit-verify';
+import { type BrokenChain, verifyAuditLog } from '../maintenance/audit/verify';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
@@ -17,7 +17,7 @@ const WORDS = {
 const lineOf = ({ chain, number, id, why }: BrokenChain): string =>
   `${chain}: entry ${number}${id === null ? '' : ` (${id})`} ${WORDS[why]}`;
 
-/** `lumio audit verify`: whether the audit log is as it was made. Decision 0029. */
+/** `lumio audit verify`: verifies the hash chains of the audit log. Decision 0029. */
 export function register(program: Command, connect: Connect<FullContext>): void {
   program
     .command('audit')

@@ -1,34 +1,34 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
-import type { Settings } from '../kernel/settings';
-import { LOGS_OF_RECORD } from '../domain/records';
+import type { Settings } from '../kernel/settings/settings';
+import { LOGS_OF_RECORD } from '../domain/common/records';
 import { createBackup } from '../engines/backup/backup';
 import type { OutsideLogs, RecordCodec } from '../engines/backup/logs';
 import { verifyBackup } from '../engines/backup/verify';
 import { openBlobs } from '../engines/blobs/open';
 import type { Blobs } from '../engines/blobs/port';
-import { createSecretBox } from '../engines/secrets/box';
-import { parseMasterKeys } from '../engines/secrets/master-keys';
-import type { SecretBox } from '../engines/secrets/port';
-import { decodeSegment, encodeSegment } from '../maintenance/archive-format';
-import { ARCHIVE_PREFIX } from '../maintenance/archive-segments';
-import { HistoryGone, readStored } from '../projections/runtime/rebuild-source';
+import { createSecretBox } from '../privacy/secrets/box';
+import { parseMasterKeys } from '../privacy/secrets/master-keys';
+import type { SecretBox } from '../privacy/secrets/port';
+import { decodeSegment, encodeSegment } from '../maintenance/archive/format';
+import { ARCHIVE_PREFIX } from '../maintenance/archive/segments';
+import { HistoryGone, readStored } from '../projections/runtime/rebuild/source';
 import { openConfiguredBlobs } from '../engines/blobs/address';
-import { masterKeyText } from '../engines/secrets/own-master-key';
+import { masterKeyText } from '../privacy/secrets/own-master-key';
 import { readSettings } from '../bin/read-settings';
 import { VERSION } from '../bin/version';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { tablesLeftOut } from './runtime/left-out';
 import { bytes, progressBar } from './runtime/progress';
 
-/** Backups in the configured blob store lie below this, and are not backed up themselves. */
+/** Prefix of backups in the configured blob store, which a backup excludes. */
 const BACKUPS_PREFIX = 'backups/';
-/** Where a backup lies: a folder, an S3 address, or `blob[:name]` for the configured blob store. */
+/** Location of a backup: a folder, an S3 address, or `blob[:name]` for the configured blob store. */
 export interface BackupPlace {
   blobs: Blobs;
   prefix: string;
-  /** As a person reads it, without secrets. */
+  /** Name for people, without secrets. */
   shown: string;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export const place = (text: string): string => {
 };
 export const PLACE_HELP = 'a folder, s3://KEY:SECRET@host/bucket, or blob:NAME for the configured blob store';
 
-/** @param own the configured blob store, where it is open */
+/** @param own opens the configured blob store */
 export async function openPlace(text: string, own: () => Promise<Blobs>, fallback_name?: string): Promise<BackupPlace> {
   if (text === 'blob' || text.startsWith('blob:')) {
     const name = text.slice('blob:'.length) || fallback_name;
@@ -76,7 +76,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
             prefix: target.prefix,
             blobs: context.blobs,
             copy_blobs: options.withBlobs ?? false,
-            // Segments of the archive are never changed: their store is their backup.
+            // Segments of the archive are immutable, so their store is their backup.
             prefixes_left_out: [BACKUPS_PREFIX, ...(options.withBlobs ? [] : [ARCHIVE_PREFIX])],
             leave_out: tablesLeftOut(context.projections),
             engines: { events: context.events.id, broker: context.broker.id },
@@ -130,13 +130,13 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     });
 }
 
-/** What the master keys seal and sign, where they are; nothing is made. */
+/** The secret box of existing master keys; never creates any. */
 function presentSecrets(settings: Settings): SecretBox | undefined {
   const known = settings.secrets.keys !== undefined || existsSync(join(settings.data_dir, 'secrets.keys'));
   return known ? createSecretBox(parseMasterKeys(masterKeyText(settings))) : undefined;
 }
 
-/** Logs on engines that are not the database; archived records belong to them. */
+/** Logs outside the database; archived records belong to them. */
 function outsideLogs(context: FullContext): OutsideLogs | undefined {
   const { broker, stored_events: events } = context;
   const inside = (id: string) => id.startsWith('postgres');
@@ -145,7 +145,8 @@ function outsideLogs(context: FullContext): OutsideLogs | undefined {
     try {
       yield* readStored(context, topic, partition, 0, to);
     } catch (error) {
-      // Said before the first record. What is nowhere any more cannot be backed up; the rest can.
+      // Thrown before the first record. Lost records cannot be backed up, so the backup starts at the earliest
+      // remaining one.
       if (!(error instanceof HistoryGone)) throw error;
       const { earliest } = (await broker.bounds(topic)).get(partition)!;
       yield* broker.read(topic, partition, earliest, to);
@@ -158,10 +159,10 @@ function outsideLogs(context: FullContext): OutsideLogs | undefined {
   };
 }
 
-/** The archive's own form. */
+/** Codec of record logs in backups: the archive's format. */
 export const RECORD_CODEC: RecordCodec = { encode: encodeSegment, decode: decodeSegment };
 
-/** The configured blob store, for commands that need no database. */
+/** Opens the configured blob store for commands without a database. */
 export async function ownBlobs(): Promise<Blobs> {
   return openConfiguredBlobs(readSettings());
 }

@@ -5,7 +5,7 @@ import {
   listDeadLetters,
   parkedHeads,
   type DeadLetter,
-} from '../projections/runtime/dead-letters';
+} from '../projections/runtime/dead-letter/dead-letters';
 import { dropReaction, isOfReactor, retryReaction, type SettleReactionDeps } from '../reactors/runtime/retry-letters';
 import {
   dropDeadLetter,
@@ -13,7 +13,7 @@ import {
   retryDeadLetter,
   type SettleDeps,
   type Settled,
-} from '../projections/runtime/retry-letters';
+} from '../projections/runtime/dead-letter/retry-letters';
 import { runCommand, type CliContext, type Connect } from './runtime/context';
 
 const id = (text: string): number => {
@@ -21,6 +21,8 @@ const id = (text: string): number => {
   if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('must be the id of a dead letter.');
   return value;
 };
+
+const HEADING = ['id', 'projection', 'stream or record', 'type', 'reason', 'last failed at', 'error'].join('\t');
 
 const line = (letter: DeadLetter): string =>
   [
@@ -33,7 +35,7 @@ const line = (letter: DeadLetter): string =>
     letter.error.split('\n', 1)[0]!.slice(0, 160),
   ].join('\t');
 
-/** The whole letter as JSON; record bytes as base64 (what is personal in them stays encrypted). */
+/** The letter as JSON; record bytes as base64 (personal parts stay encrypted). */
 const detail = (letter: DeadLetter): string =>
   JSON.stringify(
     {
@@ -50,7 +52,7 @@ type Settle = (context: CliContext, id: number) => Promise<Settled>;
 type SettleApplied = (deps: SettleDeps, id: number) => Promise<Settled>;
 type SettleReaction = (deps: SettleReactionDeps, id: number) => Promise<Settled>;
 
-/** A letter is of a reactor or of a projection. */
+/** Dispatches a letter to the handler for reactors or for projections. */
 const either =
   (of_reactor: SettleReaction, of_projection: SettleApplied): Settle =>
   async (context, letter_id) => {
@@ -60,23 +62,37 @@ const either =
     return of_reactor({ ...context, ...context.reactions }, letter_id);
   };
 
-function report({ retried, dropped, waiting, error }: Settled): number {
-  process.stdout.write(`applied ${retried}, dropped ${dropped}, still waiting ${waiting}\n`);
+/** Description of a letter: its id, where it is parked, and its type. */
+const named = ({ id, projection, type }: DeadLetter): string =>
+  `dead letter ${id} (${[projection, ...(type ? [type] : [])].join(', ')})`;
+
+async function reportOne(context: CliContext, settle: Settle, letter_id: number): Promise<number> {
+  const letter = await findDeadLetter(context.db, letter_id);
+  if (letter === undefined) throw new Error(`there is no dead letter ${letter_id}`);
+  return report(await settle(context, letter_id), `${named(letter)}: `);
+}
+
+/** @param subject what the counts are about */
+function report({ retried, dropped, waiting, error }: Settled, subject = ''): number {
+  process.stdout.write(`${subject}applied ${retried}, dropped ${dropped}, still waiting ${waiting}\n`);
   if (error === null) return 0;
   process.stderr.write(`lumio: ${error}\n`);
   return 1;
 }
 
-/** Goes on after one that fails, and answers with the first reason. */
+/** Retries all letters, continuing after failures; returns the counts and the first error. */
 async function retryAll(context: CliContext, retry: Settle, projection: string | undefined): Promise<Settled> {
   const all: Settled = { retried: 0, dropped: 0, waiting: 0, error: null };
   for await (const letter_id of parkedHeads(context.db, projection ?? null)) {
     try {
+      const letter = await findDeadLetter(context.db, letter_id);
       const { retried, error } = await retry(context, letter_id);
+      const outcome = error === null ? `applied ${retried}` : `failed again: ${error.split('\n', 1)[0]}`;
+      if (letter) process.stdout.write(`${named(letter)}: ${outcome}\n`);
       all.retried += retried;
       all.error ??= error;
     } catch (error) {
-      // Settled meanwhile, as the follower of one that was retried.
+      // Already settled by the retry of an earlier letter in its lane.
       if (error instanceof NotSettled) continue;
       all.error ??= error instanceof Error ? error.message : String(error);
     }
@@ -102,7 +118,9 @@ export function register(program: Command, connect: Connect): void {
     .option('--json', 'one JSON object a line')
     .action(async (options: { projection?: string; status: DeadLetter['status']; limit: number; json?: boolean }) => {
       await runCommand(connect, async ({ db }) => {
-        for (const letter of await listDeadLetters(db, options)) {
+        const letters = await listDeadLetters(db, options);
+        if (letters.length > 0 && !options.json) process.stdout.write(`${HEADING}\n`);
+        for (const letter of letters) {
           process.stdout.write(`${options.json ? JSON.stringify(JSON.parse(detail(letter))) : line(letter)}\n`);
         }
       });
@@ -126,9 +144,7 @@ export function register(program: Command, connect: Connect): void {
       .argument('<id>', 'the dead letter', id)
       .description(description)
       .action(async (letter_id: number) => {
-        await runCommand(connect, async (context) => {
-          return report(await settle(context, letter_id));
-        });
+        await runCommand(connect, (context) => reportOne(context, settle, letter_id));
       });
   const retry = either(retryReaction, retryDeadLetter);
   group
@@ -142,11 +158,9 @@ export function register(program: Command, connect: Connect): void {
         if ((letter_id === undefined) === !options.all)
           command.error('lumio: name one dead letter, or --all', { exitCode: 2 });
         await runCommand(connect, async (context) =>
-          report(
-            letter_id === undefined
-              ? await retryAll(context, retry, options.projection)
-              : await retry(context, letter_id),
-          ),
+          letter_id === undefined
+            ? report(await retryAll(context, retry, options.projection), 'all: ')
+            : reportOne(context, retry, letter_id),
         );
       },
     );

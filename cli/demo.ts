@@ -13,7 +13,7 @@ const number = (text: string): number => {
   return value;
 };
 
-/** `lumio demo`: starts, and plays a lifelike stream into it through the front door until stopped. */
+/** `lumio demo`: starts Lumio and sends a lifelike stream through the front door until stopped. */
 export function register(program: Command): void {
   program
     .command('demo')

@@ -1,11 +1,13 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { erasingOn } from '../bin/erasers';
-import { isVendor } from '../domain/vendors';
+import { erasingOn } from '../bin/upkeep/erasers';
+import { isVendor } from '../domain/common/vendors';
+import { load } from '../app/write-path/aggregate-cache';
+import { user, userStream } from '../domain/identity/users';
 import type { Person } from '../kernel/eraser';
-import { erasePerson } from '../maintenance/erase-person';
+import { erasePerson } from '../privacy/erasure/erase-person';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
-import { progressBar } from './runtime/progress';
+import { progressBar, progressLines } from './runtime/progress';
 
 const person = (text: string): Person => {
   const colon = text.indexOf(':');
@@ -19,7 +21,13 @@ const person = (text: string): Person => {
   return { subject: text, kind, id };
 };
 
-/** `lumio erase SUBJECT`: a person's right to be forgotten. Design §5. */
+/** Whether the person is or was a user of this installation. */
+async function isUser({ events }: FullContext, { kind, id }: Person): Promise<boolean> {
+  if (kind !== 'user') return false;
+  return (await load(events, user, userStream(id))) !== null;
+}
+
+/** `lumio erase SUBJECT`: erases a person. Design §5. */
 export function register(program: Command, connect: Connect<FullContext>): void {
   program
     .command('erase')
@@ -33,13 +41,19 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     )
     .action((who: Person) =>
       runCommand(connect, async (context) => {
-        const bar = progressBar('erasing {bar} {percentage}% | {value}/{total} records | {eta_formatted} left');
+        const bar = progressBar('erasing {bar} {percentage}% | {value}/{total} | {what}');
+        const step = progressLines(`erasing ${who.subject}`);
         try {
-          const onProgress = ({ done, total }: { done: number; total: number }) => bar.update(done, total);
+          const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) => {
+            bar.update(done, total, what);
+            step(what);
+          };
           const done = await erasePerson({ ...erasingOn(context), onProgress }, who);
           context.wakeups.notify('messages-erased');
           bar.stop();
-          process.stdout.write(`${who.subject}: ${done.join(', ')}\n`);
+          if (done.length === 0 && !(await isUser(context, who)))
+            throw new Error(`nothing is stored about ${who.subject}: check the id (one erased before may be gone)`);
+          process.stdout.write(`${who.subject}: ${done.join(', ') || 'nothing is left to erase'}\n`);
         } finally {
           bar.stop();
         }

@@ -1,16 +1,16 @@
 import { open, rm } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { Database } from '../engines/postgres/port';
-import type { KeyUse } from '../engines/secrets/rotation';
-import { type KeyCounts, readLines } from '../engines/subject-keys/export-lines';
-import { exportSubjectKeys, importSubjectKeys, type Imported } from '../engines/subject-keys/transfer';
+import type { KeyUse } from '../privacy/secrets/rotation';
+import { type KeyCounts, readLines } from '../privacy/subject-keys/export-lines';
+import { exportSubjectKeys, importSubjectKeys, type Imported } from '../privacy/subject-keys/transfer';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
 /**
- * `lumio keys export|import`: the keys that make personal data readable, apart from every backup.
- * `lumio keys rotate|status`: the master keys that all sealed secrets are under. `lumio keys rotate-signing`: the key
- * that signs tokens. Design §5.
+ * `lumio keys export|import`: the keys of personal data, separate from every backup.
+ * `lumio keys rotate|status`: the master keys of all sealed secrets. `lumio keys rotate-signing`: the key that signs
+ * tokens. Design §5.
  */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
@@ -57,7 +57,7 @@ Backups and key exports made before stay under the old key: keep it with them.`,
     )
     .action(() =>
       runCommand(connect, async ({ db, secrets }) => {
-        const { keyUses, rotateKeys, SEALED_PLACES } = await sealing();
+        const { keyUses, rotateKeys, ENCRYPTED_COLUMNS: SEALED_PLACES } = await sealing();
         const bar = progressBar('sealing {what} {bar} {percentage}% | {value}/{total} | {eta_formatted} left');
         try {
           const { rewrapped, unreadable } = await rotateKeys({
@@ -87,16 +87,17 @@ Backups and key exports made before stay under the old key: keep it with them.`,
       'somebody else may have the keys: the new one signs at once, and whatever the others signed is refused; everybody logs in again',
     )
     .action(({ compromised }: { compromised?: boolean }) =>
-      runCommand(connect, async ({ db, secrets, settings }) => {
-        const { replaceSigningKeys, rotateSigningKey } = await import('../access/signing-keys.js');
+      runCommand(connect, async (context) => {
+        const { createAdminContext, replaceSigning, rotateSigning } = await import('./admin/index.js');
+        const services = await createAdminContext(context);
         if (compromised) {
-          const { kid } = await replaceSigningKeys({ db, secrets });
+          const { kid } = await replaceSigning(services);
           process.stdout.write(`${kid} signs from now on; keys before it verify nothing\n`);
           return;
         }
-        const { access_token_expiration, session_lifetime, ws_token_expiration } = settings.auth;
+        const { access_token_expiration, session_lifetime, ws_token_expiration } = context.settings.auth;
         const longest = Math.max(access_token_expiration, session_lifetime, ws_token_expiration);
-        const { kid, signs_from, others_verify_until } = await rotateSigningKey({ db, secrets }, longest);
+        const { kid, signs_from, others_verify_until } = await rotateSigning(services, longest);
         process.stdout.write(`${kid} signs from ${signs_from}; keys before it verify until ${others_verify_until}\n`);
       }),
     );
@@ -105,7 +106,7 @@ Backups and key exports made before stay under the old key: keep it with them.`,
     .description('what is sealed under which master key; ends with 1 when another one than the first is in use')
     .action(() =>
       runCommand(connect, async ({ db, secrets }) => {
-        const { keyUses, SEALED_PLACES } = await sealing();
+        const { keyUses, ENCRYPTED_COLUMNS: SEALED_PLACES } = await sealing();
         const { lines, only_first } = report(secrets.key_ids, await keyUses(db, SEALED_PLACES));
         process.stdout.write(`${lines.join('\n')}\n`);
         return only_first ? 0 : 1;
@@ -113,13 +114,13 @@ Backups and key exports made before stay under the old key: keep it with them.`,
     );
 }
 
-/** Loaded when it is used: help must not wait for what signs and seals. */
+/** Loaded on use, because the modules for signing and sealing would delay help. */
 const sealing = async () => ({
-  ...(await import('../engines/secrets/rotation.js')),
-  ...(await import('./runtime/sealed-places.js')),
+  ...(await import('../privacy/secrets/rotation.js')),
+  ...(await import('./runtime/encrypted-columns.js')),
 });
 
-/** What is sealed under which master key, and whether the first one is the only one in use. */
+/** Uses of each master key, and whether only the first is in use. */
 function report(key_ids: readonly string[], uses: readonly KeyUse[]): { lines: string[]; only_first: boolean } {
   const used = [...new Set(uses.map(({ key_id }) => key_id))];
   const unlisted = used.filter((id) => !key_ids.includes(id));
@@ -132,7 +133,7 @@ function report(key_ids: readonly string[], uses: readonly KeyUse[]): { lines: s
   return { lines, only_first: used.every((id) => id === key_ids[0]) };
 }
 
-/** Leaves the whole file on disk, or none. */
+/** Writes a complete file or none. */
 async function writeKeyExport(db: Database, file: string): Promise<KeyCounts> {
   const handle = await open(file, 'wx', 0o600);
   try {
@@ -147,7 +148,7 @@ async function writeKeyExport(db: Database, file: string): Promise<KeyCounts> {
   }
 }
 
-/** The lines of a key export, read when they are asked for. */
+/** Lines of a key export, read lazily. */
 export async function* keyLines(file: string): AsyncGenerator<string> {
   const handle = await open(file);
   try {
@@ -158,7 +159,8 @@ export async function* keyLines(file: string): AsyncGenerator<string> {
 }
 
 /**
- * Reads a key export whole, so that a broken one is refused before anything is done with it. @throws Error in one line
+ * Validates an entire key export, so that a damaged one is refused before the first change. @throws Error with a
+ * one-line message
  */
 export async function checkKeyExport(file: string): Promise<void> {
   try {

@@ -3,7 +3,7 @@ import { namingDatabase } from '../engines/postgres/url';
 import { readSettings } from '../bin/read-settings';
 import type { CliContext, Connect } from './runtime/context';
 
-/** `lumio migrate`: brings the schema to the newest step; `start` does so by itself. */
+/** `lumio migrate`: migrates the schema to the newest step, as `start` does. */
 export function register(program: Command, connect: Connect<CliContext>): void {
   program
     .command('migrate')

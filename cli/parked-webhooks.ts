@@ -1,9 +1,10 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { createConnectionLookup } from '../access/connection-lookup';
-import { isVendor, type Vendor } from '../domain/vendors';
-import { createPersonalTexts } from '../engines/subject-keys/texts';
-import { createParkedWebhooks } from '../ingest/runtime/parked';
-import { retryParkedWebhook } from '../ingest/runtime/retry-parked';
+import { createConnectionLookup } from '../services/connections/connection-lookup';
+import { isVendor, type Vendor } from '../domain/common/vendors';
+import { createPersonalTexts } from '../privacy/subject-keys/texts';
+import { createFirstMessages } from '../ingest/runtime/parse/first-messages';
+import { createParkedWebhooks } from '../ingest/runtime/parked/parked';
+import { retryParkedWebhook } from '../ingest/runtime/parked/retry-parked';
 import { type Connect, type FullContext, runCommand } from './runtime/context';
 
 const vendor = (text: string): Vendor => {
@@ -20,8 +21,8 @@ const lettersOf = ({ db, subject_keys }: FullContext) =>
   createParkedWebhooks({ db, texts: createPersonalTexts(subject_keys) });
 
 /**
- * `lumio parked-webhooks list|show|retry|drop`: signed deliveries, and what vendors said over connections of ours, that
- * could not be normalised or stored. Design §6.
+ * `lumio parked-webhooks list|show|retry|drop`: signed deliveries, and messages over connections to vendors, that could
+ * not be normalised or stored. Design §6.
  */
 export function register(program: Command, connect: Connect<FullContext>): void {
   const group = program
@@ -61,13 +62,14 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .description('normalise and store it once more; storing twice has one effect')
     .action((id: string) =>
       runCommand(connect, async (context) => {
-        const { db, relay, secrets, records, settings, log } = context;
+        const { db, relay, secrets, records, subject_keys, settings, log } = context;
         const connections = createConnectionLookup({ db, relay, secrets });
         const parked = lettersOf(context);
         const result = await retryParkedWebhook(id, {
           settings,
           connections,
           records,
+          first_messages: createFirstMessages({ db, records, subject_keys }),
           parked,
           log,
         }).finally(() => connections.close());

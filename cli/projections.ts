@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { projectionStates, type ProjectionState } from '../projections/runtime/states';
+import { projectionStates, type ProjectionState } from '../projections/runtime/status/states';
 import { runCommand, type Connect } from './runtime/context';
 
 const COLUMNS = ['name', 'version', 'state', 'lag', 'rate'] as const;
@@ -12,7 +12,7 @@ const cells = (one: ProjectionState): string[] => [
   `${one.rate.toFixed(1)}/s`,
 ];
 
-/** `lumio projections`: what each read model is doing, told by the tables; no process has to run. */
+/** `lumio projections`: the state of each read model from the tables; requires no running process. */
 export function register(program: Command, connect: Connect): void {
   program
     .command('projections')

@@ -2,11 +2,17 @@ import { createWriteStream } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { parseInstant } from '../domain/instants';
-import { RawJson, stringify } from '../kernel/raw-json';
-import { TOPICS } from '../domain/records';
+import { parseInstant } from '../lib/time/instants';
+import { RawJson, stringify } from '../lib/json/raw-json';
+import { TOPICS } from '../domain/common/records';
 import type { StoredEvent } from '../engines/event-store/port';
-import { type Place, replayAccount, replayEvents, type ReplayedRecord, replayTopic } from '../maintenance/replay';
+import {
+  type Place,
+  replayAccount,
+  replayEvents,
+  type ReplayedRecord,
+  replayTopic,
+} from '../maintenance/archive/replay';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
@@ -54,7 +60,7 @@ interface Options {
   output?: string;
 }
 
-/** `lumio replay SOURCE`: any topic or stream, from and to any point, as lines that other tools read. Design §7. */
+/** `lumio replay SOURCE`: prints a range of a topic or stream as lines for other tools. Design §7. */
 export function register(program: Command, connect: Connect<FullContext>): void {
   program
     .command('replay')
@@ -126,13 +132,10 @@ async function* ndjson(batches: AsyncIterable<Row[]>): AsyncGenerator<string> {
   for await (const rows of batches) yield rows.map((row) => `${oneLine(stringify(row))}\n`).join('');
 }
 
-/**
- * A vendor's payload may be spread over lines; between its tokens a line feed is as good as a blank, and inside a
- * string there is none.
- */
+/** Joins a vendor's multi-line payload: JSON has line feeds only between tokens, where a blank is equivalent. */
 const oneLine = (json: string) => json.replace(/[\r\n]/g, ' ');
 
-/** RFC 4180, with a head line. Objects are JSON text. */
+/** RFC 4180 with a header line. Objects are JSON text. */
 async function* csv(batches: AsyncIterable<Row[]>, columns: readonly string[]): AsyncGenerator<string> {
   yield `${columns.join(',')}\r\n`;
   for await (const rows of batches)
@@ -145,7 +148,7 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Ends quietly when the reader has seen enough (`| head`). */
+/** Ends without an error when the reader closes the pipe (`| head`). */
 async function write(lines: AsyncIterable<string>, to: Writable): Promise<void> {
   try {
     await pipeline(Readable.from(lines), to, { end: to !== process.stdout });

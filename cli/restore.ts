@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { applyErasedProfiles } from '../access/profiles';
-import type { Settings } from '../kernel/settings';
-import { LOGS_OF_RECORD } from '../domain/records';
+import { applyErasedProfiles } from '../services/identity/profiles';
+import type { Settings } from '../kernel/settings/settings';
+import { LOGS_OF_RECORD } from '../domain/common/records';
 import { logRestoresOf, type LogRestores } from '../engines/backup/log-restores';
 import type { Manifest } from '../engines/backup/manifest';
 import { readVerified, restoreBackup, type RestoreOptions } from '../engines/backup/restore';
@@ -17,14 +17,15 @@ import {
 import type { Blobs } from '../engines/blobs/port';
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
-import { createSecretBox } from '../engines/secrets/box';
-import { parseMasterKeys } from '../engines/secrets/master-keys';
-import { applyNotedErasures, importSubjectKeys } from '../engines/subject-keys/transfer';
-import { createArchiveReader } from '../maintenance/archive-reader';
-import { sweepEvents } from '../maintenance/events-retention';
-import { ensureEventLogPartitions } from '../projections/events';
-import { ensureLedgerPartitions } from '../projections/runtime/ledger';
-import { rebuild } from '../projections/runtime/rebuild';
+import { createSecretBox } from '../privacy/secrets/box';
+import { parseMasterKeys } from '../privacy/secrets/master-keys';
+import { applyNotedErasures, importSubjectKeys } from '../privacy/subject-keys/transfer';
+import { createArchiveReader } from '../maintenance/archive/reader';
+import { sweepChat } from '../maintenance/retention/chat';
+import { sweepEvents } from '../maintenance/retention/events';
+import { ensureEventLogPartitions } from '../projections/events/event-log-partitions';
+import { ensureLedgerPartitions } from '../projections/runtime/ledger/ledger';
+import { rebuild } from '../projections/runtime/rebuild/rebuild';
 import { openBareDatabase } from './runtime/bare-database';
 import { openConfiguredBlobs } from '../engines/blobs/address';
 import { LOCKS } from '../engines/locks/port';
@@ -33,7 +34,7 @@ import { asQueryable } from '../engines/postgres/pool';
 import { namingDatabase } from '../engines/postgres/url';
 import type { Engines } from '../engines/engines';
 import { openEngines } from '../bin/engines';
-import { masterKeyText } from '../engines/secrets/own-master-key';
+import { masterKeyText } from '../privacy/secrets/own-master-key';
 import { openOutsideEngines } from './runtime/outside-engines';
 import { PROJECTIONS } from '../bin/areas';
 import { readSettings } from '../bin/read-settings';
@@ -42,7 +43,7 @@ import { openPlace, place, PLACE_HELP, RECORD_CODEC } from './backup';
 import { checkKeyExport, keyLines, shown } from './keys';
 import { progressBar } from './runtime/progress';
 
-/** `lumio restore PLACE`: into the configured, empty database. docs/operating/backup.md. */
+/** `lumio restore PLACE`: fills the configured, empty database. docs/operating/backup.md. */
 export function register(program: Command): void {
   program
     .command('restore')
@@ -72,7 +73,7 @@ interface RestoreFlags {
 async function restore(text: string, flags: RestoreFlags): Promise<void> {
   if (flags.keys !== undefined) await checkKeyExport(flags.keys);
   const settings = readSettings();
-  const { log } = createLog('warn', 'stderr');
+  const { log } = createLog('warn', { to: 'stderr' });
   const bare = await openBareDatabase(settings, log);
   try {
     const blobs = await openConfiguredBlobs(settings);
@@ -94,10 +95,10 @@ async function restore(text: string, flags: RestoreFlags): Promise<void> {
           flags.continue ? readVerified(options) : restoreBackup(options),
         );
         await withRest(bare.url, manifest, async (mark) => {
-          const { copied, missing } = await restoreBlobs({ ...options, manifest, to: blobs, onProgress });
+          const restored_blobs = await restoreBlobs({ ...options, manifest, to: blobs, onProgress });
           await throughPorts(bare.url, from.blobs, manifest, mark, (what) => bar.update(1, 1, what));
           bar.stop();
-          report(from.shown, manifest, mark.log_restores, copied, missing);
+          report(from.shown, manifest, mark.log_restores, restored_blobs);
           await finish(bare.url, flags.keys);
         });
       } finally {
@@ -115,8 +116,9 @@ async function restore(text: string, flags: RestoreFlags): Promise<void> {
 type Progress = Parameters<NonNullable<RestoreOptions['onProgress']>>[0];
 
 /**
- * Does what follows the rows, which may be done again, and then removes the mark; nobody else does it meanwhile.
- * @throws Error in one line when the database is not that of an unfinished restore of this backup
+ * Runs the steps after the rows, which are repeatable, and then removes the mark, under a lock against concurrent
+ * restores.
+ * @throws Error with a one-line message when the database has no unfinished restore of this backup
  */
 async function withRest(
   url: string,
@@ -145,23 +147,24 @@ function report(
   place: string,
   { tables, taken_at }: Manifest,
   log_restores: LogRestores,
-  copied: number,
-  missing: readonly string[],
+  { copied, missing, differing }: Awaited<ReturnType<typeof restoreBlobs>>,
 ): void {
   process.stdout.write(`${place}: ${tables.length} tables as of ${taken_at}, ${copied} blobs copied\n`);
   if (log_restores.topics === 'keep') process.stdout.write('topics: kept as the broker has them\n');
   if (log_restores.events === 'keep') process.stdout.write('domain events: kept as the event store has them\n');
+  for (const key of differing)
+    process.stderr.write(`lumio: blob ${key} was written again since the backup and is kept as it is\n`);
   for (const key of missing)
     process.stderr.write(`lumio: blob ${key} is neither in the blob store nor in the backup\n`);
   if (missing.length > 0) process.exitCode = 1;
 }
 
 /**
- * What is to become of the logs, by what the configured engines hold. @throws Error in one line when that fits no
- * backup
+ * Decides how to restore the logs, by the content of the configured engines. @throws Error with a one-line message when
+ * that content fits no backup
  */
 async function decideLogRestores(settings: Settings, manifest: Manifest): Promise<LogRestores> {
-  const { log } = createLog('warn', 'stderr');
+  const { log } = createLog('warn', { to: 'stderr' });
   const outside = await openOutsideEngines(settings, log);
   try {
     return await logRestoresOf(manifest, outside);
@@ -170,7 +173,7 @@ async function decideLogRestores(settings: Settings, manifest: Manifest): Promis
   }
 }
 
-/** Logs that come, or go, outside the database. */
+/** Restores logs that were, or are to be, outside the database. */
 async function throughPorts(
   url: string,
   from: Blobs,
@@ -181,7 +184,7 @@ async function throughPorts(
   const { log_restores } = mark;
   if (mark.logs === 'done' || (log_restores.topics === 'tables' && log_restores.events === 'tables')) return;
   const engines = await enginesOn(url);
-  const { log } = createLog('warn', 'stderr');
+  const { log } = createLog('warn', { to: 'stderr' });
   try {
     await markUnfinished(engines.db, { ...mark, logs: 'begun' });
     await restoreLogs({
@@ -201,9 +204,10 @@ async function throughPorts(
 }
 
 function enginesOn(url: string): Promise<Engines> {
-  const { log } = createLog('warn', 'stderr');
+  const { log } = createLog('warn', { to: 'stderr' });
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
   return openEngines({
+    command: 'restore',
     settings: readSettings(),
     log,
     metrics: createPrometheusMetrics({}),
@@ -212,7 +216,7 @@ function enginesOn(url: string): Promise<Engines> {
   });
 }
 
-/** Keys first, then the read models: without a person's key their records read as erased. */
+/** Imports keys, then rebuilds the read models: without a person's key their records read as erased. */
 async function finish(url: string, keys_file: string | undefined): Promise<void> {
   const engines = await enginesOn(url);
   try {
@@ -230,6 +234,7 @@ async function finish(url: string, keys_file: string | undefined): Promise<void>
         const onProgress = ({ done, total }: { done: number; total: number | null }) => bar.update(done, total ?? done);
         const result = await rebuild({
           ...engines,
+          db: engines.build_db,
           projections: PROJECTIONS,
           name,
           readArchived: createArchiveReader(engines),
@@ -241,8 +246,9 @@ async function finish(url: string, keys_file: string | undefined): Promise<void>
         bar.stop();
       }
     }
-    // Only now there are all read models that say how long events are kept.
+    // Retention needs all read models that define it, so it runs last.
     await sweepEvents(engines.db);
+    await sweepChat(engines.db);
     await ensureEventLogPartitions(engines.db);
     await ensureLedgerPartitions(engines.db);
   } finally {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** `lumio start`: every role of the settings in this process, until SIGINT or SIGTERM. */
+/** `lumio start`: runs every role of the settings in this process until SIGINT or SIGTERM. */
 export function register(program: Command): void {
   program
     .command('start')

@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
-import { broadcastIdOf } from '../domain/channel-status';
-import { TOPICS } from '../domain/records';
-import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../domain/stream-samples';
+import { broadcastIdOf } from '../domain/history/channel-status';
+import { TOPICS } from '../domain/common/records';
+import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../domain/history/stream-samples';
 import type { RecordLog } from '../engines/records/port';
 import type { Beat } from './story';
 
@@ -11,17 +11,17 @@ export interface AudienceCredentials {
 }
 
 /**
- * How many watch the demo's stream on Kick, a sample a minute as a look there would give it. Called with each beat; it
- * leaves them all to be told otherwise.
+ * Appends a sample of the demo's viewers on Kick each minute, as polling Kick would. Called with each beat; always
+ * returns false, so that the beat is also sent.
  */
 export function createAudience(
   records: Pick<RecordLog, 'append'>,
   { account_id, connections }: AudienceCredentials,
-): (beat: Beat) => boolean {
+): (beat: Beat, onProblem: (problem: string) => void) => boolean {
   let broadcast: { id: string; title: string } | null = null;
   let viewers = 40;
   let sampled = 0;
-  return (beat) => {
+  return (beat, onProblem) => {
     const now = Date.now();
     if (beat.kind === 'stream') {
       const id = broadcastIdOf(connections.kick.platform_channel_id, beat.started_at ?? null);
@@ -40,7 +40,7 @@ export function createAudience(
       category: 'Just Chatting',
       tags: ['demo'],
     };
-    void records.append(TOPICS.stream_samples, [
+    const appended = records.append(TOPICS.stream_samples, [
       {
         id: uuidv7(),
         account_id,
@@ -54,6 +54,11 @@ export function createAudience(
         trace: null,
       },
     ]);
+    appended.catch((error: Error) => {
+      // The next beat appends the sample of this minute again.
+      sampled = 0;
+      onProblem(`sample of viewers: ${error.message}`);
+    });
     return false;
   };
 }

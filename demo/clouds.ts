@@ -1,29 +1,29 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { PLATFORMS, type Platform } from '../domain/vendors';
+import { PLATFORMS, type Platform } from '../domain/common/vendors';
 import type { Beat } from './story';
 
-/** Posts to the server as the demo's owner, and answers the body. */
+/** Posts to the server as the demo's owner; returns the body. */
 export type Post = (path: string, body: object, method?: string) => Promise<Record<string, string>>;
 
-/** Clouds of the vendors on this machine, which speak as the real ones do. */
+/** Local stand-ins for the vendors' clouds. */
 export interface DemoClouds {
-  /** The settings that lead to them. */
+  /** Settings with the stand-ins' addresses. */
   env(): Record<string, string>;
-  /** The channels that are connected, by the platforms' own ids. */
+  /** Registers the connected channels, by the platforms' ids. */
   open(channels: Record<Platform, string>): void;
-  /** What a platform's login hands back once the channel's owner has agreed. */
+  /** Authorization code of a platform's login after the owner's consent. */
   code(platform: Platform, owner: string): string;
-  /** Connects the account to what there is beside the platforms. */
+  /** Connects the account to the vendors besides the platforms. */
   connectOthers(account_id: string, post: Post, return_to: string): Promise<void>;
-  /** Resolves when all of them are listened to, or a while has passed. */
+  /** Resolves when Lumio is connected to all of them, or after a while. */
   listened(): Promise<void>;
-  /** Lets it happen there; false where it is none of theirs, or comes as a webhook. */
+  /** Plays a beat at its vendor; false for beats of other vendors, and for those that arrive as webhooks. */
   play(beat: Beat): boolean;
   close(): Promise<void>;
 }
 
-/** @throws Error where this installation was made without them */
+/** @throws Error in a release without the stand-ins */
 export async function startClouds(): Promise<DemoClouds> {
   const file = join(__dirname, '../test/vendors/demo-clouds');
   if (!existsSync(`${file}.js`))
@@ -40,7 +40,7 @@ export interface ConnectingCredentials {
   connections: Record<Platform, { platform_channel_id: string }>;
 }
 
-/** Logs the demo's channels in at their platforms, as their owner would in a browser. */
+/** Connects the demo's channels by a login at their platforms, as their owner would in a browser. */
 export async function connectClouds(clouds: DemoClouds, credentials: ConnectingCredentials): Promise<void> {
   const { base_url, account_id, access_token, connections } = credentials;
   const ids = PLATFORMS.map((platform) => [platform, connections[platform].platform_channel_id] as const);

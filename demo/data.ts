@@ -1,27 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import { v7 } from 'uuid';
-import { load } from '../access/states';
-import type { KeyKind } from '../access/contexts';
-import { generateKey } from '../access/keys';
-import { apiKey, apiKeyStream } from '../domain/api-keys';
-import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/feature-flags';
-import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../domain/permissions';
-import { systemKey, systemKeyStream } from '../domain/system-keys';
-import type { Platform } from '../domain/vendors';
+import { load } from '../app/write-path/aggregate-cache';
+import type { KeyKind } from '../access/authentication/contexts';
+import { generateKey } from '../access/authentication/keys';
+import { apiKey, apiKeyStream } from '../domain/credentials/api-keys';
+import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../domain/operators/feature-flags';
+import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../domain/common/permissions';
+import { systemKey, systemKeyStream } from '../domain/credentials/system-keys';
+import type { Platform } from '../domain/common/vendors';
 import { LOCKS } from '../engines/locks/port';
 import { createAccount, setFeatures } from '../cli/admin/accounts';
 import { connectChannel, connectShop, OtherChannelConnected } from '../cli/admin/connections';
-import { nowText, type AdminServices } from '../cli/admin/operator';
+import { nowText, type AdminServices } from '../cli/admin/shared/operator';
 import { createUser, setAdminRole } from '../cli/admin/users';
 import { step } from './step';
 
-/** One demo user and the account that the user owns. */
+/** Demo user and the account that the user owns. */
 export interface DemoOwner {
   user_id: string;
   account_id: string;
 }
 
-/** What the first start decided, kept sealed in the database, so that each start of any node shows the same. */
+/** Demo data chosen by the first start and sealed in the database, so that every start of any node uses the same. */
 export interface DemoData {
   owner: DemoOwner;
   other: DemoOwner;
@@ -45,20 +45,20 @@ const CHANNELS: Record<Platform, string> = {
   trovo: '100000021',
 };
 const SHOP_DOMAIN = 'lumio-demo.myshopify.com';
-/** What the demo's plan is sealed for. */
+/** Purpose under which the demo data are sealed. */
 export const DEMO_PLAN = 'demo-data';
 
 /**
- * Demo data of development: a user with an account that is connected to one channel of each platform and to one shop,
- * and a second, unrelated user and account; every feature on for both, the super admin role for the first alone. Every
- * step is taken again on each start and changes nothing where it was taken before, so a start that was cut off is made
- * good by the next. Source: design §9, spec rulings "demo data".
+ * Creates the demo data of development: a user with an account that is connected to a channel of each platform and to a
+ * shop, and a second, unrelated user and account; every feature on for both, the super admin role only for the first.
+ * Each start repeats all steps idempotently, so that it completes an interrupted one. Source: design §9, spec rulings
+ * "demo data".
  */
 export async function ensureDemoData(services: AdminServices): Promise<DemoData> {
   return services.db.transaction(async (tx) => {
-    // It waits for each command below, however slow the machine is.
+    // The transaction is idle during each command below, however slow the machine is.
     await tx.query('set local idle_in_transaction_session_timeout = 0');
-    // Nodes that start together make one set of demo data.
+    // Nodes that start at the same time create one set of demo data.
     await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.demo_data]);
     const data = await plan(services);
     await makeOwner(services, data.owner, 'Demo Streamer', 'Demo Account');
@@ -70,7 +70,7 @@ export async function ensureDemoData(services: AdminServices): Promise<DemoData>
   });
 }
 
-/** What the starts before decided; null where there never was demo data. */
+/** Demo data of earlier starts; null without any. */
 export async function readDemoData({ db, secrets }: Pick<AdminServices, 'db' | 'secrets'>): Promise<DemoData | null> {
   const [row] = await db.query(`select value from installation where name = 'demo'`);
   return row ? (JSON.parse(secrets.open(row.value as string, DEMO_PLAN).toString()) as DemoData) : null;
@@ -80,7 +80,7 @@ async function plan(services: AdminServices): Promise<DemoData> {
   const data = (await readDemoData(services)) ?? newPlan();
   const key = await load(services.events, apiKey, apiKeyStream(data.user_api_key.key_id));
   const system = await load(services.events, systemKey, systemKeyStream(data.system_key.key_id));
-  // A demo key that someone revoked stays revoked; the next start shows another.
+  // A revoked demo key stays revoked; the next start creates another.
   if (key?.state.status === 'revoked') data.user_api_key = newKey('user_api_key');
   if (system?.state.status === 'revoked') data.system_key = newKey('system_key');
   await services.db.query(
@@ -127,7 +127,7 @@ async function connect(services: AdminServices, { owner, channels, shop }: DemoD
   await connectShop(services, { account_id, ...shop });
 }
 
-/** Somebody connected a channel of their own in the demo's place. */
+/** Ignores that somebody has connected a channel of their own instead. */
 function leaveOther(error: unknown): void {
   if (!(error instanceof OtherChannelConnected)) throw error;
 }

@@ -3,13 +3,13 @@ import type { Beat, Viewer } from './story';
 import { createVendorRequests, type DemoCredentials, type DemoRequest, kickUser, now } from './vendor-requests';
 
 /**
- * Turns beats into the requests that vendors and bots would send. One beat can be several requests (an order is made,
- * then paid).
+ * Converts beats to the requests of vendors and bots. One beat can be several requests (an order is created, then
+ * paid).
  */
 export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => DemoRequest[] {
   const { kick, trovo, shopify, youtube, api, emit } = createVendorRequests(credentials);
   let ids = 0;
-  // Eighteen digits, as the vendor's: the time alone is no id, since one millisecond can hold two objects.
+  // Eighteen digits, as the vendor's; the counter distinguishes objects of one millisecond.
   const shopifyId = () => `82${Date.now()}${String((ids += 1) % 1000).padStart(3, '0')}`;
 
   return function deliveries(beat) {

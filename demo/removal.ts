@@ -1,32 +1,32 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { revokeBoundTokens } from '../access/bound-tokens';
-import { announceChannel, announceShop } from '../access/connection-lookup';
-import { handle } from '../access/handle';
-import { load } from '../access/states';
-import { actFor } from '../access/act';
-import { eraseProfile } from '../access/profiles';
-import { endSessions } from '../access/session-ends';
-import { apiKey, apiKeyStream } from '../domain/api-keys';
-import { connectionReservations } from '../domain/connection-reservations';
-import { connections, connectionsStream } from '../domain/connections';
-import { serviceKey, serviceKeyStream } from '../domain/service-keys';
-import { systemKey, systemKeyStream } from '../domain/system-keys';
-import { popoutToken, popoutTokenStream } from '../domain/tokens';
-import type { Platform } from '../domain/vendors';
+import { revokeBoundTokens } from '../access/authentication/tokens/bound-tokens';
+import { announceChannel, announceShop } from '../services/connections/connection-lookup';
+import { handle } from '../app/write-path/command-handler';
+import { load } from '../app/write-path/aggregate-cache';
+import { actFor } from '../app/write-path/act';
+import { eraseProfile } from '../services/identity/profiles';
+import { endSessions } from '../services/identity/session-revocation';
+import { apiKey, apiKeyStream } from '../domain/credentials/api-keys';
+import { connectionReservations } from '../domain/connections/connection-reservations';
+import { connections, connectionsStream } from '../domain/connections/connections';
+import { serviceKey, serviceKeyStream } from '../domain/credentials/service-keys';
+import { systemKey, systemKeyStream } from '../domain/credentials/system-keys';
+import { popoutToken, popoutTokenStream } from '../domain/credentials/popout-tokens';
+import type { Platform } from '../domain/common/vendors';
 import type { Blobs } from '../engines/blobs/port';
 import { setFeatures } from '../cli/admin/accounts';
 import { setAdminRole } from '../cli/admin/users';
-import { asOperator, nowText, OPERATOR, type AdminServices } from '../cli/admin/operator';
+import { asOperator, nowText, OPERATOR, type AdminServices } from '../cli/admin/shared/operator';
 import { type DemoData, readDemoData } from './data';
 import { step } from './step';
 
 type Needs = AdminServices & { blobs: Blobs };
 
 /**
- * Takes from the demo users all that opens anything: their keys and the demo's system key are revoked, their sessions
- * end, the admin role, the features, the connections and the names go, and so do the files with the secrets. Their
- * streams stay, as history does. What was cut off is done by the next call. Returns whether there was demo data.
+ * Removes all access of the demo: revokes the users' keys and the system key, ends their sessions, removes the admin
+ * role, the features, the connections and the names, and deletes the files with secrets. Their streams stay. A
+ * repetition completes an interrupted call. Returns whether there was demo data.
  */
 export async function removeDemoData(services: Needs, data_dir: string): Promise<boolean> {
   const data = await readDemoData(services);
@@ -60,14 +60,13 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
     await eraseProfile(services, user_id);
   }
   await disconnect(services, data);
-  // Last: without it nobody knows any more what the demo made.
+  // Last, because it is the only record of the demo's data.
   await services.db.query(`delete from installation where name = 'demo'`);
   return true;
 }
 
 /**
- * Every living key of the demo accounts, whoever made it, and the one that the plan names even where the read model is
- * behind.
+ * Active keys of the demo accounts, whoever made them, and the one in the demo data even when the read model is behind.
  */
 async function keysOf(services: Needs, data: DemoData): Promise<Set<string>> {
   return new Set([data.user_api_key.key_id, ...(await idsOf(services, data, 'api_keys'))]);
@@ -86,7 +85,7 @@ async function featuresToClear({ db }: Needs, account_id: string): Promise<Recor
   return Object.fromEntries(rows.map(({ flag }) => [flag, null]));
 }
 
-/** The demo's own channels and shop; what somebody connected in their place stays. */
+/** Disconnects the demo's own channels and shop, but not those that somebody connected instead. */
 async function disconnect(services: Needs, { owner: { account_id }, channels, shop }: DemoData): Promise<void> {
   const stream = connectionsStream(account_id);
   const held = await load(services.events, connections, stream);

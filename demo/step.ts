@@ -1,5 +1,5 @@
-import { handle } from '../access/handle';
-import { asOperator, type AdminServices } from '../cli/admin/operator';
+import { handle } from '../app/write-path/command-handler';
+import { asOperator, type AdminServices } from '../cli/admin/shared/operator';
 import type { Decider, DomainEvent } from '../kernel/decider';
 import { DomainError } from '../kernel/errors';
 
@@ -7,11 +7,11 @@ interface Step<S, C, E extends DomainEvent> {
   decider: Decider<S, C, E>;
   stream: string;
   command: C;
-  /** The refusals that say that the step was taken before. */
+  /** Refusals that mean an earlier call has done the step. */
   done: readonly string[];
 }
 
-/** Takes a step of the demo's set-up or removal unless it was taken before; any other refusal is thrown. */
+/** Runs a step of the demo's set-up or removal; ignores the refusals in `done` and throws others. */
 export async function step<S, C, E extends DomainEvent>(
   services: AdminServices,
   { done, ...request }: Step<S, C, E>,

@@ -1,7 +1,4 @@
-/**
- * What happens on the demo's channels: pure, and the same for the same seed. Times and delivery ids are added by who
- * sends it.
- */
+/** Events on the demo's channels: pure, and the same for the same seed. The sender adds times and delivery ids. */
 
 export type Beat =
   | { kind: 'chat'; viewer: Viewer; content: string }
@@ -9,7 +6,7 @@ export type Beat =
   | { kind: 'subscribe'; viewer: Viewer; months: number }
   | { kind: 'gift'; viewer: Viewer; giftees: Viewer[] }
   | { kind: 'ban'; viewer: Viewer; moderator: Viewer; reason: string }
-  /** `started_at`: when the stream that begins or ends began, RFC 3339; added by who plays the story. */
+  /** `started_at`: begin of the stream, RFC 3339; added by the player of the story. */
   | { kind: 'stream'; is_live: boolean; title: string; started_at?: string }
   | { kind: 'cheer'; viewer: Viewer; bits: number; message: string }
   | { kind: 'raid'; viewer: Viewer; viewers: number }
@@ -29,7 +26,7 @@ export interface Story {
   /** Seconds until the next beat; short in bursts. `rate` is the average number of beats a second. */
   pause(rate: number): number;
   next(): Beat;
-  /** A word for the status line: `calm`, `lively`, `raid`, `hype`. */
+  /** Mood for the status line: `calm`, `lively`, `raid`, `hype`. */
   mood(): string;
 }
 
@@ -115,7 +112,7 @@ const WEIGHTS: [Beat['kind'], number][] = [
   ['stream', 3],
 ];
 
-/** Small, fast and good enough to look alive (mulberry32). */
+/** Random numbers from a seed (mulberry32): small, fast and good enough for a demo. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -134,10 +131,10 @@ export function createStory(seed: number): Story {
   let live = false;
   let count = 0;
   let number = 1000;
-  /** Beats left of a burst, and what it is. */
+  /** Remaining beats of a burst, and its kind. */
   let burst = { left: 0, kind: 'hype' as 'raid' | 'hype' };
 
-  /** Mostly people who were here before; now and then a new one, and now and then one under a new name. */
+  /** Returns mostly earlier viewers, sometimes a new one or one with a new name. */
   function viewer(): Viewer {
     if (viewers.length < 5 || random() < 0.06) {
       const made = { id: 1_000_000 + viewers.length * 37 + below(37), name: `${pick(FIRST)}${pick(LAST)}` };

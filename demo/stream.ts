@@ -1,23 +1,23 @@
-import { retry } from '../kernel/retry';
-import { pause } from '../kernel/signal';
+import { retry } from '../lib/async/retry';
+import { pause } from '../lib/async/signal';
 import { createDeliveries } from './deliveries';
 import type { DemoCredentials, DemoRequest } from './vendor-requests';
 import { type Beat, createStory } from './story';
 
 export interface DemoOptions {
-  /**
-   * The same seed tells the same story (ids and times differ, or every run would be a duplicate of the last). Default
-   * 7.
-   */
+  /** Seed of the story; ids and times differ per run, otherwise each run would be a duplicate. Default 7. */
   seed?: number;
-  /** Average happenings a second; bursts are faster. Default 2. */
+  /** Average beats a second; bursts are faster. Default 2. */
   rate?: number;
-  /** Ends it. Default: it goes on until the process ends. */
+  /** Ends the demo. Default: it runs until the process ends. */
   signal?: AbortSignal;
   /** Takes a status line. Default: standard output. */
   print?: (line: string) => void;
-  /** Lets a beat happen elsewhere; false: it is sent from here. Default: all are. */
-  play?: (beat: Beat) => boolean;
+  /**
+   * Plays a beat elsewhere; false: the demo sends it. Default: the demo sends all. The next status line shows a problem
+   * that is reported.
+   */
+  play?: (beat: Beat, onProblem: (problem: string) => void) => boolean;
   /** Milliseconds between status lines. Default 5000. */
   status_every_ms?: number;
 }
@@ -25,19 +25,19 @@ export interface DemoOptions {
 export interface DemoTotals {
   accepted: number;
   refused: number;
-  /** Requests that got no answer, or a 5xx, and were given up after retries. */
+  /** Requests without an answer, or with a 5xx, after all retries. */
   lost: number;
 }
 
-/** Requests on their way at once: a slow server slows the story, it does not pile up. */
+/** Concurrent requests: a slow server slows the story, and requests do not pile up. */
 const IN_FLIGHT = 32;
 const ATTEMPTS = 5;
 const TIMEOUT_MS = 10_000;
 
 /**
  * Plays a lifelike stream into a running development server through its front door: signed webhooks of Kick, YouTube,
- * Trovo and Shopify, emitted Twitch events and test events, at a human, changing rate. What is not answered or answered
- * 5xx or 429 is sent again, byte for byte, as vendors do.
+ * Trovo and Shopify, emitted Twitch events and test events, at a human, changing rate. Requests without an answer, or
+ * answered 5xx or 429, are repeated byte for byte, as vendors do.
  */
 export async function runDemo(credentials: DemoCredentials, options: DemoOptions = {}): Promise<DemoTotals> {
   const {
@@ -93,7 +93,7 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
       if (taken) totals.accepted += 1;
       else totals.refused += 1;
     } catch {
-      // The end of the demo is often the end of the server: that is no loss.
+      // The demo often ends together with the server, which is not a loss.
       if (!signal?.aborted) totals.lost += 1;
     }
   }
@@ -106,7 +106,7 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
         if (beat.is_live) live_since = new Date().toISOString();
         beat.started_at = live_since;
       }
-      const requests = play(beat) ? [] : deliveries(beat);
+      const requests = play(beat, (problem) => (last_problem = problem)) ? [] : deliveries(beat);
       const sent = (async () => {
         for (const request of requests) await send(request);
       })().finally(() => under_way.delete(sent));
@@ -122,7 +122,7 @@ export async function runDemo(credentials: DemoCredentials, options: DemoOptions
   return totals;
 }
 
-/** The server asks to come again. */
+/** The server requests a retry. */
 class NotNow extends Error {
   constructor(readonly asked_ms: number) {
     super('not now');

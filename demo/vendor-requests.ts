@@ -1,7 +1,7 @@
 import { createHmac, createPrivateKey, randomBytes, randomUUID, sign } from 'node:crypto';
 import type { Viewer } from './story';
 
-/** What the demo needs of `dev-credentials.json`. */
+/** Part of `dev-credentials.json` that the demo reads. */
 export interface DemoCredentials {
   base_url: string;
   user_api_key: string;
@@ -20,7 +20,7 @@ export interface DemoCredentials {
   };
 }
 
-/** One request to the front door. */
+/** Request to the front door. */
 export interface DemoRequest {
   path: string;
   headers: Record<string, string>;
@@ -31,7 +31,7 @@ export type VendorRequests = ReturnType<typeof createVendorRequests>;
 
 export const now = () => new Date().toISOString();
 
-/** The requests of each vendor, and of a bot, signed with the development secrets. */
+/** Creates requests of each vendor and of a bot, signed with the development secrets. */
 export function createVendorRequests(credentials: DemoCredentials) {
   const { connections, webhook_signing: secrets, user_api_key } = credentials;
   const kick_signer = kickSigner(secrets);
@@ -67,7 +67,7 @@ export function createVendorRequests(credentials: DemoCredentials) {
     };
   }
 
-  /** Shopify's ids have eighteen digits: they go into the text as they are. */
+  /** Shopify's ids have eighteen digits, too many for a number, so they are inserted as text. */
   function shopify(topic: string, id: string, payload: object): DemoRequest {
     const body = JSON.stringify({ id: '@id', ...payload }).replace('"@id"', id);
     const headers = {
@@ -123,10 +123,7 @@ export function kickUser({ id, name }: Viewer) {
 
 type KickSigner = (body: string, message_id: string, timestamp: string) => Record<string, string>;
 
-/**
- * Where somebody configured a public key of their own, its private half is not here: then the legacy signature has to
- * do.
- */
+/** Signs with the private key; uses the legacy signature where a configured public key's private half is unknown. */
 function kickSigner({ kick_private_key, kick_secret }: DemoCredentials['webhook_signing']): KickSigner {
   if (kick_private_key === '') {
     return (body) => ({ 'x-kick-signature': createHmac('sha256', kick_secret).update(body).digest('hex') });
@@ -137,7 +134,7 @@ function kickSigner({ kick_private_key, kick_secret }: DemoCredentials['webhook_
   });
 }
 
-/** The id of a channel's subscription to a type, at Kick's cloud of the demo. */
+/** Id of a channel's subscription to a type at the demo's stand-in for Kick. */
 export const kickSubscription = (channel_id: number | string, type: string): string => `demo-${channel_id}-${type}`;
 
 function kickRequest(signer: KickSigner, type: string, payload: object, channel_id: string): DemoRequest {
@@ -158,7 +155,7 @@ function kickRequest(signer: KickSigner, type: string, payload: object, channel_
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
-/** Time first, then chance, as Kick's message ids are. */
+/** Time, then random digits, like Kick's message ids. */
 function ulid(): string {
   let time = '';
   for (let rest = Date.now(), digit = 0; digit < 10; digit += 1, rest = Math.floor(rest / 32))

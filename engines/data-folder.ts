@@ -6,17 +6,41 @@ import { join } from 'node:path';
 export class DataFolderBusy extends Error {}
 
 /**
- * Makes the data folder and holds it until `release`: two processes on one folder would start two databases on the same
- * files. A lock that a killed process left behind is taken over.
+ * Creates the data folder and locks it until `release`, because two processes on one folder would start two databases
+ * on the same files. Takes over the lock of a killed process.
  * @throws DataFolderBusy
  */
-export function holdDataFolder(data_dir: string): { release(): void } {
+export function holdDataFolder(data_dir: string): HeldFolder {
   mkdirSync(data_dir, { recursive: true, mode: 0o755 });
-  return hold(join(data_dir, 'lumio.lock'), data_dir);
+  const lock = hold(join(data_dir, 'lumio.lock'), data_dir);
+  const serving = join(data_dir, SERVING);
+  rmSync(serving, { force: true });
+  return {
+    serveAt: (base_url) => writeFileSync(serving, JSON.stringify({ ...me(), base_url }), { mode: 0o600 }),
+    release() {
+      rmSync(serving, { force: true });
+      lock.release();
+    },
+  };
 }
 
+/** Address of the server of this data folder; undefined without an active one. */
+export function servingAt(data_dir: string): string | undefined {
+  const server = holderOf(textOf(join(data_dir, SERVING))) as (Holder & { base_url: string }) | undefined;
+  return server && isAlive(server) ? server.base_url : undefined;
+}
+
+export interface HeldFolder {
+  /** Records the address of the holder's server, for commands on the same folder. */
+  serveAt(base_url: string): void;
+  release(): void;
+}
+
+const SERVING = 'lumio.serving';
+const me = () => ({ pid: process.pid, started: startOf(process.pid) });
+
 function hold(path: string, data_dir: string): { release(): void } {
-  const own = JSON.stringify({ pid: process.pid, started: startOf(process.pid) });
+  const own = JSON.stringify(me());
   for (let attempt = 0; attempt < 5; attempt++) {
     if (create(path, own)) return { release: () => rmSync(path, { force: true }) };
     const text = textOf(path);
@@ -31,7 +55,7 @@ function hold(path: string, data_dir: string): { release(): void } {
   throw new DataFolderBusy(`${path} keeps appearing: another lumio is starting on ${data_dir}`);
 }
 
-/** False when there is one. It is never there without its text, so that nobody takes it for one that was cut off. */
+/** Creates the lock file atomically with its text, so that it is never seen incomplete. False when the file exists. */
 function create(path: string, text: string): boolean {
   const whole = `${path}.${process.pid}`;
   writeFileSync(whole, text, { mode: 0o600 });
@@ -47,8 +71,8 @@ function create(path: string, text: string): boolean {
 }
 
 /**
- * Removes the lock that holds this text, and no other one: who removes holds a lock of that lock, and looks again, so
- * that of many who found it left behind one removes it, before a new one is there.
+ * Removes the lock file with this text, and no other one: takes a lock of its own for the removal and reads the file
+ * again, so that of many processes that found a stale lock one removes it, before a new one exists.
  */
 function remove(path: string, text: string, data_dir: string): void {
   const digest = createHash('sha256').update(text).digest('hex').slice(0, 8);
@@ -60,7 +84,7 @@ function remove(path: string, text: string, data_dir: string): void {
   }
 }
 
-/** Undefined when there is no such file. */
+/** Text of a file; undefined for a missing one. */
 function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -80,7 +104,7 @@ function holderOf(text: string | undefined): Holder | undefined {
   try {
     return JSON.parse(text) as Holder;
   } catch (error) {
-    // Cut off by a crash in the middle of writing: nobody holds it.
+    // A file truncated by a crash is not a lock.
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
@@ -96,7 +120,7 @@ function isAlive(holder: Holder): boolean {
 }
 
 /**
- * Start time of a process in clock ticks since boot, which tells it from a later one with the same pid; null where
+ * Start time of a process in clock ticks since boot, which distinguishes processes that had the same pid; null where
  * /proc is missing.
  */
 function startOf(pid: number): string | null {

@@ -1,20 +1,20 @@
 import type pg from 'pg';
 import type { EventCatalogue } from '../kernel/event';
-import type { Settings } from '../kernel/settings';
-import { Stops } from '../kernel/stops';
+import type { Settings } from '../kernel/settings/settings';
+import { ShutdownStack } from '../lib/async/shutdown-stack';
 import type { Upcasters } from '../kernel/upcasters';
-import { TOPICS } from '../domain/records';
-import { SERVICE } from '../domain/vendors';
+import { TOPICS } from '../domain/common/records';
+import { SERVICE } from '../domain/common/vendors';
 import { refuseUnfinishedRestore } from './backup/unfinished';
 import type { Blobs } from './blobs/port';
 import { observedBroker } from './broker/observed';
 import type { Broker } from './broker/port';
 import type { Cache } from './cache/port';
-import { observedEventStore } from './event-store/observed';
-import { attributedEventStore } from './event-store/attributed';
-import { declaredEventStore } from './event-store/declared';
-import { createSealing, sealedEventStore } from './event-store/sealing';
-import { readVersioned, renewedEventStore, versionedEventStore } from './event-store/versioned';
+import { observedEventStore } from './event-store/decorators/observed';
+import { attributedEventStore } from './event-store/decorators/attributed';
+import { declaredEventStore } from './event-store/decorators/declared';
+import { createSealing, sealedEventStore } from './event-store/decorators/sealing';
+import { readVersioned, renewedEventStore, versionedEventStore } from './event-store/decorators/versioned';
 import type { EventStore, StoredEvent } from './event-store/port';
 import type { JobQueue } from './jobs/port';
 import { createPostgresJobs } from './jobs/postgres';
@@ -23,7 +23,7 @@ import { createPostgresLeases } from './leases/postgres';
 import { createPostgresShares } from './leases/shares';
 import type { Logger } from './log/port';
 import type { PrometheusMetrics } from './metrics/prometheus';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded/server';
 import { connectOnce, migrate } from './postgres/migrate';
 import { asQueryable, PostgresDatabase, type PoolOptions } from './postgres/pool';
 import { ProcessSession } from './postgres/process-session';
@@ -36,11 +36,11 @@ import type { SchemaIds } from './records/schema-ids';
 import { tracedRecordLog } from './records/traced';
 import type { Relay } from './relay/port';
 import type { Slots } from './slots/port';
-import { createSecretBox } from './secrets/box';
-import type { SecretBox } from './secrets/port';
-import { type MasterKeys, parseMasterKeys } from './secrets/master-keys';
-import type { SubjectKeys } from './subject-keys/port';
-import { createSubjectKeys } from './subject-keys/postgres';
+import { createSecretBox } from '../privacy/secrets/box';
+import type { SecretBox } from '../privacy/secrets/port';
+import { type MasterKeys, parseMasterKeys } from '../privacy/secrets/master-keys';
+import type { SubjectKeys } from '../privacy/subject-keys/port';
+import { createSubjectKeys } from '../privacy/subject-keys/postgres';
 import type { Wakeups } from './wakeups/port';
 import { createPostgresWakeups } from './wakeups/postgres';
 import { NO_TRACING, type Tracing } from './tracing/port';
@@ -48,26 +48,26 @@ import { openEventStore } from './event-store/open';
 import { openConfiguredBlobs } from './blobs/address';
 import { openBroker } from './broker/open';
 import { namingDatabase } from './postgres/url';
-import { claimEnvironment, refuseOtherEnvironment } from './postgres/environment';
-import { masterKeyText } from './secrets/own-master-key';
+import { claimEnvironment, refuseOtherEnvironment } from './postgres/embedded/environment';
+import { masterKeyText } from '../privacy/secrets/own-master-key';
 import { openSchemaIds } from './records/open-schema-ids';
 import { openShared } from './shared';
 
-/** Everything that Lumio runs on, behind its ports, as the settings choose it. */
+/** All engines of Lumio behind their ports, as configured. */
 export interface Engines {
   /** Read models and commands; in a process that serves each statement is bounded (`database.statement_timeout`). */
   db: PostgresDatabase;
   /** Projections and upkeep, apart so that a burst of reads cannot starve them. */
   projector_db: PostgresDatabase;
-  /** Builds of read models beside their live tables; no bound on a statement, since an index may take hours. */
+  /** Builds of read models next to their live tables; no bound on a statement, because an index may take hours. */
   build_db: PostgresDatabase;
-  /** Shows other processes that this one lives. */
+  /** Shows other processes that this process is alive. */
   session: ProcessSession;
   wakeups: Wakeups;
   events: EventStore;
-  /** The same events as they are stored: sealed and marked with their version. For copies and relays. */
+  /** Events in their stored form: sealed and marked with their version. For copies and relays. */
   stored_events: EventStore;
-  /** Makes events readable that were kept as they are stored. */
+  /** Decrypts and upcasts events in their stored form. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   broker: Broker;
   records: RecordLog;
@@ -88,11 +88,11 @@ export interface Engines {
   tracing: Tracing;
   /** Facts of the database: its identity and realtime epoch. */
   installation: { id: string; epoch: string };
-  /** In the reverse order of opening; every part is tried, the first failure is thrown at the end. */
+  /** Closes all parts in the reverse order of opening; throws the first failure at the end. */
   close(): Promise<void>;
 }
 
-/** What the engines know of what the areas declare, and of the build that runs on them. */
+/** The areas' declarations and the release, as far as the engines need them. */
 export interface Declared {
   declared: EventCatalogue;
   upcasters: Upcasters;
@@ -103,21 +103,23 @@ export interface OpenOptions {
   settings: Settings;
   log: Logger;
   metrics: PrometheusMetrics;
-  /** Connection string of a PostgreSQL of ours that another process runs; absent: the settings decide. */
+  /** Connection string of an embedded PostgreSQL that another process runs; default: by the settings. */
   running_url?: string;
+  /** Command that opens the engines, as the name of its database sessions. Default: by pool. */
+  command?: string;
   /** Bounds the waits of a process that serves; a command may take as long as it needs. */
   serving?: boolean;
-  /** A process that serves takes a database of the other environment too. Default false. */
+  /** Lets a process that serves take over a database of the other environment. Default false. */
   adopt?: boolean;
-  /** The embedded database ended without being asked to, or the database came back on another timeline. */
+  /** Called when the embedded database ended unexpectedly, or the database came back on another timeline. */
   onLost(reason: string): void;
 }
 
 /**
- * Opens the engines and brings the schema to the newest step. What was opened is closed again when a later part fails.
+ * Opens the engines and brings the schema to the newest step. Closes the opened parts when a later one fails.
  */
 export async function openEngines(options: OpenOptions & Declared): Promise<Engines> {
-  const stops = new Stops();
+  const stops = new ShutdownStack();
   try {
     return await open(options, stops);
   } catch (error) {
@@ -129,14 +131,14 @@ export async function openEngines(options: OpenOptions & Declared): Promise<Engi
 }
 
 type Bounds = Pick<PoolOptions, 'statement_timeout_ms' | 'query_timeout_ms'>;
-/** What the server cancels must be heard of before its connection is given up. */
+/** Time beyond a statement's timeout in which the server's cancellation arrives before the connection is given up. */
 const HEARD_MS = 1_000;
 /** Connections of builds: one build at a time, which writes two partitions side by side and reads its goal. */
 const BUILD_CONNECTIONS = 3;
-/** No statement of a projection or of upkeep takes so long: the server is gone. */
+/** Timeout of statements of projections and upkeep; after it the server counts as gone. */
 const UPKEEP_MS = 300_000;
 
-async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engines> {
+async function open(options: OpenOptions & Declared, stops: ShutdownStack): Promise<Engines> {
   const { settings, log, metrics, declared, upcasters } = options;
   const opened = <T extends { close(): Promise<void> }>(part: T): T => {
     stops.add(() => part.close());
@@ -153,15 +155,17 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   const check = guard && ((client: pg.ClientBase) => guard.check(client));
   const pool = (name: string, size: number, bounds: Bounds, pipeline = false) => {
     const onError = (error: Error) => log.warn({ error, pool: name }, 'an idle database connection broke');
-    return opened(new PostgresDatabase({ url, name, size, pipeline, check, onError, ...(options.serving && bounds) }));
+    const application = options.command && `lumio ${options.command}`;
+    const bound = options.serving ? bounds : {};
+    return opened(new PostgresDatabase({ url, name, application, size, pipeline, check, onError, ...bound }));
   };
   const { pool_size, statement_timeout: statement_timeout_ms } = settings.database;
   const query_timeout_ms = statement_timeout_ms + HEARD_MS;
   const db = pool('main', pool_size, { statement_timeout_ms, query_timeout_ms });
   const projector_db = pool('projector', 8, { query_timeout_ms: UPKEEP_MS }, true);
-  // Alone without a bound: the keepalive of its connections notices a server that is gone.
+  // The only pool without a bound; the keepalive of its connections detects a lost server.
   const build_db = pool('build', BUILD_CONNECTIONS, {}, true);
-  // Appends, publishes and their reads bring bounds of their own.
+  // Appends, publishes and their reads have bounds of their own.
   const log_db = pool('log', 6, { query_timeout_ms });
   const jobs_db = pool('jobs', 5, { query_timeout_ms: UPKEEP_MS });
   reportPools(metrics, [db, projector_db, build_db, log_db, jobs_db]);
@@ -180,8 +184,10 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   const known = new Set(declared.keys());
   const clear_events = attributedEventStore(versionedEventStore(sealedEventStore(store, sealing), upcasters, known));
   const events = opened(observedEventStore(declaredEventStore(clear_events, declared), { metrics, tracing }));
+  const serving = options.serving ?? false;
   const topics = await openBroker({
     settings,
+    serving,
     pool: log_db.pool,
     session,
     wakeups,
@@ -191,7 +197,7 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   });
   const broker = opened(observedBroker(topics, metrics));
   await broker.ensureTopics(Object.values(TOPICS), settings.broker.partitions);
-  const schema_ids = await openSchemaIds(settings, log, options.serving ?? false);
+  const schema_ids = await openSchemaIds(settings, log, serving);
   const record_log = createRecordLog({ broker, subject_keys, schema_ids, trace_headers: tracing.on });
   const records = tracing.on ? tracedRecordLog(record_log, tracing) : record_log;
   const { relay, cache, rate_limits, presence, slots } = opened(
@@ -229,7 +235,7 @@ async function open(options: OpenOptions & Declared, stops: Stops): Promise<Engi
   };
 }
 
-/** Before the schema is touched. @throws Error in one line */
+/** Checks for an unfinished restore before the schema is changed. @throws Error in one line */
 async function refuseUnfinished(url: string): Promise<void> {
   const client = await connectOnce(url, 'lumio start');
   try {
@@ -239,7 +245,7 @@ async function refuseUnfinished(url: string): Promise<void> {
   }
 }
 
-/** The exporter is loaded only when it is asked for. */
+/** Opens tracing; the exporter is loaded only when configured. */
 async function openTracing({ settings, version }: OpenOptions & Declared): Promise<Tracing> {
   const { otlp_url, sample_ratio } = settings.tracing;
   if (otlp_url === undefined) return NO_TRACING;
@@ -247,7 +253,7 @@ async function openTracing({ settings, version }: OpenOptions & Declared): Promi
   return createOpenTelemetryTracing({ otlp_url, service: SERVICE, version, sample_ratio });
 }
 
-async function embedded(options: OpenOptions, stops: Stops): Promise<EmbeddedPostgres> {
+async function embedded(options: OpenOptions, stops: ShutdownStack): Promise<EmbeddedPostgres> {
   const { settings, log, onLost } = options;
   const postgres = await startEmbeddedPostgres({ data_dir: settings.data_dir, log, onExit: onLost });
   stops.add(() => postgres.stop());

@@ -1,14 +1,14 @@
-import type { Settings } from '../kernel/settings';
+import type { Settings } from '../kernel/settings/settings';
 import { createLocalCache } from './cache/local';
 import type { Logger } from './log/port';
 import type { Metrics } from './metrics/port';
 import { createLocalPresence } from './presence/local';
 import { createLocalRateLimits } from './rate-limits/local';
-import { createRedisEngines, type SharedEngines } from './redis/shared';
+import type { SharedEngines } from './redis/shared';
 import { createLocalRelay } from './relay/local';
 import { createLocalSlots } from './slots/local';
 
-/** What nodes share beside the database: over Redis where the settings name one, else within this process. */
+/** Opens the engines that nodes share besides the database: over Redis when configured, else within this process. */
 export async function openShared(options: {
   settings: Pick<Settings, 'redis'>;
   installation: string;
@@ -17,6 +17,8 @@ export async function openShared(options: {
 }): Promise<SharedEngines> {
   const { settings, installation, log, metrics } = options;
   if (settings.redis.url !== undefined) {
+    // eslint-disable-next-line @typescript-eslint/no-require-imports -- loaded by installations that use it
+    const { createRedisEngines } = require('./redis/shared') as typeof import('./redis/shared');
     return createRedisEngines({ url: settings.redis.url, installation, log, metrics });
   }
   const parts = {

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
-import { UUID } from './uuid';
+import { UUID } from '../lib/hash/uuid';
 
-/** Whose a channel is, and what the caller's token has to do with it. */
+/** Owner of a channel, and the relation of the caller's token to it. */
 export interface ChannelOwner {
   account_id: string;
   /** The caller's token was issued for this one resource. */
@@ -10,7 +10,7 @@ export interface ChannelOwner {
   owned: boolean;
 }
 
-/** Who may subscribe. Kinds and meanings: spec doc3 §4.1, "Channels, gates and feature flags". */
+/** Rule that admits subscribers. Kinds and meanings: spec doc3 §4.1, "Channels, gates and feature flags". */
 export type Gate<Kind extends string = string> =
   | { kind: 'public' }
   /** Anybody, while the system flag is on; `FEATURE_DISABLED` when it is off. */
@@ -45,22 +45,22 @@ export const boundToken = <Kind extends string>(...callers: readonly Kind[]): Ga
   callers,
 });
 
-/** What goes over a channel under one `event_type`. */
+/** Messages of a channel under one `event_type`. */
 export interface CarriedMessage {
-  /** One sentence, for those who subscribe. */
+  /** A sentence for subscribers. */
   readonly summary: string;
   /** The shape of `data`. Documents and the client's types are made of it; nothing is checked against it. */
   readonly data: ZodType;
 }
 
-/** One family of channels as its area declares it. Source: spec doc3 §4.1. */
+/** A family of channels as its area declares it. Source: spec doc3 §4.1. */
 export interface ChannelFamily<Caller, Kind extends string, Services> {
   /**
    * `events:<account_id>`: what is in angle brackets varies, in the form that `ids` gives it. `<account_id>` is a UUID
    * and names the account whose the channel is.
    */
   readonly pattern: string;
-  /** What goes over it, one sentence for those who subscribe. */
+  /** Content of the channels: a sentence for subscribers. */
   readonly summary: string;
   /** The messages, by `event_type`; `*` stands for every other. */
   readonly carries: Readonly<Record<string, CarriedMessage>>;
@@ -79,25 +79,25 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
   /** The `type` of the family's stored messages where it is not `event` (doc3 §6.3). */
   readonly message_type?: string;
   /**
-   * What a new subscriber begins with, after `subscribed`; what it sends goes to that subscriber alone. Where it fails
-   * the subscription ends with `SUBSCRIBE_FAILED`.
+   * First messages of a new subscriber, after `subscribed`; they go to that subscriber alone. A failure ends the
+   * subscription with `SUBSCRIBE_FAILED`.
    */
   bootstrap?(subscriber: ChannelSubscriber<Caller>, services: Services): void | Promise<void>;
 }
 
 export type OwnerServices<Services> = Services & { ownerOf(channel: string): Promise<ChannelOwner | null> };
 
-/** One connection on one channel. */
+/** A connection on a channel. */
 export interface ChannelSubscriber<Caller> {
   /** Of the connection. */
   readonly id: string;
   readonly channel: string;
-  /** What the pattern leaves open: the channel without its prefix. */
+  /** Variable part of the pattern: the channel without its prefix. */
   readonly channel_id: string;
   readonly caller: Caller;
   /** `data` is JSON text. Nothing is sent once the subscription has ended. */
   send(event_type: string, data: string): void;
-  /** The same of a whole message that is framed already: one that is sent to several is framed once. */
+  /** Sends a framed message, so that a message to several subscribers is framed once. */
   sendFrame(bytes: Buffer): void;
 }
 
@@ -106,7 +106,7 @@ const KEY = /[A-Za-z0-9._~-]{1,128}/;
 /** A pattern taken apart. */
 export interface ChannelForm {
   prefix: string;
-  /** What may come after `prefix:`, whole. */
+  /** Matches the whole text after `prefix:`. */
   id: RegExp;
   /** The id is an account's. */
   of_account: boolean;

@@ -1,4 +1,4 @@
-/** What every domain event has; the other members are its data. */
+/** Member of every domain event; the others are its data. */
 export interface DomainEvent {
   type: string;
 }

@@ -1,6 +1,7 @@
 import type { Blobs } from '../engines/blobs/port';
 import type { Queryable } from '../engines/postgres/port';
-import type { PersonalTexts, SubjectKeys } from '../engines/subject-keys/port';
+import type { LoggedRecord } from '../engines/records/port';
+import type { PersonalTexts, SubjectKeys } from '../privacy/subject-keys/port';
 
 /** A person whom an erasure is about: a vendor's (`kick:987654321`), or one who logs in here (`user:<id>`). */
 export interface Person {
@@ -19,7 +20,7 @@ export interface ErasureServices {
 
 /**
  * How an area forgets a person. Sealed members of events and records need none: they are unreadable once the keys are
- * gone. `bin/erasers.ts` runs all, after the keys. Source: design §5.
+ * gone. `bin/upkeep/erasers.ts` runs all, after the keys. Source: design §5.
  */
 export interface Eraser {
   /** The tables that it cleans: every table is in one eraser, or known to hold nothing of anybody. */
@@ -31,8 +32,18 @@ export interface Eraser {
   erase(person: Person, services: ErasureServices): Promise<string | null>;
 }
 
+/** Result of erasing persons from the chats of all accounts. */
+export interface ErasedChats {
+  /** Keyed hashes of the persons, by which the rest is erased. */
+  hashes: string[];
+  destroyed_keys: number;
+  deleted_messages: number;
+  /** Accounts in whose chats they wrote. */
+  account_ids: string[];
+}
+
 /**
- * What a read model over a topic does when a person is erased: its rows must be afterwards what a rebuild makes of the
+ * Erasure of a person from a read model over a topic: afterwards its rows must equal those that a rebuild makes of the
  * erased records.
  */
 export interface RecordEraser {
@@ -40,7 +51,7 @@ export interface RecordEraser {
   topic: string;
   tables: readonly string[];
   /** Makes the rows of these records what a rebuild would make of them now. Returns how many rows changed. */
-  erase(tx: Queryable, record_ids: readonly string[]): Promise<number>;
+  erase(tx: Queryable, records: readonly LoggedRecord[]): Promise<number>;
   /**
    * Data of the channel messages that these records led to, as it is without the person; by record id. Called after
    * `erase`.

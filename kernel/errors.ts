@@ -16,7 +16,7 @@ export const ERROR_STATUS = {
 export type ErrorCode = keyof typeof ERROR_STATUS;
 
 export interface ApiErrorOptions {
-  /** Facts for the client beside the message; sent as `details`. */
+  /** Facts for the client besides the message; sent as `details`. */
   details?: Record<string, unknown>;
   /** Overrides the code's own status (413 and 503 are answered with a table code but their own status). */
   status?: number;
@@ -56,8 +56,8 @@ export class ApiError extends Error {
 }
 
 /**
- * A rule said no, for this reason. An operation declares what its callers are told of it
- * (`kernel/operation-errors.ts`); a reason that it does not declare is a fault of ours and answered as one.
+ * Refusal by a rule, with its reason. The operation declares the answer to its callers (`kernel/operations/errors.ts`);
+ * an undeclared reason is a defect and answered as one.
  */
 export class DomainError extends Error {
   constructor(
@@ -71,10 +71,13 @@ export class DomainError extends Error {
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** A read model is being built: what it would answer is not the whole. 503 with `Retry-After`. */
+/**
+ * A read model is being built, or stands still where it must not: what it would answer is not the whole. 503 with
+ * `Retry-After`.
+ */
 export class NotBuilt extends ApiError {
-  constructor(projection: string) {
-    super('INTERNAL_SERVER_ERROR', `the read model ${projection} is being built`, {
+  constructor(projection: string, why = 'is being built') {
+    super('INTERNAL_SERVER_ERROR', `the read model ${projection} ${why}`, {
       status: 503,
       retry_after_seconds: RETRY_AFTER_SECONDS,
     });

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { JsonObject } from './json';
+import type { JsonObject } from '../lib/json/json';
 
 /** The account in the metadata of events that belong to none: users, reservations, system keys. */
 export const GLOBAL_ACCOUNT = 'global';
 
-/** One event type as its area declares it. Source: design §5. */
+/** Event type as its area declares it. Source: design §5. */
 export interface EventDeclaration<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** The version that this program writes. The first is 1 and leaves no mark in the stored data. */
   readonly version: number;
@@ -34,14 +34,14 @@ export interface Audited {
   readonly action?: string;
   /** The installation's own, though the event names an account or a user. */
   readonly log?: 'installation';
-  /** What it was done to, and the member that is its id. */
+  /** Kind of the audited target, and the member with its id. */
   readonly target?: readonly [kind: string, member: string];
   /**
-   * Members that tell apart what of the target it is about (the flag of an override, the role that a user got): what
-   * was said before is looked for among events with the same values.
+   * Members that distinguish parts of the target (the flag of an override, the role of a user): the previous values are
+   * those of the last event with the same members.
    */
   readonly by?: readonly string[];
-  /** Members that an entry does not show, beside hashes of secrets (`…_hash`), which none does. */
+  /** Members that an entry omits, besides hashes of secrets (`…_hash`), which every entry omits. */
   readonly omit?: readonly string[];
 }
 
@@ -134,8 +134,8 @@ export function catalogue(sets: readonly AnyEventSet[]): EventCatalogue {
   return all;
 }
 
-/** An event that is not what its declaration says: a defect of the program that decided it, never stored. */
-export class NotAsDeclared extends Error {
+/** Event that does not match its declaration: a defect of the deciding program, never stored. */
+export class EventSchemaError extends Error {
   constructor(type: string, why: string) {
     super(`${type}: ${why}`);
     this.name = 'NotAsDeclared';
@@ -144,13 +144,13 @@ export class NotAsDeclared extends Error {
 
 /**
  * Holds new data against its declaration.
- * @throws NotAsDeclared when the type is not declared or the data do not fit; names members, never values
+ * @throws EventSchemaError when the type is not declared or the data do not fit; names members, never values
  */
 export function assertDeclared(all: EventCatalogue, type: string, data: JsonObject): void {
   const declaration = all.get(type);
-  if (declaration === undefined) throw new NotAsDeclared(type, 'no area declares this type');
+  if (declaration === undefined) throw new EventSchemaError(type, 'no area declares this type');
   const { error } = declaration.schema.safeParse(data);
   if (error === undefined) return;
   const wrong = error.issues.map(({ path, code }) => `${path.join('.') || 'the event'} (${code})`);
-  throw new NotAsDeclared(type, `does not fit its declaration: ${wrong.join(', ')}`);
+  throw new EventSchemaError(type, `does not fit its declaration: ${wrong.join(', ')}`);
 }

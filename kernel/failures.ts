@@ -2,7 +2,7 @@ import { DataError } from './projection';
 import { UnreadableEvent } from './upcasters';
 
 /**
- * What an error says:
+ * Kinds of failure:
  * - `conflict`: it lost against another one, and the same may be tried again at once;
  * - `raced`: what it was decided on has changed meanwhile: it is to be decided again;
  * - `away`: an engine is away or busy, or the next build will do it: the same may succeed later, and what was done
@@ -17,14 +17,14 @@ export type FailureKind = 'conflict' | 'raced' | 'away' | 'refused' | 'data' | '
  * An engine did not do in time what it was asked, and may do it later: it is away, busy or changing its leader. Whether
  * it was done is unknown. Adapters say so of their own engine's errors; the front door answers 503 with `Retry-After`.
  */
-export class EngineAway extends Error {
+export class EngineUnavailable extends Error {
   constructor(engine: string, cause: unknown) {
     super(`${engine} is away: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`, { cause });
-    this.name = 'EngineAway';
+    this.name = 'EngineUnavailable';
   }
 }
 
-/** What PostgreSQL says, by SQLSTATE or its class; the first that fits counts. All others are mistakes of ours. */
+/** Failure kinds of PostgreSQL by SQLSTATE or its class; the first match counts. All others are defects. */
 const SQL: readonly (readonly [RegExp, FailureKind])[] = [
   // Victims of serialisation and deadlock, and a lock that was not had in time.
   [/^(?:40|55P03)/, 'conflict'],
@@ -40,11 +40,12 @@ const SQLSTATE = /^(?!E)[0-9A-Z]{5}$/;
 const SOCKET =
   /^(?:E(?:CONN|HOST|NET|TIME|PIPE|AI_|NOTFOUND|NOENT|ADDR|MFILE|NFILE)\w*|UND_ERR\w*|ERR_STREAM\w*|ERR_SOCKET\w*)$/;
 const LINK_LOST = /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/;
-/** What drivers throw without a code when a connection breaks or is not made in time. */
+/** Messages of drivers without a code when a connection breaks or is not made in time. */
 const CONNECTION =
   /connection terminated|connection error|closed the connection|timeout exceeded when trying to connect|timeout expired|query read timeout|pool after calling end|client was closed|not queryable|socket hang up/i;
 const NAMES: Readonly<Record<string, FailureKind>> = {
-  EngineAway: 'away',
+  EngineUnavailable: 'away',
+  NotBuilt: 'away',
   AbortError: 'away',
   TimeoutError: 'away',
   RevisionConflict: 'raced',
@@ -56,10 +57,10 @@ interface Facts {
   name?: unknown;
 }
 
-/** What kind of failure it is. Everything that depends on that asks here. */
+/** Kind of a failure: the only place that classifies errors. */
 export function failureKind(error: unknown): FailureKind {
   if (error instanceof DataError) return 'data';
-  // What only a newer build can read is nobody's fault: it waits where it is.
+  // An event that only a newer release can read waits where it is.
   if (error instanceof UnreadableEvent) return error.newer ? 'away' : 'data';
   const { code, message, name } = (typeof error === 'object' && error !== null ? error : {}) as Facts;
   if (typeof code === 'string') {
@@ -83,9 +84,9 @@ const REDIS_NAMES = new Set([
   'ClusterAllFailedError',
 ]);
 
-/** Whose error it is, where that can be told: no other engine throws those of its driver. */
+/** The engine whose driver threw the error; undefined when the class is shared. */
 export function engineOf(error: unknown): 'database' | 'redis' | undefined {
-  if (!(error instanceof Error) || error instanceof EngineAway) return undefined;
+  if (!(error instanceof Error) || error instanceof EngineUnavailable) return undefined;
   const { code, severity, command, syscall } = error as Error & Record<string, unknown>;
   if (REDIS_NAMES.has(error.name) || command !== undefined) return 'redis';
   // A connection may fail for want of our own descriptors, too.

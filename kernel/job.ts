@@ -3,14 +3,14 @@ import type { Queryable } from '../engines/postgres/port';
 import type { SubjectOf } from './event';
 
 /**
- * What a job leaves in our database. It runs in the transaction that ends the job, so that it happens exactly once
+ * Effect of a job in our database. It runs in the transaction that ends the job, so that it happens exactly once
  * however often the job was tried.
  */
 export type Effect = (tx: Queryable) => Promise<unknown>;
 
-/** One try of a job. */
+/** A try of a job. */
 export interface JobTry {
-  /** The same over all tries: the idempotency key towards whoever is called. Never a secret, nothing personal. */
+  /** Idempotency key towards the called side, equal over all tries. Never a secret, nothing personal. */
   readonly key: string;
   /** 1 for the first. */
   readonly number: number;
@@ -32,13 +32,13 @@ export interface JobDeclaration<Services = unknown, Payload = unknown> {
   /** Tries after the first before the job is left to an operator as failed. */
   readonly retries: number;
   /**
-   * What happens when nobody knows whether a try had its effect outside, because the process died or no answer came:
-   * `repeat` where the other side knows our key or the call bears repeating, `park` where an operator must look.
+   * Treatment of a try whose effect outside is unknown, because the process died or no answer came: `repeat` where the
+   * other side knows our key or the call bears repeating, `park` where an operator must decide.
    */
   readonly after_unknown: 'repeat' | 'park';
   /** Milliseconds that one try may take. */
   readonly timeout_ms: number;
-  /** Present on a job that is made anew in every period of so many milliseconds, and once at the first start. */
+  /** Present on a periodic job: it is made once in every period of this length, and once at the first start. */
   readonly every_ms?: number;
   /**
    * Calls the outside; what it returns is done in our database. {@link OutcomeUnknown} says that a call may have been

@@ -1,6 +1,6 @@
 /** A store of blobs, as far as notes are read from it. */
 export interface NoteStore {
-  list(prefix: string): AsyncIterable<{ key: string }>;
+  keys(prefix: string): AsyncIterable<string>;
   get(key: string): Promise<AsyncIterable<Buffer> | undefined>;
 }
 
@@ -18,7 +18,7 @@ export const noteKey = (prefix: string, name: string, noted_at: string): string 
 export async function notesOf(blobs: NoteStore, prefix: string, days?: readonly string[]): Promise<string[]> {
   const keys: string[] = [];
   for (const folder of days?.map((day) => `${prefix}${day}/`) ?? [prefix]) {
-    for await (const { key } of blobs.list(folder)) keys.push(key);
+    for await (const key of blobs.keys(folder)) keys.push(key);
   }
   const texts: string[] = [];
   for (let at = 0; at < keys.length; at += READS_AT_ONCE) {

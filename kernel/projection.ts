@@ -4,8 +4,8 @@ import type { JobRequest } from './job';
 import type { LoggedRecord } from '../engines/records/port';
 
 /**
- * What a record says cannot be shown, and never will be as it is: `apply` throws it, and the record is parked. Anything
- * else that `apply` throws is a mistake of the program, and stops the projection.
+ * Data that can never be applied as it is: `apply` throws it, and the record is parked. Any other error that `apply`
+ * throws is a defect of the program and stops the projection.
  */
 export class DataError extends Error {
   override readonly name = 'DataError';
@@ -14,7 +14,7 @@ export class DataError extends Error {
 /** A message for one WebSocket channel; stored in the outbox in the projection's own transaction. */
 export interface ChannelMessage {
   channel: string;
-  /** Whose the channel is, where its name does not end with that account's id: always the same for one channel. */
+  /** Account of the channel, where its name does not end with the account's id; constant per channel. */
   account_id?: string;
   /** The server message's `event_type`. */
   event_type: string;
@@ -34,7 +34,7 @@ export const everyEvent = (types: readonly string[]) =>
   ({ kind: 'domain_events', types, every: true }) as const satisfies Source;
 
 interface ProjectionBase {
-  /** What checkpoints and dead letters are kept under: it never changes, whatever its file is called. */
+  /** Key of its checkpoints and dead letters: constant, also when its file is renamed. */
   name: string;
   /** Raised when the tables' meaning changes: the runtime then asks for a rebuild. */
   version: number;
@@ -45,7 +45,12 @@ interface ProjectionBase {
   tables: readonly string[];
   /** False for what no answer shows: commands do not wait until it has their events. Default true. */
   awaited?: boolean;
-  /** The wake-up that tells of each commit which applied something; losing one costs a delay alone. */
+  /**
+   * True for what decides who may do what. A process of an earlier version refuses to read its tables while no process
+   * drives them: rights that were taken away since would still hold.
+   */
+  rights?: boolean;
+  /** Wake-up that each commit with applied events sends; a lost one only causes a delay. */
   wakes?: string;
   /** Names of the jobs that `apply` asks for; one that nobody has declared stops the start. */
   jobs?: readonly string[];
@@ -59,7 +64,7 @@ interface ProjectionBase {
    * them. Before the late indexes.
    */
   loaded?(tx: Queryable): Promise<void>;
-  /** What its rows follow from, as text; without it that of `apply` and `loaded`. */
+  /** Text of the definition that determines its rows; default: the text of `apply` and `loaded`. */
   program?: string;
 }
 
@@ -110,6 +115,11 @@ export interface ApplyMode {
   enqueue?: (tx: Queryable, jobs: readonly JobRequest[]) => Promise<void>;
   /** Records of a topic: true when some of the batch may have been applied before. False: none was. */
   again?: boolean;
+  /**
+   * Records of a topic: ids, in lower case, of those whose effects an earlier transaction committed. A projection
+   * without rows announces them no second time.
+   */
+  applied?: ReadonlySet<string>;
 }
 
 export type Projection = RecordProjection | EventProjection;

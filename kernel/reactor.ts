@@ -5,7 +5,7 @@ import { assertReadable } from './upcasters';
 type Types<Sets extends readonly AnyEventSet[]> = EventOf<Sets[number]>['type'];
 type EventNamed<Sets extends readonly AnyEventSet[], Type> = Extract<EventOf<Sets[number]>, { type: Type }>;
 
-/** What an area declares of a process manager: what follows when something has happened. */
+/** Process manager as its area declares it: reactions to events. */
 export interface ReactorSpec<Sets extends readonly AnyEventSet[], Tools> {
   /** Also the file's name. Its commands are issued in this name, and it is never given to another purpose. */
   name: string;
@@ -14,8 +14,8 @@ export interface ReactorSpec<Sets extends readonly AnyEventSet[], Tools> {
   /** The areas whose events it reads. */
   events: Sets;
   /**
-   * What follows from an event of the type; other types pass by. It is done again when a crash came between it and the
-   * checkpoint: commands then find what they did before, and what is kept is kept once.
+   * Reaction to an event of the type; other types are ignored. It runs again after a crash between it and the
+   * checkpoint: commands then find their stored events, and rows are written once.
    */
   on: { readonly [Type in Types<Sets>]?: (event: EventNamed<Sets, Type>, tools: Tools) => unknown };
 }
@@ -26,7 +26,7 @@ export interface Reactor<Tools> {
   readonly name: string;
   readonly from: 'beginning' | 'now';
   readonly types: readonly string[];
-  /** @throws CannotReact for an event that is to be parked; anything else stops the reactor until it succeeds */
+  /** @throws CannotReact for an event that is to be parked at once; anything else is tried again first */
   react(event: StoredEvent, tools: Tools): Promise<void>;
 }
 

@@ -18,3 +18,14 @@ export function withQuery(name: string, query: string, statement: Sql): string {
 
 /** A name as SQL reads it, whatever is in it. */
 export const ident = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** A text as a LIKE pattern that matches it alone. */
+export const literal = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
+
+/** Collects the values of a statement, and numbers them `$1` and on. */
+export class Parameters {
+  readonly values: unknown[] = [];
+  add(value: unknown): string {
+    return `$${this.values.push(value)}`;
+  }
+}

@@ -1,5 +1,5 @@
 import type { EventCatalogue } from './event';
-import type { JsonObject } from './json';
+import type { JsonObject } from '../lib/json/json';
 
 /**
  * Event types are versioned: the first version of a type carries no mark, every later one `"$v": n` in its stored data.
@@ -73,7 +73,7 @@ export function assertReadable(event: Typed): void {
   if (unreadable) throw unreadable;
 }
 
-/** What {@link assertReadable} throws; null for an event that this program can read. */
+/** Error that {@link assertReadable} throws; null for an event that this program can read. */
 export function unreadableOf({ type, data }: Typed): UnreadableEvent | null {
   const mark = data[UNREADABLE] as Unreadable | undefined;
   return mark === undefined ? null : new UnreadableEvent(type, mark.why, mark.newer);

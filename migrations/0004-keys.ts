@@ -1,12 +1,10 @@
 import type { Migration } from './index';
 
 /**
- * Subject keys (design §5). They make personal data readable and nothing else does, so these three tables are left out
- * of `lumio backup`, exported apart, and kept with short retention: a key that was erased must not come back with an
- * old backup.
- *
+ * Subject keys (design §5). Only these keys make personal data readable, so these three tables are left out of `lumio
+ * backup`, exported separately, and kept with short retention: an erased key must not return with an old backup.
  * `subject_keys` names a subject by a keyed hash, whose key is in `subject_hash_key`; every key is wrapped by a master
- * key. `subject_key_erasures` tells other nodes which keys to forget; its `seq` is in commit order.
+ * key. `subject_key_erasures` lists for other nodes the keys to forget; its `seq` is in commit order.
  */
 export const subjectKeys: Migration = {
   name: '0004-keys',

@@ -1,7 +1,7 @@
 import type { Migration } from './index';
 
 /**
- * What drives read models: checkpoints, dead letters, the realtime outbox with its dense per-channel sequence,
+ * Tables that drive read models: checkpoints, dead letters, the realtime outbox with its dense per-channel sequence,
  * and the ledger of external ids that makes an ingested record count once. Design §6, §7, §8.
  */
 export const projections: Migration = {

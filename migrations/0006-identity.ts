@@ -1,7 +1,7 @@
 import type { Migration } from './index';
 
 /**
- * Who there is and what may act for them. Rows of the read models (users … system_keys) come from domain events and can
+ * Users, accounts and their credentials. Rows of the read models (users … system_keys) come from domain events and can
  * be rebuilt, so nothing refers to them by foreign key; sessions, ws tokens, uses, secrets and signing keys are state
  * of their own.
  */

@@ -2,9 +2,8 @@ import type { Migration } from './index';
 
 /**
  * The event log (spec doc2 §2.15) and its counters. The parent is partitioned by month of `created_at`, so every unique
- * key holds `created_at` too; that a delivery which comes again under another time counts once is the ingest ledger's
- * work (`ingested_ids`). `raw` is `json`, not `jsonb`: it keeps the received text, 820982911946154508 and member order
- * included.
+ * key holds `created_at` too; the ingest ledger (`ingested_ids`) makes a delivery that is repeated under another time
+ * count once. `raw` is `json`, not `jsonb`: it keeps the received text, 820982911946154508 and member order included.
  */
 export const eventLog: Migration = {
   name: '0008-event-log',

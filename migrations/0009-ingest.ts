@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Deliveries that were signed and yet could not be normalised or stored: kept with their raw body and the reason, so
- * that they can be tried again after a fix. A delivery that comes again is counted, not kept twice. Design §6.
+ * Signed deliveries that could not be normalised or stored: kept with their raw body and the reason, so that an
+ * operator can retry them after a fix. A repeated delivery is counted, not stored twice. Design §6.
  */
 export const ingest: Migration = {
   name: '0009-ingest',

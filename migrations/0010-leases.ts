@@ -1,8 +1,7 @@
 import type { Migration } from './index';
 
 /**
- * Who does the work that only one process should do. A row stays for ever: its token must never be used twice. Design
- * §9.
+ * Holders of work for a single process. Rows are never deleted, because a token must never be used twice. Design §9.
  */
 export const leases: Migration = {
   name: '0010-leases',

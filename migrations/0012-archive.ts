@@ -1,9 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Which records of which log lie in the blob store (design §6). The archiver writes a row after the segment was
- * uploaded and read back; only then may the log drop what it holds. Offsets mean nothing without the log they belong
- * to, so `engine` names it.
+ * Archived records in the blob store, by log (design §6). The archiver writes a row after the segment was uploaded and
+ * read back; only then may the log drop its records. Offsets mean nothing without their log, so `engine` names it.
  */
 export const archive: Migration = {
   name: '0012-archive',

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * What of a dead letter is in its topic already: the log that took it, and the state that it had then. A letter whose
- * state is another one waits to be relayed. A mark on each row, and not a position in the table: letters of several
+ * Relayed state of a dead letter: the log that stored it, and the letter's state at that time. A letter with another
+ * state waits to be relayed. A mark on each row instead of a position in the table, because letters of several
  * projectors commit in another order than their ids, and an old letter changes when it is settled. Design §7.
  */
 export const topicRelays: Migration = {

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Publishing tells where the records went, so that the process that wrote them need not read them back. The old
- * function stays for nodes of the version before: a prepared call of theirs must not find another result type.
+ * Publishing returns the offsets of the records, so that the writing process need not read them back. The old function
+ * stays for nodes of the previous release, whose prepared calls must not get another result type.
  */
 export const brokerAppend: Migration = {
   name: '0016-broker-append',

@@ -1,9 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * `outbox_write` does the same as before (see 0005 and 0011) for less: what is sorted and joined to number the messages
- * are their channels alone, and the messages, which are large, go from the lists to the table without being stored in
- * between.
+ * Makes `outbox_write` (see 0005 and 0011) cheaper: only channels are sorted and joined to number the messages, and the
+ * messages, which are large, go from the lists to the table without an intermediate store.
  */
 export const outboxNarrow: Migration = {
   name: '0017-outbox-narrow',

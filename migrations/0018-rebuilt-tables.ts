@@ -1,10 +1,10 @@
 import type { Migration } from './index';
 
 /**
- * A rebuild fills a copy of a table and puts it in its place (projections/runtime/shadow.ts). `shape_rebuilt_table`
- * makes of the copy, still empty, what the original is beyond a PostgreSQL table: a hypertable by the same column with
- * chunks of the same length. Elsewhere, and for every other table, it does nothing. With 0013 this is all that knows of
- * TimescaleDB.
+ * A rebuild fills a copy of a table and replaces the table with it (projections/runtime/rebuild/shadow.ts).
+ * `shape_rebuilt_table` gives the empty copy the properties of the original that a PostgreSQL table lacks: a hypertable
+ * by the same column with chunks of the same length. Elsewhere, and for every other table, it does nothing. Only this
+ * step and 0013 depend on TimescaleDB.
  */
 export const rebuiltTables: Migration = {
   name: '0018-rebuilt-tables',

@@ -1,10 +1,10 @@
 import type { Migration } from './index';
 
 /**
- * What people are called and look like. No read model, since no event carries it: it is backed up, never rebuilt, and a
- * row goes when its person is erased. Filled once, from the read model as it is and, for what that does not hold (a
- * restored backup has no read models yet), from the events of the build before. `users` keeps its two columns, empty,
- * for a process of the build before that still runs.
+ * Names and pictures of people. Not a read model, because no event carries them: the table is backed up, never rebuilt,
+ * and a row is deleted with the erasure of its person. Filled once, from the present read model and, for rows missing
+ * there (a restored backup has no read models yet), from the events of the previous release. `users` keeps its two
+ * columns, empty, for running processes of that release.
  */
 export const profiles: Migration = {
   name: '0021-profiles',

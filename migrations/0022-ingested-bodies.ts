@@ -1,10 +1,10 @@
 import type { Migration } from './index';
 
 /**
- * Which signed bytes have counted, where no signature covers the id that came with them: a second key of the ledger,
- * kept for 7 days (projections/runtime/repeats.ts; spec rulings, "event identity of webhooks"). Like `ingested_ids` it
- * is a table of record. What came before is put in once, so that a delivery which was captured then makes no second
- * event now: its bytes, and the id inside a Trovo body, which is looked for as ingest/trovo.ts does.
+ * Signed bytes that have counted, where no signature covers the delivery's id: a second key of the ledger, kept for 7
+ * days (projections/runtime/ledger/ledger.ts; spec rulings, "event identity of webhooks"). Like `ingested_ids` it is a
+ * table of record. Earlier deliveries are inserted once, so that a delivery captured then makes no second event now:
+ * their bytes, and the id inside a Trovo body, found as ingest/trovo/webhook.ts does.
  */
 export const ingestedBodies: Migration = {
   name: '0022-ingested-bodies',

@@ -2,9 +2,9 @@ import type { Migration } from './index';
 
 /**
  * The outbox gets a lock of its own (7070008): under the one of domain events (7070002) each command waited for
- * projectors to commit. Calls that began before this step still run the text of 0017 and take the old lock alone. So
- * both are taken, the new one first, until no transaction from before is left: then a projector deletes the mark
- * (projections/runtime/outbox-lock.ts). Decision 0010.
+ * projectors to commit. Calls that began earlier still run the text of 0017 and take the old lock alone. So both are
+ * taken, the new one first, until no earlier transaction is left: then a projector deletes the mark
+ * (projections/runtime/outbox/lock.ts). Decision 0010.
  */
 export const outboxLock: Migration = {
   name: '0024-outbox-lock',

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** Keys that destroy themselves: what they seal belongs to nobody whose erasure could be asked for. Design §5. */
+/** Keys that expire: their data has no subject who could request an erasure. Design §5. */
 export const subjectKeyExpiry: Migration = {
   name: '0030-subject-key-expiry',
   async up(knex) {

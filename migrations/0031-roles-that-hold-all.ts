@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** What there was to hold when this step was written: what builds before it go on reading of an Owner. */
+/** All permissions at the time of this step: earlier releases continue to read this list for an Owner. */
 const HELD = `
   events:read, events:create, events:userinfo, overlays:read, overlays:create, overlays:edit,
   overlays:delete, overlays:access-read, overlays:access-grant, overlays:access-revoke, widgets:read,
@@ -27,8 +27,8 @@ const HELD = `
   history:share, history:export, history:delete, public-stats:read, public-stats:edit, audit-log:read`;
 
 /**
- * An Owner holds every permission, also those that come later: the row says so instead of listing them. The list stays
- * beside it as a default, since builds before read nothing else. Source: spec doc1 §5.10.
+ * An Owner holds every permission, also later ones: the row has a flag instead of a list. The list stays as the
+ * column's default, because earlier releases read nothing else. Source: spec doc1 §5.10.
  */
 export const rolesThatHoldAll: Migration = {
   name: '0031-roles-that-hold-all',

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Global feature flags become events. What operators had set by hand is kept aside until it has been appended
- * (maintenance/feature-flag-adoption.ts): a migration cannot reach the event store.
+ * Global feature flags become events. Values that operators had set by hand are kept aside until they are appended
+ * (maintenance/upgrade/feature-flag-adoption.ts), because a migration cannot reach the event store.
  */
 export const featureFlagEvents: Migration = {
   name: '0032-feature-flag-events',

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** Whose answers are kept for `Idempotency-Key`, so that they go with the person. */
+/** User of each answer kept for `Idempotency-Key`, so that the answers are erased with the person. */
 export const answersOfPersons: Migration = {
   name: '0033-answers-of-persons',
   async up(knex) {

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** Where the domain events of each account lie, in commit order; events of no account are under `global`. */
+/** Positions of each account's domain events, in commit order; events without an account are under `global`. */
 export const accountEvents: Migration = {
   name: '0034-account-events',
   async up(knex) {

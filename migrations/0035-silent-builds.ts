@@ -1,9 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * A projection that is driven for the first time is built silently: `silent_to` is the end that its source had then,
- * and nothing up to there is announced; `built` says that it was passed. A letter that was parked silently is retried
- * so. Decision 0014.
+ * A projection is built silently at its first start: `silent_to` is the end of its source at that time, and nothing up
+ * to there is announced; `built` is true after that end. A silently parked letter is retried silently. Decision 0014.
  */
 export const silentBuilds: Migration = {
   name: '0035-silent-builds',

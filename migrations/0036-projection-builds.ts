@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * What a build beside the live tables has reached, so that an interrupted one goes on. It is forgotten by whatever
- * changes live rows beside their source, since the tables that were built so far know nothing of that. Decision 0014.
+ * Progress of a build of new tables, so that an interrupted build can continue. Every change of live rows other than
+ * from their source deletes it, because the tables built so far lack that change. Decision 0014.
  */
 export const projectionBuilds: Migration = {
   name: '0036-projection-builds',

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** What each process last said of each projection, for `lumio projections`: also of one that runs no longer. */
+/** Last report of each process about each projection, for `lumio projections`; reports of ended processes stay. */
 export const projectionStates: Migration = {
   name: '0037-projection-states',
   async up(knex) {

@@ -2,10 +2,10 @@ import { sqlFunction } from './functions';
 import type { Migration } from './index';
 
 /**
- * The ledger of topics is the runtime's: for each projection which record an external id counts for. Partitioned by the
- * time of taking, so that what is written today goes into small indexes. Nothing is copied under a lock: the table of
- * before becomes the ledger's first partition (0042), and the bodies of its seven days are copied while they are
- * written. A build before finds both under their old names: see 0042. Decision 0016.
+ * The ledger of topics belongs to the runtime: per projection, the record that each external id counts for. Partitioned
+ * by the time of insertion, so that today's rows go into small indexes. Nothing is copied under a lock: the earlier
+ * table becomes the ledger's first partition (0042), and the bodies of its seven days are copied while they are
+ * written. The previous release finds both under their old names: see 0042. Decision 0016.
  */
 export const ledger: Migration = {
   name: '0040-ledger',

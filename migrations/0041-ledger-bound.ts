@@ -1,8 +1,6 @@
 import type { Migration } from './index';
 
-/**
- * Proves what 0042 says of the rows from before, while they are read and written: that step then looks at none of them.
- */
+/** Validates the constraint that 0042 relies on while rows are read and written, so that 0042 scans no old rows. */
 export const ledgerBound: Migration = {
   name: '0041-ledger-bound',
   async up(knex) {

@@ -2,10 +2,9 @@ import { sqlFunction } from './functions';
 import type { Migration } from './index';
 
 /**
- * The ids from before become the ledger's first partition. `ingested_ids` and `ingested_bodies` become views of the
- * event log's part of it, for processes of the build before that go on beside this one: what they read is everything,
- * and what they write goes where this build looks. Their ids land in that first partition, which takes none that a
- * later one has.
+ * The earlier ids become the ledger's first partition. `ingested_ids` and `ingested_bodies` become views of the event
+ * log's part of the ledger, for running processes of the previous release: they read everything, and their rows land
+ * where this release searches. Their ids go into that first partition, which takes none that a later one has.
  */
 export const ledgerBefore: Migration = {
   name: '0042-ledger-before',

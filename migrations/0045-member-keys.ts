@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** Keys that a membership would leave behind, as the reactor `api-keys` remembers them; written with its checkpoint. */
+/** Keys to revoke with a membership, as stored by the reactor `api-keys`; written with its checkpoint. */
 export const memberKeys: Migration = {
   name: '0045-member-keys',
   async up(knex) {

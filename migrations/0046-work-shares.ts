@@ -1,9 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * Pieces of work that processes divide among themselves (engines/leases/shares.ts). A member is alive while its session
- * holds its advisory lock, and when it was heard of within the patience. The names that are offered are counted off
- * over the members that offer them: each name is wanted by one, and held until its holder gives it back.
+ * Work that processes divide among themselves (engines/leases/shares.ts). A member is alive while its session holds its
+ * advisory lock, and its last renewal is recent. Offered names are distributed evenly over the members that offer them:
+ * each name is assigned to one, and held until its holder releases it.
  */
 export const workShares: Migration = {
   name: '0046-work-shares',

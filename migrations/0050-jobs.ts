@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * What is ours beside the job library's own schema (graphile_worker, installed by engines/jobs/schema.ts after the
- * steps): the keys of finished jobs, and which process holds the jobs that run. Decision 0018.
+ * Our own tables besides the job library's schema (graphile_worker, installed by engines/jobs/schema.ts after the
+ * steps): the keys of finished jobs, and the holders of running jobs. Decision 0018.
  */
 export const jobs: Migration = {
   name: '0050-jobs',

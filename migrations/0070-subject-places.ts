@@ -1,9 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * Where personal parts of each subject lie, so that an erasure looks there alone: blocks of offsets of a topic's
- * partition, archived or not, and streams of domain events. `subject_sources` says how far each source was read. All is
- * derived from the logs.
+ * Positions of each subject's personal parts, so that an erasure searches only there: blocks of offsets of a topic's
+ * partition, archived or not, and streams of domain events. `subject_sources` has the progress of reading each source.
+ * All rows derive from the logs.
  */
 export const subjectPlaces: Migration = {
   name: '0070-subject-places',

@@ -1,9 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * What channels are called, sealed under their persons' keys. No read model, since no event carries it any more. The
- * column of `channel_connections` stays for the build before, and what it holds is taken over at the next start
- * (maintenance/channel-name-adoption.ts): a migration has no keys.
+ * Names of channels, sealed under their persons' keys. Not a read model, because events no longer carry them. The
+ * column of `channel_connections` stays for the previous release, and its content is adopted at the next start
+ * (maintenance/upgrade/channel-name-adoption.ts), because a migration has no keys.
  */
 export const channelNames: Migration = {
   name: '0071-channel-names',

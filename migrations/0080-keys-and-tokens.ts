@@ -2,7 +2,7 @@ import type { Migration } from './index';
 
 /**
  * Keys of accounts, popout tokens, and the tokens of one overlay, widget or install. The first two are read models; the
- * last are state of their own, minted and revoked by the areas whose resource they open.
+ * last are state of their own, minted and revoked by the areas of their resources.
  */
 export const keysAndTokens: Migration = {
   name: '0080-keys-and-tokens',

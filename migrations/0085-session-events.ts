@@ -1,10 +1,10 @@
 import type { Migration } from './index';
 
 /**
- * Sessions become events, and `user_sessions` what is known of them. `sessions` goes on holding which sessions live and
- * which refresh token of each is the current one: a rebuild leaves it alone, and the build before goes on with it. A
- * session of that build has no events until it is refreshed. The token before the current one tells two clients that
- * refreshed at once from a stolen token.
+ * Sessions become events, and `user_sessions` their read model. `sessions` keeps the active sessions and the current
+ * refresh token of each: a rebuild does not change it, and the previous release continues with it. A session of that
+ * release has no events until it is refreshed. The previous token distinguishes two clients that refreshed concurrently
+ * from a stolen token.
  */
 export const sessionEvents: Migration = {
   name: '0085-session-events',

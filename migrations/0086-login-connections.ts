@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * What people log in with, and beside it what the providers say of them, with their tokens sealed. The second is no
- * read model, since no event carries it: a row goes with its login, or when its person is erased.
+ * Logins of people, and the providers' data about them, with sealed tokens. The latter is not a read model, because no
+ * event carries it: a row is deleted with its login, or with the erasure of its person.
  */
 export const loginConnections: Migration = {
   name: '0086-login-connections',

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * A key signs from a time on that lies after every node knows it, and verifies until the last token that it signed has
- * ended (null: no other has followed it).
+ * A key signs from a time at which every node has read it, and verifies until the last token that it signed has ended
+ * (null: it has no successor).
  */
 export const signingKeyRotation: Migration = {
   name: '0087-signing-key-rotation',

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** OAuth clients as their events say; and, of no event, the codes that were handed out and what of grants is live. */
+/** OAuth clients, a read model; and, without events, issued codes and the state of active grants. */
 export const oauthClients: Migration = {
   name: '0090-oauth-clients',
   up: (knex) =>

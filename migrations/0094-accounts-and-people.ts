@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * What an account says of itself, roles with a description and a colour, invites, and which logins members act with.
- * A name that is null is the owner's own, which no event holds.
+ * Profile of an account, roles with a description and a colour, invites, and the logins that members act with. A null
+ * name means the owner's own name, which no event holds.
  */
 export const accountsAndPeople: Migration = {
   name: '0094-accounts-and-people',

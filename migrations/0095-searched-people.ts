@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** People are found by how their names begin; where their logins are used is remembered by the reactor of that. */
+/** Search of people by the beginnings of their names; the responsible reactor stores where their logins are used. */
 export const searchedPeople: Migration = {
   name: '0095-searched-people',
   async up(knex) {

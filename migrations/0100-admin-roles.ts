@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** Roles of operators. A role that lists no permissions of its own holds all there are. */
+/** Roles of operators. A role without a list of permissions holds all. */
 export const adminRoles: Migration = {
   name: '0100-admin-roles',
   async up(knex) {

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** Roles of people regardless of account. Who holds none of their own has no row, and holds the default one. */
+/** Roles of people regardless of account. A person without a row holds the default role. */
 export const userRoles: Migration = {
   name: '0101-user-roles',
   async up(knex) {

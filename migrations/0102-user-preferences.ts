@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** How people have the dashboard; who changed nothing has no row. */
+/** Dashboard preferences of people; a person without changes has no row. */
 export const userPreferences: Migration = {
   name: '0102-user-preferences',
   async up(knex) {

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * What operators see of users, and what a deletion finds: the accounts that people are members of, and who was deleted,
- * as the reactor `users` remembers them in the order of the log; written with its checkpoint.
+ * User facts for operators, and for a deletion: memberships of people in accounts, and deleted users. The reactor
+ * `users` writes these in the order of the log, together with its checkpoint.
  */
 export const deletedUsers: Migration = {
   name: '0103-deleted-users',

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Plans, the accounts that are on another than the free one, and what operators set for one account or user. All of it
- * follows from domain events.
+ * Plans, the accounts on a plan other than the free one, and operators' settings for one account or user. All rows
+ * derive from domain events.
  */
 export const plans: Migration = {
   name: '0105-plans',

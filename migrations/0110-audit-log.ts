@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * The audit log: entries in chains of hashes, where each chain ends, and what was last said of each target. Personal
- * values are sealed in `personal`, under the keys that they have in the events. Decision 0029.
+ * The audit log: entries in hash chains, the end of each chain, and the last values of each target. Personal values are
+ * sealed in `personal`, under their keys in the events. Decision 0029.
  */
 export const auditLog: Migration = {
   name: '0110-audit-log',

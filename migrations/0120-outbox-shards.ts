@@ -3,10 +3,11 @@ import type { Migration } from './index';
 
 /**
  * The outbox in 64 shards, each with its own lock, and in partitions of minutes that are dropped instead of emptied.
- * The ids stay those of one sequence: a build before reads them in one order, and as long as one may be connected each
- * writer also holds the lock of all (the mark `outbox_one_order`, see projections/runtime/outbox-order.ts). A call that
- * began before this step runs the function's text of 0024 and tells no shard: its rows are of shard 64, which is read
- * until no build before is connected. Nothing is copied: the table of before is the first partition. Decision 0040.
+ * The ids stay those of one sequence: the previous release reads them in one order, and while one of its processes may
+ * be connected each writer also holds the lock of all (the mark `outbox_one_order`, see
+ * projections/runtime/outbox/order.ts). A call that began before this step runs the function's text of 0024 and passes
+ * no shard: its rows are of shard 64, which is read until no process of the previous release is connected. Nothing is
+ * copied: the earlier table is the first partition. Decision 0040.
  */
 export const outboxShards: Migration = {
   name: '0120-outbox-shards',
@@ -49,7 +50,7 @@ export const outboxShards: Migration = {
         data       text not null,
         created_at timestamptz not null,
         trace      text,
-        -- Of the account whose the channel is (kernel/shards.ts); 64: of a writer that did not know of shards.
+        -- Of the account whose the channel is (lib/hash/shards.ts); 64: of a writer that did not know of shards.
         shard      integer not null default 64,
         -- Of the channel's name; null: not known.
         name_hash  integer

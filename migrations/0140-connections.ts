@@ -1,9 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * Bots beside channels, the installation's own apps and bots, tip tokens, and the tokens of all of them. Those are no
- * read model, since no event carries them: the tokens of a connection are sealed under the key of the person or channel
- * that they are of, so that they go with them.
+ * Bots of channels, the installation's own apps and bots, tip tokens, and the tokens of all of them. Tokens are not a
+ * read model, because no event carries them: those of a connection are sealed under the key of its person or channel,
+ * so that an erasure covers them.
  */
 export const connections: Migration = {
   name: '0140-connections',

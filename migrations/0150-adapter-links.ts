@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Connections to vendors that processes hold (ingest/runtime/link-leases.ts): who holds which, how it is, and what a
- * successor goes on from. `token` grows with each new holder; who has an earlier one writes nothing any more.
+ * Connections to vendors that processes hold (ingest/runtime/connection/link-leases.ts): the holder, the state of the
+ * connection, and the state for a successor. `token` grows with each new holder; writes with an earlier one fail.
  */
 export const adapterLinks: Migration = {
   name: '0150-adapter-links',

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * The day's quota of YouTube's Data API, counted over all processes: one row an app and day (in Pacific time, by which
- * it begins anew), and what each connection has left of its share (ingest/youtube-quota.ts).
+ * The day's quota of YouTube's Data API, counted over all processes: one row per app and day (in Pacific time, in which
+ * the quota restarts), and the remaining share of each connection (ingest/youtube/quota.ts).
  */
 export const youtubeQuota: Migration = {
   name: '0155-youtube-quota',

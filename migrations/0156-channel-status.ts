@@ -1,9 +1,9 @@
 import type { Migration } from './index';
 
 /**
- * What is on air on the channels of an account, a row a broadcast (projections/channel-status.ts), and each broadcast's
- * newest figures (projections/stream-samples.ts). Of the broadcast '' it is known only that nothing was on air at
- * `ended_at`.
+ * Broadcasts of an account's channels, a row per broadcast (projections/runtime/ledger/channel-turns.ts), and each
+ * broadcast's newest figures (projections/history/stream-samples.ts). The broadcast '' means only that the channel was
+ * offline at `ended_at`.
  */
 export const channelStatus: Migration = {
   name: '0156-channel-status',

@@ -1,6 +1,6 @@
 import type { Migration } from './index';
 
-/** What payment vendors' objects are now, by the vendors' own times. */
+/** Current state of payment vendors' objects, by the vendors' own times. */
 export const paymentObjects: Migration = {
   name: '0160-payment-objects',
   up: (knex) =>

@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Parked deliveries are kept under a key of whose words they are: `raw_body` is sealed with it. Null in rows of the
- * build before, whose bodies are in clear until they are 30 days old.
+ * Key that seals `raw_body` of a parked delivery, of the person whom it concerns. Null in rows of the previous release,
+ * whose bodies are in clear until they are 30 days old.
  */
 export const sealedParkedBodies: Migration = {
   name: '0190-sealed-parked-bodies',

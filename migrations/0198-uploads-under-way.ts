@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Blobs of uploads whose request has not ended yet. One that stays here is of a process that died: what nothing names
- * is deleted (maintenance/upload-sweep.ts).
+ * Blobs of uploads in progress. A row that stays belongs to a dead process: its unreferenced blob is deleted
+ * (maintenance/retention/upload-sweep.ts).
  */
 export const uploadsUnderWay: Migration = {
   name: '0198-uploads-under-way',

@@ -2,8 +2,8 @@ import { sqlFunction } from './functions';
 import type { Migration } from './index';
 
 /**
- * Operators find people and accounts by any part of a name or address: by an index over the pieces of the texts, of
- * functions that every role may make, since extensions are not to be had everywhere.
+ * Search of people and accounts by any part of a name or address, with an index over the pieces of the texts, made by
+ * functions that every role may create, because extensions are not available everywhere.
  */
 export const searchedTexts: Migration = {
   name: '0204-searched-texts',

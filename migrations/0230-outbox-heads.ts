@@ -1,8 +1,8 @@
 import type { Migration } from './index';
 
 /**
- * Makes the heads of the outbox that are missing. Until this step a restore emptied `outbox_heads` and did not fill it
- * again, so that no socket of a restored installation got a message.
+ * Makes missing heads of the outbox. Until this step a restore emptied `outbox_heads` without filling it again, so that
+ * no socket of a restored installation got a message.
  */
 export const outboxHeads: Migration = {
   name: '0230-outbox-heads',

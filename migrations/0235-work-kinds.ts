@@ -2,8 +2,8 @@ import type { Migration } from './index';
 
 /**
  * Work divided by kind (engines/leases/shares.ts): a member names the kinds of its work instead of every piece, and
- * `change` numbers the holds of a kind in the order of their commits, so that a member reads only what has changed.
- * The previous release goes on with `names` and inserts holds without the new columns.
+ * `change` numbers the holds of a kind in the order of their commits, so that a member reads only changes. The previous
+ * release continues with `names` and inserts holds without the new columns.
  */
 export const workKinds: Migration = {
   name: '0235-work-kinds',

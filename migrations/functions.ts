@@ -13,9 +13,9 @@ export interface SqlFunction {
 const FOLDER = join(__dirname, 'functions');
 
 /**
- * The current text of every function, each in a file of its name in `functions/`. They are brought to the database
- * after the steps, where it has a lower version or none. A build before this one goes on with the newer text: what it
- * calls keeps its arguments and results, and what needs others is a function of another name.
+ * The current text of every function, each in a file of its name in `functions/`. The texts are installed after the
+ * steps, where the database has a lower version or none. The previous release continues with the newer text: a function
+ * keeps its arguments and results, and a change of these needs a function of another name.
  * @throws Error when a file does not begin with its version, or is not about the function of its name
  */
 export const FUNCTIONS: readonly SqlFunction[] = readdirSync(FOLDER)
@@ -30,7 +30,10 @@ export const FUNCTIONS: readonly SqlFunction[] = readdirSync(FOLDER)
     return { name, version: Number(version), text };
   });
 
-/** The current text of one function, for a step that calls it itself. @throws Error when there is none */
+/**
+ * The current text of one function, for a step that calls it itself.
+ * @throws Error when the function has no file
+ */
 export function sqlFunction(name: string): string {
   const found = FUNCTIONS.find((one) => one.name === name);
   if (!found) throw new Error(`there is no migrations/functions/${name}.sql`);

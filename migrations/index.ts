@@ -1,12 +1,13 @@
 import { readdirSync } from 'node:fs';
 import type { Knex } from 'knex';
 
-/** One step of the schema. `down` is not offered: a wrong step is mended by the next one. */
+/** Step of the schema. There is no `down`: the next step repairs a wrong one. */
 export interface Migration {
   name: string;
   /**
-   * The schema generation that begins with this step, one above the last. Only a step after which the builds before
-   * cannot run has one: they refuse to start from then on. Other steps only add, and builds before go on beside them.
+   * The schema generation that begins with this step, one above the last. Only a step that earlier releases cannot run
+   * with has one: those releases then refuse to start. Other steps only add, so that earlier releases keep running next
+   * to this one.
    */
   generation?: number;
   up(knex: Knex): PromiseLike<unknown>;
@@ -15,9 +16,9 @@ export interface Migration {
 const STEP = /^(\d{4}-[a-z0-9-]+)\.(js|ts)$/;
 
 /**
- * Every step beside this file, by its number: in the order they are applied; never renumbered, never edited once
- * released.
- * @throws Error when a file does not export the step that its name says
+ * All steps in this folder, in the order of their numbers, in which they are applied; never renumbered, never edited
+ * once released.
+ * @throws Error when a file does not export the step of its name
  */
 export const MIGRATIONS: readonly Migration[] = readdirSync(__dirname)
   .flatMap((file) => STEP.exec(file)?.[1] ?? [])

@@ -108,6 +108,16 @@ CREATE INDEX accounts_pieces ON public.accounts USING gin (text_pieces(name)) WH
 CREATE INDEX accounts_primary_login ON public.accounts
   USING btree (primary_login_connection_id) WHERE (primary_login_connection_id IS NOT NULL);
 
+create table active_service_keys (
+  key_id uuid not null,
+  account_id uuid not null,
+  made_with uuid,
+  constraint active_service_keys_pkey PRIMARY KEY (key_id)
+);
+CREATE INDEX active_service_keys_account ON public.active_service_keys USING btree (account_id);
+CREATE INDEX active_service_keys_made ON public.active_service_keys
+  USING btree (made_with) WHERE (made_with IS NOT NULL);
+
 create table adapter_links (
   link text not null,
   vendor text not null,
@@ -125,6 +135,10 @@ create table adapter_links (
   missed_from timestamp with time zone,
   missed_to timestamp with time zone,
   missed_detail text,
+  beginning jsonb,
+  beginning_token bigint,
+  reads_on_until timestamp with time zone,
+  reads_on_token bigint,
   constraint adapter_links_pkey PRIMARY KEY (link)
 );
 CREATE INDEX adapter_links_connection ON public.adapter_links USING btree (connection_id);
@@ -156,6 +170,13 @@ create table api_keys (
   constraint api_keys_key_hash_key UNIQUE (key_hash)
 );
 CREATE INDEX api_keys_owner_idx ON public.api_keys USING btree (account_id, user_id);
+
+create table app_pauses (
+  vendor text not null,
+  client_id text not null,
+  until timestamp with time zone not null,
+  constraint app_pauses_pkey PRIMARY KEY (vendor, client_id)
+);
 
 create table app_secrets (
   id text not null,
@@ -199,6 +220,7 @@ create table audit_log (
   before json,
   after json,
   personal json not null,
+  acts_for text,
   constraint audit_log_pkey PRIMARY KEY (chain, number)
 );
 CREATE INDEX audit_log_actions ON public.audit_log USING btree (chain, action, created_at, number);
@@ -334,6 +356,17 @@ create table channel_connections (
 );
 CREATE INDEX channel_connections_channel_idx ON public.channel_connections USING btree (platform, platform_channel_id);
 
+create table channel_handles (
+  platform text not null,
+  platform_channel_id text not null,
+  handle_hash text not null,
+  key_id uuid not null,
+  sealed text not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint channel_handles_pkey PRIMARY KEY (platform, platform_channel_id),
+  constraint channel_handles_platform_handle_hash_key UNIQUE (platform, handle_hash)
+);
+
 create table channel_heads (
   channel text not null,
   seq bigint not null,
@@ -364,6 +397,45 @@ create table channel_status (
   constraint channel_status_pkey PRIMARY KEY (account_id, platform, broadcast_id)
 );
 CREATE INDEX channel_status_online ON public.channel_status USING btree (platform) WHERE is_online;
+CREATE INDEX channel_status_updated ON public.channel_status USING btree (updated_at);
+
+create table chat_heads (
+  account_id uuid not null,
+  place bigint not null,
+  constraint chat_heads_pkey PRIMARY KEY (account_id)
+) with (fillfactor=50);
+
+create table chat_message_counts (
+  account_id uuid not null,
+  platform text not null,
+  day date not null,
+  count bigint not null,
+  constraint chat_message_counts_pkey PRIMARY KEY (account_id, platform, day)
+) with (fillfactor=80);
+
+create table chat_sends (
+  account_id uuid not null,
+  id uuid not null,
+  platform text not null,
+  speaker_id uuid not null,
+  asked_at timestamp with time zone not null default clock_timestamp(),
+  status text not null default 'asked'::text,
+  message_id text,
+  constraint chat_sends_pkey PRIMARY KEY (account_id, id),
+  constraint chat_sends_status_check CHECK ((status = ANY (ARRAY['asked'::text, 'sent'::text, 'refused'::text, 'unknown'::text])))
+);
+CREATE INDEX chat_sends_asked ON public.chat_sends USING btree (asked_at);
+CREATE INDEX chat_sends_message ON public.chat_sends
+  USING btree (account_id, message_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX chat_sends_speaker ON public.chat_sends USING btree (speaker_id, asked_at);
+
+create table chatters (
+  account_id uuid not null,
+  platform text not null,
+  person_key uuid not null,
+  first_received_at timestamp with time zone not null,
+  constraint chatters_pkey PRIMARY KEY (account_id, person_key)
+);
 
 create table checkpoints (
   projection text not null,
@@ -375,6 +447,7 @@ create table checkpoints (
   updated_at timestamp with time zone not null default clock_timestamp(),
   silent_to text,
   built boolean not null default true,
+  erasures bigint not null default 0,
   constraint checkpoints_pkey PRIMARY KEY (projection, source, partition)
 ) with (fillfactor=50);
 
@@ -397,6 +470,7 @@ create table connection_grants (
   refreshing_until timestamp with time zone,
   dead boolean not null default false,
   subscriptions text[],
+  subscription_problem text,
   constraint connection_grants_pkey PRIMARY KEY (connection_id)
 );
 CREATE INDEX connection_grants_account_idx ON public.connection_grants USING btree (account_id);
@@ -446,6 +520,8 @@ create table dead_letters (
   constraint dead_letters_reason_check CHECK ((reason = ANY (ARRAY['poison'::text, 'undecodable'::text, 'blocked'::text]))),
   constraint dead_letters_status_check CHECK ((status = ANY (ARRAY['parked'::text, 'retried'::text, 'dropped'::text])))
 );
+CREATE INDEX dead_letters_lanes ON public.dead_letters
+  USING btree (projection, COALESCE(NULLIF(account_id, 'global'::text), stream), id) WHERE (status = 'parked'::text);
 CREATE INDEX dead_letters_parked ON public.dead_letters USING btree (projection, id) WHERE (status = 'parked'::text);
 CREATE INDEX dead_letters_unrelayed ON public.dead_letters
   USING btree (id) WHERE ((relayed_status IS DISTINCT FROM status) OR (relayed_attempts <> attempts));
@@ -456,6 +532,14 @@ create table deleted_users (
   user_id uuid not null,
   deleted_at timestamp with time zone not null,
   constraint deleted_users_pkey PRIMARY KEY (user_id)
+);
+
+create table discord_shards (
+  one boolean not null default true,
+  shards integer not null,
+  constraint discord_shards_pkey PRIMARY KEY (one),
+  constraint discord_shards_one_check CHECK (one),
+  constraint discord_shards_shards_check CHECK ((shards > 0))
 );
 
 create table dissolved_accounts (
@@ -609,6 +693,22 @@ create table ledger_default partition of ledger DEFAULT;
 CREATE UNIQUE INDEX ledger_default_account_id_external_id_projection_topic_idx ON public.ledger_default
   USING btree (account_id, external_id, projection, topic);
 
+create table live_session_figures (
+  session_id uuid not null,
+  account_id uuid not null,
+  counted_at timestamp with time zone not null,
+  next_at timestamp with time zone not null,
+  duration_secs bigint not null,
+  peak_viewers bigint,
+  avg_viewers double precision,
+  total_messages bigint not null,
+  unique_chatters bigint not null,
+  new_followers bigint,
+  figures jsonb not null,
+  constraint live_session_figures_pkey PRIMARY KEY (session_id)
+);
+CREATE INDEX live_session_figures_next ON public.live_session_figures USING btree (next_at);
+
 create table login_connections (
   id uuid not null,
   user_id uuid not null,
@@ -672,6 +772,28 @@ create table memberships_to_end (
 );
 CREATE INDEX memberships_to_end_account ON public.memberships_to_end USING btree (account_id);
 
+create table moderation_log (
+  account_id uuid not null,
+  place bigint not null,
+  id uuid not null,
+  created_at timestamp with time zone not null,
+  platform text not null,
+  action text not null,
+  person_key uuid,
+  message_id text,
+  effect text,
+  is_listed boolean not null,
+  twin_of uuid,
+  content json not null,
+  constraint moderation_log_pkey PRIMARY KEY (account_id, place)
+);
+CREATE UNIQUE INDEX moderation_log_ids ON public.moderation_log USING btree (id);
+CREATE INDEX moderation_log_message ON public.moderation_log
+  USING btree (account_id, message_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX moderation_log_person ON public.moderation_log
+  USING btree (account_id, person_key, created_at) WHERE (person_key IS NOT NULL);
+CREATE INDEX moderation_log_twins ON public.moderation_log USING btree (twin_of) WHERE (twin_of IS NOT NULL);
+
 create table oauth_clients (
   client_id uuid not null,
   name text not null,
@@ -709,6 +831,7 @@ CASE
     WHEN (used_at IS NULL) THEN expires_at
     ELSE grant_ends_at
 END));
+CREATE INDEX oauth_codes_user_idx ON public.oauth_codes USING btree (user_id, client_id, expires_at);
 
 create table oauth_grants (
   id uuid not null,
@@ -725,6 +848,7 @@ create table oauth_grants (
 );
 CREATE INDEX oauth_grants_client ON public.oauth_grants USING btree (client_id);
 CREATE INDEX oauth_grants_expiry ON public.oauth_grants USING btree (expires_at);
+CREATE INDEX oauth_grants_user_idx ON public.oauth_grants USING btree (user_id, client_id, refreshed_at);
 
 create table oauth_states (
   state_hash text not null,
@@ -816,6 +940,36 @@ create table plans (
 );
 CREATE INDEX plans_slug ON public.plans USING btree (slug);
 
+create table platform_chat_messages (
+  account_id uuid not null,
+  platform text not null,
+  place bigint not null,
+  id uuid not null,
+  created_at timestamp with time zone not null,
+  person_key uuid,
+  message_id text,
+  live_chat_id text,
+  message text not null,
+  content json,
+  is_first boolean not null,
+  is_paid boolean not null,
+  has_link boolean not null,
+  has_emote boolean not null,
+  is_late boolean not null,
+  constraint platform_chat_messages_pkey PRIMARY KEY (account_id, platform, place)
+);
+CREATE UNIQUE INDEX platform_chat_messages_ids ON public.platform_chat_messages USING btree (id);
+CREATE INDEX platform_chat_messages_late ON public.platform_chat_messages
+  USING btree (account_id, platform, place) WHERE is_late;
+CREATE INDEX platform_chat_messages_live_chat ON public.platform_chat_messages
+  USING btree (account_id, live_chat_id, place) WHERE (live_chat_id IS NOT NULL);
+CREATE INDEX platform_chat_messages_message ON public.platform_chat_messages
+  USING btree (account_id, message_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX platform_chat_messages_paid ON public.platform_chat_messages
+  USING btree (account_id, platform, place) WHERE is_paid;
+CREATE INDEX platform_chat_messages_person ON public.platform_chat_messages
+  USING btree (account_id, person_key, place) WHERE (person_key IS NOT NULL);
+
 create table platform_event_logs (
   id uuid not null,
   account_id uuid not null,
@@ -838,6 +992,48 @@ CREATE INDEX platform_event_logs_user ON ONLY public.platform_event_logs
   USING btree (account_id, user_id, created_at DESC, id DESC) INCLUDE (type, platform) WHERE (user_id IS NOT NULL);
 
 create table platform_event_logs_default partition of platform_event_logs DEFAULT;
+
+create table platform_user_details (
+  account_id uuid not null,
+  person_key uuid not null,
+  avatar_url text,
+  description text,
+  account_created_at timestamp with time zone,
+  broadcaster_type text,
+  is_follower boolean,
+  followed_at timestamp with time zone,
+  enriched_at timestamp with time zone,
+  tried_at timestamp with time zone not null,
+  constraint platform_user_details_pkey PRIMARY KEY (account_id, person_key)
+);
+CREATE INDEX platform_user_details_person ON public.platform_user_details USING btree (person_key);
+
+create table platform_user_refreshes (
+  account_id uuid not null,
+  person_key uuid not null,
+  refreshed_at timestamp with time zone not null,
+  constraint platform_user_refreshes_pkey PRIMARY KEY (account_id, person_key)
+);
+CREATE INDEX platform_user_refreshes_at ON public.platform_user_refreshes USING btree (refreshed_at);
+
+create table platform_users (
+  account_id uuid not null,
+  person_key uuid not null,
+  platform text not null,
+  platform_user_id text,
+  username text,
+  display_name text,
+  avatar_url text,
+  roles text[] not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  message_count bigint not null,
+  own_messages bigint not null,
+  constraint platform_users_pkey PRIMARY KEY (account_id, person_key)
+) with (fillfactor=80);
+CREATE INDEX platform_users_ids ON public.platform_users
+  USING btree (account_id, platform, platform_user_id) WHERE (platform_user_id IS NOT NULL);
+CREATE INDEX platform_users_person ON public.platform_users USING btree (person_key);
 
 create table popout_tokens (
   id uuid not null,
@@ -897,6 +1093,87 @@ create table projection_states (
   observed_at timestamp with time zone not null default clock_timestamp(),
   constraint projection_states_pkey PRIMARY KEY (projection, holder)
 ) with (fillfactor=50);
+
+create table public_channel_stats (
+  platform text not null,
+  platform_channel_id text not null,
+  stream_count bigint not null,
+  total_duration_secs bigint not null,
+  peak_viewers bigint,
+  avg_viewers double precision,
+  total_messages bigint not null,
+  last_streamed_at timestamp with time zone not null,
+  constraint public_channel_stats_pkey PRIMARY KEY (platform, platform_channel_id)
+);
+
+create table public_channels (
+  account_id uuid not null,
+  platform text not null,
+  platform_channel_id text not null,
+  is_public boolean not null,
+  show_top_chatters boolean not null,
+  opted_out_via text,
+  updated_at timestamp with time zone not null,
+  constraint public_channels_pkey PRIMARY KEY (account_id, platform, platform_channel_id)
+);
+CREATE INDEX public_channels_channel ON public.public_channels USING btree (platform, platform_channel_id);
+
+create table public_stream_categories (
+  platform text not null,
+  broadcast_id text not null,
+  account_id uuid not null,
+  platform_channel_id text not null,
+  session_id uuid not null,
+  started_at timestamp with time zone not null,
+  category text not null,
+  duration_secs bigint not null,
+  avg_viewers double precision not null,
+  constraint public_stream_categories_pkey PRIMARY KEY (platform, broadcast_id, account_id, category)
+);
+CREATE INDEX public_stream_categories_account ON public.public_stream_categories USING btree (account_id);
+CREATE INDEX public_stream_categories_session ON public.public_stream_categories USING btree (session_id);
+CREATE INDEX public_stream_categories_started ON public.public_stream_categories USING btree (started_at);
+
+create table public_stream_emotes (
+  platform text not null,
+  broadcast_id text not null,
+  account_id uuid not null,
+  platform_channel_id text not null,
+  session_id uuid not null,
+  started_at timestamp with time zone not null,
+  provider text not null,
+  id text not null,
+  name text not null,
+  url text,
+  count bigint not null,
+  constraint public_stream_emotes_pkey PRIMARY KEY (platform, broadcast_id, account_id, provider, id)
+);
+CREATE INDEX public_stream_emotes_account ON public.public_stream_emotes USING btree (account_id);
+CREATE INDEX public_stream_emotes_session ON public.public_stream_emotes USING btree (session_id);
+CREATE INDEX public_stream_emotes_started ON public.public_stream_emotes USING btree (started_at);
+
+create table public_streams (
+  account_id uuid not null,
+  platform text not null,
+  broadcast_id text not null,
+  platform_channel_id text not null,
+  session_id uuid not null,
+  started_at timestamp with time zone not null,
+  ended_at timestamp with time zone not null,
+  duration_secs bigint not null,
+  peak_viewers bigint,
+  avg_viewers double precision,
+  total_messages bigint not null,
+  follower_count bigint,
+  title text,
+  category text,
+  figures jsonb not null,
+  constraint public_streams_pkey PRIMARY KEY (platform, broadcast_id, account_id)
+);
+CREATE INDEX public_streams_account ON public.public_streams USING btree (account_id);
+CREATE INDEX public_streams_channel ON public.public_streams
+  USING btree (platform, platform_channel_id, started_at DESC);
+CREATE INDEX public_streams_session ON public.public_streams USING btree (session_id);
 
 create table revocations (
   id bigint not null generated always as identity,
@@ -963,6 +1240,48 @@ create table service_keys (
 );
 CREATE INDEX service_keys_account ON public.service_keys USING btree (account_id, created_at DESC, id DESC);
 
+create table session_claims (
+  account_id uuid not null,
+  platform text not null,
+  broadcast_id text not null,
+  session_id uuid not null,
+  is_begun boolean not null default false,
+  constraint session_claims_pkey PRIMARY KEY (account_id, platform, broadcast_id)
+);
+CREATE INDEX session_claims_broadcast ON public.session_claims USING btree (platform, broadcast_id);
+CREATE INDEX session_claims_open ON public.session_claims USING btree (session_id) WHERE (NOT is_begun);
+CREATE INDEX session_claims_session ON public.session_claims USING btree (session_id);
+
+create table session_links (
+  id uuid not null,
+  session_id uuid not null,
+  account_id uuid not null,
+  token_hash text not null,
+  password_hash text,
+  allow_export boolean not null,
+  created_by uuid,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint session_links_pkey PRIMARY KEY (id),
+  constraint session_links_token_hash_key UNIQUE (token_hash)
+);
+CREATE INDEX session_links_account ON public.session_links USING btree (account_id);
+CREATE INDEX session_links_session ON public.session_links USING btree (session_id);
+
+create table session_streams (
+  session_id uuid not null,
+  account_id uuid not null,
+  platform text not null,
+  platform_channel_id text not null,
+  broadcast_id text not null,
+  title text,
+  category text,
+  started_at timestamp with time zone not null,
+  constraint session_streams_pkey PRIMARY KEY (session_id, platform, broadcast_id)
+);
+CREATE INDEX session_streams_account ON public.session_streams USING btree (account_id);
+
 create table sessions (
   id uuid not null,
   user_id uuid not null,
@@ -971,10 +1290,13 @@ create table sessions (
   refreshed_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   previous_jti_hash text,
+  login_connection_id uuid,
   constraint sessions_pkey PRIMARY KEY (id),
   constraint sessions_refresh_jti_hash_key UNIQUE (refresh_jti_hash)
 );
 CREATE INDEX sessions_expiry_idx ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_login_idx ON public.sessions
+  USING btree (login_connection_id) WHERE (login_connection_id IS NOT NULL);
 CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
 
 create table shop_connections (
@@ -997,6 +1319,23 @@ create table signing_keys (
   constraint signing_keys_pkey PRIMARY KEY (kid)
 );
 
+create table sounds (
+  id uuid not null,
+  account_id uuid not null,
+  name text not null,
+  filename text not null,
+  content_type text not null,
+  size_bytes bigint not null,
+  duration_ms bigint,
+  waveform jsonb,
+  blob_key text not null,
+  sha256 text not null,
+  created_at timestamp with time zone not null,
+  constraint sounds_pkey PRIMARY KEY (id)
+);
+CREATE INDEX sounds_account ON public.sounds USING btree (account_id, created_at DESC, id);
+CREATE INDEX sounds_blob ON public.sounds USING btree (blob_key);
+
 create table stream_samples (
   account_id uuid not null,
   platform text not null,
@@ -1004,12 +1343,36 @@ create table stream_samples (
   sampled_at timestamp with time zone not null,
   viewer_count bigint not null,
   follower_count bigint,
+  stream_title text,
+  category text,
   constraint stream_samples_pkey PRIMARY KEY (account_id, platform, broadcast_id, sampled_at),
   constraint stream_samples_follower_count_check CHECK ((follower_count >= 0)),
   constraint stream_samples_viewer_count_check CHECK ((viewer_count >= 0))
 ) partition by RANGE (sampled_at);
 
 create table stream_samples_default partition of stream_samples DEFAULT;
+
+create table stream_sessions (
+  id uuid not null,
+  account_id uuid not null,
+  is_live boolean not null,
+  title text,
+  titles text[] not null,
+  platforms text[] not null,
+  categories text[] not null,
+  started_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  duration_secs bigint,
+  peak_viewers bigint,
+  avg_viewers double precision,
+  total_messages bigint,
+  unique_chatters bigint,
+  new_followers bigint,
+  figures jsonb,
+  constraint stream_sessions_pkey PRIMARY KEY (id)
+);
+CREATE INDEX stream_sessions_live ON public.stream_sessions USING btree (account_id) WHERE is_live;
+CREATE INDEX stream_sessions_started ON public.stream_sessions USING btree (account_id, started_at DESC, id);
 
 create table subject_hash_key (
   only_row boolean not null default true,
@@ -1082,6 +1445,39 @@ create table system_keys (
   created_at timestamp with time zone not null,
   constraint system_keys_pkey PRIMARY KEY (id),
   constraint system_keys_key_hash_key UNIQUE (key_hash)
+);
+
+create table twitch_conduit_subscriptions (
+  conduit_id text not null,
+  channel_id text not null,
+  name text not null,
+  subscription_id text,
+  since text,
+  refused text,
+  consent text,
+  asked boolean not null default false,
+  seen_at timestamp with time zone not null,
+  changed_at timestamp with time zone not null,
+  constraint twitch_conduit_subscriptions_pkey PRIMARY KEY (conduit_id, channel_id, name)
+);
+CREATE INDEX twitch_conduit_subscriptions_changed ON public.twitch_conduit_subscriptions
+  USING btree (conduit_id, changed_at);
+CREATE INDEX twitch_conduit_subscriptions_id ON public.twitch_conduit_subscriptions USING btree (subscription_id);
+
+create table twitch_conduits (
+  client_id text not null,
+  conduit_id text,
+  shard_count integer not null,
+  others text[] not null default '{}'::text[],
+  receives_from timestamp with time zone,
+  checked_at timestamp with time zone,
+  checks integer not null default 0,
+  sessions jsonb not null default '{}'::jsonb,
+  gaps integer not null default 0,
+  gap_from timestamp with time zone,
+  gap_to timestamp with time zone,
+  paused_at timestamp with time zone,
+  constraint twitch_conduits_pkey PRIMARY KEY (client_id)
 );
 
 create table uploads_under_way (
@@ -1157,6 +1553,41 @@ create table users (
 );
 CREATE INDEX users_newest ON public.users USING btree (created_at DESC, id DESC);
 
+create table webhook_door (
+  one boolean not null default true,
+  open_at timestamp with time zone not null,
+  gap_from timestamp with time zone,
+  gap_to timestamp with time zone,
+  constraint webhook_door_pkey PRIMARY KEY (one),
+  constraint webhook_door_one_check CHECK (one)
+);
+
+create table widget_access (
+  id uuid not null,
+  widget_id uuid not null,
+  account_id uuid not null,
+  user_id uuid not null,
+  role text not null,
+  granted_by uuid,
+  created_at timestamp with time zone not null,
+  constraint widget_access_pkey PRIMARY KEY (widget_id, user_id)
+);
+CREATE INDEX widget_access_account ON public.widget_access USING btree (account_id, user_id);
+
+create table widgets (
+  id uuid not null,
+  account_id uuid not null,
+  widget_type text not null,
+  name text not null,
+  config jsonb not null,
+  revision bigint not null,
+  created_by uuid,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint widgets_pkey PRIMARY KEY (id)
+);
+CREATE INDEX widgets_account ON public.widgets USING btree (account_id, created_at DESC, id);
+
 create sequence work_changes;
 
 create table work_freed (
@@ -1199,6 +1630,7 @@ create table ws_tokens (
   constraint ws_tokens_pkey PRIMARY KEY (jti_hash)
 );
 CREATE INDEX ws_tokens_expiry_idx ON public.ws_tokens USING btree (expires_at);
+CREATE INDEX ws_tokens_parent_idx ON public.ws_tokens USING btree (parent_id);
 
 create table youtube_quota (
   client_id text not null,
@@ -1504,11 +1936,11 @@ begin
 end
 $function$;
 
--- function ensure_event_log_partitions, version 1
+-- function ensure_event_log_partitions, version 3
 CREATE OR REPLACE FUNCTION public.ensure_event_log_partitions(ahead integer)
  RETURNS integer
  LANGUAGE plpgsql
- SET lock_timeout TO '10s'
+ SET lock_timeout TO '300ms'
  SET "TimeZone" TO 'UTC'
 AS $function$
 declare
@@ -1516,8 +1948,10 @@ declare
   month date;
   part  text;
   made  int := 0;
+  moved bigint;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('ensure_event_log_partitions', 0));
+  -- Another process makes them.
+  if not pg_try_advisory_xact_lock(hashtextextended('ensure_event_log_partitions', 0)) then return 0; end if;
   select c.relnamespace::regnamespace::text into home from pg_class c where c.oid = 'platform_event_logs'::regclass;
   for month in execute format($q$
     select m::date from generate_series(
@@ -1526,6 +1960,9 @@ begin
     select date_trunc('month', created_at)::date from %1$s.platform_event_logs_default
     where created_at >= date_trunc('month', now()) - interval '10 years'
       and created_at < date_trunc('month', now()) + make_interval(months => %2$s + 1)
+    group by 1
+    having date_trunc('month', min(created_at)) >= date_trunc('month', now()) - interval '13 months'
+      or count(*) >= 10000
     order by 1 $q$, home, ahead)
   loop
     part := format('%s.platform_event_logs_%s', home, to_char(month, 'YYYY_MM'));
@@ -1538,18 +1975,20 @@ begin
                                     where created_at >= %3$L and created_at < %4$L returning *)
                     insert into %2$s select * from moved',
                    home, part, month::timestamptz, (month + interval '1 month')::timestamptz);
+    get diagnostics moved = row_count;
     execute format('alter table %s.platform_event_logs attach partition %s for values from (%L) to (%L)',
                    home, part, month::timestamptz, (month + interval '1 month')::timestamptz);
     made := made + 1;
+    exit when moved > 0;
   end loop;
   return made;
 end $function$;
 
--- function ensure_ledger_partitions, version 1
+-- function ensure_ledger_partitions, version 3
 CREATE OR REPLACE FUNCTION public.ensure_ledger_partitions(ahead integer)
  RETURNS integer
  LANGUAGE plpgsql
- SET lock_timeout TO '10s'
+ SET lock_timeout TO '300ms'
  SET "TimeZone" TO 'UTC'
 AS $function$
 declare
@@ -1557,8 +1996,28 @@ declare
   part    text;
   one     regclass;
   made    int := 0;
+  moved   bigint;
+  early   boolean;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('ensure_ledger_partitions', 0));
+  -- Another process makes them.
+  if not pg_try_advisory_xact_lock(hashtextextended('ensure_ledger_partitions', 0)) then return 0; end if;
+  for one in
+    select i.inhrelid from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'ledger'::regclass and (pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT'
+      or substring(pg_get_expr(c.relpartbound, c.oid) from $$FROM \('([^']+)'\)$$)::timestamptz > now())
+  loop
+    execute format('select exists (select from %s where taken_at >= now() + interval ''1 hour'')', one) into early;
+    continue when not early;
+    -- Number of LOCKS.backup.
+    exit when not pg_try_advisory_xact_lock(7070017);
+    execute format($$delete from %s f using ledger l
+      where f.taken_at >= now() + interval '1 hour' and l.taken_at < f.taken_at
+        and l.account_id = f.account_id and l.external_id = f.external_id
+        and l.projection = f.projection and l.topic = f.topic$$, one);
+    execute format($$with moved as (delete from %s where taken_at >= now() + interval '1 hour' returning *)
+      insert into ledger (projection, topic, account_id, external_id, record_id, taken_at)
+      select projection, topic, account_id, external_id, record_id, now() from moved$$, one);
+  end loop;
   if to_regclass('ledger_default') is null then
     create table ledger_default partition of ledger default;
   end if;
@@ -1578,9 +2037,11 @@ begin
       'with moved as (delete from ledger_default where taken_at >= %L and taken_at < %L returning *)
        insert into %s select * from moved',
       quarter::timestamptz, (quarter + interval '3 months')::timestamptz, part);
+    get diagnostics moved = row_count;
     execute format('alter table ledger attach partition %s for values from (%L) to (%L)',
                    part, quarter::timestamptz, (quarter + interval '3 months')::timestamptz);
     made := made + 1;
+    exit when moved > 0;
   end loop;
   -- A restored partition comes without its key.
   for one in
@@ -1637,11 +2098,11 @@ begin
 end
 $function$;
 
--- function ensure_stream_sample_partitions, version 1
+-- function ensure_stream_sample_partitions, version 2
 CREATE OR REPLACE FUNCTION public.ensure_stream_sample_partitions(ahead integer)
  RETURNS integer
  LANGUAGE plpgsql
- SET lock_timeout TO '10s'
+ SET lock_timeout TO '300ms'
  SET "TimeZone" TO 'UTC'
 AS $function$
 declare
@@ -1651,7 +2112,8 @@ declare
   taken boolean;
 begin
   if (select relkind from pg_class where oid = 'stream_samples'::regclass) <> 'p' then return 0; end if;
-  perform pg_advisory_xact_lock(hashtextextended('ensure_stream_sample_partitions', 0));
+  -- Another process makes them.
+  if not pg_try_advisory_xact_lock(hashtextextended('ensure_stream_sample_partitions', 0)) then return 0; end if;
   for month in
     select m::date from generate_series(
       date_trunc('month', now()), date_trunc('month', now()) + make_interval(months => ahead), '1 month') m
@@ -2067,7 +2529,7 @@ begin
 end
 $function$;
 
--- function outbox_tail, version 1
+-- function outbox_tail, version 2
 CREATE OR REPLACE FUNCTION public.outbox_tail(p_after bigint[], p_heard bytea, p_messages integer, p_bytes bigint)
  RETURNS TABLE(shard integer, id bigint, channel text, seq bigint, event_type text, data text, created_at timestamp with time zone, trace text)
  LANGUAGE plpgsql
@@ -2090,7 +2552,8 @@ begin
       case when o.heard then octet_length(o.data) end as size, o.created_at, o.trace, o.heard
     from active a cross join lateral (
       select x.*, x.name_hash is null or get_bit(p_heard, x.name_hash & mask) = 1 as heard
-      from outbox x where x.shard = a.shard and x.id > a.after order by x.id limit a.most
+      from outbox x where (x.shard, x.id) > (a.shard, a.after) and (x.shard, x.id) < (a.shard + 1, 0)
+      order by x.shard, x.id limit a.most
     ) o
   ), given as materialized (
     select * from (
@@ -2249,7 +2712,7 @@ begin
   delete from work_members m where m.member = any (p_members);
 end $function$;
 
--- function work_change, version 1
+-- function work_change, version 2
 CREATE OR REPLACE FUNCTION public.work_change(p_me uuid, p_kind text, give text[], take text[], want text[], at bigint)
  RETURNS TABLE(name text)
  LANGUAGE plpgsql
@@ -2273,7 +2736,9 @@ begin
   delete from work_freed f where f.kind = p_kind and f.freed_at < clock_timestamp() - interval '2 minutes';
   if v_current then
     update work_holds h set wanted_by = p_me, change = nextval('work_changes')
-      where h.name = any (want) and h.member <> p_me and h.wanted_by is null;
+      where h.name = any (want) and h.member <> p_me
+        -- The previous release removes the row of a dead member alone.
+        and not exists (select from work_members m where m.member = h.wanted_by);
   end if;
   return query
     insert into work_holds as h (name, member)

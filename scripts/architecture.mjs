@@ -1,5 +1,5 @@
-// The import rule of docs/architecture.md. Fails when a rule is broken, and when it read too little to have checked
-// anything.
+// Checks the import rule of docs/architecture.md. Fails when a rule is broken, and when it read too few modules for a
+// meaningful check.
 import { cruise } from 'dependency-cruiser';
 import extractTSConfig from 'dependency-cruiser/config-utl/extract-ts-config';
 import { createRequire } from 'node:module';

@@ -1,11 +1,16 @@
-// npm run bench [track] [--smoke]: installs the peers, compiles, and runs each track in a process of its own beside the
-// engine's core.
+// npm run bench [track] [--smoke]: installs the peers, compiles, and runs each track in a process of its own, next to
+// the engine's core. With --report it writes bench/RESULTS.md instead.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, readdirSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { writeReport } from './bench-report.mjs';
 import { build, install, root } from './prepare.mjs';
 
+if (process.argv.includes('--report')) {
+  writeReport(join(root, 'bench/results'), join(root, 'bench/RESULTS.md'));
+  process.exit(0);
+}
 const smoke = process.argv.includes('--smoke');
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const all = readdirSync(join(root, 'bench/tracks')).flatMap((file) => /^([\w-]+)\.ts$/.exec(file)?.[1] ?? []);
@@ -19,7 +24,7 @@ install({ dev: true });
 installPeers();
 await build();
 
-// The engine keeps to core 0 (bench/postgres.ts); what loads it stays off that core.
+// The engine keeps to core 0 (bench/postgres.ts); the load stays off that core.
 const beside = cpus().length > 1 ? ['taskset', '-c', `1-${cpus().length - 1}`] : [];
 const ran = join(mkdtempSync(join(tmpdir(), 'lumio-bench-')), 'ran');
 let failed = 0;
@@ -38,13 +43,14 @@ for (const track of asked.length > 0 ? asked : all) {
   const line = { stage, suite: `bench/${track}`, seconds, tests: 1, failed: status === 0 ? 0 : 1 };
   if (minutes) appendFileSync(minutes, `${JSON.stringify(line)}\n`);
 }
-// Every track, by name: one that is gone, or that ended without a figure, must not go unseen.
+// Every track by name, so that a missing one, or one without a figure, is noticed.
 const TRACKS = [
   'access',
   'append',
   'consume',
   'channels',
   'end-to-end',
+  'eventsub',
   'fanout',
   'graphql',
   'growth',
@@ -57,6 +63,11 @@ const TRACKS = [
   'start',
   'webhook',
 ];
+const unnamed = all.filter((track) => !TRACKS.includes(track));
+if (unnamed.length > 0) {
+  console.error(`bench: not among the tracks by name: ${unnamed.join(', ')}`);
+  failed += unnamed.length;
+}
 const done = existsSync(ran) ? readFileSync(ran, 'utf8').split('\n') : [];
 const missing = (asked.length > 0 ? asked : [...new Set([...TRACKS, ...all])]).filter((track) => !done.includes(track));
 if (missing.length > 0) {

@@ -1,5 +1,5 @@
 // Compiles every TypeScript file of the project to dist/, one to one, as CommonJS, bundles the pages of web/ for
-// browsers, and puts the SQL beside it that is read at run time. Types are checked apart (npm run typecheck).
+// browsers, and copies the SQL that is read at run time. Types are checked separately (npm run typecheck).
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,7 +34,7 @@ export async function compile() {
   removeStale(dist, new Set(files.map(([path]) => relative(dist, path))));
 }
 
-/** Each page is one script and one style, nothing of which comes from elsewhere. */
+/** Bundles each page into one script and one style, without external resources. */
 async function pages(build, outdir) {
   const { outputFiles } = await build({
     entryPoints: ['live.ts', 'live.css'].map((name) => join(root, PAGES, name)),
@@ -54,8 +54,8 @@ async function pages(build, outdir) {
 }
 
 /**
- * Leaves a file alone that is what it should be, and changes another one in one step: who builds the same meanwhile, or
- * runs what was built, never finds a part of a file.
+ * Skips an unchanged file, and replaces a changed one atomically: a concurrent build, or a running program, never reads
+ * a part of a file.
  */
 function place(path, contents) {
   if (read(path)?.equals(contents)) return;
@@ -74,7 +74,7 @@ function read(path) {
   }
 }
 
-/** A file that was renamed or deleted must not live on in dist/; a draft is another build's, or left by a dead one. */
+/** Removes renamed and deleted files from dist/, and drafts of dead builds; a running build keeps its drafts. */
 function removeStale(dist, kept) {
   for (const entry of readdirSync(dist, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile()) continue;

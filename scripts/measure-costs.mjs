@@ -40,7 +40,7 @@ try {
     server.once('exit', (code) => fail(new Error(`the server ended with code ${code}`)));
   });
   const credentials = JSON.parse(readFileSync(join(data_dir, 'dev-credentials.json'), 'utf8'));
-  const { runningUrl } = require(join(root, 'dist/engines/postgres/embedded.js'));
+  const { runningUrl } = require(join(root, 'dist/engines/postgres/embedded/server.js'));
   const db = new pg.Client({ connectionString: runningUrl(data_dir) });
   db.on('error', (error) => console.error(error.message));
   await db.connect();

@@ -1,4 +1,4 @@
-// What every npm script does first: the packages that the lock file names, and the compiled code. Both only when
+// First step of every npm script: installs the packages of the lock file, and compiles the code. Both only when
 // something is missing.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -8,8 +8,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Installs what package-lock.json names where it is missing or of another version; `dev` adds what only tests and
- * checks need.
+ * Installs the packages of package-lock.json that are missing or of another version; `dev` adds those for tests and
+ * checks.
  */
 export function install({ dev }) {
   if (isInstalled(dev)) return;

@@ -1,20 +1,19 @@
-// The folder for temporary files of one run of tests: its own, so that what a test leaves behind is found, named, and
-// gone.
+// The folder for temporary files of one test run, so that files left by a test are found, named, and deleted.
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from './prepare.mjs';
 
-/** jest's cache outlives the run: without a place of its own it would lie in the run's folder. */
+/** jest's cache outlives the run: without a folder of its own it would be in the run's folder. */
 export const JEST_CACHE = `--cacheDirectory=${join(root, 'node_modules/.cache/jest')}`;
 
 /**
- * `env` is for the processes of the run. `close` removes the folder, and returns whether it was empty; what was left is
- * named on stderr, after all that the run itself has said.
+ * `env` is for the processes of the run. `close` removes the folder, and returns whether it was empty; remaining files
+ * are named on stderr, after all output of the run itself.
  */
 export function openRunFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'lumio-run-'));
-  // Tests run servers as users without rights of their own, who must be able to enter it.
+  // Tests run servers as unprivileged users, who must be able to enter it.
   chmodSync(folder, 0o711);
   return {
     env: { ...process.env, TMPDIR: folder },

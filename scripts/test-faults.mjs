@@ -1,5 +1,5 @@
-// npm run test:faults: breaks what the server runs on, and checks what it promised. Fails when a test failed, was
-// skipped or left a file or folder behind, and when none ran. LUMIO_FAULT_DOSE=full injects what takes hours;
+// npm run test:faults: breaks the server's dependencies, and checks its guarantees. Fails when a test failed, was
+// skipped or left a file or folder behind, and when none ran. LUMIO_FAULT_DOSE=full injects faults that take hours;
 // LUMIO_TEST_SEED repeats a run.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ const { status } = spawnSync(process.execPath, [jest, ...args, ...process.argv.s
   stdio: ['inherit', 'ignore', 'inherit'],
   env: { ...temporary.env, LUMIO_ENGINES_RUN: folder },
 });
-// A run that was killed leaves no report; its status says so below.
+// A killed run leaves no report; its status is checked below.
 const none = { numPassedTests: 0, numPendingTests: 0, numTodoTests: 0 };
 const counts = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : none;
 const { numPassedTests, numPendingTests, numTodoTests } = counts;

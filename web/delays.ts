@@ -5,7 +5,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 const WIDTH = 600;
 const HEIGHT = 80;
 
-/** How long events took from `created_at` to here; the newest at the end. */
+/** Latencies of events from `created_at` to this page; the newest last. */
 export class Delays {
   private readonly kept: number[] = [];
 

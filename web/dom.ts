@@ -1,11 +1,11 @@
-/** The element of this id. @throws Error when the page has none */
+/** Returns the element with this id. @throws Error when the page has none */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (found === null) throw new Error(`the page has no #${id}`);
   return found as T;
 }
 
-/** An element with a class and what is in it; text stays text. */
+/** Creates an element with a class and content; strings become text nodes. */
 export function element(tag: string, class_name = '', ...inside: (Node | string)[]): HTMLElement {
   const made = document.createElement(tag);
   if (class_name !== '') made.className = class_name;
@@ -13,7 +13,7 @@ export function element(tag: string, class_name = '', ...inside: (Node | string)
   return made;
 }
 
-/** A short label whose look says how well it is. */
+/** Sets a short label, styled by its status. */
 export function pill(target: HTMLElement, text: string, look: 'good' | 'waiting' | 'bad'): void {
   target.textContent = text;
   target.className = `pill ${look}`;

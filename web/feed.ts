@@ -3,10 +3,10 @@ import { byId, element, shownMs } from './dom';
 import { personIn } from './people';
 
 const SHOWN = 200;
-/** Arrived while the list is paused; older ones are not shown later. */
+/** Maximum of events kept while the list is paused; older ones are dropped. */
 const HELD = SHOWN;
 
-/** The list of events, newest first: one stop of the tab key, moved through with the arrows. */
+/** List of events, newest first: one tab stop, navigated with the arrow keys. */
 export class Feed {
   private readonly list = byId<HTMLOListElement>('events');
   private readonly select = byId<HTMLSelectElement>('platform');
@@ -28,7 +28,7 @@ export class Feed {
     });
   }
 
-  /** @param delay_ms null when the vendor tells whole seconds alone */
+  /** @param delay_ms null when the vendor's times are whole seconds */
   add(event_type: string, data: EventPush, delay_ms: number | null): void {
     byId('empty').hidden = true;
     const row = rowOf(event_type, data, delay_ms);
@@ -44,7 +44,7 @@ export class Feed {
     const top = this.list.scrollTop;
     this.filter(row);
     this.list.prepend(row);
-    // Who reads further down is not moved.
+    // Keeps the scroll position of a reader further down.
     if (top > 0) this.list.scrollTop = top + row.offsetHeight;
     while (this.list.childElementCount > SHOWN) this.drop(this.list.lastElementChild as HTMLElement);
     if (this.list.querySelector('[tabindex="0"]') === null) headOf(row).tabIndex = 0;
@@ -99,7 +99,7 @@ export class Feed {
     if (next) this.take(next, true);
   }
 
-  /** Makes a row the one that the tab key stops at. */
+  /** Makes a row the list's tab stop. */
   private take(row: HTMLElement | null, focus: boolean): void {
     if (row === null) return;
     for (const other of this.list.querySelectorAll<HTMLElement>('[tabindex="0"]')) other.tabIndex = -1;
@@ -135,5 +135,5 @@ function rowOf(event_type: string, data: EventPush, delay_ms: number | null): HT
   return row;
 }
 
-/** What is focused of a row; its payload stands below. */
+/** Focusable part of a row; its payload follows below. */
 const headOf = (row: HTMLElement): HTMLElement => row.firstElementChild as HTMLElement;

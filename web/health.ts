@@ -13,7 +13,7 @@ const EVERY_MS = 5_000;
 const LOOKS: Record<string, 'good' | 'waiting' | 'bad'> = { healthy: 'good', degraded: 'waiting' };
 const lookOf = (status: string) => LOOKS[status] ?? 'bad';
 
-/** Asks for the health of the service again and again, one question at a time, and shows it. */
+/** Polls the health of the service, one request at a time, and shows it. */
 export async function watchHealth(): Promise<never> {
   for (;;) {
     try {

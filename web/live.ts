@@ -19,12 +19,12 @@ const feed = new Feed();
 const delays = new Delays();
 const chat = new Chat();
 const viewers = new Viewers();
-/** Tries to watch: the last one counts, so that pressing twice does not watch twice. */
+/** Number of attempts to watch; only the last one counts, so that a double click does not watch twice. */
 let tries = 0;
 let count = 0;
-/** When the events of the last minute came, oldest first. */
+/** Arrival times of the events in the last minute, oldest first. */
 let minute: number[] = [];
-/** The figures are drawn once a frame at most, however fast events come. */
+/** Set when the figures must be drawn; they are drawn at most once a frame. */
 let stale = false;
 
 function arrived(event_type: string, data: EventPush): void {
@@ -50,7 +50,7 @@ function figures(): void {
   byId('rate').textContent = String(minute.length);
 }
 
-/** Milliseconds, null where the vendor tells whole seconds alone: half a second of those is its rounding. */
+/** Latency in milliseconds; null for times in whole seconds, whose rounding distorts it. */
 function delayOf(created_at: unknown, now: number): number | null {
   const at = typeof created_at === 'string' ? Date.parse(created_at) : NaN;
   return Number.isNaN(at) || at % 1_000 === 0 ? null : Math.max(0, now - at);
@@ -102,7 +102,7 @@ byId<HTMLFormElement>('entry-form').addEventListener('submit', (event) => {
   keep(token);
   void watch(token);
 });
-// An address with a token that is opened where the page is already changes the fragment alone.
+// Opening an address with a token on the open page changes only the fragment.
 window.addEventListener('hashchange', () => {
   if (tokenInAddress() !== null) location.reload();
 });

@@ -3,7 +3,7 @@ import { byId, element } from './dom';
 
 const LINES = 100;
 
-/** The chats of the account; the panel appears with the first message. */
+/** Chats of the account; the panel appears with the first message. */
 export class Chat {
   private readonly list = byId('chat');
 
@@ -19,7 +19,7 @@ export class Chat {
     const line = element('li', '', element('b', '', name), ' ', String(data.message ?? ''));
     line.dataset.message = String(data.platform_message_id ?? data.id ?? '');
     line.dataset.person = String(data.platform_user_id ?? '');
-    // Who reads further up is not moved.
+    // Keeps the scroll position of a reader further up.
     const at_end = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
     this.list.append(line);
     if (this.list.childElementCount > LINES) this.list.firstElementChild!.remove();

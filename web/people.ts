@@ -1,11 +1,11 @@
-/** Members that vendors put a person's name in, the one that is meant to be shown first. */
+/** Members of payloads with a person's name, by preference. */
 const NAMES = ['display_name', 'user_name', 'username', 'nick_name', 'displayName', 'name', 'title'];
-/** Whose channel it is, and who watches over it: not whom the event is about. */
+/** Members for the channel's owner and moderators, whom the event is not about. */
 const OTHERS: ReadonlySet<string> = new Set(['broadcaster', 'moderator', 'channel', 'account']);
 const DEEPEST = 4;
 const WIDEST = 200;
 
-/** A name that a payload shows somewhere; the shallowest, since the person it is about stands at its top. */
+/** Finds a person's name in a payload; the shallowest, since the person it is about is at the top. */
 export function personIn(payload: unknown): string | null {
   let level: unknown[] = [payload];
   for (let depth = 0; depth < DEEPEST; depth++) {

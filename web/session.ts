@@ -1,22 +1,24 @@
 import { Refused } from '../clients/js/index';
 
-/** Who watches: whose events, and how each connection gets its token. */
+/** Session of the page: its account, and the source of a token for each connection. */
 export interface Session {
   account_id: string;
   wsToken(): Promise<string>;
 }
 
 const KEPT = 'lumio-token';
+/** Key of the id of the popout token that this tab has created. */
+const MADE = 'lumio-token-id';
 const POPOUT = 'lm_pop_';
-/** What the page reads, and nothing else: a token for hours may do no more. */
+/** Permissions of the page's token, which lasts for hours and so only reads. */
 const READS = ['events:read', 'chat:read', 'spotify:read'];
 const HOURS_12 = 12 * 3_600_000;
 
 export const tokenInAddress = (): string | null => new URLSearchParams(location.hash.slice(1)).get('token');
 
 /**
- * The token of the fragment, else the one that this tab had before a reload; null for a stranger. The fragment leaves
- * the address at once, so that nobody copies it with the link.
+ * Returns the token of the fragment, else the one from before a reload; null without one. Removes the fragment from the
+ * address, so that nobody copies the token with the link.
  */
 export function givenToken(): string | null {
   const given = tokenInAddress();
@@ -31,36 +33,47 @@ export const keep = (token: string): void => sessionStorage.setItem(KEPT, token)
 export const forget = (): void => sessionStorage.removeItem(KEPT);
 
 /**
- * Who a token is. A session's own token lives for minutes, so a read-only popout token is made of it, which the page
- * goes on with; where that is refused it goes on with what it has, until that ends.
- * @throws Refused when the token is nobody's
+ * Opens a session with a token. A session's own token lasts minutes, so the page creates a read-only popout token with
+ * it; if that is refused, the page uses the session's token until it ends.
+ * @throws Refused for an invalid token
  */
 export async function openSession(token: string): Promise<Session> {
   if (token.startsWith(POPOUT)) return popoutSession(token);
   const { data } = await call<{ data: { active_account_id: string | null } }>('GET', '/v1/users/me', token);
   const { active_account_id: account_id } = data;
   if (account_id === null) throw new Refused('The token has no active account');
-  const popout = await madePopout(token);
-  if (popout !== null) {
-    keep(popout);
-    return popoutSession(popout);
+  const made = await madePopout(token);
+  if (made !== null) {
+    keep(made.token);
+    await revokeFormer(token, made.id);
+    return popoutSession(made.token);
   }
   return { account_id, wsToken: () => wsToken('/v1/auth/ws-token', token) };
 }
 
-async function madePopout(token: string): Promise<string | null> {
+async function madePopout(token: string): Promise<{ id: string; token: string } | null> {
   const expires_at = new Date(Date.now() + HOURS_12).toISOString();
   try {
-    const made = await call<{ data: { token: string } }>('POST', '/v1/tokens', token, {
+    const made = await call<{ data: { id: string; token: string } }>('POST', '/v1/tokens', token, {
       label: 'Live page',
       permissions: READS,
       expires_at,
     });
-    return made.data.token;
+    return made.data;
   } catch (error) {
     console.warn('the page goes on with the token that it was given:', error);
     return null;
   }
+}
+
+/** Revokes the previous token of this tab, because each opened address creates another. */
+async function revokeFormer(token: string, made: string): Promise<void> {
+  const former = sessionStorage.getItem(MADE);
+  sessionStorage.setItem(MADE, made);
+  if (former === null) return;
+  await call('DELETE', `/v1/tokens/${former}`, token).catch((error: unknown) =>
+    console.warn('the token of before ends by itself:', error),
+  );
 }
 
 async function popoutSession(popout: string): Promise<Session> {
@@ -70,7 +83,7 @@ async function popoutSession(popout: string): Promise<Session> {
     return (await call<Exchanged>('POST', '/v1/auth/popout/exchange', null, body)).data;
   };
   const { account_id } = await exchanged();
-  // A session of its own for each connection: none is too old when it is needed.
+  // A new session for each connection, so that none is too old.
   return { account_id, wsToken: async () => wsToken('/v1/auth/popout/ws-token', (await exchanged()).token) };
 }
 
@@ -78,7 +91,7 @@ async function wsToken(path: string, token: string): Promise<string> {
   return (await call<{ data: { ws_token: string } }>('POST', path, token, {})).data.ws_token;
 }
 
-/** @throws Refused when the credential does not count; Error for every other refusal */
+/** @throws Refused for an invalid credential; Error for every other failure */
 async function call<T>(method: string, path: string, token: string | null, body?: object): Promise<T> {
   const response = await fetch(path, {
     method,

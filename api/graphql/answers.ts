@@ -1,27 +1,26 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type ExecutionResult, type GraphQLFormattedError } from 'graphql';
 import { ApiError } from '../../kernel/errors';
-import { stringify } from '../../kernel/raw-json';
-import type { Logger } from '../../engines/log/port';
-import { toFailure, type Failure } from '../errors';
-import { logFactsOf } from '../request-state';
-import { placesOf } from './places';
+import { stringify } from '../../lib/json/raw-json';
+import { toFailure, type Failure } from '../http/answers/errors';
+import { GRAPHQL, type LogFailure } from '../http/answers/failure-log';
+import { logFactsOf } from '../http/requests/request-state';
+import { placesOf } from './limits/locations';
 import { RefusedDocument } from './refusals';
 
 export interface Answers {
-  /** An error as it is shown; what is hidden from the caller goes into the log. */
+  /** An error as shown to the caller; hidden details are logged. */
   formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
   /** The body of an answer to a document that ran. */
   textOf(result: ExecutionResult): string;
 }
 
-export function createAnswers(log: Logger): Answers {
+export function createAnswers(logFailure: LogFailure): Answers {
   function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
     const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
-    if (failure.hidden) {
-      log[failure.severity]({ error: cause, path: formatted.path, ...logFactsOf(cause) }, 'a GraphQL field failed');
-    }
+    const facts = { error: cause, path: formatted.path, ...logFactsOf(cause) };
+    logFailure(failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
     const locations = formatted.locations ?? (error instanceof GraphQLError ? placesOf(error.nodes) : undefined);
     return {
       message: failure.message,
@@ -55,7 +54,7 @@ function extensionsOf(failure: Failure): Record<string, unknown> {
   };
 }
 
-/** Apollo's own codes, in the words of our table; what is neither is a failure of ours. */
+/** Codes of our table for Apollo's own codes; any other code is a failure of the server. */
 function ofGraphql(formatted: GraphQLFormattedError, cause: unknown): Failure {
   const given = formatted.extensions?.code;
   switch (given) {

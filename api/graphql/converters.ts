@@ -1,15 +1,14 @@
 import type { GraphQLInputType } from 'graphql';
 
 /**
- * Turns a value as operations speak it (snake_case) into GraphQL's, or the other way round; null where nothing has to
- * change.
+ * Converts a value between the operations' form (snake_case) and GraphQL's; null when no conversion is needed.
  */
 export type Convert = (value: unknown) => unknown;
 
 export interface InputType {
   type: GraphQLInputType;
   convert: Convert | null;
-  /** GraphQL's null stands for "left out" where the member does not know null. */
+  /** Treats GraphQL's null as absent, because the member is not nullable. */
   null_is_absent: boolean;
   required: boolean;
 }
@@ -19,7 +18,7 @@ export interface InputMember extends InputType {
   description: string | undefined;
 }
 
-/** A member of an object, and the name under which GraphQL shows it. */
+/** A member of an object, and its name in GraphQL. */
 export interface OutputMember {
   from: string;
   to: string;
@@ -27,8 +26,8 @@ export interface OutputMember {
 }
 
 /**
- * Copies the members GraphQL shows, under its names. Only those: an unnamed member never leaves. `members` are read
- * when the first object comes.
+ * Copies the listed members under their names in GraphQL; no other member is ever sent. `members` is read on the first
+ * object.
  */
 export function objectConverter(members: readonly OutputMember[]): Convert {
   let copy: Convert | undefined;
@@ -36,8 +35,7 @@ export function objectConverter(members: readonly OutputMember[]): Convert {
 }
 
 /**
- * Writes the copy as one literal: V8 knows the shape of such an object, which a loop over names gives it none of, at
- * several times the cost.
+ * Compiles the copy to an object literal, whose shape V8 knows; a loop over names costs several times as much.
  */
 function compileCopy(members: readonly OutputMember[]): Convert {
   const lines = members.map(({ from, to, convert }, index) => {
@@ -51,7 +49,7 @@ function compileCopy(members: readonly OutputMember[]): Convert {
   return make(members.map(({ convert }) => convert));
 }
 
-/** Copies what was given under our names; GraphQL's null becomes "left out" where the member has no null. */
+/** Copies input under the operations' names; omits null for members that are not nullable. */
 export function inputConverter(members: ReadonlyMap<string, InputMember>): Convert {
   return (value) => {
     const input: Record<string, unknown> = {};
@@ -64,7 +62,7 @@ export function inputConverter(members: ReadonlyMap<string, InputMember>): Conve
   };
 }
 
-/** The same for every member of a list. */
+/** Converts every item of a list. */
 export const eachOf =
   (convert: Convert): Convert =>
   (value) =>

@@ -1,4 +1,4 @@
-/** `account_id` → `accountId`: the one place where GraphQL's names are derived from ours. */
+/** `account_id` → `accountId`; all names of GraphQL are derived here. */
 export function camelCase(name: string): string {
   return name.replace(/_+([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());
 }

@@ -1,28 +1,28 @@
 import { ApiError } from '../../kernel/errors';
-import type { Place } from './places';
+import type { Place } from './limits/locations';
 
-/** One reason why a document was refused, as it is shown. */
+/** Reason of a refused document, as shown to the caller. */
 export interface Reason {
   readonly message: string;
   readonly locations: readonly Place[] | undefined;
 }
 
-/** Why a document was refused, without the stack that an error carries: this is kept. */
+/** Refusal of a document in the form that is cached, without the stack of an error. */
 export interface Refusal {
   readonly code: 'BAD_REQUEST' | 'VALIDATION_ERROR';
   /** At least one. */
   readonly reasons: readonly Reason[];
 }
 
-/** Errors quote what they complain about, and a caller can write a name of a megabyte. */
+/** Longest message, because errors quote the document, where a name may have a megabyte. */
 const LONGEST_MESSAGE = 500;
 
-/** @param locations where in the document, if it is about one place */
+/** @param locations places in the document, when known */
 export function reason(message: string, locations?: readonly Place[]): Reason {
   return { message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message, locations };
 }
 
-/** A document that is not run; answered with every reason. */
+/** Error of a refused document; the answer has every reason. */
 export class RefusedDocument extends ApiError {
   readonly reasons: readonly Reason[];
 

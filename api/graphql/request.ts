@@ -1,6 +1,6 @@
 import { ApiError } from '../../kernel/errors';
 
-/** The body of a request, read. */
+/** The parsed body of a request. */
 export interface GraphqlRequest {
   query: string;
   operation_name: string | undefined;
@@ -16,7 +16,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Reads a JSON body as a GraphQL request. An empty `operationName` is none: explorers send it.
+ * Reads a JSON body as a GraphQL request. An empty `operationName`, which explorers send, counts as absent.
  * @throws ApiError BAD_REQUEST
  */
 export function readRequest(body: unknown): GraphqlRequest {
@@ -25,7 +25,7 @@ export function readRequest(body: unknown): GraphqlRequest {
   const { query, operationName: name = null, variables = null, extensions = null } = body;
   if (extensions !== null && !isObject(extensions)) throw malformed('extensions: must be an object');
   if (extensions?.persistedQuery !== undefined) {
-    // The code by which clients that try this first know that they have to send the text.
+    // The code on which clients that send only a hash first send the text.
     throw new ApiError('BAD_REQUEST', 'Persisted queries are not supported: send the whole document as query', {
       graphql_code: 'PERSISTED_QUERY_NOT_SUPPORTED',
     });

@@ -1,7 +1,9 @@
 import { GraphQLFloat, GraphQLInt, GraphQLString, type GraphQLScalarType } from 'graphql';
 import { DateTime, Int53, Uuid } from './scalars';
 
-/** The documents say `String` for times that are sent (spec doc2 §2.5), so inputs take that; answers say what it is. */
+/**
+ * Scalar of a text. Times are `String` in inputs, as in the specification (spec doc2 §2.5), and `DateTime` in answers.
+ */
 export function textType(
   def: { format?: string; checks?: { _zod: { def: Record<string, unknown> } }[] },
   side: 'input' | 'output',
@@ -11,7 +13,7 @@ export function textType(
   return format === 'datetime' && side === 'output' ? DateTime : GraphQLString;
 }
 
-/** Whole numbers are told from others, and those beyond 32 bits from the rest. */
+/** Scalar of a number: `Float`, `Int`, or `Int53` for whole numbers beyond 32 bits. */
 export function numberType(def: {
   format?: string;
   checks?: { _zod: { def: Record<string, unknown> } }[];

@@ -1,7 +1,6 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
-import { RawJson } from '../../kernel/raw-json';
 
-/** What a literal in a document says, as JavaScript. Its numbers and member names were judged with the document. */
+/** JavaScript value of a literal in a document. Numbers and member names were checked with the document. */
 function literal(node: ValueNode, variables?: Record<string, unknown> | null): unknown {
   switch (node.kind) {
     case Kind.NULL:
@@ -22,11 +21,11 @@ function literal(node: ValueNode, variables?: Record<string, unknown> | null): u
   }
 }
 
-/** Any JSON value; a vendor's own text passes through byte for byte. */
+/** Any JSON value. A `RawJson` stays as it is, so that the serialiser writes a vendor's own text byte for byte. */
 export const JsonScalar = new GraphQLScalarType({
   name: 'JSON',
   description: 'Any JSON value.',
-  serialize: (value) => (value instanceof RawJson ? value : value),
+  serialize: (value) => value,
   parseValue: (value) => value,
   parseLiteral: literal,
 });
@@ -59,6 +58,6 @@ function textScalar(name: string, description: string): GraphQLScalarType {
   });
 }
 
-/** The format of both is checked by the operation's own schema, so that REST and GraphQL refuse it with one text. */
+/** Texts whose format is checked by the operation's own schema, so that REST and GraphQL refuse with the same text. */
 export const Uuid = textScalar('UUID', 'A UUID in its text form.');
 export const DateTime = textScalar('DateTime', 'A time in RFC 3339, UTC.');

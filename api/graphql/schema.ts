@@ -9,13 +9,14 @@ import {
   type GraphQLArgumentConfig,
   type GraphQLFieldConfig,
 } from 'graphql';
-import type { Operation } from '../../access/operation';
-import type { PageKind, Shown } from '../../kernel/pages';
-import type { Prepared } from '../invoke';
-import { blame, type RequestState } from '../request-state';
-import { shapeOf, unwrap } from '../schema-shape';
+import { chosenText, type Guard } from '../../access/authorization/guards';
+import type { Operation } from '../../app/operation';
+import type { PageKind, Shown } from '../../kernel/operations/pages';
+import type { Prepared } from '../rest/invoke';
+import { attachContext, type RequestState } from '../http/requests/request-state';
+import { shapeOf, unwrap } from '../openapi/schema-shape';
 import { pascalCase } from './names';
-import { refuseDepth } from './argument-depth';
+import { refuseDepth } from './limits/argument-depth';
 import { type Convert, inputConverter, type InputMember } from './converters';
 import type { RootSource, Source } from './sources';
 import { type OutputType, TypeRegistry } from './types';
@@ -74,7 +75,7 @@ function field(
         const admission = admitted instanceof Promise ? await admitted : admitted;
         return await prepared.run(admission, context);
       } catch (error) {
-        blame(error, context);
+        attachContext(error, context);
         throw error;
       }
     },
@@ -82,7 +83,7 @@ function field(
       try {
         return convert && answered !== null && answered !== undefined ? convert(answered) : answered;
       } catch (error) {
-        blame(error, context);
+        attachContext(error, context);
         throw error;
       }
     },
@@ -98,11 +99,15 @@ function field(
   };
 }
 
+function guardName(guard: Guard): string {
+  if (guard.kind === 'feature') return guard.flag;
+  if (guard.kind === 'permission_by') return chosenText(guard);
+  return 'permission' in guard ? guard.permission : guard.kind;
+}
+
 function guardText(operation: Operation): string {
   const needs = operation.guard.flatMap((guard) =>
-    guard.kind === 'public' || guard.kind === 'account'
-      ? []
-      : [guard.kind === 'feature' ? guard.flag : 'permission' in guard ? guard.permission : guard.kind],
+    guard.kind === 'public' || guard.kind === 'account' ? [] : [guardName(guard)],
   );
   return needs.length > 0 ? `\n\nNeeds: ${needs.join(', ')}` : '';
 }
@@ -170,20 +175,20 @@ function resultOf(
     type: new GraphQLNonNull(type),
     member: null,
     convert(result) {
-      const { items: found, next, ...counts } = result as Shown;
-      return { items: toItems(found), ...counts, pages: pagesOf(counts), nextCursor: next };
+      const { items: found, next, prev, ...counts } = result as Shown;
+      return { items: toItems(found), ...counts, pages: pagesOf(counts), nextCursor: next, prevCursor: prev };
     },
   };
 }
 
-/** How many pages there are; undefined where the kind of page does not say. */
+/** Number of pages; undefined for kinds of pages without a total. */
 function pagesOf({ total, limit }: Pick<Shown, 'total' | 'limit'>): number | undefined {
   return total === undefined || limit === undefined ? undefined : Math.max(1, Math.ceil(total / limit));
 }
 
 const shownAs = (source: Source) => ({ extensions: { source } });
 const count = (source: Source) => ({ type: new GraphQLNonNull(GraphQLInt), ...shownAs(source) });
-/** What a page has beside its items. */
+/** Fields of a page besides its items. */
 const BESIDE_ITEMS: Readonly<Record<PageKind['kind'], Record<string, GraphQLFieldConfig<unknown, unknown>>>> = {
   numbered: {
     total: count('total'),
@@ -191,8 +196,17 @@ const BESIDE_ITEMS: Readonly<Record<PageKind['kind'], Record<string, GraphQLFiel
     limit: count('limit'),
     pages: count((shown) => pagesOf(shown as Shown)),
     partial: { type: GraphQLBoolean, description: 'True when `total` is a lower bound.', ...shownAs('partial') },
+    nextCursor: {
+      type: GraphQLString,
+      description: 'The rest of a page that its bytes ended; null where the page is whole.',
+      ...shownAs('next'),
+    },
   },
   offset: { total: count('total') },
   cursor: { nextCursor: { type: GraphQLString, description: 'Null at the end.', ...shownAs('next') } },
+  timeline: {
+    nextCursor: { type: GraphQLString, description: 'To older rows; null at the end.', ...shownAs('next') },
+    prevCursor: { type: GraphQLString, description: 'To newer rows; null of a page without rows.', ...shownAs('prev') },
+  },
   whole: {},
 };

@@ -1,33 +1,33 @@
 import type { FieldNode, GraphQLField, GraphQLObjectType, GraphQLUnionType } from 'graphql';
-import type { RequestContext } from '../../access/caller';
-import type { RequestState } from '../request-state';
+import type { RequestContext } from '../../access/authentication/caller';
+import type { RequestState } from '../http/requests/request-state';
 
-/** Where a field's value stands in what an operation answers: in the member of that name, or it is made of all. */
+/** Source of a field's value in the record of an operation: a member's name, or a function of the whole record. */
 export type Source = string | ((record: unknown) => unknown);
 
-/** How a field of the root is answered, beside its resolver, which does both steps. */
+/** The two steps of a root field's resolver. */
 export interface RootSource {
   /**
-   * What its operation answers, in the operation's own words.
-   * @throws what the operation throws, blamed on the request
+   * Runs the operation; resolves with its result in the operation's own form.
+   * @throws the operation's error, attributed to the request
    */
   answer(given: Record<string, unknown>, state: RequestState, node: FieldNode): Promise<unknown>;
-  /** The same as GraphQL shows it. */
+  /** Converts the result to its form in GraphQL. */
   show(answered: unknown, context: RequestContext): unknown;
-  /** The member of the answer that is shown; null where it is shown whole. */
+  /** The member of the result that is shown; null for the whole result. */
   member: string | null;
 }
 
-/** How the objects of a union are told apart. */
+/** Discriminator of a union. */
 export interface UnionSource {
-  /** The member whose value says which one it is. */
+  /** The member whose value identifies the object type. */
   member: string;
   types: ReadonlyMap<string, GraphQLObjectType>;
 }
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** Undefined for what none of our declarations made. */
+/** Undefined for a field that was not made from our declarations. */
 export const sourceOf = ({ extensions }: Field): Source | undefined => extensions['source'] as Source | undefined;
 export const rootSourceOf = ({ extensions }: Field): RootSource | undefined =>
   extensions['root'] as RootSource | undefined;

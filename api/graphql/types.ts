@@ -17,7 +17,7 @@ import {
   type GraphQLScalarType,
 } from 'graphql';
 import type { z } from 'zod';
-import { defOf, metaOf, optionsOf, shapeOf, unwrap, type Unwrapped } from '../schema-shape';
+import { defOf, metaOf, optionsOf, shapeOf, unwrap, type Unwrapped } from '../openapi/schema-shape';
 import {
   type Convert,
   eachOf,
@@ -48,13 +48,13 @@ export interface OutputType {
   type: GraphQLOutputType;
   convert: Convert | null;
 }
-/** GraphQL types of all zod schemas met, one per name. */
+/** GraphQL types made from zod schemas, one per name. */
 export class TypeRegistry {
   private readonly outputs = new Map<string, OutputType & { schema: z.ZodType }>();
   private readonly inputs = new Map<string, InputType & { names: string }>();
   private readonly enums = new Map<string, GraphQLEnumType>();
 
-  /** `renamed`: type name → GraphQL field → member, where it is not the member's camelCase. */
+  /** `renamed`: type name → GraphQL field → member, for fields that are not the member's camelCase. */
   constructor(private readonly renamed: ReadonlyMap<string, Readonly<Record<string, string>>>) {}
 
   /** `path` names types without a name of their own. */
@@ -86,7 +86,7 @@ export class TypeRegistry {
     }
   }
 
-  /** A discriminated union, whose objects are told apart by the name of their type. */
+  /** Type of a discriminated union; `__typename` identifies its objects. Null for any other union. */
   private unionOf(inner: Unwrapped, path: string): OutputType | null {
     const union = optionsOf(inner.def);
     if (union === null) return null;
@@ -185,8 +185,8 @@ export class TypeRegistry {
   }
 
   /**
-   * GraphQL has no unions of inputs: a discriminated one is an object of which exactly one member is given (`@oneOf`),
-   * named as the discriminator's value, and it holds the option's other members.
+   * Input of a discriminated union. GraphQL has no unions of inputs, so that the input is an object with exactly one
+   * member (`@oneOf`), named after the discriminator's value, which holds the option's other members.
    */
   private inputUnion(inner: Unwrapped, path: string): { type: GraphQLInputType; convert: Convert } | null {
     const union = optionsOf(inner.def);

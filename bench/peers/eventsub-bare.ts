@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws';
 
-/** So many sockets that parse what they get, and nothing else: `eventsub-bare.js ADDRESS COUNT`. */
+/** COUNT sockets that only parse their frames: `eventsub-bare.js ADDRESS COUNT`. */
 async function main([address = '', count = '1']: string[]): Promise<void> {
   let parsed = 0;
   const open = () =>

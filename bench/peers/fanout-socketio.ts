@@ -11,7 +11,7 @@ interface Socket {
   on(event: string, listener: (data: unknown) => void): void;
 }
 
-/** Socket.IO: every client is in the room, and what the publisher says is emitted to it. */
+/** Socket.IO: every client is in the room, and the publisher's messages are emitted to it. */
 const { Server } = peer<{ Server: new (http: unknown, options: object) => Io }>('socket.io');
 const http = createServer();
 const io = new Server(http, { transports: ['websocket'], perMessageDeflate: false });

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { peer } from '../harness';
 
-/** Plain `ws`: what a client of `/publish` says goes to all others, as its documentation shows a broadcast. */
+/** Plain `ws`: messages of a client of `/publish` go to all others, as in its documentation of a broadcast. */
 const { WebSocketServer: Server, WebSocket: Client } = peer<{
   WebSocketServer: typeof WebSocketServer;
   WebSocket: typeof WebSocket;

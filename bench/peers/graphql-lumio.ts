@@ -1,17 +1,24 @@
-import { createAccessChanges } from '../../access/changes';
-import { createCounts } from '../../access/counts';
-import { createFeatureFlags } from '../../access/features';
-import { createCallerResolver } from '../../access/resolve';
-import { createRevocationTail } from '../../access/revocations';
-import { createTokens } from '../../access/tokens';
+import { createAccessChanges } from '../../access/authentication/access-invalidation';
+import { createRateLimiter } from '../../access/limits/rate-limiter';
+import { createFeatureFlags } from '../../access/authorization/features';
+import { createCallerResolver } from '../../access/authentication/resolve';
+import { createRevocationTail } from '../../access/authentication/revocations';
+import { createTokens } from '../../access/authentication/tokens/jwt';
 import { createApi } from '../../api/server';
 import { openEngines } from '../../bin/engines';
 import { readSettings } from '../../bin/read-settings';
 import { createServices } from '../../bin/services';
 import { createLog } from '../../engines/log/pino';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
-import { createReadModels } from '../../projections/runtime/read-models';
+import { createReadModels } from '../../projections/runtime/status/read-models';
 import { SAMPLE_OPERATIONS } from './graphql-sample';
+
+/** No operation of the sample calls a chat. */
+const NO_CHAT = {
+  chat: new Map(),
+  connection_tokens: { token: () => Promise.reject(new Error('there are no connections here')) },
+  spendYoutube: async () => false,
+};
 
 /** Lumio's front door with everything it does for a request, over the sample operations instead of the product's. */
 async function main(): Promise<void> {
@@ -22,12 +29,12 @@ async function main(): Promise<void> {
   const { db, relay, events, wakeups } = engines;
   const tokens = await createTokens({ db, secrets: engines.secrets });
   const features = createFeatureFlags({ db });
-  const counts = createCounts({ limits: engines.rate_limits, log, metrics });
+  const counts = createRateLimiter({ limits: engines.rate_limits, log, metrics });
   const resolver = createCallerResolver({ db, tokens, log, counts, system_keys: settings.auth.system_keys });
   const tail = createRevocationTail({ db, log });
   const access = createAccessChanges({ relay, tail, forget: [resolver.forget, features.forget] });
   const read_models = createReadModels({ db, events, wakeups });
-  const outside = { logins: new Map(), oauth: new Map() };
+  const outside = { logins: new Map(), oauth: new Map(), chat: NO_CHAT };
   const services = createServices({
     settings,
     engines,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { feature, permission } from '../../access/guards';
-import { query, type Operation } from '../../access/operation';
-import { whole } from '../../kernel/pages';
-import { get } from '../../kernel/routes';
+import { feature, permission } from '../../access/authorization/guards';
+import { query, type Operation } from '../../app/operation';
+import { whole } from '../../kernel/operations/pages';
+import { get } from '../../kernel/operations/routes';
 
 const Person = z
   .object({ id: z.string(), display_name: z.string(), avatar_url: z.string().nullable() })
@@ -41,7 +41,8 @@ export const BROADCASTS = Array.from({ length: 25 }, (_, n) => ({
 const guard = [feature('feature:events'), permission('events:read')] as const;
 
 /**
- * The same objects in memory as the peers have: what is measured is the way from the request to the resolvers and back.
+ * Operations over the peers' objects, in memory: the track measures the path from the request to the resolvers and
+ * back.
  */
 export const SAMPLE_OPERATIONS: readonly Operation[] = [
   query({

@@ -8,7 +8,7 @@ type App = PeerApp & {
   route(options: object): unknown;
 };
 
-/** The rivals as their documentation sets them up; no caller, no limits. */
+/** The peers as their documentation sets them up, without authentication or limits. */
 const PEERS: Record<string, (app: App) => Promise<void>> = {
   /** Stock: the defaults of @apollo/server with its Fastify integration. */
   async apollo(app) {

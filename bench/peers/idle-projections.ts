@@ -1,6 +1,6 @@
-import { createPostgresBroker } from '../../engines/broker/postgres';
-import { fedEventStore } from '../../engines/event-store/feed';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresBroker } from '../../engines/broker/postgres/broker';
+import { fedEventStore } from '../../engines/event-store/feed/feed';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import { createPostgresShares } from '../../engines/leases/shares';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { ProcessSession } from '../../engines/postgres/process-session';
@@ -10,7 +10,7 @@ import { domainEvents, projection } from '../../kernel/projection';
 import { createProjectionRuntime } from '../../projections/runtime/runtime';
 import { quiet } from '../harness';
 
-/** A projector process with so many projections of which none has anything to do: `idle-projections.js URL COUNT`. */
+/** A projector process with COUNT idle projections: `idle-projections.js URL COUNT`. */
 async function main([url = '', count = '1']: string[]): Promise<void> {
   const db = new PostgresDatabase({ url, name: 'projector', size: 8, pipeline: true });
   const log_db = new PostgresDatabase({ url, name: 'log', size: 6 });

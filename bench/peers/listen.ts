@@ -1,13 +1,13 @@
 import type { AddressInfo, Server } from 'node:net';
 
-/** What the peers need of Fastify; each brings its own copy. */
+/** Part of Fastify that the peers use; each brings its own copy. */
 export interface PeerApp {
   server: Server;
   listen(options: { host: string; port: number }): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Serves on any free port, says where, and ends on SIGTERM. */
+/** Serves on a free port, prints its address, and ends on SIGTERM. */
 export async function serve(app: PeerApp): Promise<void> {
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;

@@ -1,11 +1,11 @@
 import { v7 } from 'uuid';
-import { createCounts } from '../../access/counts';
-import { createTokens, hashJti } from '../../access/tokens';
+import { createRateLimiter } from '../../access/limits/rate-limiter';
+import { createTokens, hashJti } from '../../access/authentication/tokens/jwt';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createLocalRateLimits } from '../../engines/rate-limits/local';
-import { createSecretBox } from '../../engines/secrets/box';
-import { parseMasterKeys } from '../../engines/secrets/master-keys';
+import { createSecretBox } from '../../privacy/secrets/box';
+import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import { median, quiet, rounded, type TrackOptions } from '../harness';
 import { HttpLoad, requestBytes } from '../http-load';
 import { type BenchPostgres, onPostgres } from '../postgres';
@@ -17,10 +17,10 @@ const CREDENTIALS = ['anonymous', 'jwt', 'key'] as const;
 type Credential = (typeof CREDENTIALS)[number];
 
 /**
- * What it costs to know who is calling: a public read with a JWT and with a personal key over the same without a
- * credential, one request after the other, so that nothing waits for anything else; and a unit of the limiter in the
- * process. Limits stay on: several people take turns, and who is nobody asks from many networks. Each asks more than
- * once in the 0.9 s that a credential is remembered; the first of those requests costs a look-up.
+ * Cost of authentication: a public read with a JWT and with a personal key over the same read without a credential, one
+ * request after the other, so that no request waits for another; and a unit of the limiter in the process. Limits stay
+ * on: several people alternate, and anonymous requests come from many networks. Each caller makes more than one request
+ * in the 0.9 s that a credential is cached; the first of them costs a look-up.
  */
 export const run = onPostgres(measure);
 
@@ -46,7 +46,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       if (status !== 200 || body.length < 50) throw new Error(`${PATH} as ${as}: ${status} ${body.toString()}`);
       return taken;
     };
-    /** They take turns at each request: whatever else the machine does meets all alike. */
+    /** Alternates credentials per request, so that other work of the machine affects all alike. */
     const round = async (): Promise<Record<Credential, number>> => {
       const times: Record<Credential, number[]> = { anonymous: [], jwt: [], key: [] };
       for (let n = 0; n < requests; n += 1) for (const as of CREDENTIALS) times[as].push(await once(as));
@@ -59,7 +59,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       const taken = await round();
       for (const as of CREDENTIALS) p50[as].push(taken[as]);
     }
-    /** The server's own microseconds of CPU for a request, which work elsewhere on the machine hardly moves. */
+    /** The server's own CPU microseconds per request, which other work on the machine hardly affects. */
     const cpu: Record<Credential, number> = { anonymous: 0, jwt: 0, key: 0 };
     for (let n = 0; n < rounds / 4; n += 1) {
       for (const as of CREDENTIALS) {
@@ -86,10 +86,10 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   }
 }
 
-/** Who has no credential is counted by network. */
+/** Address of another network, because anonymous callers are counted by network. */
 const network = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;
 
-/** A session of each on the demo account, and its access token. */
+/** Creates a session of each caller on the demo account; returns the access tokens. */
 async function tokensOf({ url, env, credentials }: Lumio, callers: readonly Person[]): Promise<string[]> {
   const db = new PostgresDatabase({ url, name: 'sessions', size: 1 });
   try {
@@ -115,7 +115,7 @@ async function tokensOf({ url, env, credentials }: Lumio, callers: readonly Pers
 /** Microseconds of a unit, over as many buckets as a busy node has callers. */
 async function unitOfLimiter(units: number): Promise<number> {
   const limits = createLocalRateLimits();
-  const counts = createCounts({ limits, log: quiet, metrics: createPrometheusMetrics({}) });
+  const counts = createRateLimiter({ limits, log: quiet, metrics: createPrometheusMetrics({}) });
   const buckets = Array.from({ length: 10_000 }, (_, n) => ({ rate_bucket: `user:${n}`, rate_limit: 600 }));
   const pass = async () => {
     const start = process.hrtime.bigint();

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { v7 } from 'uuid';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import type { EventStore } from '../../engines/event-store/port';
 import { migrate } from '../../engines/postgres/migrate';
 import { createLocalWakeups } from '../../engines/wakeups/local';
@@ -65,7 +65,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   const cases: { writers: number; events: number; floors: Record<string, number> }[] = [
     { writers: 1, events: 1, floors: { emmett: 1, 'message-db': 1 } },
     { writers: 8, events: 1, floors: {} },
-    { writers: 64, events: 1, floors: { emmett: 5, insert: 1.5 } },
+    { writers: 64, events: 1, floors: { emmett: 5, 'message-db': 5, insert: 1.3 } },
     { writers: 1, events: 100, floors: { insert: 0.5 } },
     { writers: 8, events: 100, floors: { insert: 0.5 } },
   ];
@@ -108,7 +108,7 @@ interface Emmett {
   getPostgreSQLEventStore(url: string, options: { connectionOptions: { pool: pg.Pool } }): EmmettStore;
 }
 
-/** Connections that end after their pool did are of no interest. */
+/** Ignores connections that end after their pool. */
 function openPool(options: pg.PoolConfig): pg.Pool {
   return new pg.Pool(options).on('error', () => undefined);
 }

@@ -11,14 +11,14 @@ import { check, report } from '../report';
 import { startLumio } from '../system';
 import { lumioClients } from '../ws-load';
 
-/** One socket may be on 256. */
+/** Channels per socket; the limit is 256. */
 const CHANNELS_A_SOCKET = 200;
-/** Transactions a second that write the messages. */
+/** Transactions per second that write the messages. */
 const BATCHES = 20;
 
 /**
- * Many channels with one to three subscribers each, one stored message a second on each: from the transaction that
- * writes it to its frames, and what a delivery costs node and database. Each is counted.
+ * Many channels with one to three subscribers each, one stored message per second on each: time from the transaction
+ * that writes it to its frames, and the cost of a delivery for node and database. Each delivery is counted.
  */
 export const run = onPostgres(measure);
 

@@ -1,5 +1,5 @@
-import { rebuild } from '../../projections/runtime/rebuild';
-import { eventLog } from '../../projections/events';
+import { rebuild } from '../../projections/runtime/rebuild/rebuild';
+import { eventLog } from '../../projections/events/events';
 import { appendHistory, ask } from '../history';
 import { timed } from '../comparison';
 import { rounded, type TrackOptions } from '../harness';
@@ -13,15 +13,15 @@ import { projected } from './webhook';
 
 const PAGE = 25;
 const REBUILDS = 3;
-/** From here on one rebuild takes minutes, and its cost a row varies little: it is measured once. */
+/** From this size on a rebuild takes minutes, and its cost per row varies little: one measurement suffices. */
 const LARGE = 10_000_000;
 const PAGES = 200;
-/** Rows a second below which a projector would be broken. */
+/** Rows per second below which a projector would be broken. */
 const SLOWEST = 500;
 
 /**
- * One account's history grows by the factor of ten: what a row costs a rebuild (CPU of program and engine), and how
- * long the first and the deepest page of its events take, warm and one after the other.
+ * Grows one account's history by factors of ten: the cost per row of a rebuild (CPU of program and engine), and the
+ * time of the first and the deepest page of its events, warm and one after the other.
  */
 export const run = onPostgres(measure);
 
@@ -84,7 +84,7 @@ interface Grown {
   rebuild_us_a_row: number;
   first_page_ms: number;
   deepest_page_ms: number;
-  /** CPU of server and engine: where others use the machine, times say more of them than of a page. */
+  /** CPU of server and engine: on a shared machine times measure the others more than a page. */
   first_page_us: number;
   deepest_page_us: number;
 }
@@ -92,13 +92,13 @@ interface Grown {
 const named = <Page extends string>(page: Page, { ms, us }: { ms: number; us: number }) =>
   ({ [`${page}_ms`]: ms, [`${page}_us`]: us }) as Record<`${Page}_ms` | `${Page}_us`, number>;
 
-/** The identity of its log, which the checkpoints name. */
+/** The id of its log, which the checkpoints name. */
 async function brokerOf({ url }: Lumio): Promise<string> {
   const named = `select engine from checkpoints where projection = 'event-log' limit 1`;
   return (await ask<{ engine: string }>(url, named))[0]!.engine;
 }
 
-/** Each hundredth of a history is the one before it, delivered again. */
+/** Each hundredth delivery of a history repeats the previous one. */
 const expected = (size: number) => size - size / 100;
 
 async function page({ credentials }: Lumio, load: HttpLoad, number: number): Promise<{ total: number; count: number }> {
@@ -110,7 +110,7 @@ async function page({ credentials }: Lumio, load: HttpLoad, number: number): Pro
   return { total: _meta.total, count: data.length };
 }
 
-/** On a connection of its own: one that waits for minutes is closed by the server. */
+/** Uses a connection of its own, because the server closes one that is idle for minutes. */
 async function asking<T>({ base_url }: Lumio, work: (load: HttpLoad) => Promise<T>): Promise<T> {
   const load = await HttpLoad.open(base_url, 1);
   try {
@@ -122,7 +122,7 @@ async function asking<T>({ base_url }: Lumio, work: (load: HttpLoad) => Promise<
 
 const totalOf = (lumio: Lumio): Promise<number> => asking(lumio, async (load) => (await page(lumio, load, 1)).total);
 
-/** Median time of one page, milliseconds, when it is warm, and its CPU, microseconds. */
+/** Median time of one page, milliseconds, when warm, and its CPU, microseconds. */
 const costOf = (postgres: BenchPostgres, lumio: Lumio, number: number) =>
   asking(lumio, async (load) => {
     const taken: number[] = [];

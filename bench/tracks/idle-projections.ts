@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 } from 'uuid';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import { migrate } from '../../engines/postgres/migrate';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
@@ -14,9 +14,8 @@ const APPENDS_A_SECOND = 200;
 const MANY = 40;
 
 /**
- * What projections cost that have nothing to do, while 200 events a second are appended that none of them reads: a
- * projector process with one of them and another with forty take turns. The figures are shares of a core, the
- * process's and its database's.
+ * Cost of idle projections, while 200 events per second are appended that none of them reads: a projector process with
+ * one of them and another with forty alternate. The figures are shares of a core, of the process and its database.
  */
 export const run = onPostgres(measure);
 
@@ -37,7 +36,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   return report('idle-projections', [], { cost, appends_a_second: APPENDS_A_SECOND, checks }, options);
 }
 
-/** Cores that the process and its database use while events are appended, the appends' own cost included. */
+/** Cores that the process and its database use while events are appended, including the appends' own cost. */
 async function cores(postgres: BenchPostgres, name: string, projections: number, ms: number): Promise<number> {
   const url = await database(postgres, name);
   await migrate(url);

@@ -11,17 +11,17 @@ import { keys, type Lumio, type Program, startLumio, startPeer } from '../system
 import { lumioClients } from '../ws-load';
 
 interface Idle {
-  /** Bytes of resident memory that one more connection takes, after collections, V8's room for new objects left out. */
+  /** Bytes of resident memory per additional connection, after collections, without V8's space for new objects. */
   rss: number;
-  /** The same of the heap and what hangs on it. */
+  /** Bytes of the heap and its external memory per additional connection. */
   used: number;
   /** Share of a core while nothing is published. */
   core: number;
 }
 
 /**
- * What a connection costs that gets nothing: memory after a collection of garbage, and CPU. Ours are authenticated with
- * a key of their own each, subscribed, and looked at again every 30 s; plain `ws` and Socket.IO have accepted theirs.
+ * Cost of an idle connection: memory after a garbage collection, and CPU. Ours are authenticated with a key of their
+ * own each, subscribed, and revalidated every 30 s; plain `ws` and Socket.IO have only accepted theirs.
  */
 export const run = onPostgres(measure);
 
@@ -67,15 +67,16 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   console.log('idle: transactions of the database', statements);
   const plain = rows['fanout-ws']!;
   const checks = [
-    check("memory of an idle connection over plain ws's", rows.lumio!.rss / plain.rss, 1.3),
+    check("memory of an idle connection over plain ws's", rows.lumio!.rss / plain.rss, 1.5),
+    check("memory of an idle connection over Socket.IO's", rows.lumio!.rss / rows['fanout-socketio']!.rss, 0.6),
     check('the same of the heap', rows.lumio!.used / plain.used, options.smoke ? 100 : 2),
   ];
   return report('idle', [], { connections: many, rows, statements, checks }, options);
 }
 
 /**
- * Opens few and then all of them: what the rest takes is of the connections alone. As many come and go before, so that
- * what is compiled and made once is not counted as theirs.
+ * Opens few connections and then all: the difference belongs to the connections alone. As many are opened and closed
+ * first, so that one-time costs are not counted.
  */
 async function idle(
   program: Program,
@@ -115,10 +116,10 @@ async function memory({ pid }: Program, file: string): Promise<{ rss: number; us
   }
 }
 
-/** Transactions of the program's database since now. */
+/** Counts transactions of the program's database from now on. */
 async function askedBy({ url }: Lumio): Promise<() => Promise<number>> {
   const total = async () => {
-    await sleep(1_500); // a backend that has nothing to do tells its figures within a second
+    await sleep(1_500); // an idle backend publishes its figures within a second
     const sql = 'select xact_commit::int as n from pg_stat_database where datname = current_database()';
     return (await ask<{ n: number }>(url, sql))[0]!.n;
   };

@@ -2,12 +2,12 @@ import { v7 } from 'uuid';
 import { migrate } from '../../engines/postgres/migrate';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { ChannelMessage } from '../../kernel/projection';
-import { shardOf } from '../../kernel/shards';
-import { outboxStatement, writeOutbox } from '../../projections/runtime/outbox';
-import { ONE_ORDER } from '../../projections/runtime/outbox-order';
-import { turnOutbox } from '../../projections/runtime/outbox-partitions';
-import { HeardChannels } from '../../realtime/runtime/heard';
-import { Outbox, type PageBounds } from '../../realtime/runtime/outbox';
+import { shardOf } from '../../lib/hash/shards';
+import { outboxStatement, writeOutbox } from '../../projections/runtime/outbox/outbox';
+import { ONE_ORDER } from '../../projections/runtime/outbox/order';
+import { turnOutbox } from '../../projections/runtime/outbox/partitions';
+import { SubscribedChannels } from '../../realtime/runtime/delivery/subscribed-channels';
+import { Outbox, type PageBounds } from '../../realtime/runtime/delivery/outbox';
 import { compare, timed } from '../comparison';
 import { median, rounded, type TrackOptions } from '../harness';
 import { closedLoop } from '../loops';
@@ -18,15 +18,15 @@ import { database } from '../system';
 const PROJECTORS = [1, 2, 4] as const;
 const MESSAGES = 10;
 const DATA = JSON.stringify({ n: 1, pad: 'x'.repeat(286) });
-/** Longer than a run: nothing is dropped meanwhile. */
+/** Longer than a run, so that nothing is dropped meanwhile. */
 const KEEP_MS = 24 * 3_600_000;
-/** As a realtime node asks for it. */
+/** Page bounds of a realtime node. */
 const PAGE: PageBounds = { messages: 1_000, bytes: 8 * 1024 * 1024 };
 
 /**
- * Commits a second of one, two and four projectors, each with accounts of partitions of its own: shard by shard, and
- * under the one lock that there was before. And what a node pays for a message that it does not hear: for a row of full
- * pages, and for the statement, which small pages share among few rows.
+ * Commits per second of one, two and four projectors, each with accounts of partitions of its own: by shards, and under
+ * the single lock of earlier releases. Also a node's cost of a message without subscribers: per row in full pages, and
+ * per statement, which small pages share among few rows.
  */
 export const run = onPostgres(measure);
 
@@ -58,7 +58,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   }
 }
 
-/** Projectors that each write to accounts whose shards no other one has. */
+/** Projectors that each write to accounts in shards of their own. */
 function commits(db: PostgresDatabase, name: '64 shards' | 'one lock', projectors: number) {
   const channels: string[][] = Array.from({ length: projectors }, () => []);
   while (channels.some((own) => own.length < MESSAGES)) {
@@ -87,7 +87,9 @@ function commits(db: PostgresDatabase, name: '64 shards' | 'one lock', projector
 
 const message = (channel: string): ChannelMessage => ({ channel, event_type: 'kick:follower', data: DATA });
 
-/** What is read of messages that nobody hears, by how many other names are heard, and by the size of the pages. */
+/**
+ * Cost of reading messages without subscribers, by the number of other subscribed names, and by the size of the pages.
+ */
 async function unheard(db: PostgresDatabase, postgres: BenchPostgres, { smoke }: TrackOptions) {
   const [batches, rounds, looks] = smoke ? [5, 1, 20] : [100, 5, 1_000];
   const outbox = new Outbox(db, KEEP_MS);
@@ -155,9 +157,9 @@ async function unheard(db: PostgresDatabase, postgres: BenchPostgres, { smoke }:
   return { rows, pages, wrong };
 }
 
-/** What a node asks with that hears so many other names. */
+/** Filter of a node with `names` other subscribed channels. */
 function filterOf(names: number): Buffer {
-  const heard = new HeardChannels<true>();
+  const heard = new SubscribedChannels<true>();
   for (let n = 0; n < names; n += 1) heard.set(`events:${v7()}`, true);
   return heard.filter();
 }

@@ -63,7 +63,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
         name: `GET ${path} (requests a second)`,
         contenders: [contender('lumio', loads[0], ours, lumio), contender('fastify + pg', loads[1], theirs, other)],
         subject: 'lumio',
-        floors: { 'fastify + pg': 0.8 },
+        floors: { 'fastify + pg': 0.75 },
         rounds,
         ms,
         engineCpu: postgres.engineCpu,

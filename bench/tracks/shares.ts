@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { createPostgresShares } from '../../engines/leases/shares';
 import type { Campaign, Shares } from '../../engines/leases/port';
 import { migrate } from '../../engines/postgres/migrate';
@@ -5,7 +6,7 @@ import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Queryable } from '../../engines/postgres/port';
 import { ProcessSession } from '../../engines/postgres/process-session';
 import { createLocalWakeups } from '../../engines/wakeups/local';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import { median, quiet, rounded, type TrackOptions } from '../harness';
 import { type BenchPostgres, onPostgres } from '../postgres';
 import { check, report } from '../report';
@@ -20,7 +21,7 @@ interface Round {
   bytes: number;
 }
 
-/** Pieces that are begun, over all members, and the statements of their rounds. */
+/** Counts started pieces, over all members, and the statements of their rounds. */
 class Tally {
   readonly doing = new Map<string, Member>();
   begun = 0;
@@ -46,12 +47,13 @@ interface Member {
 }
 
 /**
- * Work of one kind divided among processes: what a round costs while nothing changes, and how many pieces a name or a
- * member moves that comes or goes.
+ * Work of one kind divided among processes: the cost of a round without changes, and the number of pieces that move
+ * when a name or a member is added or removed.
  */
 export const run = onPostgres(measure);
 
 async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<boolean> {
+  const crowd = await measureCrowd(postgres);
   const count = options.smoke ? 400 : 30_000;
   const url = await database(postgres, 'shares');
   await migrate(url);
@@ -114,15 +116,82 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
       check('pieces begun for a member that goes, above its own', without_member - share, 0),
       check('pieces not held', count - tally.doing.size, 0),
       check('bytes of a quiet round', bytes, 4_096),
+      check('ms of one of 20 members in a quiet round, 100,000 names', crowd.quiet.ms, CROWD.most_ms),
+      check('ms of the same when a name has changed', crowd.changed.ms, CROWD.most_ms),
+      check('bytes of the same', Math.max(crowd.quiet.bytes, crowd.changed.bytes), CROWD.most_bytes),
     ];
-    return report('shares', [], { ...figures, quiet_round: { ms: rounded(ms), bytes }, checks }, options);
+    return report('shares', [], { ...figures, quiet_round: { ms: rounded(ms), bytes }, crowd, checks }, options);
   } finally {
     for (const member of members) await member.close();
     await db.close();
   }
 }
 
-/** Waits until all pieces are held and none has been begun for some rounds. */
+/** Bounds for each round of a member. */
+const CROWD = { members: 20, names: 100_000, rounds: 20, most_ms: 20, most_bytes: 100_000 };
+
+/**
+ * Measures a member among others that exist as rows alone: CPU of its rounds in this process, and bytes from the
+ * database.
+ */
+async function measureCrowd(postgres: BenchPostgres): Promise<Record<'quiet' | 'changed', Round>> {
+  const url = await database(postgres, 'shares_crowd');
+  await migrate(url);
+  const db = new PostgresDatabase({ url, name: 'crowd', size: 4 });
+  const [others, own] = [0, 1].map(() => new ProcessSession({ connectionString: url }, quiet)) as [
+    ProcessSession,
+    ProcessSession,
+  ];
+  await Promise.all([others.ready(), own.ready()]);
+  await db.query(
+    `insert into work_members (member, session_lock, names, renewed_at, kinds)
+     select gen_random_uuid(), $1, '{}', 'infinity', '{twitch}' from generate_series(2, $2)`,
+    [others.lock, CROWD.members],
+  );
+  await db.query(
+    `with others as (select array_agg(member) as all from work_members)
+     insert into work_holds (name, member)
+     select 'twitch:' || n, o.all[1 + n % $1] from others o, generate_series(0, $2 - 1) n where n % $1 < $1 - 1`,
+    [CROWD.members, CROWD.names],
+  );
+  const tally = new Tally();
+  const wakeups = createLocalWakeups();
+  const parts = { db: tally.measured(db), session: own, wakeups, log: quiet, heartbeat_ms: HEARTBEAT_MS };
+  const shares = createPostgresShares(parts);
+  let held = 0;
+  for (let n = 0; n < CROWD.names; n += 1)
+    shares.offer(`twitch:${n}`, async (signal) => {
+      held += 1;
+      await pause(2 ** 30, signal);
+    });
+  try {
+    while (held < CROWD.names / CROWD.members) await pause(HEARTBEAT_MS);
+    const rounds = async (before: () => Promise<unknown>): Promise<Round> => {
+      await pause(5 * HEARTBEAT_MS);
+      const each: Round[] = [];
+      while (each.length < CROWD.rounds) {
+        await before();
+        tally.rounds = [];
+        const from = performance.eventLoopUtilization();
+        while (tally.rounds.length === 0) await pause(HEARTBEAT_MS / 10);
+        await pause(HEARTBEAT_MS / 4);
+        const { active } = performance.eventLoopUtilization(from);
+        each.push({ ms: active, bytes: tally.rounds.reduce((sum, { bytes }) => sum + bytes, 0) });
+      }
+      return { ms: rounded(median(each.map(({ ms }) => ms))), bytes: median(each.map(({ bytes }) => bytes)) };
+    };
+    const change = "update work_holds set change = nextval('work_changes') where name = 'twitch:0'";
+    const crowd = { quiet: await rounds(async () => undefined), changed: await rounds(() => db.query(change)) };
+    console.log(`\nshares: a round of one of ${CROWD.members} members, ${CROWD.names} names`, crowd);
+    return crowd;
+  } finally {
+    await shares.close();
+    await Promise.all([others.close(), own.close()]);
+    await db.close();
+  }
+}
+
+/** Waits until all pieces are held and none was started for some rounds. */
 async function settled(tally: Tally, total: number): Promise<void> {
   for (let still = 0, last = -1; still < 8;) {
     await pause(HEARTBEAT_MS);

@@ -5,10 +5,7 @@ import { join } from 'node:path';
 import { median, ROOT, rounded, type TrackOptions } from '../harness';
 import { check, report } from '../report';
 
-/**
- * `npm start` on its own PostgreSQL, from the command to the line that says it serves: the first time, and with the
- * data already there.
- */
+/** `npm start` on its own PostgreSQL, from the command to its ready line: the first time, and with existing data. */
 export async function run(options: TrackOptions): Promise<boolean> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-bench-start-'));
   try {

@@ -1,10 +1,10 @@
 import { v7 } from 'uuid';
-import { handle } from '../../access/handle';
-import { load } from '../../access/states';
-import { account, accountStream, type Account } from '../../domain/accounts';
+import { handle } from '../../app/write-path/command-handler';
+import { load } from '../../app/write-path/aggregate-cache';
+import { account, accountStream, type Account } from '../../domain/accounts/accounts';
 import { DomainError } from '../../kernel/errors';
-import { DEFAULT_ROLES } from '../../domain/permissions';
-import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { DEFAULT_ROLES } from '../../domain/common/permissions';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 import { requireUser } from './users';
 
 export interface NewAccount {
@@ -15,8 +15,8 @@ export interface NewAccount {
 }
 
 /**
- * Makes an account with the four default roles and its owner. Asked again under the same id it answers the one that is
- * there. @throws AdminError
+ * Creates an account with the four default roles and its owner; returns an existing account with this id. @throws
+ * AdminError
  */
 export async function createAccount(
   services: AdminServices,
@@ -55,7 +55,7 @@ export async function requireAccount(services: Pick<AdminServices, 'events'>, ac
 }
 
 /**
- * Sets feature overrides (null takes one away); returns all that the account has then. @throws AdminError, DomainError
+ * Sets feature overrides (null removes one); returns all overrides of the account. @throws AdminError, DomainError
  * `UNKNOWN_FLAG`
  */
 export async function setFeatures(
@@ -72,7 +72,7 @@ export async function setFeatures(
   return Object.fromEntries([...state.overrides].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Makes a user a member with this role, or gives a member another; null ends the membership. @throws AdminError */
+/** Adds a user with this role, or changes a member's role; null ends the membership. @throws AdminError */
 export async function setMembership(
   services: AdminServices,
   account_id: string,
@@ -100,8 +100,8 @@ export async function setMembership(
 }
 
 /**
- * Gives an account to another user, for an owner who is lost. The former owner keeps a role when
- * one is named, and else is no member any more. Asked again it changes nothing. @throws AdminError
+ * Transfers an account to another user, for an owner who is lost. The former owner becomes a member with the named
+ * role, or leaves without one. Idempotent. @throws AdminError
  */
 export async function replaceOwner(
   services: AdminServices,

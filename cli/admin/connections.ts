@@ -1,18 +1,18 @@
-import { readChannelName, writeChannelName } from '../../access/channel-names';
-import { announceChannel, announceShop, SHOP_SECRET } from '../../access/connection-lookup';
-import { newId } from '../../access/event-ids';
-import { handle } from '../../access/handle';
-import { load } from '../../access/states';
-import { connectionReservations } from '../../domain/connection-reservations';
-import { connections, connectionsStream } from '../../domain/connections';
-import { readShopDomain } from '../../domain/shop-domains';
+import { readChannelName, writeChannelName } from '../../services/connections/channel-names';
+import { announceChannel, announceShop, SHOP_SECRET } from '../../services/connections/connection-lookup';
+import { newId } from '../../app/write-path/event-ids';
+import { handle } from '../../app/write-path/command-handler';
+import { load } from '../../app/write-path/aggregate-cache';
+import { connectionReservations } from '../../domain/connections/connection-reservations';
+import { connections, connectionsStream } from '../../domain/connections/connections';
+import { readShopDomain } from '../../domain/billing/shop-domains';
 import { DomainError } from '../../kernel/errors';
-import { Taken } from '../../domain/reservations';
-import type { Platform } from '../../domain/vendors';
-import { createPersonalTexts } from '../../engines/subject-keys/texts';
-import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { Taken } from '../../domain/common/reservations';
+import type { Platform } from '../../domain/common/vendors';
+import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 
-/** The account has another channel of that platform. */
+/** The account is connected to another channel of that platform. */
 export class OtherChannelConnected extends AdminError {}
 
 export interface ChannelToConnect {
@@ -25,10 +25,7 @@ export interface ChannelToConnect {
   connection_id?: string;
 }
 
-/**
- * Connects a channel. Asked again for the same one it answers the connection that is there. @throws
- * OtherChannelConnected
- */
+/** Connects a channel; returns the existing connection to the same one. @throws OtherChannelConnected */
 export async function connectChannel(
   services: AdminServices,
   channel: ChannelToConnect,
@@ -36,7 +33,7 @@ export async function connectChannel(
   const { account_id, platform } = channel;
   const { channel_name, ...command } = channel;
   const connection_id = channel.connection_id ?? (await nextId(services, account_id, platform));
-  // Before the event, so that a call that was cut off leaves no channel without a name.
+  // Before the event, so that an interrupted call leaves no channel without a name.
   const names = { db: services.db, texts: createPersonalTexts(services.subject_keys) };
   if ((await readChannelName(names, channel)) !== channel_name) await writeChannelName(names, channel, channel_name);
   try {
@@ -56,15 +53,15 @@ export async function connectChannel(
 export interface ShopToConnect {
   account_id: string;
   shop_domain: string;
-  /** What the vendor signs deliveries of this shop with. */
+  /** Signing secret of the shop's deliveries. */
   secret: string;
   /** Absent: a new one. */
   connection_id?: string;
 }
 
 /**
- * Connects a shop. Its secret is sealed and stored first: a delivery never meets a shop without one. Asked again it
- * replaces the secret.
+ * Connects a shop. Its secret is stored first, so that no delivery finds a shop without one. A repetition replaces the
+ * secret.
  * @throws AdminError when another account has the shop
  */
 export async function connectShop(
@@ -99,8 +96,8 @@ export async function connectShop(
 }
 
 /**
- * The same until the account's connections change, so that a call that was cut off is taken up by the next one under
- * the same id.
+ * Id of the next connection, constant until the account's connections change, so that a repetition resumes an
+ * interrupted call under the same id.
  */
 async function nextId({ events }: AdminServices, account_id: string, what: string): Promise<string> {
   const held = await load(events, connections, connectionsStream(account_id));

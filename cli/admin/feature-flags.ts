@@ -1,6 +1,6 @@
-import { handle } from '../../access/handle';
-import { featureFlag, featureFlagStream } from '../../domain/feature-flags';
-import { asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { handle } from '../../app/write-path/command-handler';
+import { featureFlag, featureFlagStream } from '../../domain/operators/feature-flags';
+import { asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 
 /** Turns a feature on or off for everyone. @throws DomainError `UNKNOWN_FLAG` */
 export async function switchFeature(services: AdminServices, flag: string, enabled: boolean): Promise<void> {

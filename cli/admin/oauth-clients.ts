@@ -1,10 +1,15 @@
 import { v7 } from 'uuid';
-import { handle } from '../../access/handle';
-import { newClientSecret } from '../../access/oauth-clients';
-import { oauthClient, oauthClientStream, type ClientType, type GrantType } from '../../domain/oauth-clients';
+import { handle } from '../../app/write-path/command-handler';
+import { newClientSecret } from '../../services/oauth/oauth-clients';
+import {
+  oauthClient,
+  oauthClientStream,
+  type ClientType,
+  type GrantType,
+} from '../../domain/oauth-provider/oauth-clients';
 import { DomainError } from '../../kernel/errors';
 import { requireAccount } from './accounts';
-import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 
 export interface NewOauthClient {
   name: string;
@@ -12,7 +17,7 @@ export interface NewOauthClient {
   redirect_uris: readonly string[];
   scopes: readonly string[];
   grant_types: readonly GrantType[];
-  /** What client_credentials act on. */
+  /** Account that client_credentials act on. */
   account_id?: string | undefined;
 }
 
@@ -24,7 +29,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   NOT_ITS_OWN_MASTER: 'client_credentials needs a confidential client with an account',
 };
 
-/** Registers an OAuth client. Its secret is shown once: only its hash is kept. @throws AdminError */
+/** Registers an OAuth client. Its secret is shown once and stored as a hash. @throws AdminError */
 export async function createOauthClient(
   services: AdminServices,
   { account_id = undefined, ...wanted }: NewOauthClient,

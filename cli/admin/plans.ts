@@ -1,19 +1,19 @@
-import { handle } from '../../access/handle';
-import { changePlan } from '../../access/plan-changes';
-import { load } from '../../access/states';
-import { plan, PLAN_SLUGS, planStream } from '../../domain/plans';
-import { reservation, reservationStream } from '../../domain/reservations';
-import { seedPlans } from '../../maintenance/plan-seeds';
+import { handle } from '../../app/write-path/command-handler';
+import { changePlan } from '../../services/billing/plan-changes';
+import { load } from '../../app/write-path/aggregate-cache';
+import { plan, PLAN_SLUGS, planStream } from '../../domain/billing/plans';
+import { reservation, reservationStream } from '../../domain/common/reservations';
+import { seedPlans } from '../../maintenance/upgrade/plan-seeds';
 import { requireAccount } from './accounts';
-import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 
-/** Puts an account on a plan. @throws AdminError */
+/** Moves an account to a plan. @throws AdminError */
 export async function setPlan(services: AdminServices, account_id: string, slug: string): Promise<void> {
   await requireAccount(services, account_id);
   await changePlan(asOperator(OPERATOR), services, account_id, await planIdOf(services, slug));
 }
 
-/** Sets what a plan gives; returns all that it gives then. @throws AdminError, DomainError `UNKNOWN_FLAG` */
+/** Sets features of a plan; returns all enabled ones. @throws AdminError, DomainError `UNKNOWN_FLAG` */
 export async function setPlanFeatures(
   services: AdminServices,
   slug: string,
@@ -28,7 +28,7 @@ export async function setPlanFeatures(
 }
 
 async function planIdOf(services: AdminServices, slug: string): Promise<string> {
-  // On a database on which no process ever started the plans are not there yet.
+  // The plans are missing in a database that no process has started on.
   await seedPlans(services, asOperator(OPERATOR));
   const found = await load(services.events, reservation, reservationStream(PLAN_SLUGS, slug));
   if (!found?.state.owner) throw new AdminError(`there is no plan ${slug}`);

@@ -1,15 +1,14 @@
-import type { Settings } from '../../kernel/settings';
-import type { Tokens } from '../../access/tokens';
-import { actFor } from '../../access/act';
-import type { SessionTokens } from '../../access/session-tokens';
-import { openSession } from '../../access/sessions';
+import type { Settings } from '../../kernel/settings/settings';
+import type { Tokens } from '../../access/authentication/tokens/jwt';
+import { actFor } from '../../app/write-path/act';
+import type { SessionTokens } from '../../access/authentication/tokens/session-tokens';
+import { openSession } from '../../services/identity/sessions';
 import { requireAccount } from './accounts';
-import { AdminError, asOperator, OPERATOR, type AdminServices } from './operator';
+import { AdminError, asOperator, OPERATOR, type AdminServices } from './shared/operator';
 import { requireUser } from './users';
 
 /**
- * Opens a session for a user, as a login does, on an account that they belong to. Without one named: the only one that
- * they have, or none.
+ * Opens a session for a user as a login does, on an account of theirs. Default account: the user's only one, or none.
  * @throws AdminError
  */
 export async function openUserSession(

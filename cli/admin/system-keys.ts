@@ -1,18 +1,18 @@
 import { v7 } from 'uuid';
-import { handle } from '../../access/handle';
-import { generateKey } from '../../access/keys';
+import { handle } from '../../app/write-path/command-handler';
+import { generateKey } from '../../access/authentication/keys';
 import { DomainError } from '../../kernel/errors';
-import { systemKey, systemKeyStream } from '../../domain/system-keys';
-import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { systemKey, systemKeyStream } from '../../domain/credentials/system-keys';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 
 export interface MadeSystemKey {
   key_id: string;
-  /** Shown once: only its hash is kept. */
+  /** Shown once; only its hash is stored. */
   key: string;
   key_prefix: string;
 }
 
-/** Makes a system key with these grants. */
+/** Creates a system key with these grants. */
 export async function createSystemKey(
   services: AdminServices,
   { label, permissions }: { label: string; permissions: readonly string[] },
@@ -35,7 +35,21 @@ export async function createSystemKey(
   return { key_id, key, key_prefix: prefix };
 }
 
-/** Ends a system key. @throws AdminError when there is none, or none any more */
+/** Maximum of listed keys. */
+const SHOWN = 20;
+
+/** The other system keys in the read model, newest first, a line each. */
+export async function otherSystemKeys({ db }: Pick<AdminServices, 'db'>, key_id: string): Promise<string[]> {
+  const rows = await db.query<{ id: string; label: string; key_prefix: string; created_at: string }>(
+    `select id, label, key_prefix, created_at from system_keys where id <> $1 order by created_at desc, id desc
+     limit $2`,
+    [key_id, SHOWN + 1],
+  );
+  const lines = rows.map(({ id, label, key_prefix, created_at }) => `${id} ${key_prefix}… ${label}, of ${created_at}`);
+  return rows.length > SHOWN ? [...lines.slice(0, SHOWN), '…'] : lines;
+}
+
+/** Revokes a system key. @throws AdminError for an unknown or revoked key */
 export async function revokeSystemKey(services: AdminServices, key_id: string): Promise<void> {
   try {
     await handle(asOperator(OPERATOR), services, {

@@ -1,13 +1,14 @@
 import { v7 } from 'uuid';
-import { actFor } from '../../access/act';
-import { mintBoundToken, revokeBoundTokens, type Bound } from '../../access/bound-tokens';
-import { generateKey } from '../../access/keys';
-import { serviceKey, serviceKeyStream } from '../../domain/service-keys';
-import { popoutToken, popoutTokenStream } from '../../domain/tokens';
+import { actFor } from '../../app/write-path/act';
+import { mintBoundToken, revokeBoundTokens, type Bound } from '../../access/authentication/tokens/bound-tokens';
+import { generateKey } from '../../access/authentication/keys';
+import { boundToken, boundTokenStream } from '../../domain/credentials/bound-tokens';
+import { serviceKey, serviceKeyStream } from '../../domain/credentials/service-keys';
+import { popoutToken, popoutTokenStream } from '../../domain/credentials/popout-tokens';
 import { requireAccount } from './accounts';
-import { AdminError, asOperator, OPERATOR, type AdminServices } from './operator';
+import { AdminError, asOperator, OPERATOR, type AdminServices } from './shared/operator';
 
-/** What every key and token is made for. */
+/** Common input of keys and tokens. */
 interface Wanted {
   account_id: string;
   /** RFC 3339; null is never. */
@@ -21,11 +22,11 @@ interface Scoped extends Wanted {
 
 export interface MadeToken {
   id: string;
-  /** Shown once: only its hash is kept. */
+  /** Shown once; only its hash is stored. */
   token: string;
 }
 
-/** Makes a key of the account. @throws AdminError when there is no such account */
+/** Creates a service key of the account. @throws AdminError for an unknown account */
 export async function createServiceKey(
   services: AdminServices,
   { permissions, ...wanted }: Scoped,
@@ -34,13 +35,13 @@ export async function createServiceKey(
   const [key_id, made] = [v7(), generateKey('service_key')];
   await actFor(asOperator(OPERATOR), services)(serviceKey, serviceKeyStream(key_id), {
     type: 'service_key:create',
-    ...{ key_id, ...wanted, created_by: null, permissions: [...permissions] },
+    ...{ key_id, ...wanted, created_by: null, made_with: null, permissions: [...permissions] },
     ...{ key_hash: made.hash, key_prefix: made.prefix },
   });
   return { id: key_id, token: made.key };
 }
 
-/** Makes a popout token of a member. @throws AdminError when the account is not there, or the user no member of it */
+/** Creates a popout token for a member. @throws AdminError for an unknown account or a non-member */
 export async function createPopoutToken(
   services: AdminServices,
   { permissions, user_id, ...wanted }: Scoped & { user_id: string },
@@ -56,18 +57,29 @@ export async function createPopoutToken(
   return { id: token_id, token: made.key };
 }
 
-/** Mints a token of one overlay, widget or install. @throws AdminError when there is no such account */
+/** Mints a token for one overlay, widget or install. @throws AdminError for an unknown account */
 export async function createBoundToken(
   services: AdminServices,
   { expires_at, ...bound }: Omit<Bound, 'expires_at'> & Wanted,
 ): Promise<MadeToken> {
   await requireAccount(services, bound.account_id);
   const ends_at = expires_at === null ? null : Date.parse(expires_at);
-  return mintBoundToken(services, { ...bound, expires_at: ends_at });
+  const minted = await mintBoundToken(services, { ...bound, expires_at: ends_at });
+  const { kind, account_id, resource_id } = bound;
+  await actFor(asOperator(OPERATOR), services)(boundToken, boundTokenStream(minted.id), {
+    type: 'bound_token:create',
+    ...{ token_id: minted.id, account_id, kind, resource_id },
+    expires_at: minted.expires_at === null ? null : new Date(minted.expires_at).toISOString(),
+  });
+  return minted;
 }
 
-/** Ends a token of one overlay, widget or install. @throws AdminError when there is none */
+/** Revokes a token for one overlay, widget or install. @throws AdminError for an unknown token */
 export async function revokeBoundToken(services: AdminServices, account_id: string, id: string): Promise<void> {
   if ((await revokeBoundTokens(services, { account_id, id })) === 0)
     throw new AdminError(`there is no token ${id} that could be revoked`);
+  await actFor(asOperator(OPERATOR), services)(boundToken, boundTokenStream(id), {
+    type: 'bound_token:revoke',
+    ...{ token_id: id, account_id },
+  });
 }

@@ -1,25 +1,25 @@
 import { v7 } from 'uuid';
-import { dropAbandonedProfiles } from '../../access/abandoned-profiles';
-import { actFor } from '../../access/act';
-import { handle } from '../../access/handle';
-import { load } from '../../access/states';
-import { identityHash } from '../../access/identities';
-import { registerUser } from '../../access/registration';
-import type { LoginProvider } from '../../domain/login-connections';
-import { user, userStream, type User } from '../../domain/users';
-import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './operator';
+import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
+import { actFor } from '../../app/write-path/act';
+import { handle } from '../../app/write-path/command-handler';
+import { load } from '../../app/write-path/aggregate-cache';
+import { identityHash } from '../../services/identity/identities';
+import { registerUser } from '../../services/identity/registration';
+import type { LoginProvider } from '../../domain/identity/login-connections';
+import { user, userStream, type User } from '../../domain/identity/users';
+import { AdminError, asOperator, nowText, OPERATOR, type AdminServices } from './shared/operator';
 
 export interface NewUser {
   display_name: string;
-  /** Absent: a new one. */
+  /** Default: a new id. */
   user_id?: string;
-  /** Who logs in as this user. */
+  /** Login identity of this user. */
   login?: { provider: LoginProvider; provider_id: string };
 }
 
 /**
- * Makes a user, with the identity that will log in, in one append. Asked again for the same identity, or under the same
- * id, it answers the user that is there. @throws AdminError when the identity logs in as another user
+ * Creates a user and their login identity in one append; returns the existing user for a known identity or id. @throws
+ * AdminError when the identity belongs to another user
  */
 export async function createUser(
   services: AdminServices,
@@ -46,7 +46,7 @@ export async function requireUser(services: Pick<AdminServices, 'events'>, user_
   return found.state;
 }
 
-/** Gives a user an admin role, or takes it; returns the roles that they hold then. @throws AdminError */
+/** Assigns or removes an admin role; returns all that the user holds. @throws AdminError */
 export async function setAdminRole(
   services: AdminServices,
   user_id: string,

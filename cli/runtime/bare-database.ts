@@ -1,10 +1,10 @@
-import type { Settings } from '../../kernel/settings';
+import type { Settings } from '../../kernel/settings/settings';
 import type { Logger } from '../../engines/log/port';
-import { startEmbeddedPostgres } from '../../engines/postgres/embedded';
+import { startEmbeddedPostgres } from '../../engines/postgres/embedded/server';
 import { holdDataFolder } from '../../engines/data-folder';
 
 /**
- * The configured database as it is, without our schema: what a restore fills. The embedded one is started for it.
+ * Opens the configured database without migrating it, for a restore. Starts the embedded one.
  * @throws DataFolderBusy when a Lumio runs on the data folder
  */
 export async function openBareDatabase(

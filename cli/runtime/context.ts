@@ -1,4 +1,4 @@
-import type { Settings } from '../../kernel/settings';
+import type { Settings } from '../../kernel/settings/settings';
 import type { Blobs } from '../../engines/blobs/port';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
@@ -9,27 +9,29 @@ import type { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Database } from '../../engines/postgres/port';
 import type { RecordLog } from '../../engines/records/port';
 import type { Relay } from '../../engines/relay/port';
-import type { SecretBox } from '../../engines/secrets/port';
-import type { SubjectKeys } from '../../engines/subject-keys/port';
+import type { SecretBox } from '../../privacy/secrets/port';
+import type { SubjectKeys } from '../../privacy/subject-keys/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { Projection } from '../../kernel/projection';
-import type { JobTools } from '../../access/job';
+import type { JobTools } from '../../app/job';
 import type { Jobs } from '../../reactors/runtime/jobs';
 import type { SettleReactionDeps } from '../../reactors/runtime/retry-letters';
-import type { ReadArchived } from '../../projections/runtime/rebuild';
-import type { TrimReadModel } from '../../projections/runtime/rebuild-options';
+import type { ReadArchived } from '../../projections/runtime/rebuild/rebuild';
+import type { TrimReadModel } from '../../projections/runtime/rebuild/options';
 
-/** What a command on projections works with: the engines of the configuration, connected. */
+/** Context of a command on projections: the configured engines, connected. */
 export interface CliContext {
   db: Database;
+  /** For rebuilds: pipelined, and without a bound of time. */
+  build_db: Database;
   broker: Broker;
   records: RecordLog;
   events: EventStore;
-  /** Makes events readable that were kept as they are stored. */
+  /** Decodes events that were kept in their stored form. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   wakeups: Wakeups;
   projections: readonly Projection[];
-  /** What a reaction is done again with, and where jobs go that follow from what is applied again. */
+  /** Reactors for repeated reactions, and the queue for jobs of repeated work. */
   reactions: {
     reactors: SettleReactionDeps['reactors'];
     jobs: Pick<Jobs<JobTools>, 'enqueue' | 'enqueueNamed' | 'wake'>;
@@ -42,11 +44,11 @@ export interface CliContext {
   close(): Promise<void>;
 }
 
-/** The same, with what the other rooms need. */
+/** Context of all other commands. */
 export interface FullContext extends CliContext {
   db: PostgresDatabase;
   blobs: Blobs;
-  /** The events as they lie in the store. */
+  /** The event store without decoding. */
   stored_events: EventStore;
   subject_keys: SubjectKeys;
   relay: Relay;
@@ -56,12 +58,12 @@ export interface FullContext extends CliContext {
   metrics: Metrics;
 }
 
-/** Connects to the engines; a command calls it once, when its arguments are known to be good. */
+/** Connects to the engines; a command calls it once, after validating its arguments. */
 export type Connect<Context extends CliContext = CliContext> = () => Promise<Context>;
 
 /**
- * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (the reason on stderr), 2
- * wrong usage. `work` returns its exit code; nothing is 0.
+ * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (reason on stderr), 2
+ * wrong usage. `work` returns its exit code; undefined is 0.
  */
 export async function runCommand<Context extends CliContext>(
   connect: Connect<Context>,

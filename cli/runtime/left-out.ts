@@ -1,9 +1,7 @@
-import { SUBJECT_KEY_TABLES } from '../../engines/subject-keys/postgres';
+import { SUBJECT_KEY_TABLES } from '../../privacy/subject-keys/postgres';
 import type { Projection } from '../../kernel/projection';
 
-/**
- * Not derived, and yet of no use anywhere else: who runs what now, and what was pushed under the old realtime epoch.
- */
+/** Tables of momentary state, useless elsewhere: running work, and messages pushed under the old realtime epoch. */
 const OF_THE_MOMENT = [
   'outbox',
   'outbox_heads',
@@ -12,11 +10,13 @@ const OF_THE_MOMENT = [
   'leases',
   'broker_members',
   'broker_leases',
+  'twitch_conduits',
+  'twitch_conduit_subscriptions',
 ];
-/** Made again from the logs. */
+/** Indexes that are rebuilt from the logs. */
 const INDEXES = ['subject_sources', 'subject_places', 'subject_streams'];
 
-/** Tables whose rows no backup has: derived, of the moment, or kept apart. */
+/** Tables excluded from backups: derived, momentary, or backed up separately. */
 export const tablesLeftOut = (projections: readonly Pick<Projection, 'tables'>[]): string[] => [
   ...projections.flatMap(({ tables }) => tables),
   ...OF_THE_MOMENT,

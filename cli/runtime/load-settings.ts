@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
-import { METRICS_PORT, type Settings, SettingsSchema } from '../../kernel/settings';
-import { environmentName, SETTINGS_PREFIX, SettingsError } from '../../kernel/settings-error';
+import { METRICS_PORT, type Settings, SettingsSchema } from '../../kernel/settings/settings';
+import { environmentName, SETTINGS_PREFIX, SettingsError } from '../../kernel/settings/error';
 import { callsPrivate, contradictions, isLoopback } from './settings-rules';
 
 type Tree = { [key: string]: unknown };
@@ -11,13 +11,13 @@ export interface LoadOptions {
   env: Readonly<Record<string, string | undefined>>;
   /** Folder of `lumio.config.json`. */
   cwd: string;
-  /** Values of development for what neither file nor environment sets (webhook secrets). */
+  /** Development defaults for values that neither file nor environment sets (webhook secrets). */
   development?: (data_dir: string) => Tree;
 }
 
 /**
- * Settings from `lumio.config.json` (optional) and the environment, the environment winning. Design §9.
- * @throws SettingsError naming the key, for a bad value, an unknown key, or settings that contradict each other
+ * Loads settings from `lumio.config.json` (optional) and the environment, which wins. Design §9.
+ * @throws SettingsError naming the key, for a bad value, an unknown key, or contradictory settings
  */
 export function loadSettings(options: LoadOptions): Settings {
   const given = merge(readFile(resolve(options.cwd, 'lumio.config.json')), readEnvironment(options.env));
@@ -36,7 +36,7 @@ export function loadSettings(options: LoadOptions): Settings {
   const own = parse(given);
   contradictions(own);
   const data_dir = resolve(options.cwd, own.data_dir);
-  // Only now: values of development are made in the data folder, where a start that is refused leaves nothing.
+  // Only now: development defaults are created in the data folder, where a refused start must leave nothing.
   const defaults = development
     ? merge({ ...DEVELOPMENT, outgoing: { allow_loopback: callsPrivate(own) } }, options.development?.(data_dir) ?? {})
     : {};
@@ -44,8 +44,7 @@ export function loadSettings(options: LoadOptions): Settings {
 }
 
 /**
- * Leaves the metrics' port to the machine where it is not set and the service's port is left to it, too, or takes the
- * metrics' usual one.
+ * Chooses a random metrics port when none is set and the service's port is random too, or is the default metrics port.
  */
 function besideOthers(settings: Settings): Settings {
   const { port, metrics } = settings;
@@ -92,7 +91,9 @@ function readEnvironment(env: LoadOptions['env']): Tree {
   return tree;
 }
 
-/** One line that names the key as the person wrote it: the environment's whole name, without the place in a list. */
+/**
+ * Message of one line with the key as the person wrote it: the environment variable's whole name, without a list index.
+ */
 function explain(issue: z.core.$ZodIssue, env_names: readonly string[]): string {
   const unknown = issue.code === 'unrecognized_keys';
   const path = [...issue.path, ...(unknown ? issue.keys.slice(0, 1) : [])].filter((part) => typeof part === 'string');

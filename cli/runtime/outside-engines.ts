@@ -1,12 +1,12 @@
-import type { Settings } from '../../kernel/settings';
-import { LOGS_OF_RECORD } from '../../domain/records';
+import type { Settings } from '../../kernel/settings/settings';
+import { LOGS_OF_RECORD } from '../../domain/common/records';
 import type { OutsideEngines } from '../../engines/backup/log-restores';
 import type { Logger } from '../../engines/log/port';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { openKafka } from '../../engines/broker/open';
 import { openKurrent } from '../../engines/event-store/open';
 
-/** Connects to the logs of the settings that do not lie in the database, before there is a database; to be closed. */
+/** Connects to the configured logs outside the database, before there is a database; to be closed. */
 export async function openOutsideEngines(
   settings: Settings,
   log: Logger,
@@ -17,7 +17,7 @@ export async function openOutsideEngines(
     const broker =
       settings.broker.url === 'postgres'
         ? undefined
-        : await openKafka({ settings, log, metrics: createPrometheusMetrics({}) });
+        : await openKafka({ settings, serving: false, log, metrics: createPrometheusMetrics({}) });
     return {
       events,
       broker,

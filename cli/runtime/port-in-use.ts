@@ -1,6 +1,6 @@
-import type { Settings } from '../../kernel/settings';
+import type { Settings } from '../../kernel/settings/settings';
 
-/** A port that another program has, in words that name the setting; undefined for any other failure. */
+/** Error with the name of the setting for an occupied port; undefined for any other failure. */
 export function portInUse(error: unknown, { port }: Pick<Settings, 'port'>): Error | undefined {
   const { code, address, port: taken } = error as { code?: string; address?: string; port?: number };
   if (code !== 'EADDRINUSE') return undefined;

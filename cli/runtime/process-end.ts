@@ -1,22 +1,22 @@
 import type { Logger } from '../../engines/log/port';
-import type { Stops } from '../../kernel/stops';
+import type { ShutdownStack } from '../../lib/async/shutdown-stack';
 
 /**
- * Longest time after the loss of an engine: what waits for it waits in vain, and the process that is started next can
+ * Longest shutdown after the loss of an engine: work that waits for it cannot finish, and a restarted process can
  * serve.
  */
 const END_WITHIN_MS = 2_000;
 
 export interface ProcessEnd {
-  /** Resolves with the exit code when everything has stopped, or when that took too long. */
+  /** Resolves with the exit code when everything has stopped, or after the time limit. */
   readonly ended: Promise<number>;
   readonly stopping: boolean;
-  /** Stops everything once: code 0 where that was asked for, another one where something was lost. */
+  /** Stops everything once: code 0 on request, another code after a loss. */
   stop(code: number, reason: string): void;
 }
 
-/** How a process that serves ends: by SIGINT, SIGTERM or `stop`, and within `stop_within_ms` whatever hangs. */
-export function processEnd(log: Logger, stops: Stops, stop_within_ms: number): ProcessEnd {
+/** Ends a serving process on SIGINT, SIGTERM or `stop`, within `stop_within_ms` even when something hangs. */
+export function processEnd(log: Logger, stops: ShutdownStack, stop_within_ms: number): ProcessEnd {
   let end: (code: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => (end = resolve));
   let stopping = false;
@@ -30,10 +30,14 @@ export function processEnd(log: Logger, stops: Stops, stop_within_ms: number): P
       log[lost ? 'warn' : 'error']({ after_ms }, 'stopping took too long; ending now');
       end(1);
     }, after_ms);
+    const began = performance.now();
     stops
       .all()
       .then(
-        () => end(code),
+        () => {
+          log.info({ ms: Math.round(performance.now() - began) }, 'stopped');
+          end(code);
+        },
         (error: unknown) => {
           log.error({ error }, 'stopping failed');
           end(1);

@@ -6,8 +6,8 @@ interface CommandFile {
 }
 
 /**
- * In the order in which help lists them. Only the one that is asked for is loaded: the others' parts take longer than
- * most commands.
+ * Commands in the order of the help. Only the requested one is loaded, because loading takes longer than most commands
+ * run.
  */
 const COMMANDS: readonly [string, () => Promise<CommandFile>][] = [
   ['start', () => import('../start.js')],
@@ -51,7 +51,7 @@ export async function runProgram(
     }
     process.stderr.write(`lumio: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;
-    // Whatever a start that failed has left running must not keep a process that serves nothing.
+    // Remains of a failed start must not keep the process alive.
     setTimeout(() => process.exit(1), 2_000).unref();
   }
 }

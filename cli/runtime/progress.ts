@@ -1,12 +1,12 @@
 import { Presets, SingleBar } from 'cli-progress';
 
-/** A progress bar on stderr for what takes longer than a second. */
+/** Progress bar on stderr for work of more than a second. */
 export interface Bar {
   update(done: number, total: number, what?: string): void;
   stop(): void;
 }
 
-/** Shows nothing on what is no terminal, and nothing within the first second: most runs are over by then. */
+/** Shows nothing without a terminal, and nothing within the first second, in which most runs end. */
 export function progressBar(format: string): Bar {
   const bar = new SingleBar(
     { format, hideCursor: true, clearOnComplete: true, stream: process.stderr },
@@ -30,7 +30,21 @@ export function progressBar(format: string): Bar {
   };
 }
 
-/** Bytes as a person reads them. */
+/**
+ * Prints a line on stderr for each new step of work of more than a second, where no bar can be shown. Returns a
+ * function to call with the step's name.
+ */
+export function progressLines(task: string): (step: string) => void {
+  const started = Date.now();
+  let last = '';
+  return (step) => {
+    if (process.stderr.isTTY || step === last || Date.now() - started < 1000) return;
+    last = step;
+    process.stderr.write(`lumio: ${task}: ${step}\n`);
+  };
+}
+
+/** Formats bytes with a unit. */
 export function bytes(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let unit = 0;

@@ -4,15 +4,15 @@ import type { RecordCodec } from '../../engines/backup/logs';
 import type { Manifest } from '../../engines/backup/manifest';
 import { restoreEvents, restoreTopic, type RestoreLogsOptions } from '../../engines/backup/restore-logs';
 import type { Blobs } from '../../engines/blobs/port';
-import { createPostgresBroker } from '../../engines/broker/postgres';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresBroker } from '../../engines/broker/postgres/broker';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import type { Logger } from '../../engines/log/port';
-import { createArchiveReader } from '../../maintenance/archive-reader';
-import { adoptSegments } from '../../maintenance/archive-adoption';
-import { readStored } from '../../projections/runtime/rebuild-source';
+import { createArchiveReader } from '../../maintenance/archive/reader';
+import { adoptSegments } from '../../maintenance/archive/adoption';
+import { readStored } from '../../projections/runtime/rebuild/source';
 import type { Engines } from '../../engines/engines';
 
-/** Topics in the tables that a restore brought back, once they lie in another broker. */
+/** Restored tables of topics, obsolete once the topics are in another broker. */
 const TOPIC_TABLES = 'broker_records, broker_partitions, broker_topics';
 const EVENT_TABLE = 'domain_events';
 
@@ -30,8 +30,8 @@ export interface RestoredLogsOptions {
 }
 
 /**
- * Brings the logs to where the settings want them, after the database: out of the backup's files, or out of the tables
- * when the installation moves to engines of their own. What is kept gets the archive's newer segments listed.
+ * Moves the logs to the configured engines after the database is restored: from the backup's files, or from the tables
+ * when the installation moves to separate engines. A kept log gets the archive's newer segments listed.
  */
 export async function restoreLogs(options: RestoredLogsOptions): Promise<void> {
   const { manifest, log_restores, engines, report } = options;

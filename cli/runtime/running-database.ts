@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { DataFolderBusy, holdDataFolder } from '../../engines/data-folder';
-import { runningUrl } from '../../engines/postgres/embedded';
+import { runningUrl } from '../../engines/postgres/embedded/server';
 
 type DataFolder = ReturnType<typeof holdDataFolder>;
 
-/** How long a server that holds the folder may take until its database is there, or until it is gone. */
+/** Wait for a server that holds the folder, until its database is available or the server has stopped. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
 
 /**
- * The database of the server that runs on the folder, or the folder itself, to start one. One that starts or stops is
- * waited for.
+ * Returns the database of the server that runs on the folder, or else the folder, for starting one. Waits for a server
+ * that is starting or stopping.
  * @throws DataFolderBusy
  */
 export async function runningDatabase(data_dir: string): Promise<{ running_url?: string; folder?: DataFolder }> {
@@ -35,7 +35,7 @@ export async function runningDatabase(data_dir: string): Promise<{ running_url?:
   }
 }
 
-/** Codes of PostgreSQL and its socket while it starts, stops, or does not have our database yet. */
+/** Error codes of PostgreSQL and its socket while it starts, stops, or lacks our database. */
 const NOT_NOW: ReadonlySet<unknown> = new Set(['57P03', '3D000', 'ENOENT', 'ECONNREFUSED']);
 
 async function answers(url: string): Promise<boolean> {
@@ -45,7 +45,7 @@ async function answers(url: string): Promise<boolean> {
     await client.connect();
     return true;
   } catch (error) {
-    // Anything else is for whoever uses the database to say.
+    // Other errors are left to the user of the database.
     return !NOT_NOW.has((error as { code?: unknown }).code);
   } finally {
     await client.end().catch(() => undefined);

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net';
-import type { Settings } from '../../kernel/settings';
-import { environmentName, SettingsError } from '../../kernel/settings-error';
-import { clientIp } from '../../api/client-ip';
+import type { Settings } from '../../kernel/settings/settings';
+import { environmentName, SettingsError } from '../../kernel/settings/error';
+import { clientIp } from '../../api/http/requests/client-ip';
 import { isOwnName, isPublic } from '../../vendors/http/addresses';
 
-/** Rules that span several settings, or that the schema cannot tell. @throws SettingsError naming the key */
+/** Checks rules across several settings, or beyond the schema. @throws SettingsError naming the key */
 export function contradictions(settings: Settings): void {
   if (settings.env === 'production' && settings.outgoing.allow_loopback) {
     throw new SettingsError('LUMIO_OUTGOING__ALLOW_LOOPBACK (outgoing.allow_loopback): is for tests alone');
@@ -47,7 +47,7 @@ export function contradictions(settings: Settings): void {
   }
 }
 
-/** The addresses at which vendors are called, each with the path of its setting. */
+/** Addresses of the vendors, each with the path of its setting. */
 function vendorAddresses(settings: Settings): [string[], string][] {
   const { twitch, google, kick, trovo, discord, spotify, paypal, streamelements } = settings;
   const vendors = Object.entries({ twitch, google, kick, trovo, discord, spotify, paypal, streamelements });
@@ -58,7 +58,7 @@ function vendorAddresses(settings: Settings): [string[], string][] {
   );
 }
 
-/** Whoever names an address of their own for a vendor means it to be called. */
+/** Whether a vendor's address is private; configuring one permits calls to it. */
 export const callsPrivate = (settings: Settings): boolean =>
   vendorAddresses(settings).some(([, address]) => isPrivate(address));
 

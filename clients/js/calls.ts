@@ -1,4 +1,4 @@
-/** Tells everybody; what one throws is the runtime's to report, and keeps nobody from being told. */
+/** Calls every listener. An error of one is reported by the runtime and does not stop the others. */
 export function tell<Listener>(listeners: ReadonlySet<Listener>, call: (listener: Listener) => void): void {
   for (const listener of [...listeners]) {
     try {

@@ -101,6 +101,8 @@ export type ChatMessage = {
     avatar_url: string | null;
     [more: string]: unknown;
   } | null;
+  /** The author's first message in the account's own rooms */
+  is_first_message?: boolean;
   created_at: string;
   [more: string]: unknown;
 };
@@ -146,6 +148,8 @@ export type PresentConnection = {
   avatar: string | null;
   user_id: string | null;
   account_id: string | null;
+  /** Member that the popout token of `user_id` acts for, where that is another */
+  acts_for?: string;
   [more: string]: unknown;
 };
 
@@ -781,7 +785,7 @@ export interface EventPayloads {
     category_name: string;
     content_classification_labels?: unknown[];
   };
-  /** Somebody new sends the introduction that Twitch offers newcomers */
+  /** Somebody writes in this chat for the first time since it is connected */
   'twitch:first_message': {
     broadcaster_user_id: string;
     broadcaster_user_login: string;
@@ -1744,8 +1748,12 @@ export interface Channels {
   /** Sounds to play now; any credential of the account listens, those of widgets and overlays included. */
   [channel: `sounds:${string}`]:
     | Message<'event', 'sound:play', Record<string, unknown>>
-    | Message<'event', 'sound:stop', Record<string, unknown>>;
-  /** What an account is listening to. */
+    | Message<'event', 'sound:stop', Record<string, unknown>>
+    | Message<'event', 'sound:list:updated', {
+    action: 'created' | 'updated' | 'deleted';
+    sound_id: string;
+  }>;
+  /** What an account is listening to, now and with each change. */
   [channel: `spotify:${string}`]: Message<'spotify:now-playing' | 'event', string, Record<string, unknown>>;
   /** What concerns one user whatever the account, such as their notifications; they alone listen. */
   [channel: `user:${string}`]: Message<'event', string, Record<string, unknown>>;

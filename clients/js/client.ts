@@ -13,33 +13,33 @@ import {
 } from './options';
 import { Connection, now, ownWebSocket, type Loss, type OpenSocket, type ServerMessage } from './socket';
 
-/** A channel that somebody here listens to. */
+/** A channel with listeners in this client. */
 interface Heard {
   readonly name: string;
   readonly listeners: Set<{ deliver(message: ServerMessage): void; options: SubscribeOptions }>;
   /** `asked`: a subscribe is out; `on`: accepted; `off`: neither. */
   state: 'off' | 'asked' | 'on';
   last_id: string | null;
-  /** When it was accepted. */
+  /** When the server accepted the subscription. */
   on_since: number;
-  /** Refused once, and not accepted for long since. */
+  /** Refused once, and not stable since. */
   refused: boolean;
-  /** Asks again after the channel was dropped, slower each time. */
+  /** Waits before subscribing again after the channel was dropped. */
   readonly again: Backoff;
   timer: ReturnType<typeof setTimeout> | null;
-  /** Something was broadcast to it over this connection: a refusal may mean that. */
+  /** Set after a broadcast to the channel over this connection: a refusal may be about the broadcast. */
   broadcast: boolean;
-  /** Asked only to learn what a refusal meant. */
+  /** Set when the subscription was requested only to find out what a refusal was about. */
   doubted: boolean;
 }
 
-/** After these a fresh token may help, once. Source: spec doc3 §4.1, "Client reconnection guidance". */
+/** Errors after which a fresh token may help, once. Source: spec doc3 §4.1, "Client reconnection guidance". */
 const AUTH_CODES: ReadonlySet<string> = new Set(['UNAUTHORIZED', 'FORBIDDEN', 'TOKEN_EXPIRED', 'TOKEN_REVOKED']);
 const TOKEN_CLOSE = 4401;
 
 /**
- * One lasting connection to Lumio's WebSocket: it comes back by itself, each time with a fresh token, and its channels
- * go on behind the last message seen. Source: spec doc3 §4.1.
+ * Client of Lumio's WebSocket: reconnects automatically, each time with a fresh token, and resumes its channels after
+ * the last message received. Source: spec doc3 §4.1.
  */
 export class LumioClient {
   private readonly timing: Timing;
@@ -53,17 +53,17 @@ export class LumioClient {
   private connection: Connection | null = null;
   private open_since: number | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
-  /** The attempt that counts; what an earlier one still answers does not. */
+  /** Number of the current attempt; results of earlier ones are ignored. */
   private attempt = 0;
-  /** The connection as a whole was refused once, and was not stable since. */
+  /** Set after a refusal of the whole connection, until a connection is stable. */
   private refused = false;
-  /** A channel was refused: the connection is made anew once all that was asked over it is answered. */
+  /** Set after a channel's refusal: the client reconnects once all pending requests are answered. */
   private renew = false;
-  /** What the server has said of the connection as a whole before it ends. */
+  /** The server's error about the whole connection, received before the close. */
   private verdict: Problem | null = null;
   private readonly openSocket: OpenSocket;
 
-  /** @throws Error when the address is none, or the runtime has no WebSocket and `open` is absent */
+  /** @throws Error for an invalid address, or when the runtime has no WebSocket and `open` is absent */
   constructor(private readonly options: ClientOptions) {
     new URL(options.url);
     this.openSocket = options.open ?? ownWebSocket();
@@ -76,7 +76,7 @@ export class LumioClient {
     return this.current;
   }
 
-  /** Tells of each change of the state, or of all that goes wrong; answers a function that ends it. */
+  /** Subscribes to changes of the state, or to problems; returns an unsubscribe function. */
   on(what: 'state', listener: (state: ClientState) => void): () => void;
   on(what: 'problem', listener: (problem: Problem) => void): () => void;
   on(what: 'state' | 'problem', listener: (value: never) => void): () => void {
@@ -86,8 +86,8 @@ export class LumioClient {
   }
 
   /**
-   * Listens to a channel, from now on or behind `since`, over all connections. Several may listen to one channel; it is
-   * asked for once, by the first.
+   * Subscribes to a channel, from now on or after message `since`, across reconnections. Several listeners share one
+   * subscription, which the first requests.
    */
   subscribe<Name extends ChannelName>(
     channel: Name,
@@ -111,8 +111,8 @@ export class LumioClient {
   }
 
   /**
-   * Sends JSON to everybody on the channel; false when there is no connection, since broadcasts are not kept. What the
-   * server refuses is told as a problem.
+   * Sends JSON to all subscribers of the channel. Returns false without a connection, because broadcasts are not
+   * queued. A refusal is reported as a problem.
    */
   broadcast(channel: WritableChannel, payload: unknown): boolean {
     if (this.current !== 'open') return false;
@@ -122,7 +122,7 @@ export class LumioClient {
     return true;
   }
 
-  /** Ends it for good. */
+  /** Closes the client for good. */
   close(): void {
     this.stop(null);
   }
@@ -191,6 +191,7 @@ export class LumioClient {
       this.connection = new Connection(this.openSocket(this.options.url, token), {
         ping_ms,
         patience_ms,
+        every: this.options.every,
         onMessage: (message) => this.received(message),
         onLost: (loss) => this.lost(loss),
       });
@@ -212,8 +213,8 @@ export class LumioClient {
   }
 
   /**
-   * The connection is gone: the next attempt comes after a wait, unless it was refused a second time.
-   * @param problem null when it was made anew for a channel's sake
+   * Handles a lost connection: schedules the next attempt, or stops after a second refusal.
+   * @param problem null when the client reconnects because of a channel
    */
   private retry(problem: Problem | null): void {
     // A listener may have closed the client.
@@ -239,7 +240,7 @@ export class LumioClient {
     this.become('waiting');
   }
 
-  /** @param problem null when it was asked for */
+  /** @param problem null on request */
   private stop(problem: Problem | null): void {
     if (this.current === 'stopped') return;
     this.attempt += 1;
@@ -274,7 +275,7 @@ export class LumioClient {
   }
 
   private deliver(heard: Heard, message: ServerMessage): void {
-    // What still comes of a subscription that ended is nobody's.
+    // Ignores late messages of an ended subscription.
     if (heard.state !== 'on' && !heard.doubted) return;
     if (message.id !== undefined) heard.last_id = message.id;
     tell(heard.listeners, ({ deliver }) => deliver(message));
@@ -291,7 +292,7 @@ export class LumioClient {
     heard.state = 'on';
     const { doubted } = heard;
     heard.doubted = false;
-    // It was on all the time: the refusal was the broadcast's.
+    // The subscription was active all the time, so the refusal was about the broadcast.
     if (doubted && recovered !== true) return this.renewWhenAnswered();
     heard.on_since = now();
     if (id !== undefined) heard.last_id = id;
@@ -318,7 +319,7 @@ export class LumioClient {
 
   private failedWhole(problem: Problem): void {
     if (problem.code === 'FEATURE_DISABLED') this.stop(problem);
-    // The server closes too; the next attempt need not wait for it.
+    // The server closes the connection too, but the next attempt need not wait for that.
     else if (AUTH_CODES.has(problem.code)) {
       this.verdict = problem;
       this.connection?.close({ code: TOKEN_CLOSE, reason: problem.code });
@@ -346,7 +347,9 @@ export class LumioClient {
     this.renewWhenAnswered();
   }
 
-  /** Comes back with a fresh token once all that was asked over this connection is answered: one return serves all. */
+  /**
+   * Reconnects with a fresh token once all pending requests are answered, so that one reconnection serves all channels.
+   */
   private renewWhenAnswered(): void {
     if (!this.renew || [...this.channels.values()].some(({ state }) => state === 'asked')) return;
     this.connection?.close({ code: 1000, reason: '' });
@@ -357,7 +360,7 @@ function ended({ listeners }: Heard, problem: Problem): void {
   tell(listeners, ({ options }) => options.onEnded?.(problem));
 }
 
-/** What a lost connection means. Before the upgrade only the package `ws` tells what the server has answered. */
+/** Problem of a lost connection. Before the upgrade only the package `ws` reports the server's HTTP status. */
 function problemOf({ code, reason }: Loss, before_welcome: boolean): Problem {
   const message = reason === '' ? `the connection was closed with ${code}` : reason;
   if (code === TOKEN_CLOSE) return { code: reason === 'TOKEN_REVOKED' ? reason : 'TOKEN_EXPIRED', message };

@@ -6,6 +6,7 @@ export {
   Refused,
   type ClientOptions,
   type ClientState,
+  type Every,
   type Problem,
   type SubscribeOptions,
   type Subscription,

@@ -5,31 +5,38 @@ export interface ClientOptions {
   /** `wss://api.example/v1/ws`. */
   url: string;
   /**
-   * Makes the token of one attempt; asked anew for each. Absent, or null: nobody. What it throws counts as a failed
-   * attempt, and a {@link Refused} as a refusal of the server's.
+   * Provides the token of one attempt; called for each. Absent or null: anonymous. An error counts as a failed attempt,
+   * and a {@link Refused} as a refusal by the server.
    */
   token?(): string | null | Promise<string | null>;
   /** Opens the socket. Default: the runtime's own WebSocket, with the token in the query. */
   open?: OpenSocket;
   timing?: Partial<Timing>;
+  /**
+   * Repeating timer for pings. Default: `setInterval`, which browsers slow down to once a minute in pages hidden for
+   * five minutes: a page that must stay connected passes the timer of a Worker.
+   */
+  every?: Every;
   /** From 0 to below 1, for jitter. Default: `Math.random`. */
   random?(): number;
 }
 
-/** All in milliseconds. */
+/** A repeating timer: calls `tick` each `ms` milliseconds. @returns a function that stops it */
+export type Every = (ms: number, tick: () => void) => () => void;
+
+/** Times in milliseconds. */
 export interface Timing {
-  /** The first wait between two attempts is between this and twice of it. Default 1,000. */
+  /** The first wait between two attempts is between this and twice that. Default 1,000. */
   first_ms: number;
   /** Longest wait between two attempts. Default 30,000. */
   most_ms: number;
   /**
-   * A connection that has lasted so long is stable: waits begin anew, and an earlier refusal is forgotten. Default
-   * 10,000.
+   * Age at which a connection is stable: the waits restart, and an earlier refusal no longer counts. Default 10,000.
    */
   stable_ms: number;
-  /** Between pings. The server ends what is silent for 30 s. Default 10,000. */
+  /** Interval of pings. The server closes a connection that is silent for 30 s. Default 10,000. */
   ping_ms: number;
-  /** Longest time until the token is there, until `welcome`, and until a ping is answered. Default 10,000. */
+  /** Longest wait for the token, for `welcome`, and for the answer to a ping. Default 10,000. */
   patience_ms: number;
 }
 
@@ -44,15 +51,15 @@ export const TIMING: Timing = {
 export type ClientState =
   /** An attempt is under way. */
   | 'connecting'
-  /** `welcome` has come. */
+  /** `welcome` was received. */
   | 'open'
-  /** It waits for the next attempt. */
+  /** Waiting for the next attempt. */
   | 'waiting'
-  /** It is over, by `close` or because the server refused for good. */
+  /** Ended, by `close` or because the server refused for good. */
   | 'stopped';
 
 /**
- * What went wrong: a code of the server's, or `LOST` for a connection and `TOKEN_FAILED` for a token that was not made.
+ * A problem: an error code of the server, `LOST` for a connection, or `TOKEN_FAILED` for a token that was not provided.
  */
 export interface Problem {
   code: ErrorCode | 'FORBIDDEN' | 'LOST' | 'TOKEN_FAILED';
@@ -60,22 +67,25 @@ export interface Problem {
   channel?: string;
 }
 
-/** Thrown by `token` when there is no use in asking again soon: counts like `UNAUTHORIZED` of the server. */
+/** Thrown by `token` when a further call would not help soon; counts like the server's `UNAUTHORIZED`. */
 export class Refused extends Error {}
 
 export interface SubscribeOptions {
-  /** Id of the last message seen before, of an earlier run for example: what came since is sent first. */
+  /** Id of the last message received before, for example in an earlier run; later messages are sent first. */
   since?: string;
-  /** Each time that the server has accepted. `recovered` is false when messages since the last one seen are lost. */
+  /**
+   * Called each time the server accepts the subscription. `recovered` is false when messages since the last one were
+   * lost.
+   */
   onSubscribed?(accepted: { recovered: boolean }): void;
-  /** Once, when the channel will deliver nothing more although nobody closed the subscription. */
+  /** Called once, when the channel ends although nobody closed the subscription. */
   onEnded?(problem: Problem): void;
 }
 
 export interface Subscription {
   readonly channel: string;
-  /** Id of the last message seen; null before the first, and on channels whose messages have none. */
+  /** Id of the last message received; null before the first, and on channels whose messages have no id. */
   readonly last_id: string | null;
-  /** Ends it; nothing is delivered after. */
+  /** Ends the subscription; delivers nothing afterwards. */
   close(): void;
 }

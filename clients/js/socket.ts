@@ -1,21 +1,22 @@
-/** What the client needs of a WebSocket: browsers' own, Node's (from version 22 on) and that of `ws` have it. */
+import type { Every } from './options';
+/** Part of a WebSocket that the client uses: that of browsers, of Node (from version 22 on) and of `ws`. */
 export interface SocketLike {
   addEventListener(type: 'message' | 'error' | 'close', listener: (event: SocketEvent) => void): void;
   send(text: string): void;
   close(code?: number, reason?: string): void;
 }
 
-/** What is read of its events. */
+/** Part of the socket's events that the client reads. */
 export interface SocketEvent {
   type: string;
   data?: unknown;
   code?: number;
   reason?: string;
-  /** Of an error, where the runtime tells. */
+  /** Message of an error, where the runtime provides it. */
   message?: string;
 }
 
-/** Opens a connection; default: with the token in the query, which is all that browsers can do. */
+/** Opens a connection. Default: with the token in the query, the only way in browsers. */
 export type OpenSocket = (url: string, token: string | null) => SocketLike;
 
 /** @throws Error where the runtime has no WebSocket of its own */
@@ -30,7 +31,7 @@ export function ownWebSocket(): OpenSocket {
   };
 }
 
-/** One message of the server. */
+/** Message of the server. */
 export interface ServerMessage {
   type: string;
   channel?: string;
@@ -44,34 +45,36 @@ export interface ServerMessage {
   server_version?: string;
 }
 
-/** Why a connection ended. `code` is a WebSocket close code, or 0 where there is none. */
+/** Reason for the end of a connection. `code` is a WebSocket close code, or 0 without one. */
 export interface Loss {
   code: number;
   reason: string;
 }
 
 export interface ConnectionOptions {
-  /** Longest time until `welcome`, and for an answer to a ping; milliseconds. */
+  /** Longest wait for `welcome` and for an answer to a ping; milliseconds. */
   patience_ms: number;
   ping_ms: number;
+  /** Default: `setInterval`. */
+  every?: Every | undefined;
   onMessage(message: ServerMessage): void;
-  /** Once, whatever ended it; nothing comes after it. */
+  /** Called once for any end of the connection, as the last call. */
   onLost(loss: Loss): void;
 }
 
 /**
- * One connection, watched: it is given up when `welcome` does not come, and when a ping is not answered, since a
- * network that vanished says nothing.
+ * Connection with a watchdog: closes when `welcome` or the answer to a ping is missing, because a vanished network
+ * gives no error.
  */
 export class Connection {
   private over = false;
   private welcomed = false;
   private readonly begun_at = now();
   private pinged_at = now();
-  /** A ping is out and nothing has come since. */
+  /** A ping was sent and nothing was received since. */
   private asking = false;
   private failure = '';
-  private readonly beat: ReturnType<typeof setInterval>;
+  private readonly endBeat: () => void;
 
   constructor(
     private readonly socket: SocketLike,
@@ -80,18 +83,19 @@ export class Connection {
     socket.addEventListener('message', ({ data }) => this.heard(data));
     socket.addEventListener('error', ({ message = '' }) => (this.failure = message));
     socket.addEventListener('close', ({ code = 0, reason }) => this.close({ code, reason: reason || this.failure }));
-    this.beat = setInterval(() => this.watch(), Math.min(options.ping_ms, options.patience_ms) / 4);
+    const { every = byInterval, ping_ms, patience_ms } = options;
+    this.endBeat = every(Math.min(ping_ms, patience_ms) / 4, () => this.watch());
   }
 
   send(message: object): void {
     if (!this.over) this.socket.send(JSON.stringify(message));
   }
 
-  /** Ends it; a server that does not answer the goodbye is not waited for. */
+  /** Ends the connection without waiting for the server's close frame. */
   close(loss: Loss): void {
     if (this.over) return;
     this.over = true;
-    clearInterval(this.beat);
+    this.endBeat();
     this.socket.close();
     this.options.onLost(loss);
   }
@@ -103,7 +107,7 @@ export class Connection {
     if (message === null) return;
     if (message.type === 'welcome') this.welcomed = true;
     this.options.onMessage(message);
-    // A hidden page's timers may sleep longer than the server's patience, but what arrives still wakes it.
+    // Timers of a hidden page may sleep longer than the server's timeout, but messages still run this code.
     this.pingWhenDue();
   }
 
@@ -121,6 +125,11 @@ export class Connection {
     this.send({ type: 'ping' });
   }
 }
+
+const byInterval: Every = (ms, tick) => {
+  const timer = setInterval(tick, ms);
+  return () => clearInterval(timer);
+};
 
 export const now = (): number => performance.now();
 

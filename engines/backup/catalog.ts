@@ -8,15 +8,15 @@ export interface PartitionShape {
   parent: string;
   /** `FOR VALUES …` or `DEFAULT`. */
   bound: string;
-  /** How it is partitioned itself, or null. */
+  /** Its own partition key, or null. */
   part_key: string | null;
 }
 
-/** A table that is no partition of another. */
+/** A table that is not a partition of another. */
 export interface TableShape {
-  /** With its schema before a dot where that is not `public`. */
+  /** Name, with the schema before a dot unless that is `public`. */
   name: string;
-  /** Those that hold data of their own: generated columns are made again. */
+  /** Columns except generated ones, which the database computes again. */
   columns: string[];
   partitions: PartitionShape[];
   /** Tables that its foreign keys refer to. */
@@ -26,24 +26,24 @@ export interface TableShape {
 }
 
 export interface SequenceValue {
-  /** As that of a table. */
+  /** Name, in the form of a table's. */
   name: string;
   /** Null when it was never used. */
   last_value: number | null;
 }
 
-/** A table or sequence as SQL names it. No name of ours has a dot. */
+/** SQL name of a table or sequence. Names of our own have no dot. */
 export const relation = (name: string): string => {
   const dot = name.indexOf('.');
   return dot < 0 ? `public.${ident(name)}` : `${ident(name.slice(0, dot))}.${ident(name.slice(dot + 1))}`;
 };
 
-/** What is backed up: our own schema, and the job library's. */
+/** Schemas in a backup: our own and the job library's. */
 const SCHEMAS = `('public', '${JOB_SCHEMA}')`;
 const named = (schema: string, name: string) =>
   `case when ${schema} = 'public' then ${name}::text else ${schema} || '.' || ${name} end`;
 
-/** Every table, those that others refer to first. */
+/** Every table, in the order of foreign keys: referenced tables first. */
 export async function readTables(db: Queryable): Promise<TableShape[]> {
   const tables = await db.query<Omit<TableShape, 'partitions'> & { oid: number }>(`
     select c.oid::int8 as oid, ${named('n.nspname', 'c.relname')} as name,
@@ -77,7 +77,7 @@ export async function readTables(db: Queryable): Promise<TableShape[]> {
   );
 }
 
-/** Values of all sequences; outside any snapshot, so never below what a snapshot taken before holds. */
+/** Values of all sequences; sequences ignore snapshots, so that no value is below the rows of an earlier snapshot. */
 export function readSequences(db: Queryable): Promise<SequenceValue[]> {
   return db.query<SequenceValue>(
     `select ${named('schemaname', 'sequencename')} as name, last_value from pg_sequences
@@ -85,7 +85,7 @@ export function readSequences(db: Queryable): Promise<SequenceValue[]> {
   );
 }
 
-/** @throws Error when foreign keys go in a circle, which no order can satisfy */
+/** Sorts tables by foreign keys. @throws Error when these are circular, which no order can satisfy */
 function inOrder(tables: TableShape[]): TableShape[] {
   const ordered: TableShape[] = [];
   const placed = new Set<string>();

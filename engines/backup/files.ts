@@ -4,9 +4,9 @@ import type { Blobs } from '../blobs/port';
 import type { BackedUpFile } from './manifest';
 
 /**
- * A file of a backup, held against the manifest's checksum: its end is an error when it is another file, whatever the
- * store says of it.
- * @throws Error when it is missing
+ * Opens a file of a backup and compares it with the manifest's checksum: the stream fails at its end when the file
+ * differs, whatever the store reports.
+ * @throws Error when the file is missing
  */
 export async function openFile(
   from: Pick<Blobs, 'get'>,

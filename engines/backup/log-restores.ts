@@ -4,9 +4,8 @@ import { sha256Of } from './logs';
 import type { BackedUpPartition, Manifest } from './manifest';
 
 /**
- * What a restore does about a log. `tables`: it comes back with the database. `write`: it is written into the
- * configured engine, which is empty. `keep`: the configured engine is the one that was backed up and holds all of it
- * still; what it took since is applied then.
+ * Restore of a log. `tables`: with the database. `write`: into the configured engine, which is empty. `keep`: the
+ * configured engine is the one that was backed up and still has the whole log; later records are applied afterwards.
  */
 export type LogRestore = 'tables' | 'write' | 'keep';
 
@@ -15,18 +14,18 @@ export interface LogRestores {
   events: LogRestore;
 }
 
-/** Engines outside the database on which the restored installation is to run; absent: its database. */
+/** Engines outside the database for the restored installation; default: its database. */
 export interface OutsideEngines {
   broker?: Broker;
   events?: EventStore;
-  /** Topics of this program, and how many partitions new ones get. */
+  /** Topics of this program; `partitions` is the number for new ones. */
   topics: readonly string[];
   partitions: number;
 }
 
 /**
- * Decides before anything is restored. Topics that are missing are made.
- * @throws Error in one line when an engine holds something else than what was backed up, or no longer all of it
+ * Decides before anything is restored. Creates missing topics.
+ * @throws Error in one line when an engine has other content than the backup, or no longer all of it
  */
 export async function logRestoresOf(manifest: Manifest, outside: OutsideEngines): Promise<LogRestores> {
   return {
@@ -60,7 +59,7 @@ async function restoreOfTopics({ engines, logs }: Manifest, outside: OutsideEngi
   return 'keep';
 }
 
-/** @throws Error that says what to set */
+/** @throws Error with the setting to change, when the numbers of partitions differ */
 export function sameNumber(topic: string, there: number, wanted: number): void {
   if (there === wanted) return;
   throw new Error(
@@ -75,7 +74,7 @@ async function assertHeld(broker: Broker, topic: string, partitions: readonly Ba
     const lost = `${topic}/${partition} of this broker no longer holds what was backed up`;
     if (there.next < next)
       throw new Error(`${lost}: it ends at ${there.next}, the backup at ${next}; restore into a new broker`);
-    // What the archiver took away meanwhile cannot be compared.
+    // A record that the archiver has trimmed meanwhile cannot be compared.
     if (!last || last.offset < there.earliest) continue;
     for await (const [record] of broker.read(topic, partition, last.offset, last.offset + 1)) {
       if (sha256Of(record!.value) !== last.sha256)

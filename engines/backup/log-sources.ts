@@ -9,9 +9,9 @@ import { openFile } from './files';
 import type { RecordCodec } from './logs';
 import type { Manifest } from './manifest';
 import { placesOf } from './places';
-import { DOMAIN_EVENTS } from '../../domain/records';
+import { DOMAIN_EVENTS } from '../../domain/common/records';
 
-/** A topic as it was, to be written into another broker. */
+/** Content of a topic, to be written to another broker. */
 export interface TopicSource {
   topic: string;
   partitions: {
@@ -21,15 +21,15 @@ export interface TopicSource {
   }[];
 }
 
-/** The domain events as they were, in order. */
+/** Backed-up domain events, in order. */
 export interface EventSource {
-  /** Each position that the database names, with the number of events up to it. */
+  /** Positions in the database, each with the number of events up to it. */
   places: Readonly<Record<string, number>>;
   /** @throws Error when it does not hold all that it should */
   read(): AsyncIterable<StoredEvent>;
 }
 
-/** Topics that the backup holds as files. */
+/** Topics that the backup has as files. */
 export function topicsInFiles(from: Blobs, manifest: Manifest, codec: RecordCodec): TopicSource[] {
   return (manifest.logs?.topics ?? []).map(({ topic, partitions }) => ({
     topic,
@@ -47,7 +47,7 @@ export function topicsInFiles(from: Blobs, manifest: Manifest, codec: RecordCode
   }));
 }
 
-/** Domain events that the backup holds as a file. */
+/** Domain events that the backup has as a file. */
 export function eventsInFile(from: Blobs, events: NonNullable<NonNullable<Manifest['logs']>['events']>): EventSource {
   const { file, places } = events;
   return {
@@ -56,7 +56,7 @@ export function eventsInFile(from: Blobs, events: NonNullable<NonNullable<Manife
       let count = 0;
       const gunzip = createGunzip();
       const read = pipeline(await openFile(from, file), gunzip);
-      read.catch(() => undefined); // the lines of a stream that failed just end; asked below
+      read.catch(() => undefined); // the lines of a failed stream just end; awaited below
       for await (const line of createInterface({ input: gunzip, crlfDelay: Infinity })) {
         count += 1;
         yield JSON.parse(line) as StoredEvent;
@@ -67,7 +67,7 @@ export function eventsInFile(from: Blobs, events: NonNullable<NonNullable<Manife
   };
 }
 
-/** Topics that came back as tables of the database. `read` gives a partition's records, archived ones too. */
+/** Topics restored as tables of the database. `read` returns a partition's records, including archived ones. */
 export async function topicsInTables(
   broker: Broker,
   topics: readonly string[],
@@ -84,11 +84,11 @@ export async function topicsInTables(
   return sources;
 }
 
-/** Domain events that came back as a table of the database. */
+/** Domain events restored as a table of the database. */
 export async function eventsInTable(events: EventStore, db: Database): Promise<EventSource> {
   const named = await placesOf(db, { engine: events.id, source: DOMAIN_EVENTS, partition: 0 });
   const places: Record<string, number> = {};
-  // The table's positions have no holes: each is the number of its event.
+  // The table's positions have no holes, so that each is the number of its event.
   for (const position of named) if (position !== '') places[position] = Number(position);
   return {
     places,

@@ -8,35 +8,35 @@ import type { EventStore, StoredEvent } from '../event-store/port';
 import type { Queryable } from '../postgres/port';
 import type { BackedUpLogs, BackedUpPartition } from './manifest';
 import { placesOf } from './places';
-import { DOMAIN_EVENTS } from '../../domain/records';
+import { DOMAIN_EVENTS } from '../../domain/common/records';
 
-/** How records become a file and back. */
+/** Converts records to a file and back. */
 export interface RecordCodec {
   encode(records: AsyncIterable<BrokerRecord>): Readable;
   decode(content: Readable, topic: string, partition: number): AsyncIterable<BrokerRecord[]>;
 }
 
-/** Logs that do not lie in the database, read through their ports. */
+/** Logs outside the database, read through their ports. */
 export interface OutsideLogs {
   codec: RecordCodec;
   broker?: {
     port: Broker;
     topics: readonly string[];
-    /** Everything of the partition up to `to`, archived records too. */
+    /** All records of the partition up to `to`, including archived ones. */
     read(topic: string, partition: number, to: number): AsyncIterable<BrokerRecord[]>;
   };
-  /** As the events are to be stored again. */
+  /** Event store that returns events in the form in which a restore stores them. */
   events?: EventStore;
 }
 
-/** Positions of the event store that the snapshot names; to be asked inside of it. */
+/** Positions of the event store in the snapshot; call within the snapshot. */
 export const eventPlaces = async (db: Queryable, { events }: OutsideLogs): Promise<string[]> =>
   events ? placesOf(db, { engine: events.id, source: DOMAIN_EVENTS, partition: 0 }) : [];
 
 /**
- * Copies the logs up to where they are now. Called after the database's snapshot was taken: no checkpoint in it is
- * ahead of them, and what they hold beyond it is applied after a restore. `places` is what {@link eventPlaces} found in
- * the snapshot.
+ * Copies the logs up to their present end. Call after the database's snapshot: none of its checkpoints is ahead of the
+ * logs, and records beyond them are applied after a restore. `places` is the result of {@link eventPlaces} in the
+ * snapshot.
  */
 export async function backUpLogs(
   target: Blobs,
@@ -73,7 +73,7 @@ async function backUpTopics(
         }
       };
       const key = `${prefix}logs/${topic}/${partition}.avro`;
-      const { size_bytes, sha256 } = await target.put(key, codec.encode(each()));
+      const { size_bytes, sha256 } = await target.put(key, codec.encode(each()), undefined, { sha256: null });
       partitions.push({
         partition,
         records,
@@ -112,7 +112,7 @@ async function backUpEvents(
   const key = `${prefix}logs/events.ndjson.gz`;
   const out = new PassThrough();
   const [{ size_bytes, sha256 }] = await Promise.all([
-    target.put(key, out),
+    target.put(key, out, undefined, { sha256: null }),
     pipeline(Readable.from(lines()), createGzip(), out),
   ]);
   for (const position of waiting) places[position] = count;

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Blobs } from '../blobs/port';
-import type { SecretBox } from '../secrets/port';
+import type { SecretBox } from '../../privacy/secrets/port';
 
 /** A file of a backup. */
 const File = z.object({
   key: z.string(),
   size_bytes: z.number(),
-  /** Of the file as it lies there (compressed). */
+  /** Hash of the stored (compressed) file. */
   sha256: z.string(),
 });
 
 export type BackedUpFile = z.infer<typeof File>;
 
-/** Logs that lay outside the database. */
+/** Logs outside the database. */
 const Logs = z.object({
   /** Null when the topics are tables. */
   topics: z
@@ -27,7 +27,7 @@ const Logs = z.object({
             records: z.number(),
             /** The offset after the last record. */
             next: z.number(),
-            /** The last record and the SHA-256 of its value: a restore knows the log by them. */
+            /** The last record and the SHA-256 of its value, by which a restore identifies the log. */
             last: z.object({ offset: z.number(), sha256: z.string() }).nullable(),
             file: File,
           }),
@@ -40,7 +40,7 @@ const Logs = z.object({
     .object({
       count: z.number(),
       last: z.object({ stream: z.string(), revision: z.number(), id: z.string() }).nullable(),
-      /** Each position that a checkpoint or a dead letter names, with the number of events up to it. */
+      /** Positions of checkpoints and dead letters, each with the number of events up to it. */
       places: z.record(z.string(), z.number()),
       file: File,
     })
@@ -56,7 +56,7 @@ const Table = z.object({
     z.object({ name: z.string(), parent: z.string(), bound: z.string(), part_key: z.string().nullable() }),
   ),
   rows: z.number(),
-  /** Of the uncompressed rows, in COPY's text format. */
+  /** Size of the uncompressed rows, in COPY's text format. */
   content_bytes: z.number(),
   content_sha256: z.string(),
   file: File,
@@ -78,11 +78,11 @@ export const Manifest = z.object({
   probe: z.string(),
   tables: z.array(Table),
   sequences: z.array(z.object({ name: z.string(), last_value: z.number().nullable() })),
-  /** Tables that are not in here: derived, of no use elsewhere, or kept apart (subject keys). */
+  /** Tables that are not in the backup: derived, without use elsewhere, or kept apart (subject keys). */
   left_out: z.array(z.string()),
   /** Null when all logs are tables. */
   logs: Logs.nullable(),
-  /** What the blob store held, as NDJSON of key, size, hash and type. */
+  /** List of the blob store, as NDJSON of key, size, hash and type. */
   blobs: File.extend({ count: z.number(), total_bytes: z.number(), copied: z.boolean() }),
 });
 export type Manifest = z.infer<typeof Manifest>;
@@ -90,41 +90,41 @@ export type Manifest = z.infer<typeof Manifest>;
 export const PROBE_CONTEXT = 'backup-probe';
 export const PROBE_TEXT = 'lumio backup';
 
-/** Where a backup's parts lie; `prefix` is '' or ends in `/`. */
+/** Keys of a backup's parts; `prefix` is '' or ends in `/`. */
 export const manifestKey = (prefix: string) => `${prefix}manifest.json`;
 export const tableKey = (prefix: string, table: string) => `${prefix}tables/${table}.copy.gz`;
 export const blobListKey = (prefix: string) => `${prefix}blobs.ndjson.gz`;
 export const blobCopyKey = (prefix: string, key: string) =>
-  // A name of its own, since the key's path and ours together may be longer than a key can be.
+  // A hash, because the blob's key with the prefix may exceed the longest key.
   `${prefix}blobs/${createHash('sha256').update(key).digest('hex')}`;
 
 /**
- * The manifest as it is stored, with a member `mac` over everything else in it, the checksums of all files included:
- * who can write to the backup's place, and does not have the master keys, can change nothing that a restore would take.
+ * The stored manifest, with a member `mac` over all other members, including the checksums of all files: without the
+ * master keys, write access to the backup cannot change anything that a restore would accept.
  */
 export function signedManifest(manifest: Manifest, secrets: SecretBox): string {
   const mac = secrets.sign(JSON.stringify(manifest), MAC_CONTEXT);
   return `${JSON.stringify({ ...manifest, mac }, null, 2)}\n`;
 }
 
-/** What lies there, with what says whether it is what was backed up. */
+/** A stored manifest, with the check of its MAC. */
 export interface FoundManifest {
   manifest: Manifest;
   /**
-   * Absent in backups of builds before. @throws Error in one line when the manifest was changed or the master keys are
-   * others
+   * Undefined for backups of older releases. @throws Error in one line when the manifest was changed or the master keys
+   * differ
    */
   verify: ((secrets: SecretBox) => void) | undefined;
 }
 
-/** @throws Error in one line when there is no backup, or it is of a form that this program does not know */
+/** Reads the manifest. @throws Error in one line when it is missing, or of a form that this program does not know */
 export async function readManifest(from: Pick<Blobs, 'get'>, prefix: string): Promise<FoundManifest> {
   const content = await from.get(manifestKey(prefix));
   if (!content) throw new Error('there is no finished backup here: manifest.json is missing');
   const { mac, ...signed } = parseObject((await buffer(content)).toString());
   const parsed = Manifest.safeParse(signed);
   if (!parsed.success || (mac !== undefined && typeof mac !== 'string')) throw new Error(UNKNOWN_FORM);
-  // What is read is what was signed: parsing and writing again keeps the order of members.
+  // The signed text is equal to the text read here: parsing and writing again keeps the order of members.
   const verify =
     mac === undefined ? undefined : (secrets: SecretBox) => verifyMac(secrets, mac, JSON.stringify(signed));
   return { manifest: parsed.data, verify };

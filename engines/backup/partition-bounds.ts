@@ -1,7 +1,7 @@
 import { escapeLiteral } from 'pg';
 import { ident } from '../../kernel/sql';
 
-/** `'…'` with doubled quotes inside, or a number; what `pg_get_expr` writes for a constant. */
+/** Constant in the form of `pg_get_expr`: `'…'` with doubled quotes inside, or a number. */
 const VALUE = String.raw`'(?:[^'\\]|'')*'|-?\d+(?:\.\d+)?`;
 const LIST = String.raw`\((${VALUE}|MINVALUE|MAXVALUE|NULL)((?:, (?:${VALUE}|MINVALUE|MAXVALUE|NULL))*)\)`;
 const FOR_VALUES_IN = new RegExp(`^FOR VALUES IN ${LIST}$`);
@@ -10,9 +10,9 @@ const HASH = /^FOR VALUES WITH \(modulus (\d+), remainder (\d+)\)$/;
 const PART_KEY = /^(RANGE|LIST|HASH) \(((?:[a-z_][a-z0-9_]*)(?:, [a-z_][a-z0-9_]*)*)\)$/;
 
 /**
- * The bound of a partition, read out of `text` (as `pg_get_expr` wrote it) and written anew from its values, so that
+ * SQL of a partition's bound, parsed from `text` (in the form of `pg_get_expr`) and rebuilt from its values, so that
  * nothing else in the text reaches SQL.
- * @throws Error when it is anything else than a bound of constants
+ * @throws Error when the text is not a bound of constants
  */
 export function partitionBound(text: string): string {
   if (text === 'DEFAULT') return 'default';
@@ -29,8 +29,8 @@ export function partitionBound(text: string): string {
 }
 
 /**
- * How a partition is partitioned itself, written anew likewise.
- * @throws Error for anything else than a strategy over some of `columns`
+ * SQL of a partition's own partition key, parsed and rebuilt likewise.
+ * @throws Error unless the text is a strategy over some of `columns`
  */
 export function partitionKey(text: string, columns: readonly string[]): string {
   const parts = PART_KEY.exec(text);

@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../postgres/port';
 
-/** A log as checkpoints and dead letters name it. */
+/** Identity of a log in checkpoints and dead letters. */
 export interface Source {
   engine: string;
   source: string;
@@ -8,8 +8,8 @@ export interface Source {
 }
 
 /**
- * Places in the log that the database names: those of checkpoints (next offset, last position; the end of a silent
- * build) and of dead letters (their own).
+ * Positions of a log in the database: those of checkpoints (next offset, last position; the end of a silent build) and
+ * of dead letters (their own).
  */
 export async function placesOf(db: Queryable, { engine, source, partition }: Source): Promise<string[]> {
   const rows = await db.query<{ position: string }>(
@@ -26,7 +26,8 @@ export async function placesOf(db: Queryable, { engine, source, partition }: Sou
 }
 
 /**
- * Moves what names places of one log to the places that the same records have in another one: `places` from old to new.
+ * Moves checkpoints and dead letters from one log to another that has the same records: `places` maps old positions to
+ * new ones.
  */
 export async function movePlaces(
   db: Database,
@@ -37,7 +38,7 @@ export async function movePlaces(
   const { source, partition } = from;
   const values = [from.engine, source, partition, [...places.keys()], [...places.values()]];
   await db.transaction(async (tx) => {
-    // By way of places that no record has: two letters must not meet on the way.
+    // Uses temporary positions that no record has, so that two letters do not collide.
     await tx.query(
       `update dead_letters d set position = '~' || p.now
        from checkpoints c, unnest($4::text[], $5::text[]) p (old, now)

@@ -1,34 +1,33 @@
-import { slices } from '../../kernel/collector';
-import { pause } from '../../kernel/signal';
+import { slices } from '../../lib/async/collector';
+import { pause } from '../../lib/async/signal';
 import type { Broker, BrokerRecord } from '../broker/port';
-import type { EventStore } from '../event-store/port';
+import { type EventStore, RECORDED_AT } from '../event-store/port';
 import type { Database } from '../postgres/port';
 import { sameNumber } from './log-restores';
 import type { EventSource, TopicSource } from './log-sources';
 import { movePlaces, placesOf } from './places';
-import { DOMAIN_EVENTS } from '../../domain/records';
+import { DOMAIN_EVENTS } from '../../domain/common/records';
 
 export interface RestoreLogsOptions {
   db: Database;
   broker: Broker;
-  /** Takes events as they were stored. */
+  /** Accepts events in their stored form. */
   events: EventStore;
-  /** Identities of the logs that the database's checkpoints name. */
+  /** Identities of the logs in the database's checkpoints. */
   from: { broker: string; events: string };
   report(what: string): void;
-  /** How long a broker that refuses is tried again, milliseconds. Default 120,000. */
+  /** Milliseconds for which publishes to a refusing broker are retried. Default 120,000. */
   patience_ms?: number;
   /**
-   * How long a request that was given up may still be on its way, milliseconds. Default 12,000: its own time-out, and
-   * some.
+   * Milliseconds within which an abandoned request may still arrive. Default 12,000, above its own timeout.
    */
   late_ms?: number;
 }
 
 /**
- * Writes a topic through the configured broker, which may be another one than before and holds nothing of it, and moves
- * checkpoints and dead letters to the places that the same records have there.
- * @throws Error when the source is damaged, or the broker does not take what it is given
+ * Writes a topic to the configured broker, which may be another one than before and has no records of it, and moves
+ * checkpoints and dead letters to the offsets of the same records there.
+ * @throws Error when the source is damaged, or the broker does not accept the records
  */
 export async function restoreTopic(options: RestoreLogsOptions, { topic, partitions }: TopicSource): Promise<void> {
   await options.broker.ensureTopics([topic], partitions.length);
@@ -44,8 +43,8 @@ async function restorePartition(
 ): Promise<void> {
   const { broker, db } = options;
   const from = { engine: options.from.broker, source: topic, partition };
-  // A checkpoint is the next offset to read, a dead letter the record's own: both become the place of the first record
-  // not below.
+  // A checkpoint is the next offset to read, a dead letter the record's own: both become the new offset of the first
+  // record at or after it.
   const waiting = (await placesOf(db, from)).sort((a, b) => Number(a) - Number(b));
   const moved = new Map<string, string>();
   let end = (await broker.bounds(topic)).get(partition)!.next;
@@ -63,7 +62,7 @@ async function restorePartition(
   await movePlaces(db, from, broker.id, moved);
 }
 
-/** Bounds of one publish: it then leaves in one send, which a broker takes whole or not at all. */
+/** Bounds of a publish, so that it is one send, which a broker stores whole or not at all. */
 const GROUP = { items: 1000, bytes: 1024 * 1024 };
 
 /** A leader that has just taken over may report an end below the true one for a moment. */
@@ -71,9 +70,9 @@ const LOOKS = 6;
 const LOOK_MS = 500;
 
 /**
- * Publishes the group at the partition's end and returns the new end. Nobody else writes: what a publish of unknown
- * outcome left shows in how far the end moved. A group that was stored twice is as harmless as any record that a
- * producer stored twice; its first copy counts.
+ * Publishes the group at the partition's end and returns the new end. Because there is no other writer, the new end
+ * shows whether a publish with an unknown outcome was stored. A group that was stored twice is as harmless as any
+ * record that a producer stored twice; its first copy counts.
  */
 async function write(
   { broker, patience_ms = 120_000, late_ms = 12_000 }: RestoreLogsOptions,
@@ -98,14 +97,14 @@ async function write(
       publish = true;
     } catch (error) {
       if (error instanceof Misplaced || Date.now() > give_up_at) throw error;
-      // What became of it is unknown: looked for before it is sent again.
+      // The outcome is unknown: the end is read before the group is sent again.
       publish = false;
       await pause(late_ms);
     }
   }
 }
 
-/** Keys lie in other partitions there, or somebody else writes. */
+/** The broker maps keys to other partitions, or another writer is active. */
 class Misplaced extends Error {
   constructor(topic: string, partition: number, sent: number, came: number) {
     super(`${topic}/${partition}: ${came} records came of ${sent} that were written; restore into a new broker`);
@@ -114,15 +113,15 @@ class Misplaced extends Error {
 
 /**
  * Appends the domain events to the configured event store, which may be another one than before and is empty: ids,
- * revisions and metadata stay, the time of recording does not. Checkpoints and dead letters move to the places that the
- * same events have there.
+ * revisions, metadata and the time of recording stay. Checkpoints and dead letters move to the positions of the same
+ * events there.
  * @throws Error when the source is damaged
  */
 export async function restoreEvents(
   { db, events, from, report }: RestoreLogsOptions,
   { places, read }: EventSource,
 ): Promise<void> {
-  // After how many events each place lies, in order; '' is before the first one.
+  // Positions in the order of the number of events up to them; '' is before the first event.
   const waiting = Object.entries(places).sort(([, a], [, b]) => a - b);
   const moved = new Map([['', '']]);
   let last = '';
@@ -131,9 +130,10 @@ export async function restoreEvents(
     while (waiting.length > 0 && waiting[0]![1] <= restored) moved.set(waiting.shift()![0], last);
   };
   placeReached();
-  for await (const { id, type, data, stream, revision, metadata } of read()) {
+  for await (const { id, type, data, stream, revision, metadata, recorded_at } of read()) {
     const expected = revision === 0 ? 'none' : revision - 1;
-    last = (await events.append([{ stream, expected, events: [{ id, type, data }] }], metadata)).position;
+    const at = { ...metadata, [RECORDED_AT]: recorded_at };
+    last = (await events.append([{ stream, expected, events: [{ id, type, data }] }], at)).position;
     restored += 1;
     placeReached();
     if (restored % 100 === 0) report('domain events');

@@ -14,7 +14,7 @@ import { migrate } from '../postgres/migrate';
 import { asQueryable } from '../postgres/pool';
 import { KEEPALIVE } from '../postgres/session-settings';
 import type { Queryable } from '../postgres/port';
-import type { SecretBox } from '../secrets/port';
+import type { SecretBox } from '../../privacy/secrets/port';
 import { relation, readSequences, readTables, type TableShape } from './catalog';
 import type { LogRestores } from './log-restores';
 import { type BackedUpTable, type Manifest, PROBE_CONTEXT, readManifest } from './manifest';
@@ -22,16 +22,16 @@ import { partitionBound, partitionKey } from './partition-bounds';
 import { CONTINUE, markUnfinished, unfinishedOf, unfinishedRestore } from './unfinished';
 
 export interface RestoreOptions {
-  /** An empty database, or one that holds nothing but the schema. */
+  /** Connection string of a database that is empty, or has only the schema. */
   url: string;
   from: Blobs;
   prefix: string;
   secrets: SecretBox;
-  /** Takes a backup without a MAC, as builds before made them. */
+  /** Accepts a backup without a MAC, as older releases made them. */
   unsigned?: boolean;
   /**
-   * Called when the database may be written, before anything is: decides about logs outside the database (default:
-   * there are none). The restore ends with its error.
+   * Called after the checks and before the first write: decides about logs outside the database (default: none). The
+   * restore fails with its error.
    */
   mayBegin?: (manifest: Manifest) => Promise<LogRestores>;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
@@ -39,9 +39,10 @@ export interface RestoreOptions {
 
 /**
  * Fills an empty database from a backup: the schema of the backup's step, all rows in one transaction (a failure leaves
- * it empty), then the newer steps. The installation keeps its identity, so checkpoints hold; it gets a new realtime
- * epoch, so that clients do not take new messages for old ones. Derived tables are empty afterwards: the caller
- * rebuilds them, and then removes the mark of an unfinished restore, which the same transaction writes.
+ * the database empty), then the newer steps. The installation keeps its identity, so that checkpoints stay valid, but
+ * gets a new realtime epoch, so that clients do not mistake new messages for old ones. Derived tables are empty
+ * afterwards: the caller rebuilds them, and then removes the mark of an unfinished restore, which the same transaction
+ * writes.
  * @throws Error in one line: no backup, unknown steps or master keys, a database in use or not empty, damaged files
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Manifest> {
@@ -55,7 +56,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
   await client.connect().catch((error: unknown) => Promise.reject(new DatabaseRefused(error)));
   try {
     const db = asQueryable(client);
-    // Two restores into one database come one after the other, and the second one finds it filled.
+    // Serialises restores into one database, so that the second one finds it filled.
     await db.query('select pg_advisory_lock($1)', [LOCKS.restore]);
     await refuseUsed(db, manifest);
     const log_restores = (await options.mayBegin?.(manifest)) ?? { topics: 'tables', events: 'tables' };
@@ -73,7 +74,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Manifest> 
 }
 
 /**
- * The manifest of the backup, when this program and these master keys can restore it.
+ * Reads the manifest of a backup that this program and these master keys can restore.
  * @throws Error in one line: no backup, unknown steps or master keys, a manifest that was changed or is not signed
  */
 export async function readVerified(
@@ -106,9 +107,12 @@ function checkProbe(secrets: SecretBox, manifest: Manifest): void {
 }
 
 async function refuseUsed(db: Queryable, { steps }: Manifest): Promise<void> {
-  const [others] = await db.query(`select count(*)::int as n from pg_stat_activity
+  const [others] = await db.query(
+    `select count(*)::int as n from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()
-      and application_name in ('lumio main', 'lumio projector', 'lumio build', 'lumio log', 'lumio jobs')`);
+      and application_name = any($1)`,
+    [RUNNING],
+  );
   if (others!.n > 0) throw new Error('a Lumio is running on this database: stop it first');
   if (await unfinishedRestore(db))
     throw new Error(`the database is not empty: a restore of it did not end; run ${CONTINUE}`);
@@ -135,7 +139,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
   const present = new Map((await readTables(db)).map((shape) => [shape.name, shape]));
   for (const name of KEPT) present.delete(name);
   const sequences = new Set((await readSequences(db)).map(({ name }) => name));
-  // Only what the backup holds: rows that the schema's steps made in other tables (outbox_heads) stay.
+  // Only tables of the backup: rows that the schema's steps made in other tables (outbox_heads) stay.
   const names = manifest.tables.flatMap(({ name }) => (present.has(name) ? [relation(name)] : []));
   await db.query(`truncate ${names.join(', ')} cascade`);
   // For the ledger's trigger (migrations/functions/ledger_taken_later.sql).
@@ -154,7 +158,7 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
     options.onProgress?.({ done, total, what: table.name });
   }
   for (const { name, last_value } of manifest.sequences) {
-    // A sequence that the schema lacks belonged to a table that the backup lacks, too.
+    // A sequence that the schema does not have belonged to a table that is not in the backup either.
     if (last_value !== null && sequences.has(name))
       await db.query('select setval(to_regclass($1), $2)', [relation(name), last_value]);
   }
@@ -166,16 +170,20 @@ async function fill(client: pg.Client, options: RestoreOptions, manifest: Manife
   );
 }
 
-/** Bookkeeping of the migrations themselves. */
+const POOLS = ['main', 'projector', 'build', 'log', 'jobs'];
+const COMMANDS = 'rebuild backup erase admin archive audit keys dead-letters parked-webhooks replay projections demo';
+/** Names of the database sessions of servers, and of commands other than the restore. */
+const RUNNING = [...POOLS, ...COMMANDS.split(' ')].map((name) => `lumio ${name}`);
+/** Tables of the migrations themselves, whose rows are not restored. */
 const KEPT = ['schema_migrations', 'schema_migrations_lock', `${JOB_SCHEMA}.migrations`];
 
-/** Takes a name of the backup only when our own catalogue has it. @throws Error naming the one that it lacks */
+/** Accepts a name of the backup only when our own catalogue has it. @throws Error with the missing name */
 function known<T>(found: T | undefined, what: string): T {
   if (found === undefined) throw new Error(`the schema of the backup's steps has no ${what}`);
   return found;
 }
 
-/** Those that were made since the schema's steps, one for each topic or month; named after their table. */
+/** Creates the partitions made since the schema's steps, one for each topic or month; named after their table. */
 async function makePartitions(db: Queryable, { name: table, partitions, columns }: BackedUpTable, shape: TableShape) {
   const parents = new Set([table, ...shape.partitions.map(({ name }) => name)]);
   for (const { name, parent, bound, part_key } of partitions) {

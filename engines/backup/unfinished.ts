@@ -4,26 +4,26 @@ import type { Queryable } from '../postgres/port';
 import type { LogRestores } from './log-restores';
 import type { Manifest } from './manifest';
 
-/** Fact of `installation` from the commit of a restore's rows until its last step is done. */
+/** Fact of `installation` that exists from the commit of a restore's rows until its last step. */
 const UNFINISHED = 'restore_unfinished';
 
 const Unfinished = z.object({
-  /** Of the backup's manifest. */
+  /** `taken_at` of the backup's manifest. */
   taken_at: z.string(),
   installation_id: z.string(),
   log_restores: z.object({
     topics: z.enum(['tables', 'write', 'keep']),
     events: z.enum(['tables', 'write', 'keep']),
   }),
-  /** Whether logs outside the database are untouched, being written, or whole. */
+  /** Progress of the logs outside the database. */
   logs: z.enum(['untouched', 'begun', 'done']),
 });
-/** A restore whose rows are there and whose other steps are not all done. */
+/** A restore whose rows are committed, but whose other steps are not all done. */
 export type UnfinishedRestore = z.infer<typeof Unfinished>;
 
 export const CONTINUE = 'lumio restore PLACE --keys FILE --continue';
 
-/** The mark that goes into the transaction of the rows. */
+/** The mark that is written in the transaction of the rows. */
 export const unfinishedOf = (manifest: Manifest, log_restores: LogRestores): UnfinishedRestore => ({
   taken_at: manifest.taken_at,
   installation_id: manifest.installation_id,
@@ -43,7 +43,7 @@ export async function markFinished(db: Queryable): Promise<void> {
   await db.query('delete from installation where name = $1', [UNFINISHED]);
 }
 
-/** Undefined when the database is whole, or has no schema yet. */
+/** The mark of an unfinished restore; undefined when the database is complete, or has no schema yet. */
 export async function unfinishedRestore(db: Queryable): Promise<UnfinishedRestore | undefined> {
   const [tables] = await db.query(`select to_regclass('public.installation') is not null as made`);
   if (!tables!.made) return undefined;
@@ -51,9 +51,9 @@ export async function unfinishedRestore(db: Queryable): Promise<UnfinishedRestor
   return row && Unfinished.parse(JSON.parse(row.value));
 }
 
-/** @throws Error in one line when a restore of this database is under way, or ended before its last step */
+/** @throws Error in one line when a restore of this database is running, or ended before its last step */
 export async function refuseUnfinishedRestore(db: Queryable): Promise<void> {
-  // Of the statement's own transaction: released with it.
+  // A lock of the statement's own transaction, and released with it.
   const [lock] = await db.query('select pg_try_advisory_xact_lock_shared($1) as free', [LOCKS.restore]);
   if (!lock!.free) throw new Error('a restore of this database is under way: start Lumio when it has ended');
   const mark = await unfinishedRestore(db);
@@ -64,7 +64,7 @@ export async function refuseUnfinishedRestore(db: Queryable): Promise<void> {
     );
 }
 
-/** @throws Error in one line when the backup is another one, or its logs were cut off while they were written */
+/** @throws Error in one line when the backup is another one, or the writing of its logs was interrupted */
 export function checkContinuable(mark: UnfinishedRestore | undefined, manifest: Manifest): UnfinishedRestore {
   if (!mark) throw new Error('there is no unfinished restore in this database');
   if (mark.taken_at !== manifest.taken_at || mark.installation_id !== manifest.installation_id)

@@ -3,20 +3,21 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { Meter } from '../blobs/keys';
 import type { BlobInfo, Blobs } from '../blobs/port';
-import type { SecretBox } from '../secrets/port';
+import { openFile } from './files';
+import type { SecretBox } from '../../privacy/secrets/port';
 import { blobCopyKey, type Manifest, readManifest } from './manifest';
 
 export interface VerifyOptions {
   from: Blobs;
   prefix: string;
-  /** Holds the manifest against its MAC; absent where the master keys are not. */
+  /** Verifies the manifest's MAC; absent without the master keys. */
   secrets?: SecretBox;
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
 }
 
 /**
- * Reads the whole backup and holds every file, row count and checksum against the manifest. Returns what is wrong, one
- * line each; nothing means that it can be restored.
+ * Reads the whole backup and compares every file, row count and checksum with the manifest. Returns the problems, one
+ * line each; an empty list means that the backup can be restored.
  * @throws Error when there is no finished backup
  */
 export async function verifyBackup({
@@ -27,7 +28,12 @@ export async function verifyBackup({
 }: VerifyOptions): Promise<{ manifest: Manifest; problems: string[] }> {
   const { manifest, verify } = await readManifest(from, prefix);
   const problems: string[] = [];
-  const total = manifest.tables.reduce((sum, { file }) => sum + file.size_bytes, manifest.blobs.size_bytes);
+  const logs = manifest.logs?.topics?.flatMap(({ partitions }) => partitions.map(({ file }) => file)) ?? [];
+  if (manifest.logs?.events) logs.push(manifest.logs.events.file);
+  const total = [...manifest.tables.map(({ file }) => file), ...logs, manifest.blobs].reduce(
+    (sum, { size_bytes }) => sum + size_bytes,
+    0,
+  );
   let done = 0;
   const check = async (what: string, work: () => Promise<string | undefined>) => {
     try {
@@ -49,14 +55,13 @@ export async function verifyBackup({
     done += table.file.size_bytes;
     onProgress?.({ done, total, what: table.name });
   }
-  const files = manifest.logs?.topics?.flatMap(({ partitions }) => partitions.map(({ file }) => file)) ?? [];
-  if (manifest.logs?.events) files.push(manifest.logs.events.file);
-  for (const { key, sha256 } of files) {
+  for (const { key, sha256, size_bytes } of logs) {
     await check(key, async () => {
-      if ((await from.head(key))?.sha256 !== sha256) return 'it is missing or another file';
-      for await (const _chunk of (await from.get(key))!); // to its end, where its checksum is compared
+      for await (const _chunk of await openFile(from, { key, sha256 })); // to its end, where its checksum is compared
       return undefined;
     });
+    done += size_bytes;
+    onProgress?.({ done, total, what: key });
   }
   await check('blobs', async () => {
     let text = '';

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import type { Settings } from '../../kernel/settings';
+import type { Settings } from '../../kernel/settings/settings';
 import { openBlobs } from './open';
 import type { Blobs } from './port';
-import { SettingsError } from '../../kernel/settings-error';
+import { SettingsError } from '../../kernel/settings/error';
 
-/** Where the blobs of this installation lie: `blobs.url`, else a folder in the data folder. */
+/** Address of this installation's blobs: `blobs.url`, else a folder in the data folder. */
 const blobsAddress = ({ blobs, data_dir }: Pick<Settings, 'blobs' | 'data_dir'>): string =>
   blobs.url ?? join(data_dir, 'blobs');
 

@@ -3,22 +3,22 @@ import { dirname, join, resolve } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
 import { byBytes, checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
-import type { BlobInfo, Blobs } from './port';
+import { BlobDamaged, type BlobInfo, type Blobs, type PutOptions } from './port';
 import { removeLeftovers, temporaryName } from './temporary';
 
 /**
- * What a blob's file ends with: the content comes first, then JSON with hash and type, its length (4 bytes), and this
- * mark.
+ * End mark of a blob's file, which has the content, then JSON with hash and type, the length of the JSON (4 bytes), and
+ * this mark.
  */
 const MARK = Buffer.from('LUMIOBL1');
 const TAIL_BYTES = 4 + MARK.length;
-/** Files end in it and keys never hold it: what else lies in the folder is no blob. */
+/** Suffix of blob files, which keys never contain; other files in the folder are not blobs. */
 const SUFFIX = '~blob';
 const TEMPORARY = '~tmp';
 
 /**
- * Blobs as files under a folder. A blob is ONE file, content first and its hash and type behind it, so that a single
- * rename replaces all of it: written under a temporary name, flushed to disk, renamed, and the folder flushed.
+ * Blobs as files under a folder. A blob is ONE file, content first and hash and type behind it, so that a single rename
+ * replaces the whole blob: written under a temporary name, flushed to disk, renamed, and the folder flushed.
  * Leftovers of a crash are never listed.
  */
 export async function createFileBlobs(folder: string): Promise<Blobs> {
@@ -36,13 +36,18 @@ interface Opened {
 class FileBlobs implements Blobs {
   constructor(private readonly root: string) {}
 
-  async put(key: string, content: Readable | Buffer, content_type = DEFAULT_CONTENT_TYPE): Promise<BlobInfo> {
+  async put(
+    key: string,
+    content: Readable | Buffer,
+    content_type = DEFAULT_CONTENT_TYPE,
+    { sha256 }: PutOptions = {},
+  ): Promise<BlobInfo> {
     const path = this.pathOf(key);
     const temporary = join(this.root, TEMPORARY, temporaryName());
     const file = await open(temporary, 'wx', 0o600);
     try {
       const meter = new Meter();
-      // The hash belongs behind the content, so the file stays open after the last byte of it.
+      // The file stays open after the content, because the hash is written behind it.
       await piped(
         Buffer.isBuffer(content) ? Readable.from([content]) : content,
         meter,
@@ -51,6 +56,7 @@ class FileBlobs implements Blobs {
         },
       );
       const info = { key, size_bytes: meter.size_bytes, sha256: meter.sha256(), content_type };
+      if (sha256 && info.sha256 !== sha256) throw new BlobDamaged(key);
       const facts = Buffer.from(JSON.stringify({ sha256: info.sha256, content_type }));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(facts.length);
@@ -60,7 +66,7 @@ class FileBlobs implements Blobs {
       await this.place(temporary, path);
       return info;
     } catch (error) {
-      await file.close().catch(() => undefined); // closed already, or the failure at hand says why not
+      await file.close().catch(() => undefined); // closed already, or broken by the failure that is thrown
       await rm(temporary, { force: true });
       throw error;
     }
@@ -76,8 +82,8 @@ class FileBlobs implements Blobs {
       verifier.end();
       return verifier;
     }
-    // The file stays readable when it is replaced or deleted meanwhile. Errors of both ends reach the reader through
-    // the verifier.
+    // The open file stays readable when it is replaced or deleted meanwhile. Errors of both ends reach the reader
+    // through the verifier.
     pipeline(file.createReadStream({ start: 0, end: info.size_bytes - 1 }), verifier, () => undefined);
     return verifier;
   }
@@ -89,7 +95,7 @@ class FileBlobs implements Blobs {
   }
 
   async *list(prefix: string): AsyncGenerator<BlobInfo> {
-    for await (const key of this.keys('', prefix)) {
+    for await (const key of this.keys(prefix)) {
       const info = await this.head(key);
       if (info) yield info; // deleted since it was seen
     }
@@ -98,7 +104,7 @@ class FileBlobs implements Blobs {
   async delete(key: string): Promise<void> {
     const path = this.pathOf(key);
     await rm(path, { force: true });
-    // Folders that became empty go too; one that is not empty, or gone already, ends it.
+    // Removes empty parent folders as well, up to the first that is not empty or is missing.
     for (let folder = dirname(path); folder.length > this.root.length; folder = dirname(folder)) {
       const emptied = await rmdir(folder).then(
         () => true,
@@ -114,7 +120,7 @@ class FileBlobs implements Blobs {
     return join(this.root, ...checkKey(key)) + SUFFIX;
   }
 
-  /** Another process may remove the folder, since it is empty, between its making and the rename. */
+  /** Renames into place; retries when another process removes the still empty folder before the rename. */
   private async place(temporary: string, path: string): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -144,7 +150,11 @@ class FileBlobs implements Blobs {
     }
   }
 
-  private async *keys(folder: string, prefix: string): AsyncGenerator<string> {
+  keys(prefix: string): AsyncGenerator<string> {
+    return this.keysIn('', prefix);
+  }
+
+  private async *keysIn(folder: string, prefix: string): AsyncGenerator<string> {
     const entries = await readdir(join(this.root, folder), { withFileTypes: true }).catch((error: unknown) => {
       if (isMissing(error)) return [];
       throw error;
@@ -156,7 +166,7 @@ class FileBlobs implements Blobs {
     for (const name of names) {
       const key = folder + name;
       if (name.endsWith('/')) {
-        if (key.startsWith(prefix) || prefix.startsWith(key)) yield* this.keys(key, prefix);
+        if (key.startsWith(prefix) || prefix.startsWith(key)) yield* this.keysIn(key, prefix);
       } else if (key.startsWith(prefix)) yield key;
     }
   }
@@ -192,5 +202,5 @@ async function flushFolder(path: string): Promise<void> {
   }
 }
 
-// ENOTDIR cannot come from keys, but from strangers' files in the folder: no blob lies there either.
+// ENOTDIR is not caused by keys, but by foreign files in the folder, where no blob is either.
 const isMissing = (error: unknown) => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '');

@@ -5,7 +5,7 @@ import { BlobDamaged, InvalidBlobKey } from './port';
 export const DEFAULT_CONTENT_TYPE = 'application/octet-stream';
 const LONGEST_KEY = 900;
 const LONGEST_SEGMENT = 200;
-// Control characters and backslashes are trouble in paths and URLs; `~` marks our own files.
+// Control characters and backslashes are unsafe in paths and URLs; `~` marks our own files.
 const FORBIDDEN = /[\p{Cc}\p{Cs}\\~]/u;
 
 /** Returns the key's segments. @throws InvalidBlobKey */
@@ -43,7 +43,7 @@ export class Meter extends Transform {
     done(null, chunk);
   }
 
-  /** Hex; once, after the last byte. */
+  /** Hash in hex; call once, after the last byte. */
   sha256(): string {
     return this.hash.digest('hex');
   }

@@ -1,7 +1,7 @@
 import { createFileBlobs } from './files';
 import type { Blobs } from './port';
 
-/** A blob store by its address: `s3://…`, else a folder. The S3 client is loaded only where it is used. */
+/** Opens a blob store by its address: `s3://…`, else a folder. The S3 client is loaded only when it is used. */
 export async function openBlobs(address: string): Promise<Blobs> {
   if (!address.startsWith('s3:')) return createFileBlobs(address);
   const { createS3Blobs } = await import('./s3.js');

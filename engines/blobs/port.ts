@@ -9,7 +9,18 @@ export interface BlobInfo {
   content_type: string;
 }
 
-/** A key that no adapter takes. */
+export interface PutOptions {
+  /**
+   * The content's hash when it is known before the content, or null when the caller stores the returned hash: then a
+   * store may omit it, so that `head` returns '' and `get` does not compare. In both cases the content is streamed to
+   * the store. Default: the hash is computed before the upload.
+   */
+  sha256?: string | null;
+  /** Approximate length of a stream's content. */
+  about_bytes?: number;
+}
+
+/** A key that no adapter accepts. */
 export class InvalidBlobKey extends Error {
   constructor(key: string, why: string) {
     super(`blob key ${JSON.stringify(key.slice(0, 120))}: ${why}`);
@@ -17,7 +28,7 @@ export class InvalidBlobKey extends Error {
   }
 }
 
-/** What was read is not what was put: damaged at rest or on the way. */
+/** The content differs from the content that was put: damaged at rest or in transit. */
 export class BlobDamaged extends Error {
   constructor(key: string) {
     super(`blob ${key}: its content does not have the checksum that was stored with it`);
@@ -27,25 +38,27 @@ export class BlobDamaged extends Error {
 
 /**
  * Large objects by key: `a/b/c`, segments of at most 200 bytes, 900 in all, without `..`, control characters,
- * backslashes and `~`. Never use a key that is a folder of others (`a` beside `a/b`): S3 servers that keep files refuse
- * it. Contract: test/contracts/blobs.ts, held for every adapter. Every call throws {@link InvalidBlobKey} for a key
- * that is none.
+ * backslashes and `~`. Never use a key that is a folder of others (`a` next to `a/b`), because S3 servers that store
+ * files refuse it. Contract: test/contracts/blobs.ts, tested for every adapter. Every call throws {@link
+ * InvalidBlobKey} for an invalid key.
  */
 export interface Blobs {
   /**
-   * Streams the content in; durable when it resolves, and visible whole or not at all. What was there before is
-   * replaced.
+   * Stores the content; durable when it resolves, and visible whole or not at all. Replaces an existing blob. @throws
+   * BlobDamaged when the content does not have the hash of the options
    */
-  put(key: string, content: Readable | Buffer, content_type?: string): Promise<BlobInfo>;
+  put(key: string, content: Readable | Buffer, content_type?: string, options?: PutOptions): Promise<BlobInfo>;
   /**
-   * Undefined when there is none. The stream fails with {@link BlobDamaged} at its end when the content is not what was
-   * put.
+   * Content of a blob; undefined for a missing one. The stream fails with {@link BlobDamaged} at its end when the
+   * content differs from the content that was put.
    */
   get(key: string): Promise<Readable | undefined>;
   head(key: string): Promise<BlobInfo | undefined>;
   /** Blobs whose keys begin with `prefix` (any text, '' for all), in the order of their keys' UTF-8 bytes. */
   list(prefix: string): AsyncIterable<BlobInfo>;
-  /** No error when there is none. */
+  /** Keys with this prefix, in the same order, without a request for each. */
+  keys(prefix: string): AsyncIterable<string>;
+  /** Deletes a blob; a missing one is no error. */
   delete(key: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -8,21 +8,24 @@ import { pipeline as piped } from 'node:stream/promises';
 import * as sdk from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
-import type { BlobInfo, Blobs } from './port';
+import { BlobDamaged, type BlobInfo, type Blobs } from './port';
 import { removeLeftovers, temporaryName } from './temporary';
 
-// Node 20 is supported here on purpose; the SDK's own notice about it is read before its first client is made.
+// Node 20 is supported on purpose; the SDK reads this switch of its warning before it makes its first client.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
 
 const MIB = 1024 * 1024;
-/** Up to here content goes in one request from memory. */
+/** Largest content that is sent in one request from memory. */
 const IN_MEMORY_BYTES = 8 * MIB;
-/** S3 takes at most 10,000 parts. */
-const MOST_PARTS = 9_000;
-/** How many objects of a listing are asked for their hash at a time. */
+/** Most parts of an upload; S3 allows 10,000. */
+const MAX_PARTS = 9_000;
+/** Length of a part of content with an unknown length, which may then have up to 288 GB. */
+const PART_BYTES = 32 * MIB;
+const PARTS_AT_ONCE = 3;
+/** Concurrent requests for the hashes of a listing. */
 const HEADS_AT_ONCE = 16;
 
-/** Files on the way to the bucket are named so. */
+/** Name prefix of temporary files of uploads. */
 const UPLOAD = 'lumio-upload-';
 
 export interface S3Target {
@@ -31,7 +34,7 @@ export interface S3Target {
   region: string;
   access_key_id: string;
   secret_access_key: string;
-  /** A bucket that is missing is made. */
+  /** Creates a missing bucket. */
   create: boolean;
 }
 
@@ -65,10 +68,10 @@ export function parseS3Url(text: string): S3Target {
 }
 
 /**
- * Blobs in an S3-compatible bucket, which is made only when the address asks for it: a mistyped name must not become an
- * empty store. The content's hash is kept as object metadata and must be known before the upload begins: what does not
- * fit into 8 MiB of memory passes through a temporary file, and from there in parts. S3 shows an object only when its
- * upload has been completed.
+ * Blobs in an S3-compatible bucket, which is created only with `create=true` in the address, because a mistyped name
+ * must not become an empty store. The content's hash is stored as object metadata and must be known before the upload
+ * begins: content above 8 MiB is written to a temporary file first, and uploaded from there in parts. When the caller
+ * knows or stores the hash, parts are sent from memory. S3 shows an object only after its upload has completed.
  */
 export async function createS3Blobs(address: string): Promise<Blobs> {
   const target = parseS3Url(address);
@@ -79,7 +82,7 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
     forcePathStyle: true,
     credentials: { accessKeyId: target.access_key_id, secretAccessKey: target.secret_access_key },
     maxAttempts: 5,
-    // The checksums that only AWS understands are not asked for: ours is in the metadata and checked at each read.
+    // Checksums that only AWS supports are off: our own is in the metadata and checked at each read.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
   });
@@ -103,37 +106,58 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
     }
   }
 
+  async function* pagesOfKeys(prefix: string): AsyncGenerator<string[]> {
+    for await (const page of sdk.paginateListObjectsV2({ client }, { Bucket, Prefix: prefix }))
+      yield (page.Contents ?? []).map(({ Key }) => Key!);
+  }
+
   return {
-    async put(key, content, content_type = DEFAULT_CONTENT_TYPE) {
+    async put(key, content, content_type = DEFAULT_CONTENT_TYPE, options = {}) {
       checkKey(key);
       const common = (sha256: string) => ({ Bucket, Key: key, ContentType: content_type, Metadata: { sha256 } });
+      const { sha256: wanted, about_bytes = 0 } = options;
       if (Buffer.isBuffer(content) && content.length <= IN_MEMORY_BYTES) return putBuffer(content);
       const { head: first, rest } = Buffer.isBuffer(content)
         ? { head: content, rest: undefined }
         : await beginning(content);
       if (!rest && first.length <= IN_MEMORY_BYTES) return putBuffer(first);
 
+      if (wanted !== undefined) return putParts(first, rest, wanted ?? KEPT_BY_CALLER);
       const path = join(tmpdir(), temporaryName(UPLOAD));
       try {
         const meter = new Meter();
         await piped(chunks(first, rest), meter, createWriteStream(path, { flags: 'wx', mode: 0o600 }));
         const { size_bytes } = meter;
         const sha256 = meter.sha256();
-        const partSize = Math.max(IN_MEMORY_BYTES, Math.ceil(size_bytes / MOST_PARTS));
-        // A part that fails is sent again; when all tries are used up the whole upload is aborted and leaves nothing.
+        const partSize = Math.max(IN_MEMORY_BYTES, Math.ceil(size_bytes / MAX_PARTS));
+        // A failed part is sent again; after the last try the whole upload is aborted and leaves no object.
         await new Upload({
           client,
           params: { ...common(sha256), Body: createReadStream(path) },
           partSize,
-          queueSize: 3,
+          queueSize: PARTS_AT_ONCE,
         }).done();
         return { key, size_bytes, sha256, content_type };
       } finally {
         await rm(path, { force: true });
       }
 
+      async function putParts(begun: Buffer, others: AsyncIterator<Buffer> | undefined, sha256: string) {
+        const meter = sha256 === KEPT_BY_CALLER ? new Meter() : new Verifier(key, sha256);
+        // A failure of the content aborts the upload, which then leaves no object.
+        const read = piped(chunks(begun, others), meter);
+        const partSize = Math.max(about_bytes > 0 ? IN_MEMORY_BYTES : PART_BYTES, Math.ceil(about_bytes / MAX_PARTS));
+        const params = { ...common(sha256), Body: meter };
+        const upload = new Upload({ client, params, partSize, queueSize: PARTS_AT_ONCE }).done();
+        upload.catch((error: Error) => meter.destroy(error));
+        await Promise.all([upload, read]);
+        const found = sha256 === KEPT_BY_CALLER ? meter.sha256() : sha256;
+        return { key, size_bytes: meter.size_bytes, sha256: found, content_type };
+      }
+
       async function putBuffer(body: Buffer): Promise<BlobInfo> {
         const sha256 = createHash('sha256').update(body).digest('hex');
+        if (wanted && wanted !== sha256) throw new BlobDamaged(key);
         await client.send(new sdk.PutObjectCommand({ ...common(sha256), Body: body, ContentLength: body.length }));
         return { key, size_bytes: body.length, sha256, content_type };
       }
@@ -142,7 +166,7 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
       checkKey(key);
       try {
         const found = await client.send(new sdk.GetObjectCommand({ Bucket, Key: key }));
-        const verifier = new Verifier(key, infoOf(key, found).sha256);
+        const verifier = isUnhashed(found) ? new Meter() : new Verifier(key, infoOf(key, found).sha256);
         // Errors of both ends reach the reader through the verifier.
         pipeline(found.Body as Readable, verifier, () => undefined);
         return verifier;
@@ -153,13 +177,14 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
     },
     head,
     async *list(prefix) {
-      const pages = sdk.paginateListObjectsV2({ client }, { Bucket, Prefix: prefix });
-      for await (const page of pages) {
-        const keys = (page.Contents ?? []).map(({ Key }) => Key!);
+      for await (const keys of pagesOfKeys(prefix)) {
         for (let at = 0; at < keys.length; at += HEADS_AT_ONCE) {
           for (const info of await Promise.all(keys.slice(at, at + HEADS_AT_ONCE).map(head))) if (info) yield info;
         }
       }
+    },
+    async *keys(prefix) {
+      for await (const keys of pagesOfKeys(prefix)) yield* keys;
     },
     async delete(key) {
       checkKey(key);
@@ -177,14 +202,14 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
       if (!isMissing(error)) throw error;
       if (!create) throw new Error('there is no such bucket; make it, or add create=true to the address');
       await s3.send(new sdk.CreateBucketCommand({ Bucket: name })).catch((failure: unknown) => {
-        // Another node was faster.
+        // Another node has created the bucket meanwhile.
         if (!/BucketAlready/.test((failure as Error).name)) throw failure;
       });
     }
   }
 }
 
-/** The first bytes of a stream, and what follows them when that is more than fits into memory. */
+/** The first bytes of a stream, and the rest when the content exceeds {@link IN_MEMORY_BYTES}. */
 async function beginning(content: Readable): Promise<{ head: Buffer; rest: AsyncIterator<Buffer> | undefined }> {
   const held: Buffer[] = [];
   let bytes = 0;
@@ -204,7 +229,7 @@ async function* chunks(head: Buffer, rest: AsyncIterator<Buffer> | undefined): A
 }
 
 /**
- * An object without our metadata was put there by someone else; its hash is not known, and reading it fails as damaged.
+ * Facts of an object. An object without our metadata is foreign: its hash is unknown, and reading it fails as damaged.
  */
 function infoOf(
   key: string,
@@ -213,10 +238,15 @@ function infoOf(
   return {
     key,
     size_bytes: found.ContentLength ?? 0,
-    sha256: found.Metadata?.sha256 ?? '',
+    sha256: isUnhashed(found) ? '' : (found.Metadata?.sha256 ?? ''),
     content_type: found.ContentType ?? DEFAULT_CONTENT_TYPE,
   };
 }
+
+/** Value in place of a hash that the caller stores; an object without any value is foreign. */
+const KEPT_BY_CALLER = 'kept-by-caller';
+const isUnhashed = ({ Metadata }: Pick<sdk.HeadObjectCommandOutput, 'Metadata'>): boolean =>
+  Metadata?.sha256 === KEPT_BY_CALLER;
 
 function isMissing(error: unknown): boolean {
   const { name, $metadata } = error as { name?: string; $metadata?: { httpStatusCode?: number } };

@@ -1,17 +1,19 @@
 import type pg from 'pg';
-import type { Settings } from '../../kernel/settings';
-import { SERVICE } from '../../domain/vendors';
+import type { Settings } from '../../kernel/settings/settings';
+import { SERVICE } from '../../domain/common/vendors';
 import type { Broker } from './port';
-import { createPostgresBroker } from './postgres';
+import { createPostgresBroker } from './postgres/broker';
 import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
 import type { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import { kafkaConnection, REFUSED_BY } from './kafka/connection';
-import { SettingsError } from '../../kernel/settings-error';
+import { SettingsError } from '../../kernel/settings/error';
 
 export interface BrokerDeps {
   settings: Settings;
+  /** Whether this process serves. A command repeats no warning about topics with few copies. */
+  serving: boolean;
   pool: pg.Pool;
   session: ProcessSession;
   wakeups: Wakeups;
@@ -35,9 +37,10 @@ export async function openBroker(deps: BrokerDeps): Promise<Broker> {
 /** The Kafka of the settings. @throws as {@link openBroker} */
 export async function openKafka({
   settings,
+  serving,
   log,
   metrics,
-}: Pick<BrokerDeps, 'settings' | 'log' | 'metrics'>): Promise<Broker> {
+}: Pick<BrokerDeps, 'settings' | 'serving' | 'log' | 'metrics'>): Promise<Broker> {
   const { url, replication } = settings.broker;
   // Loaded when it is used: the embedded engines must not pay for it.
   const { kafkaAddresses, refusalOf } = await import('./kafka/client.js');
@@ -54,6 +57,7 @@ export async function openKafka({
     return await createKafkaBroker({
       url,
       replication,
+      production: serving && settings.env === 'production',
       ...connection,
       client_id: SERVICE,
       log,

@@ -1,4 +1,4 @@
-import { partOf } from '../../kernel/murmur2';
+import { partOf } from '../../lib/hash/murmur2';
 
 /** Partition of a key: the same one that Kafka's own clients choose for this number of partitions. */
 export function partitionOf(key: string, partitions: number): number {

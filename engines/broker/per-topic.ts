@@ -1,5 +1,5 @@
 /**
- * One thing for each topic, made when it is first asked for; a failure is forgotten, and the next call makes it anew.
+ * Values by topic, each made on its first request; after a failure the next call makes the value again.
  */
 export class PerTopic<One extends object> {
   private readonly made = new Map<string, One>();
@@ -7,7 +7,7 @@ export class PerTopic<One extends object> {
 
   constructor(private readonly make: (topic: string) => Promise<One>) {}
 
-  /** At once for a known topic; all who ask for one that is being made wait for the same promise, in their order. */
+  /** Returns a known value at once; callers of a value in the making share one promise and resume in their order. */
   get(topic: string): One | Promise<One> {
     return this.making.get(topic) ?? this.made.get(topic) ?? this.open(topic);
   }
@@ -22,7 +22,7 @@ export class PerTopic<One extends object> {
       return one;
     });
     this.making.set(topic, opening);
-    // Kept until those that wait for it had their turn.
+    // Keep the promise until its waiters have resumed, so that they keep their order.
     const opened = () => void setImmediate(() => this.making.delete(topic));
     opening.then(opened, opened);
     return opening;

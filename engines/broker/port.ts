@@ -1,8 +1,6 @@
-/** What a publish is refused with when the brokers are away; whether it was stored is unknown. */
-
 /**
- * One record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both
- * fit a double.
+ * Record of a topic partition. Offsets are dense per partition on the embedded log and increasing on Kafka; both fit a
+ * double.
  */
 export interface BrokerRecord {
   topic: string;
@@ -13,7 +11,7 @@ export interface BrokerRecord {
   headers: Readonly<Record<string, string>>;
   /** RFC 3339 UTC: when the broker took it. */
   appended_at: string;
-  /** What {@link NewRecord.opened} was, where this process wrote the record itself a moment ago. */
+  /** The value of {@link NewRecord.opened}, when this process wrote the record itself a moment ago. */
   opened?: unknown;
 }
 
@@ -23,8 +21,8 @@ export interface NewRecord {
   value: Buffer;
   headers?: Readonly<Record<string, string>>;
   /**
-   * What the value says, undecoded again by a reader in this very process, where the engine hands records over in
-   * memory. Never stored.
+   * Decoded content of `value`, so that a reader of the same process need not decode it where the engine hands records
+   * over in memory. Never stored.
    */
   opened?: unknown;
 }
@@ -32,7 +30,7 @@ export interface NewRecord {
 /** Partition to the next offset to read. */
 export type Offsets = Map<number, number>;
 
-/** Where published records lie: partition to the offset after the last of them. */
+/** Ends of published records: partition to the offset after the last of them. */
 export type Ends = ReadonlyMap<number, number>;
 
 /** Records of one or several partitions, each partition's in offset order. */
@@ -50,8 +48,8 @@ export interface ConsumeOptions {
   /** Most records per batch. Default 1000. */
   max_records?: number;
   /**
-   * Called at each assignment: where to read on, from the caller's own checkpoint. A partition that is left out starts
-   * at its earliest record.
+   * Called at each assignment: returns the next offsets from the caller's own checkpoint. A missing partition starts at
+   * its earliest record.
    */
   start(partitions: number[]): Promise<Offsets>;
   /**
@@ -67,7 +65,9 @@ export interface ConsumeOptions {
 }
 
 export interface Consumer {
-  /** Settles when it has stopped: resolved by `stop()`, rejected when `onBatch` or the engine failed for good. */
+  /**
+   * Settles when the consumer has ended: resolves after `stop()`, rejects when `onBatch` or the engine failed for good.
+   */
   readonly done: Promise<void>;
   /** Stops fetching and waits for the batch in hand. */
   stop(): Promise<void>;
@@ -115,7 +115,7 @@ export interface Broker {
   readonly id: string;
   /**
    * Creates missing topics with `partitions` each; never changes an existing one.
-   * @throws Error in one line when an existing one drops records by itself, unless `limited` says that it may
+   * @throws Error in one line when an existing one drops records by itself, unless `limited` is true
    */
   ensureTopics(topics: readonly string[], partitions: number, options?: { limited?: boolean }): Promise<void>;
   /**
@@ -123,7 +123,7 @@ export interface Broker {
    * the caller retries, the effect is deduplicated behind it.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<Ends>;
-  /** Whether readers in this very process get the topic's records from memory: else `opened` is of no use. */
+  /** Whether readers of this process get the topic's records from memory; otherwise `opened` has no effect. */
   handsOver?(topic: string): boolean;
   consume(options: ConsumeOptions): Consumer;
   /**

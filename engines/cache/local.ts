@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Cache } from './port';
 
-/** A bounded cache of this process alone. */
+/** A bounded cache of a single process. */
 export function createLocalCache(max_entries = 10_000): Cache {
   const entries = new LRUCache<string, string>({ max: max_entries });
   return {

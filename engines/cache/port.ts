@@ -1,4 +1,4 @@
-/** Short-lived shared values. A miss, or an engine that is away, reads as undefined: the caller asks the source. */
+/** Short-lived shared values. A miss, or an unavailable engine, reads as undefined: the caller reads the source. */
 export interface Cache {
   get(key: string): Promise<string | undefined>;
   set(key: string, value: string, ttl_seconds: number): Promise<void>;

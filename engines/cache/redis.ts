@@ -2,14 +2,14 @@ import type { Logger } from '../log/port';
 import type { RedisLink } from '../redis/connection';
 import type { Cache } from './port';
 
-/** Invalidations that Redis did not take; beyond these, everything of the cache is dropped when it is back. */
-const MOST_PENDING = 10_000;
+/** Most pending invalidations; with more of them the whole cache is dropped when Redis is available again. */
+const MAX_PENDING = 10_000;
 const RETRY_MS = 1_000;
 
 /**
- * A cache that all nodes share. While Redis is away everything is a miss. An invalidation that it did not take is kept
- * and made up for as soon as it answers; until then the key is a miss on this node, and on the others at most as old as
- * its lifetime allows.
+ * A cache that all nodes share. While Redis is unavailable every read is a miss. A failed invalidation is kept and
+ * repeated as soon as Redis answers; until then the key is a miss on this node, and on the others at most as old as its
+ * lifetime allows.
  */
 export function createRedisCache(options: { link: RedisLink; prefix: string; log: Logger }): Cache {
   const { link, log } = options;
@@ -21,7 +21,7 @@ export function createRedisCache(options: { link: RedisLink; prefix: string; log
   let closed = false;
 
   function remember(key: string): void {
-    if (stale.size < MOST_PENDING) stale.add(key);
+    if (stale.size < MAX_PENDING) stale.add(key);
     else all_stale = true;
     retry ??= setTimeout(() => {
       retry = undefined;

@@ -1,7 +1,9 @@
 import { validate } from 'uuid';
 import type { Metadata, StreamWrite } from './port';
 
-/** An append that no store could keep faithfully; it is refused before it is sent, so that it harms nobody else's. */
+/**
+ * An append that no store could keep faithfully; refused before it is sent, so that it does not fail others' appends.
+ */
 export class InvalidEvent extends Error {
   constructor(message: string) {
     super(message);
@@ -28,12 +30,12 @@ export interface EncodedAppend {
 }
 
 const UNNAMEABLE = /[\p{Cc}\p{Cs}]/u;
-// JSON.stringify writes these two, and only these, as \u0000 and \ud8xx..\udfxx; the same letters after an escaped
+// JSON.stringify writes only NUL and lone surrogates as \u0000 and \ud8xx..\udfxx; the same letters after an escaped
 // backslash are harmless.
 const ESCAPED = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /**
- * Checks an append and turns it into text.
+ * Checks an append and encodes it as text.
  * @throws InvalidEvent for empty writes, names with control characters, ids that are no UUID or occur twice, a stream
  * that is written twice, and strings with NUL or lone surrogates (PostgreSQL stores neither).
  */

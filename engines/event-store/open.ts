@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { fedEventStore } from './feed';
+import { fedEventStore } from './feed/feed';
 import type { EventStore } from './port';
-import { createPostgresEventStore } from './postgres';
+import { createPostgresEventStore } from './postgres/store';
 import type { Logger } from '../log/port';
 import type { Wakeups } from '../wakeups/port';
-import { SettingsError } from '../../kernel/settings-error';
+import { SettingsError } from '../../kernel/settings/error';
 
 export interface EventStoreDeps {
   /** `event_store.url` of the settings. */
@@ -17,8 +17,8 @@ export interface EventStoreDeps {
 const KURRENT = /^(?:kurrentdb|kurrent|kdb|esdb)(?:\+discover)?:\/\//;
 
 /**
- * The event store that the settings choose, read by one tail a process. @throws SettingsError for a URL that none goes
- * by, Error when its server cannot be used
+ * Opens the event store of the settings, read by one tail per process. @throws SettingsError for an unknown URL, Error
+ * when the server cannot be used
  */
 export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps): Promise<EventStore> {
   const store =
@@ -26,14 +26,14 @@ export async function openEventStore({ url, pool, wakeups, log }: EventStoreDeps
   return fedEventStore(store, { log });
 }
 
-/** The KurrentDB of the settings. @throws as {@link openEventStore} */
+/** Opens the KurrentDB of the settings. @throws as {@link openEventStore} */
 export async function openKurrent({ url, log }: Pick<EventStoreDeps, 'url' | 'log'>): Promise<EventStore> {
   if (!KURRENT.test(url))
     throw new SettingsError(
       'LUMIO_EVENT_STORE__URL: must be postgres, or the connection string of a KurrentDB like kurrentdb://user:password@host:2113',
     );
-  // Loaded when it is used: the client brings a native library.
-  const { createKurrentEventStore } = await import('./kurrentdb.js');
+  // Loaded only when used, because the client includes a native library.
+  const { createKurrentEventStore } = await import('./kurrentdb/store.js');
   try {
     return await createKurrentEventStore({ url, log });
   } catch (error) {

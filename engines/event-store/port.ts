@@ -1,8 +1,7 @@
-import type { JsonObject } from '../../kernel/json';
+import type { JsonObject } from '../../lib/json/json';
 
 /**
- * What a stream must look like for an append: not existing yet, exactly at that revision (the first event is 0), or
- * anything.
+ * State that an append expects of a stream: not existing yet, exactly at that revision (the first event is 0), or any.
  */
 export type Expected = 'none' | 'any' | number;
 
@@ -22,14 +21,20 @@ export interface StreamWrite {
 }
 
 /**
- * Who, why and on whose behalf; flat strings on every engine: actor_kind, actor_id, credential_id, account_id,
- * client_id, correlation_id, causation_id, traceparent, ip. `account_id` and `causation_id` are always there
- * (attributed.ts); `ip` is stored sealed (caller-ip.ts), and `subjects` are the hashes, by commas, of all persons
- * whose personal parts the append holds (sealing.ts).
+ * Actor, cause and request of an append, as flat strings on every engine: actor_kind, actor_id, credential_id,
+ * account_id, acts_for, client_id, correlation_id, causation_id, traceparent, ip. `account_id` and `causation_id` are
+ * always present (attributed.ts); `ip` is stored sealed (caller-ip.ts), and `subjects` are the hashes, by commas, of
+ * all persons whose personal parts the append holds (sealing.ts).
  */
 export type Metadata = Readonly<Record<string, string>>;
 
-/** What the sealed `ip` of an append is bound to. */
+/**
+ * Member of an append's metadata that overrides the time of recording, as a restore into another engine does. Returned
+ * as `recorded_at` of the events and never as metadata.
+ */
+export const RECORDED_AT = 'lumio_recorded_at';
+
+/** Encryption context of the sealed `ip` of an append. */
 export const ipContext = ({ correlation_id = '' }: Metadata): string => `caller-ip ${correlation_id}`;
 
 /** Opaque outside the adapter; comparable only through {@link EventStore.compare}. */
@@ -50,11 +55,10 @@ export interface StoredEvent {
   type: string;
   data: JsonObject;
   /**
-   * The data as this program would store them, where `data` are not: marked with their version, personal members
-   * sealed.
+   * Stored form of the data, where it differs from `data`: marked with its version, personal members sealed.
    */
   stored?: JsonObject;
-  /** Holds personal members in clear, or null in their place: what is made of it is not kept beyond its use. */
+  /** The data have personal members in clear, or null in their place: derived values are not kept beyond their use. */
   personal?: true;
   metadata: Metadata;
   /** RFC 3339 UTC. */
@@ -62,9 +66,9 @@ export interface StoredEvent {
 }
 
 export interface EventFilter {
-  /** Only these event types; absent means all. `note:*` means every type of that area, known to this build or not. */
+  /** Event types; default all. `note:*` means every type of that area, known to this release or not. */
   types?: readonly string[];
-  /** With the addresses that the callers had, as `ip` in the metadata. Default false: few readers need them. */
+  /** Includes the callers' addresses, as `ip` in the metadata. Default false: few readers need them. */
   ips?: boolean;
 }
 
@@ -76,10 +80,10 @@ export interface ReadOptions extends Pick<EventFilter, 'ips'> {
   backwards?: boolean;
 }
 
-/** Every type of the area that this one is of, as a filter says it. */
+/** Filter for every type of the area of `type`. */
 export const areaOf = (type: string): string => `${type.split(':', 1)[0]}:*`;
 
-/** Whether a filter lets a type through. */
+/** Whether a filter includes a type. */
 export function typeFilter({ types }: EventFilter): (type: string) => boolean {
   if (types === undefined) return () => true;
   const wanted = new Set(types);

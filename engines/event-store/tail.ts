@@ -1,7 +1,7 @@
-import { Backoff } from '../../kernel/retry';
-import { pause, Signal } from '../../kernel/signal';
+import { Backoff } from '../../lib/async/retry';
+import { pause, Signal } from '../../lib/async/signal';
 import type { Logger } from '../log/port';
-import { ended } from '../running';
+import { ended } from '../active-set';
 import type { Wakeups } from '../wakeups/port';
 import type { EventBatch, Subscription } from './port';
 
@@ -10,17 +10,16 @@ export interface TailOptions {
   after: string | null;
   wakeups: Wakeups;
   log: Logger | undefined;
-  /** Milliseconds between looks when no wake-up comes; spread by a quarter. */
+  /** Milliseconds between polls without a wake-up; varied by a quarter. */
   poll_ms: number;
   /**
-   * One page in commit order. `end` is true when nothing lay behind it at that time; undefined when nothing at all was
-   * new.
+   * Reads a page in commit order; undefined without new events. `end` is true when the page reached the head.
    */
   fetch(after: string | null): Promise<{ batch: EventBatch; end: boolean } | undefined>;
   onBatch(batch: EventBatch): Promise<void>;
 }
 
-/** A tail that runs until it is stopped: engine errors are waited out, an error of the receiver ends it. */
+/** Tail that runs until it is stopped: errors of the engine are retried, an error of the receiver ends it. */
 export class Tail implements Subscription {
   readonly done: Promise<void>;
   private readonly stopping = new AbortController();
@@ -29,8 +28,7 @@ export class Tail implements Subscription {
   constructor(private readonly options: TailOptions) {
     const off = options.wakeups.on('events', this.news.raise);
     this.done = this.run().finally(off);
-    // The owner may look at `done` only when it stops the tail; an early rejection is kept for it, not thrown at the
-    // process.
+    // The owner may await `done` only when it stops the tail: an early rejection must not end the process.
     this.done.catch(() => undefined);
   }
 

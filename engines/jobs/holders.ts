@@ -5,14 +5,14 @@ import { PARKS, UNKNOWN } from './rows';
 
 const JOBS = `${JOB_SCHEMA}._private_jobs`;
 
-/** The advisory lock that a process holds while it lives (engines/postgres/process-session.ts). */
+/** The advisory lock that a process holds until it ends (engines/postgres/process-session.ts). */
 export interface LivingProcess {
   readonly lock: number;
   readonly held: boolean;
   ready(): Promise<void>;
 }
 
-/** Says, or says again, that the jobs under this pool are held by the process of this lock. */
+/** Registers the process of this lock as the holder of the jobs of this pool; may be repeated. */
 export async function register(db: Database, pool: string, lock: number): Promise<void> {
   await db.query(
     `insert into job_holders (pool, lock) values ($1, $2)
@@ -27,7 +27,7 @@ export async function unregister(db: Database, pool: string): Promise<void> {
 
 const DIED = 'the process that ran it died';
 
-/** Lets jobs go whose try has no known end: those that must not be repeated are parked. */
+/** Unlocks jobs whose try has an unknown outcome; non-repeatable jobs are parked. */
 async function release(tx: Queryable, where: string, values: readonly unknown[]): Promise<number> {
   const released = await tx.query(
     `update ${JOBS} set locked_at = null, locked_by = null, updated_at = now(),
@@ -40,10 +40,16 @@ async function release(tx: Queryable, where: string, values: readonly unknown[])
 }
 
 /**
- * For the holder itself: keeps what it runs from looking forgotten (the library would release it after four hours), and
- * releases what it holds and does not run, since writing its end failed. Answers how many those are.
+ * For the holder itself: renews the lock time of its running jobs (the library would release them after four hours),
+ * and releases jobs that it holds and does not run, because writing their end failed. Returns the number of released
+ * jobs.
  */
-export async function keep(db: Database, pool: string, running: readonly string[], grace_ms: number): Promise<number> {
+export async function extendLocks(
+  db: Database,
+  pool: string,
+  running: readonly string[],
+  grace_ms: number,
+): Promise<number> {
   await db.query(
     `update ${JOBS} set locked_at = now()
      where locked_by = $1 and id = any($2::bigint[]) and locked_at < now() - interval '1 hour'`,
@@ -59,9 +65,9 @@ export async function keep(db: Database, pool: string, running: readonly string[
 const ago = (ms: string) => `now() - ${ms} * interval '1 millisecond'`;
 
 /**
- * Releases the jobs of processes whose lock has been free for `grace_ms`, so that one whose link broke can come back,
- * and of holders that nobody knows. A process whose link is away for so long has stopped its jobs by then, see
- * workers.ts. Answers how many.
+ * Releases the jobs of unknown holders, and of processes whose lock has been free for `grace_ms`, so that a process
+ * whose connection broke can reconnect. A process without its connection for that time has stopped its jobs by then,
+ * see workers.ts. Returns the number of released jobs.
  */
 export async function releaseDead(db: Database, grace_ms: number): Promise<number> {
   await db.query(
@@ -78,7 +84,7 @@ export async function releaseDead(db: Database, grace_ms: number): Promise<numbe
   const gone = `select pool from job_holders where dead_since < ${ago('$1')}`;
   const unknown = `select locked_by from ${JOBS} where locked_at < ${ago('$1')}
     and locked_by not in (select pool from job_holders)`;
-  // Nearly always nobody is dead: no transaction then.
+  // Without dead holders, which is the usual case, no transaction is needed.
   if ((await db.query(`${gone} union all ${unknown}`, [grace_ms])).length === 0) return 0;
   return db.transaction(async (tx) => {
     const [mine] = await tx.query('select pg_try_advisory_xact_lock($1) as mine', [LOCKS.job_release]);

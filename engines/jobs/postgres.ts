@@ -6,16 +6,16 @@ import { JOBS_WAKEUP, type JobQueue } from './port';
 import { counts, drop, enqueue, list, retry, trim } from './rows';
 
 export interface PostgresJobsOptions {
-  /** For the work: a transaction for the end of each job, and one connection that listens. */
+  /** Database of the workers: a transaction for the end of each job, and one connection that listens. */
   db: PostgresDatabase;
   wakeups: Wakeups;
   process: LivingProcess;
   log: Logger;
-  /** How long a process may look dead before its jobs are released. Default 20 s. */
+  /** Time for which a process may seem dead before its jobs are released. Default 20 s. */
   grace_ms?: number;
-  /** Default 5 s. With the pauses of the link that shows life, a killed process's jobs are released within 40 s. */
+  /** Default 5 s. With the pauses of the process session, a killed process's jobs are released within 40 s. */
   beat_ms?: number;
-  /** How often jobs are looked for that nobody woke us for. Default 5 s. */
+  /** Interval of the search for jobs without a wake-up. Default 5 s. */
   poll_ms?: number;
 }
 
@@ -32,7 +32,7 @@ export function createPostgresJobs(options: PostgresJobsOptions): JobQueue {
     trim: () => trim(db),
     async work(work) {
       await process.ready();
-      // Loaded by processes that run jobs alone: the library looks for files of settings at its start.
+      // Only processes that run jobs load the library, which searches for settings files at its start.
       // eslint-disable-next-line @typescript-eslint/no-require-imports -- an import would be loaded by all
       const { Workers } = require('./workers') as typeof import('./workers');
       const workers = new Workers({ db, process, log, grace_ms, beat_ms, poll_ms }, work);

@@ -5,11 +5,11 @@ import type { JobQueue, JobState, NewJob, StoredJob } from './port';
 const JOBS = `${JOB_SCHEMA}._private_jobs`;
 const TASKS = `${JOB_SCHEMA}._private_tasks`;
 
-/** The library's column takes no longer key, the job's name before it included. */
+/** Longest key; the library's column is limited, including the job's name before it. */
 const LONGEST_KEY = 400;
-/** The error begins so where a job waits for an operator, since nobody knows what its last try did. */
+/** Prefix of the error of a job that waits for an operator, because the outcome of its last try is unknown. */
 export const UNKNOWN = 'outcome unknown: ';
-/** Flag of a job whose try of unknown outcome is not repeated. */
+/** Flag of a job that is not repeated after a try with an unknown outcome. */
 export const PARKS = 'park';
 
 const STATE = `case
@@ -20,8 +20,8 @@ const STATE = `case
   else 'ready' end`;
 
 /**
- * Written past the library's own `add_job`, which sends a NOTIFY inside the transaction: commits with one wait for each
- * other in the whole cluster.
+ * Stores jobs without the library's own `add_job`, which sends a NOTIFY inside the transaction: commits with a NOTIFY
+ * wait for each other in the whole cluster. Returns the number of new jobs.
  * @throws Error when a key is empty or too long
  */
 export async function enqueue(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
@@ -87,7 +87,7 @@ export const counts = (
      group by name, state order by name, state`,
   );
 
-/** One that runs is left alone. */
+/** Makes jobs ready with all their tries; running jobs are unaffected. Returns the number of changed jobs. */
 export async function retry(db: Queryable, ids: readonly number[]): Promise<number> {
   const rows = await db.query(
     `select id from ${JOB_SCHEMA}.reschedule_jobs($1::bigint[], run_at => now(), attempts => 0)`,
@@ -96,7 +96,7 @@ export async function retry(db: Queryable, ids: readonly number[]): Promise<numb
   return rows.length;
 }
 
-/** One that runs is left alone. */
+/** Deletes jobs; running jobs are unaffected. Returns the number of deleted jobs. */
 export async function drop(db: Queryable, ids: readonly number[]): Promise<number> {
   return (await db.query(`select id from ${JOB_SCHEMA}.complete_jobs($1::bigint[])`, [ids])).length;
 }

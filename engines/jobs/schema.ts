@@ -2,12 +2,12 @@ import pg from 'pg';
 import { BOUNDED } from '../postgres/session-settings';
 import { JOB_SCHEMA } from './names';
 
-/** The newest step of the library's schema that this build was tested with. */
+/** Newest step of the library's schema that this release was tested with. */
 export const JOB_SCHEMA_STEP = 19;
 
 /**
- * Brings the job library's schema to its newest step. The caller holds the lock of migrations. Needs no right but to
- * create a schema in the database. Schemas of a newer library are left as they are.
+ * Brings the job library's schema to its newest step. The caller holds the lock of migrations. Needs only the right to
+ * create a schema in the database. Leaves the schema of a newer library unchanged.
  * @throws Error when a newer library excludes this one
  */
 export async function installJobSchema(url: string): Promise<void> {
@@ -18,14 +18,14 @@ export async function installJobSchema(url: string): Promise<void> {
     keepAlive: true,
     options: `-c timezone=UTC ${BOUNDED}`,
   });
-  // Without listeners a link that breaks would end the process; whoever uses it is told.
+  // Without listeners a broken connection would end the process; the statement that uses the connection fails anyway.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   try {
     const { rows } = await pool.query(`select to_regclass('${JOB_SCHEMA}.migrations') is not null as made`);
     if (rows[0].made) {
       const steps = await pool.query(`select max(id) as newest from ${JOB_SCHEMA}.migrations`);
-      // Loading the library costs more than the look.
+      // Loading the library costs more than this check.
       if (steps.rows[0].newest === JOB_SCHEMA_STEP) return;
     }
     // eslint-disable-next-line @typescript-eslint/no-require-imports -- loaded by the one start that needs it

@@ -1,12 +1,12 @@
 import type { JobDeclaration } from '../../kernel/job';
-import type { JsonObject } from '../../kernel/json';
-import { createSealing } from '../event-store/sealing';
+import type { JsonObject } from '../../lib/json/json';
+import { createSealing } from '../event-store/decorators/sealing';
 import type { StoredEvent } from '../event-store/port';
-import type { SubjectKeys } from '../subject-keys/port';
+import type { SubjectKeys } from '../../privacy/subject-keys/port';
 
 /**
- * The personal members of jobs' payloads, sealed as those of events are: under the person's key, bound to the job's
- * key.
+ * Encrypts and decrypts the personal members of jobs' payloads as those of events: under the person's key, bound to the
+ * job's key.
  */
 export function createPayloadSealing(declared: readonly JobDeclaration[], keys: SubjectKeys) {
   const sealing = createSealing(new Map(declared.map((one) => [one.name, one])), keys);

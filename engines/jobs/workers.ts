@@ -1,10 +1,10 @@
 import { setInterval } from 'node:timers';
 import { Logger as LibraryLogger, runTaskList, type JobHelpers, type WorkerPool } from 'graphile-worker';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import type { Logger } from '../log/port';
 import type { PostgresDatabase } from '../postgres/pool';
-import { heldJob, type JobRow } from './held';
-import { keep, register, releaseDead, unregister, type LivingProcess } from './holders';
+import { claimedJob, type JobRow } from './claimed';
+import { extendLocks, register, releaseDead, unregister, type LivingProcess } from './holders';
 import { JOB_SCHEMA } from './names';
 import type { JobWorkers, WorkOptions } from './port';
 
@@ -12,21 +12,27 @@ export interface WorkersDeps {
   db: PostgresDatabase;
   process: LivingProcess;
   log: Logger;
-  /** How long a process may look dead before its jobs are released. */
+  /** Time for which a process may seem dead before its jobs are released. */
   grace_ms: number;
-  /** How often a process says that it lives, and looks for dead ones. */
+  /** Interval at which a process renews its registration and releases the jobs of dead ones. */
   beat_ms: number;
   poll_ms: number;
 }
 
-/** Thrown to the library after a job was ended otherwise than by success: it would delete what did not fail. */
+/**
+ * Id that the library reads when a job has ended: no row has it. The library would end a job by its own id and the pool
+ * alone, and release it while another worker of the pool runs its next try. Our ends are fenced by the try.
+ */
+const NO_JOB = '-1';
+
+/** Thrown to the library after a job ended without success, so that it reports no success. */
 class EndedByUs extends Error {}
 
 const RESTART_MS = 1_000;
 
 /**
- * Runs jobs through the library's pool of workers, and makes a new pool when one ends without being asked to. Under
- * each pool's name this process is known as the holder of what runs.
+ * Runs jobs through the library's pool of workers, and makes a new pool when one ends unexpectedly. This process is
+ * registered under each pool's name as the holder of its running jobs.
  */
 export class Workers implements JobWorkers {
   private readonly running = new Map<string, AbortController>();
@@ -51,7 +57,7 @@ export class Workers implements JobWorkers {
     try {
       this.pool?.nudge(this.options.concurrency);
     } catch (error) {
-      // The library refuses it of a pool that ends by itself; the next one looks by itself.
+      // The library throws for a pool that ends by itself; the next pool searches for jobs at its start.
       this.deps.log.debug({ err: error }, 'the workers of jobs are ending');
     }
   }
@@ -59,7 +65,7 @@ export class Workers implements JobWorkers {
   async stop(drain_ms: number): Promise<void> {
     this.stopping.abort();
     const limit = setTimeout(() => this.abortAll(new Error('this process stops')), drain_ms);
-    // The library waits for what runs.
+    // The library waits for running jobs.
     await this.pool?.gracefulShutdown();
     await this.ended;
     clearTimeout(limit);
@@ -77,7 +83,7 @@ export class Workers implements JobWorkers {
         const pool = this.open();
         await pool.promise;
         this.pool = undefined;
-        // A beat under way may say once more that the pool lives.
+        // A beat under way may register the pool once more.
         await this.beating;
         await unregister(this.deps.db, pool.id);
       } catch (error) {
@@ -105,7 +111,7 @@ export class Workers implements JobWorkers {
             {
               name: 'lumio-holders',
               version: '1.0.0',
-              // Before the first job is taken; when it fails the next beat does it.
+              // Registers before the first job is taken; after a failure the next beat does.
               worker: { hooks: { startWorker: () => (known ??= register(db, pool.id, process.lock)) } },
             },
           ],
@@ -124,7 +130,7 @@ export class Workers implements JobWorkers {
     const id = String(row.id);
     this.running.set(id, ending);
     try {
-      const held = heldJob(row, { db: this.deps.db, pool: pool.id, signal: ending.signal });
+      const held = claimedJob(row, { db: this.deps.db, pool: pool.id, signal: ending.signal });
       let finished = false;
       const finish: typeof held.finish = async (...effect) => {
         const first = await held.finish(...effect);
@@ -134,6 +140,7 @@ export class Workers implements JobWorkers {
       await this.options.run({ ...held, finish });
       if (!finished) throw new EndedByUs();
     } finally {
+      job.id = NO_JOB;
       this.running.delete(id);
     }
   }
@@ -141,14 +148,14 @@ export class Workers implements JobWorkers {
   private beat(): void {
     const { process, grace_ms } = this.deps;
     this.lost_at = process.held ? null : (this.lost_at ?? performance.now());
-    // Others take this process for dead soon: what runs here must have ended by then.
+    // Other processes will soon treat this one as dead: its jobs must have ended by then.
     if (this.lost_at !== null && performance.now() - this.lost_at >= grace_ms / 2) {
       this.abortAll(new Error('the database may take this process for dead'));
     }
     this.beating ??= this.look().finally(() => (this.beating = undefined));
   }
 
-  /** Says that this process lives, as far as it does, and lets go of what dead ones held. */
+  /** Renews the registration while the process session stands, and releases the jobs of dead processes. */
   private async look(): Promise<void> {
     const { db, process, grace_ms, log } = this.deps;
     try {
@@ -156,7 +163,7 @@ export class Workers implements JobWorkers {
       const { pool } = this;
       if (pool && process.held) {
         await register(db, pool.id, process.lock);
-        released += await keep(db, pool.id, [...this.running.keys()], grace_ms);
+        released += await extendLocks(db, pool.id, [...this.running.keys()], grace_ms);
       }
       if (released > 0) {
         log.warn({ jobs: released }, 'jobs whose process died were released');
@@ -168,7 +175,7 @@ export class Workers implements JobWorkers {
     }
   }
 
-  /** How a job ended is told by whoever runs it, without the payload that the library would show. */
+  /** Logger of the library without the ends of jobs: the caller logs these, without the payload. */
   private logger(): LibraryLogger {
     return new LibraryLogger(() => (level, message, meta) => {
       if (level !== 'error' && level !== 'warning') return;

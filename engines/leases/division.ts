@@ -1,23 +1,17 @@
-/** A piece of work that a member holds. */
-export interface Hold {
-  member: string;
-  /** The member that takes it over as soon as its holder has given it back. */
-  wanted_by: string | null;
-}
+import type { Holds } from './holds';
 
 /** The state of one kind of work, as one member sees it. */
 export interface DivisionInput {
   me: string;
-  /** Living members that do this kind of work; `me` is one of them. */
+  /** Active members that do this kind of work; `me` is one of them. */
   members: readonly string[];
-  /** Whether the holder of a piece lives: it may be a process of the previous release, which is not in `members`. */
+  /** Whether a holder is active; a holder of the previous release is not in `members`. */
   isLiving: (member: string) => boolean;
-  /** Names that `me` offers to do. */
-  offered: Iterable<string>;
-  holds: ReadonlyMap<string, Hold>;
+  /** All holds of the kind, and the names that `me` offers to do. */
+  holds: Holds;
   /** Free names that were left to another member a round ago. */
   waited: ReadonlySet<string>;
-  /** `me` has not yet had its fair share since it joined. */
+  /** `me` has not yet reached its fair share since it joined. */
   filling: boolean;
 }
 
@@ -35,19 +29,15 @@ export interface Division {
 export const MAX_MOVES = 16;
 
 /**
- * Divides the names of one kind among its members. A hold stays while its holder lives and is within its fair share. A
+ * Divides the names of one kind among its members. A hold stays while its holder is active and within its fair share. A
  * free name goes to the member with the highest hash of (name, member) among those below their fair share; when that
- * one has not taken it a round later, to anyone else. A member that has joined takes over from members above the fair
+ * member has not taken it a round later, to any other. A member that has joined takes over from members above the fair
  * share.
  */
 export function divide(input: DivisionInput): Division {
   const { me, members, isLiving, holds, waited } = input;
-  const free: string[] = [];
-  for (const name of input.offered) {
-    const hold = holds.get(name);
-    if (hold === undefined || !isLiving(hold.member)) free.push(name);
-  }
-  const { loads, held } = countLoads(input);
+  const free = holds.free(isLiving);
+  const [loads, held] = holds.loads(members, isLiving);
   const [most, least] = bounds(held + free.length, members.length);
   const above = [...loads.values()].some((load) => load > most + tolerance(most));
   const filling = (input.filling || above) && loads.get(me)! < (above ? most : least);
@@ -73,32 +63,19 @@ function bounds(total: number, members: number): [most: number, least: number] {
   return [Math.ceil(total / members), Math.floor(total / members)];
 }
 
-/** Pieces above the fair share that a member keeps, so that names which go move no others. */
+/** Pieces above the fair share that a member keeps, so that ended names move no others. */
 function tolerance(most: number): number {
   return Math.max(1, most >> 3);
 }
 
-/** Counts a piece for the member that is about to take it over. */
-function countLoads({ holds, isLiving, members }: DivisionInput): { loads: Map<string, number>; held: number } {
-  const loads = new Map(members.map((member) => [member, 0]));
-  let held = 0;
-  for (const { member, wanted_by } of holds.values()) {
-    if (!isLiving(member)) continue;
-    held += 1;
-    const owner = wanted_by !== null && isLiving(wanted_by) ? wanted_by : member;
-    const load = loads.get(owner);
-    if (load !== undefined) loads.set(owner, load + 1);
-  }
-  return { loads, held };
-}
-
-/** Offered names of members above the fair share, by their hash with `me`, and from none more than its excess. */
-function takeOver({ me, offered, holds }: DivisionInput, excess: Map<string, number>, most: number): string[] {
+/** Offered names of members above the fair share, by their hash with `me`, from each at most its excess. */
+function takeOver({ me, holds, isLiving }: DivisionInput, excess: Map<string, number>, most: number): string[] {
   const own = hash(me);
   const candidates: { name: string; member: string; score: number }[] = [];
-  for (const name of offered) {
+  for (const name of holds.offered) {
     const hold = holds.get(name);
-    if (hold === undefined || hold.wanted_by !== null || (excess.get(hold.member) ?? 0) <= 0) continue;
+    if (hold === undefined || (excess.get(hold.member) ?? 0) <= 0) continue;
+    if (hold.wanted_by !== null && isLiving(hold.wanted_by)) continue;
     candidates.push({ name, member: hold.member, score: combined(hash(name), own) });
   }
   candidates.sort((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1));

@@ -16,8 +16,8 @@ export interface Lease {
   /** Aborted as soon as the lease may have been lost, and when the campaign is stopped. */
   readonly signal: AbortSignal;
   /**
-   * To be called in the transaction of an effect: until that transaction ends nobody else can take the lease, so a
-   * holder that was away (paused, cut off) cannot write beside its successor.
+   * To be called in the transaction of an effect: until that transaction ends no other process can take the lease, so
+   * that a holder that was paused or cut off cannot write at the same time as its successor.
    * @throws LeaseLost
    */
   fence(tx: Queryable): Promise<void>;
@@ -28,14 +28,18 @@ export interface Campaign {
   stop(): Promise<void>;
 }
 
+/** Sent to the other processes when one joins, and when there is work for them to take or to give back. */
+export const WORK_CHANGED = 'work-shares';
+
 /**
- * Pieces of work that living processes divide among themselves: each is done by one of those that offer it. A process
- * that was away too long may do it beside its successor for a moment, so its effects must be fenced by themselves.
+ * Pieces of work that active processes divide among themselves: each is done by one of the processes that offer it. A
+ * process that was paused or cut off too long may overlap with its successor for a moment, so that the effects must be
+ * fenced by themselves.
  */
 export interface Shares {
   /**
    * Runs `work` while this process holds the piece, from now until stopped. `work` lasts until its signal is aborted;
-   * when it returns or throws earlier it begins again after a pause.
+   * after an earlier return or throw it is run again, after a pause.
    */
   offer(name: string, work: (signal: AbortSignal) => Promise<void>): Campaign;
   /** Stops all offers, and gives everything back at once. */

@@ -96,6 +96,7 @@ export function createPostgresLeases(options: PostgresLeasesOptions): Leases {
         if (rows.length === 0) throw new LeaseLost(name);
       },
     };
+    log.info({ lease: name, token }, 'a lease was taken');
     const kept = keep(name, token, asked, ending);
     try {
       await work(lease);
@@ -106,6 +107,7 @@ export function createPostgresLeases(options: PostgresLeasesOptions): Leases {
       ending.abort();
       await kept;
       await release(name, token);
+      log.info({ lease: name, token, lost: ending.signal.reason instanceof LeaseLost }, 'a lease was given back');
     }
   }
 

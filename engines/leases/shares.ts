@@ -1,37 +1,37 @@
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import type { Logger } from '../log/port';
 import type { Queryable } from '../postgres/port';
 import type { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import type { Division } from './division';
 import { type ChangedHold, KindView, kindOf, type LivingMembers } from './kind-view';
-import type { Campaign, Shares } from './port';
+import { type Campaign, type Shares, WORK_CHANGED } from './port';
 
 export interface SharesOptions {
   db: Queryable;
-  /** Shows the others that this process lives. */
+  /** Shows the other processes that this one is alive. */
   session: Pick<ProcessSession, 'lock' | 'ready'>;
   wakeups: Wakeups;
   log: Logger;
-  /** How often a process looks whether the division has changed without a word. Default 3 s. */
+  /** Interval of the rounds without a wake-up. Default 3 s. */
   heartbeat_ms?: number;
 }
 
-/** Sent to the other processes when there is something for them to take or to give back. */
-const WAKEUP = 'work-shares';
-/** Ended holds stay readable for two minutes; a process that was away for longer than this reads all holds again. */
+/** Age of a view after which all holds are read again; ended holds stay readable for two minutes. */
 const REMEMBERED_MS = 30_000;
 const LOOK = 'select work_look($1, $2, $3, $4, $5) as seen';
 const CHANGE = 'select name from work_change($1, $2, $3, $4, $5, $6)';
 const BEGIN_AGAIN_MS = 1000;
 const LEAVE_WITHIN_MS = 2000;
+/** Names in a line of the log; the others are counted. */
+const NAMED = 5;
 
 interface Offered {
   work: (signal: AbortSignal) => Promise<void>;
   /** Present while the piece is held: `end` ends the work, `ended` resolves when it has ended. */
   held?: { ending: AbortController; ended: Promise<void> };
-  /** It is not offered any longer; given back when what is in hand has ended. */
+  /** The offer is withdrawn; the piece is given back when the work in hand has ended. */
   stopping?: boolean;
 }
 
@@ -45,9 +45,9 @@ interface Seen {
 }
 
 /**
- * Work divided over the tables `work_members` and `work_holds`: one statement a process every few seconds, which reads
- * what has changed, and one for each kind of work in which this process takes or gives back. The choice is made by
- * {@link KindView} in the process. A killed process's pieces are free as soon as its session is gone.
+ * Divides work over the tables `work_members` and `work_holds`: one statement per process every few seconds, which
+ * reads the changes, and one for each kind of work in which this process takes or gives back. {@link KindView} chooses
+ * in the process. The pieces of a killed process are free as soon as its session has ended.
  */
 export function createPostgresShares(options: SharesOptions): Shares {
   const { db, session, wakeups, log, heartbeat_ms = 3000 } = options;
@@ -55,14 +55,18 @@ export function createPostgresShares(options: SharesOptions): Shares {
   const offers = new Map<string, Offered>();
   const kinds = new Map<string, KindView>();
   let balancing: Promise<void> = Promise.resolve();
-  /** One that waits is enough. */
+  /** A round waits already; further calls share it. */
   let waits = false;
   /** A heartbeat has passed since the last round. */
   let regular = false;
   let looked_at = -Infinity;
   let older = false;
+  /** The active members of the last look, as text. */
+  let known_members = '';
   /** Names in the row of this process for members of the previous release. */
   let listed = '';
+  /** Kinds in the row of this process. */
+  let announced: readonly string[] = [];
   let timer: NodeJS.Timeout | undefined;
   let off: (() => void) | undefined;
   let closed = false;
@@ -93,15 +97,19 @@ export function createPostgresShares(options: SharesOptions): Shares {
   async function round(): Promise<void> {
     const [views, whole] = [[...kinds.values()], regular];
     regular = false;
-    const { joined, living } = await look(views);
+    const before = announced;
+    const { joined, living } = await look(views.filter(({ active }) => active));
+    // The others leave free names of a kind to each member whose row lists the kind.
+    const left = before.some((kind) => !announced.includes(kind));
     let gave = false;
     for (const view of views) {
-      for (const name of view.offered) if (!view.isKept(name, living)) giveUp(name, offers.get(name)!);
+      for (const name of view.lost(living)) giveUp(name, offers.get(name));
       const plan = view.plan(living, whole && !older);
       if (await change(view, plan)) gave = true;
-      for (const name of view.mine()) take(view, name);
+      for (const name of view.mine) if (!view.working.has(name)) take(view, name);
+      report(view);
     }
-    if (joined || gave) wakeups.notify(WAKEUP);
+    if (joined || left || gave) wakeups.notify(WORK_CHANGED);
   }
 
   /** Brings the views up to date. */
@@ -109,24 +117,29 @@ export function createPostgresShares(options: SharesOptions): Shares {
     // A member of the previous release changes holds without a number.
     if (older || performance.now() - looked_at > REMEMBERED_MS) for (const view of views) view.reset();
     const asked_at = performance.now();
-    const names = older ? [...offers.keys()].sort() : [];
+    const names = older ? views.flatMap(({ offered }) => [...offered]).sort() : [];
     const text = names.join('\n');
+    const listed_kinds = views.map(({ kind }) => kind);
     const values = [
       member,
       session.lock,
-      views.map(({ kind }) => kind),
+      listed_kinds,
       views.map(({ since }) => since),
       text === listed ? null : names,
     ];
     const [row] = await db.query<{ seen: Seen }>(LOOK, values, 'work-look');
     const { seen } = row!;
+    announced = listed_kinds;
     if (seen.joined && views.some(({ since }) => since > 0)) {
-      // Buried meanwhile: what it remembers may be long past.
+      // The others had removed this process meanwhile: its view may be outdated.
       looked_at = -Infinity;
       return { ...(await look(views)), joined: true };
     }
     [older, listed, looked_at] = [seen.older, text, asked_at];
     for (const hold of seen.holds) kinds.get(hold[0])!.apply(hold);
+    const members = JSON.stringify(seen.members.sort(([one], [other]) => (one < other ? -1 : 1)));
+    if (members !== known_members) for (const view of views) view.membersChanged();
+    known_members = members;
     return { joined: seen.joined, living: livingOf(seen.members) };
   }
 
@@ -144,16 +157,24 @@ export function createPostgresShares(options: SharesOptions): Shares {
     return give.length + want.length > 0;
   }
 
+  function report(view: KindView): void {
+    const { taken, taken_over, given } = view.takeMoves();
+    if (taken.length + given.length === 0) return;
+    const counts = { taken: taken.length, taken_over, given: given.length, held: view.mine.size };
+    log.info({ kind: view.kind, member, ...counts, names: [...taken, ...given].slice(0, NAMED) }, 'work changed hands');
+  }
+
   function take(view: KindView, name: string): void {
     const offered = offers.get(name);
     if (offered === undefined) {
-      // It was withdrawn while it came here.
+      // The offer was withdrawn while the piece was being taken.
       view.release.add(name);
       void balance();
       return;
     }
     if (offered.held || offered.stopping || view.release.has(name)) return;
     const ending = new AbortController();
+    view.working.add(name);
     offered.held = { ending, ended: doWork(name, offered, ending.signal) };
   }
 
@@ -168,16 +189,21 @@ export function createPostgresShares(options: SharesOptions): Shares {
     }
   }
 
-  /** Another process should have it, or has it: given back when what is in hand has ended. */
-  function giveUp(name: string, offered: Offered): void {
-    const { held } = offered;
+  /** Ends the work of a piece that another process should have, or has; then gives the piece back. */
+  function giveUp(name: string, offered: Offered | undefined): void {
+    const held = offered?.held;
     if (!held || held.ending.signal.aborted) return;
     held.ending.abort();
     void held.ended.then(() => {
-      offered.held = undefined;
-      viewOf(name).release.add(name);
+      offered!.held = undefined;
+      endWork(viewOf(name), name);
       return balance();
     });
+  }
+
+  function endWork(view: KindView, name: string): void {
+    view.working.delete(name);
+    view.release.add(name);
   }
 
   function begin(): void {
@@ -188,7 +214,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
       void balance();
     }, heartbeat_ms);
     timer.unref();
-    off = wakeups.on(WAKEUP, () => void balance());
+    off = wakeups.on(WORK_CHANGED, () => void balance());
   }
 
   return {
@@ -197,23 +223,22 @@ export function createPostgresShares(options: SharesOptions): Shares {
       if (offers.has(name)) throw new Error(`the piece of work ${name} is offered twice`);
       const offered: Offered = { work };
       offers.set(name, offered);
-      viewOf(name).offered.add(name);
+      viewOf(name).offer(name);
       begin();
-      // What is offered together is divided together.
+      // Deferred, so that offers of the same turn are divided in one round.
       setImmediate(() => void balance());
       const campaign: Campaign = {
         async stop() {
           if (offers.get(name) !== offered) return;
           offered.stopping = true;
+          const view = viewOf(name);
+          view.withdraw(name);
           offered.held?.ending.abort();
           await offered.held?.ended;
-          const view = viewOf(name);
-          if (offered.held) view.release.add(name);
-          // Its name may be offered anew already.
-          if (offers.get(name) === offered) {
-            offers.delete(name);
-            view.offered.delete(name);
-          }
+          // Another call has withdrawn the offer meanwhile, and the name may be offered again already.
+          if (offers.get(name) !== offered) return;
+          if (offered.held) endWork(view, name);
+          offers.delete(name);
           if (!closed) void balance();
         },
       };
@@ -228,10 +253,10 @@ export function createPostgresShares(options: SharesOptions): Shares {
       for (const { ending } of held) ending.abort();
       await Promise.all(held.map(({ ended }) => ended));
       if (timer === undefined) return;
-      // Best effort: a process that cannot say goodbye is found dead by the others.
+      // Best effort: the other processes detect one that could not leave.
       const left = balancing
         .then(() => db.query('select work_leave($1)', [member]))
-        .then(() => wakeups.notify(WAKEUP))
+        .then(() => wakeups.notify(WORK_CHANGED))
         .catch((error: unknown) => log.debug({ err: error }, 'a process could not say that it leaves its work'));
       await Promise.race([left, pause(LEAVE_WITHIN_MS)]);
     },

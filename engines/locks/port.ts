@@ -1,21 +1,21 @@
 import type { Queryable } from '../postgres/port';
 
 /**
- * Every advisory lock that has a fixed number, in one place: two uses of one number would wait for each other. A number
- * is never given to another purpose, since a process of the build before may hold it. The steps of the schema write
- * their numbers out (test/locks.test.ts holds them against this list). Other locks are hashes of a name, or belong to
- * one process (engines/postgres/process-session.ts).
+ * Advisory locks with a fixed number, in one list, because two uses of one number would wait for each other. A number
+ * never gets another purpose, because a process of the previous release may hold it. The steps of the schema contain
+ * their numbers as literals (test/ports/locks.test.ts compares them with this list). Other locks are hashes of a name,
+ * or belong to one process (engines/postgres/process-session.ts).
  */
 export const LOCKS = {
   /** The schema's steps; the installation's first lock. */
   migrations: 7_070_001,
   /** Positions of domain events: held from an append's first statement to its commit. */
   event_order: 7_070_002,
-  /** Topics of the embedded broker being made. */
+  /** Creation of topics of the embedded broker. */
   broker_topics: 7_070_003,
-  /** Keys of people being destroyed, or brought back from an export. */
+  /** Destruction of subject keys, and their import from an export. */
   subject_keys: 7_070_005,
-  /** The first signing key. */
+  /** Creation of the first signing key. */
   signing_keys: 7_070_006,
   /** The one archiver. */
   archiver: 7_070_007,
@@ -23,28 +23,28 @@ export const LOCKS = {
   outbox_order: 7_070_008,
   /** A restore that fills an empty database. */
   restore: 7_070_009,
-  /** The demo account being made. */
+  /** Creation of the demo account. */
   demo_data: 7_070_010,
-  /** Shared by every link that carries wake-ups: how many there are. */
+  /** Shared by every wake-up link, so that a link can detect others. */
   wakeup_links: 7_070_011,
-  /** The one process that looks for jobs of dead ones. */
+  /** Release of the jobs of dead processes. */
   job_release: 7_070_012,
-  /** Work being divided among processes. */
+  /** Division of work among processes. */
   work_shares: 7_070_013,
-  /** The one read model that is built beside its live tables without having been asked for. */
+  /** Automatic build of a read model next to its live tables: one at a time. */
   projection_build: 7_070_015,
-  /** Shared by backups while they copy tables; whole, of steps of the schema that are pending. */
+  /** Shared by backups while they copy tables; exclusive for pending steps of the schema. */
   backup: 7_070_017,
 } as const;
 
 /**
- * First numbers of advisory locks that have two; PostgreSQL keeps these apart from those with one. The second is the
- * hash of a name, where nothing else is said.
+ * First numbers of advisory locks that have two; in PostgreSQL they never collide with locks of one number. The second
+ * is the hash of a name, unless stated otherwise.
  */
 export const LOCK_PAIRS = {
-  /** The rebuild of one projection; shared by what must not run beside it. */
+  /** The rebuild of one projection; shared by tasks that must not run at the same time. */
   rebuild: 7_070_003,
-  /** The members of one consumer group, counting off. */
+  /** Balancing of the members of one consumer group. */
   broker_group: 7_070_004,
   /** Ids and sequences of one shard of the outbox, by its number: from a projector's last statement to its commit. */
   outbox_shard: 7_070_016,
@@ -69,7 +69,7 @@ export class LockTaken extends Error {
   }
 }
 
-/** The connection that held the lock is gone, and with it the lock: somebody else may have it. */
+/** The connection that held the lock is lost, and with it the lock: another session may have it. */
 export class LockLost extends Error {
   constructor(cause: unknown) {
     super('the connection that held the lock was lost', { cause });

@@ -1,8 +1,9 @@
 import pino, { type Logger as Pino } from 'pino';
 import type { Logger } from './port';
+import { readableLine } from './readable';
 import { loggedError, redact } from './redaction';
 
-/** Names under which nobody should pass anything; what is passed all the same is cut out. */
+/** Names of facts that must not be logged; their values are cut out. */
 const SECRET_FACTS = [
   'authorization',
   'cookie',
@@ -16,11 +17,21 @@ const SECRET_FACTS = [
   'payload',
 ];
 
-/**
- * JSON lines: of a server on standard output, of a command on standard error, since its output is its result.
- * `correlation_id` and `trace` come with the facts of each line.
- */
-export function createLog(level: string, to: 'stdout' | 'stderr' = 'stdout'): { log: Logger; pino: Pino } {
+export interface LogOptions {
+  /** Commands log to standard error, because their output is the result. Default: standard output. */
+  to?: 'stdout' | 'stderr';
+  /** Short lines for a person at a terminal. Default: JSON lines. */
+  readable?: boolean;
+}
+
+/** Creates the log of a process. `correlation_id` and `trace` are among the facts of each line. */
+export function createLog(
+  level: string,
+  { to = 'stdout', readable = false }: LogOptions = {},
+): {
+  log: Logger;
+  pino: Pino;
+} {
   const options = {
     level,
     base: {},
@@ -28,7 +39,7 @@ export function createLog(level: string, to: 'stdout' | 'stderr' = 'stdout'): { 
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { error: loggedError, err: loggedError },
     redact: { paths: SECRET_FACTS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
-    hooks: { streamWrite: redact },
+    hooks: { streamWrite: readable ? (line: string) => readableLine(redact(line)) : redact },
   };
   const root = pino(options, pino.destination(process[to].fd));
   return { log: wrap(root), pino: root };

@@ -1,4 +1,4 @@
-/** How an error looks in a log line: what it is and where it came from, without the values it was about. */
+/** An error in a log line: its kind and origin, without the values involved. */
 export interface LoggedError {
   type: string;
   message: string;
@@ -9,11 +9,11 @@ export interface LoggedError {
 }
 
 const DEPTH = 4;
-const MOST_ERRORS = 10;
+const MAX_ERRORS = 10;
 
 /**
- * An error without data: PostgreSQL's DETAIL holds whole rows, its messages and JSON's quote what could not be read,
- * GraphQL's carry the document. Only name, code, message and frames are kept, and what such messages quote is cut out.
+ * An error without data: PostgreSQL's DETAIL holds whole rows, its messages and those of JSON.parse quote their input,
+ * GraphQL errors carry the document. Keeps name, code, message and frames, and cuts quoted input out of the message.
  */
 export function loggedError(error: unknown, depth = DEPTH): LoggedError | unknown {
   if (!(error instanceof Error)) return error;
@@ -31,7 +31,7 @@ export function loggedError(error: unknown, depth = DEPTH): LoggedError | unknow
     ...(Array.isArray(errors) && depth > 0
       ? {
           errors: errors
-            .slice(0, MOST_ERRORS)
+            .slice(0, MAX_ERRORS)
             .filter((one) => one instanceof Error)
             .map((one) => loggedError(one, depth - 1) as LoggedError),
         }
@@ -40,8 +40,8 @@ export function loggedError(error: unknown, depth = DEPTH): LoggedError | unknow
 }
 
 /**
- * The parsers' messages quote their input; PostgreSQL's class 22 (bad data) does too. Everybody else's texts are our
- * own.
+ * Message without quoted input: parsers quote their input, and so does PostgreSQL's class 22 (bad data). All other
+ * messages are texts of our own.
  */
 function withoutQuotes(error: Error): string {
   const { message } = error;
@@ -51,8 +51,8 @@ function withoutQuotes(error: Error): string {
   return message;
 }
 
-// Keys and tokens by their shapes, credentials in addresses and headers. Last line of defence: nobody is supposed to
-// log them.
+// Keys and tokens by their shapes, credentials in addresses and headers. The last line of defence: no code should log
+// them.
 const SECRETS = [
   /\blm_(?:sys|usr|svc|pop|overlay|share|ext|widget)_[0-9A-Za-z]{8,}/g,
   /\b(?:lm_)?eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?/g,
@@ -62,7 +62,7 @@ const SECRETS = [
   /\b(?:whsec|shpss|shpat|sk_live|sk_test|rk_live)_[\w-]{6,}/g,
 ];
 
-/** One line of the log with everything that looks like a credential cut out. */
+/** Cuts everything with the shape of a credential out of a line of the log. */
 export function redact(line: string): string {
   let clean = line;
   for (const pattern of SECRETS) clean = clean.replace(pattern, '[redacted]');

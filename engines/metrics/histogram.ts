@@ -2,13 +2,13 @@ import type { Labels } from './port';
 import { type Series, SeriesOf } from './series';
 
 interface Observed {
-  /** Of each bucket alone, in the order of their bounds. */
+  /** Observations of each bucket alone, in the order of the bounds. */
   counts: number[];
   sum: number;
   count: number;
 }
 
-/** One line of the exposition; the library writes shared labels behind its own. */
+/** Line of the exposition; the library writes shared labels behind its own. */
 interface Line {
   labels: Record<string, string | number>;
   sharedLabels: Labels;
@@ -31,7 +31,7 @@ export class Histogram {
     this.series = new SeriesOf(label_names, () => ({ counts: bounds.map(() => 0), sum: 0, count: 0 }));
   }
 
-  /** @throws TypeError when it is no finite number */
+  /** @throws TypeError when `value` is not finite */
   observe(value: number, labels: Labels): void {
     if (!Number.isFinite(value)) throw new TypeError(`${this.name} cannot observe ${value}`);
     const { value: observed } = this.series.of(labels);
@@ -45,7 +45,7 @@ export class Histogram {
     }
   }
 
-  /** What the registry asks for when it renders. */
+  /** Called by the registry when it renders. */
   async getForPromString() {
     const { name, help, type, aggregator } = this;
     return { name, help, type, aggregator, values: this.series.all.flatMap((one) => this.lines(one)) };

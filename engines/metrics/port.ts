@@ -10,10 +10,10 @@ export interface Histogram {
   observe(value: number, labels?: Labels): void;
 }
 
-/** Where rooms register their series. Asking for a name again returns the same series. */
+/** Registry of the rooms' series. A repeated name returns the same series. */
 export interface Metrics {
   counter(name: string, help: string, labels?: readonly string[]): Counter;
   gauge(name: string, help: string, labels?: readonly string[]): Gauge;
-  /** `buckets` in the unit that the name ends in (`_seconds`, `_bytes`, …). */
+  /** `buckets` are in the unit at the end of the name (`_seconds`, `_bytes`, …). */
   histogram(name: string, help: string, buckets: readonly number[], labels?: readonly string[]): Histogram;
 }

@@ -7,16 +7,16 @@ export interface ProcessMetricsOptions {
   metrics: PrometheusMetrics;
   db: Database;
   log: Logger;
-  /** How often the database is asked. Default 5 s. */
+  /** Interval of the queries. Default 5 s. */
   every_ms?: number;
 }
 
 const RESOLUTION_MS = 10;
 
 /**
- * Ages in seconds. A session that sits in a transaction holds back vacuum, and may hold locks that projectors wait for.
- * Of other roles' sessions a role without pg_read_all_stats sees neither state nor age; those are counted, so that a
- * small age is not taken for all that there is.
+ * Ages in seconds. A session idle in a transaction holds back vacuum, and may hold locks that projectors wait for. A
+ * role without pg_read_all_stats sees neither state nor age of other roles' sessions; these are counted, so that a
+ * small age is not mistaken for a complete one.
  */
 const SESSIONS = `
   select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 as oldest,
@@ -26,10 +26,14 @@ const SESSIONS = `
   from pg_stat_activity
   where datname = current_database() and pid <> pg_backend_pid()
     and (backend_type = 'client backend' and xact_start is not null or query = '<insufficient privilege>')`;
+/** Tables of few rows that every commit updates; temporary schemas and rebuilds have others of these names. */
+const HOT = `select relname as name, n_dead_tup as dead, n_live_tup as live from pg_stat_user_tables
+  where schemaname = 'public'
+    and relname in ('broker_partitions', 'channel_heads', 'checkpoints', 'event_log_counters', 'outbox_heads')`;
 const PARKED = `select vendor, count(*)::int as parked from ingest_dead_letters where status = 'parked'
   group by vendor`;
 
-/** Which build runs here, and since when. */
+/** Reports the release and the start time of this process. */
 export function reportBuild(metrics: PrometheusMetrics, version: string): void {
   const started = Date.now();
   metrics.gauge('lumio_build_info', 'The running build', ['version']).set(1, { version });
@@ -38,8 +42,8 @@ export function reportBuild(metrics: PrometheusMetrics, version: string): void {
 }
 
 /**
- * Series that belong to no room: this process's event loop, and what only the database knows. Returns how to stop
- * looking.
+ * Reports series that belong to no room: this process's event loop, and statistics of the database. Returns the
+ * function that stops the reports.
  */
 export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetricsOptions): () => void {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
@@ -75,8 +79,13 @@ export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetr
     'Parked webhook deliveries that wait for a retry or a drop',
     ['vendor'],
   );
-  // With the relay in this process nothing can be lost; the series exists all the same, so that one alert fits every
-  // installation.
+  const dead_rows = metrics.gauge(
+    'lumio_db_dead_rows',
+    'Dead versions of rows, by table, of the tables that every commit updates',
+    ['table'],
+  );
+  const live_rows = metrics.gauge('lumio_db_live_rows', 'Rows of the same tables, as PostgreSQL estimates', ['table']);
+  // A relay within this process loses no message; the series exists anyway, so that one alert fits every installation.
   metrics.counter('lumio_relay_lost_total', 'Relay messages that may not have reached other nodes').inc(0);
 
   const vendors = new Set<string>();
@@ -85,6 +94,10 @@ export function reportProcess({ metrics, db, log, every_ms = 5000 }: ProcessMetr
     oldest.set(sessions!.oldest);
     idle.set(sessions!.idle);
     hidden.set(sessions!.hidden);
+    for (const { name, dead, live } of await db.query<{ name: string; dead: number; live: number }>(HOT)) {
+      dead_rows.set(dead, { table: name });
+      live_rows.set(live, { table: name });
+    }
     const rows = await db.query<{ vendor: string; parked: number }>(PARKED);
     for (const vendor of vendors) parked.set(0, { vendor });
     for (const row of rows) {

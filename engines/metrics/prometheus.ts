@@ -7,7 +7,7 @@ export interface PrometheusMetrics extends Metrics {
   /** The text exposition format, version 0.0.4. */
   render(): Promise<string>;
   readonly content_type: string;
-  /** Runs just before each rendering, for gauges that are read rather than kept. */
+  /** Runs `collect` just before each rendering, for gauges that are read rather than kept. */
   beforeRender(collect: () => void): void;
 }
 
@@ -29,7 +29,8 @@ export function createPrometheusMetrics(labels: Readonly<Record<string, string>>
       return registry.metrics();
     },
     beforeRender: (collect) => void collectors.push(collect),
-    // Counted here, and told to the library when it renders: it makes a text of the labels for each call.
+    // Counts here and passes the sums to the library when it renders, because it makes a text of the labels for each
+    // call.
     counter: (name, help, labelNames = []): Counter =>
       madeOnce(name, () => {
         const series = new SeriesOf(labelNames, () => 0);
@@ -59,7 +60,7 @@ export function createPrometheusMetrics(labels: Readonly<Record<string, string>>
     histogram: (name, help, buckets, labelNames = []): HistogramPort =>
       madeOnce(name, () => {
         const histogram = new Histogram(name, help, buckets, labelNames);
-        // It is asked for nothing but its lines.
+        // The registry only reads the lines.
         registry.registerMetric(histogram as unknown as client.Histogram);
         return { observe: (value, of = {}) => histogram.observe(value, of) };
       }),

@@ -1,6 +1,6 @@
 import type { Labels } from './port';
 
-/** What one combination of labels has. */
+/** Value of a metric for one combination of labels. */
 export interface Series<Value> {
   labels: Labels;
   value: Value;
@@ -8,9 +8,9 @@ export interface Series<Value> {
 
 type Branch<Value> = Map<string | undefined, Branch<Value> | Series<Value>>;
 
-/** The values of a metric by its labels, found label by label: a text made of all of them would be hashed each time. */
+/** Values of a metric by its labels, in nested maps, because one text of all labels would be hashed on each call. */
 export class SeriesOf<Value> {
-  /** In the order in which they came. */
+  /** In the order of their first use. */
   readonly all: Series<Value>[] = [];
   private readonly root: Branch<Value> = new Map();
 
@@ -21,7 +21,7 @@ export class SeriesOf<Value> {
     if (names.length === 0) this.add({});
   }
 
-  /** Made when it is first asked for; labels may be left out. @throws Error for one that the metric does not have */
+  /** Returns or creates a series; labels may be omitted. @throws Error for a label that the metric does not have */
   of(labels: Labels): Series<Value> {
     const { names } = this;
     this.check(labels);

@@ -1,16 +1,16 @@
 import pg from 'pg';
 
-/** Statements that take their data so: `query` gets it, in the format's binary form, as the one value. */
+/** Statements whose only value is the data of a COPY, in the binary format. */
 const COPY = /^copy .* from stdin \(format binary\)$/s;
 const COPY_DATA = 'd'.charCodeAt(0);
-/** CopyDone: its letter, and its length without that. */
+/** CopyDone: its letter, and its length without the letter. */
 const DONE = Buffer.from('c\0\0\0\x04', 'latin1');
 
 export const isCopyIn = (text: string): boolean => COPY.test(text);
 
 /**
- * A COPY FROM STDIN whose data leaves with the statement: where the server refuses the statement it passes over the
- * data, so that other statements may follow at once, also on a pipelined connection.
+ * A COPY FROM STDIN whose data is sent with the statement: when the server refuses the statement it skips the data, so
+ * that other statements may follow at once, also on a pipelined connection.
  */
 export class CopyIn extends pg.Query {
   constructor(
@@ -24,7 +24,7 @@ export class CopyIn extends pg.Query {
 
   override submit = (connection: pg.Connection): void => {
     const { stream } = connection;
-    // As the driver would, which copies the data twice.
+    // Same bytes as the driver's own, which copies the data twice.
     const head = Buffer.alloc(5, COPY_DATA);
     head.writeInt32BE(4 + this.data.length, 1);
     stream.cork();
@@ -35,6 +35,6 @@ export class CopyIn extends pg.Query {
     stream.uncork();
   };
 
-  /** The data is on its way. */
+  /** Ignored, because the data is sent already. */
   handleCopyInResponse(): void {}
 }

@@ -1,21 +1,21 @@
 import pg from 'pg';
 
-/** One row of a COPY: the bytes of each column as PostgreSQL sends them, null for NULL. */
+/** Row of a COPY: the bytes of each column as PostgreSQL sends them, null for NULL. */
 export type CopiedRow = (Buffer | null)[];
 
-/** Of the format: a signature of 11 bytes, flags, and the length of what may follow them. */
+/** Header of the format: a signature of 11 bytes, flags, and the length of the header extension. */
 const HEAD_BYTES = 11 + 4 + 4;
-/** Stands where the next row would say how many columns it has. */
+/** Column count that marks the end of the rows. */
 const END = -1;
 
 /**
- * The rows of `query` as raw bytes, by COPY in the binary format: the driver reads every other result as text, in which
- * bytes take a third more, and their encoding more time than the reading. COPY takes no parameters.
+ * Rows of `query` as raw bytes, by COPY in the binary format, because the driver reads every other result as text,
+ * where bytes take a third more space and their encoding more time than the read. COPY takes no parameters.
  */
 export function copyOut(pool: pg.Pool, query: string, query_timeout: number): Promise<CopiedRow[]> {
   return new Promise((resolve, reject) => {
     const copy = new CopyOut(`copy (${query}) to stdout (format binary)`, query_timeout);
-    // The driver's types know of no query of another's making here.
+    // The driver's types do not allow a custom query here.
     pool.query(copy as unknown as string, (error: Error | undefined) => (error ? reject(error) : resolve(copy.copied)));
   });
 }
@@ -36,7 +36,7 @@ class CopyOut extends pg.Query {
 
   /** The server sends each row as one message, the first one behind the format's head. */
   handleCopyData({ chunk }: { chunk: Buffer }): void {
-    // The driver reads on into the same memory.
+    // Copies, because the driver reuses the memory for the next message.
     const message = Buffer.from(chunk);
     let at = 0;
     if (!this.begun) {

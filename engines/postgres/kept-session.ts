@@ -1,10 +1,10 @@
 import pg from 'pg';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import { KEEPALIVE } from './session-settings';
 
 const CONNECT_MS = 10_000;
 const ASK_MS = 5_000;
-/** How long the goodbye may take. */
+/** Longest wait for the end of the connection. */
 const END_MS = 1_000;
 
 export interface KeptSessionOptions {
@@ -12,20 +12,20 @@ export interface KeptSessionOptions {
   /** Shown to operators in `pg_stat_activity`. */
   name: string;
   /**
-   * Milliseconds between proofs that the link is alive, and the longest wait for one and for the connection: a
-   * half-open link looks like silence. Default 5 s, for the connection 10 s.
+   * Milliseconds between probes of the connection, and the longest wait for a probe and for the connection: a half-open
+   * connection is only silent. Default 5 s, for the connection 10 s.
    */
   ask_ms?: number;
-  /** What is asked. Default: a statement that does nothing. */
+  /** The probe. Default: a statement that does nothing. */
   ask?(client: pg.Client): Promise<unknown>;
-  /** The reason of the signal that the link is lost, made of its cause. Default: the cause. */
+  /** Makes the abort reason of the signal from the cause of the loss. Default: the cause. */
   lost?(cause: unknown): unknown;
 }
 
 /**
- * One connection beside every pool, for what the database keeps as long as it stands: a lock, a LISTEN. `work` is told
- * by the signal when it is lost, and the connection ends with the work.
- * @throws what the connection, or the work, throws
+ * Runs `work` with a connection outside every pool, for state that the database keeps as long as the connection stands:
+ * a lock, a LISTEN. The signal is aborted when the connection is lost; the connection ends with the work.
+ * @throws the errors of the connection and of the work
  */
 export async function keptSession<T>(
   options: KeptSessionOptions,
@@ -61,7 +61,8 @@ export async function keptSession<T>(
     clearInterval(asking);
     const ended = () => ending.abort();
     client.end().then(ended, ended);
-    // The goodbye of a link that is silent would never be answered; after an answer no timer may keep the process.
+    // Bounded, because a silent connection never confirms its end; after the confirmation no timer may keep the
+    // process.
     await pause(END_MS, ending.signal);
   }
 }

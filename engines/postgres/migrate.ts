@@ -1,8 +1,8 @@
-import knex, { type Knex } from 'knex';
+import type { Knex } from 'knex';
 import pg from 'pg';
 import { MIGRATIONS, type Migration } from '../../migrations';
 import { FUNCTIONS, type SqlFunction } from '../../migrations/functions';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import { installJobSchema } from '../jobs/schema';
 import { LOCKS } from '../locks/port';
 import { DatabaseRefused, isLockTimeout } from './errors';
@@ -13,7 +13,7 @@ const GENERATION = 'schema_generation';
 
 /** Table of the steps that were applied. */
 const STEPS = 'schema_migrations';
-/** Longest wait of a step for a lock, after which everybody behind it goes on. */
+/** Longest wait of a step for a lock, because every other session waits behind the step. */
 const LOCK_WAIT = '2s';
 const PAUSE_MS = 1_000;
 /** About five minutes. */
@@ -23,21 +23,21 @@ const LOCK_TRIES = 100;
 const JOBS_STEP = '0050-jobs';
 
 export interface MigrateOptions {
-  /** No other steps than these: the schema that a backup was made of. */
+  /** Applies only these steps: the schema of a backup. */
   only?: readonly string[];
-  /** All steps that the build knows. Default: {@link MIGRATIONS}. */
+  /** All steps of the release. Default: {@link MIGRATIONS}. */
   steps?: readonly Migration[];
-  /** The functions that the build wants. Default: {@link FUNCTIONS}. */
+  /** All functions of the release. Default: {@link FUNCTIONS}. */
   functions?: readonly SqlFunction[];
 }
 
 /**
- * Brings the database to the newest schema: the steps that it does not have, then the functions that changed. Many
- * processes may call it at once: one works, the others wait (knex's own lock makes concurrent first starts fail). Each
- * step is a transaction of its own, so that a run that is killed goes on with the next one. Steps of a newer build,
- * which this one does not know, are left as they are. Returns the names of the steps applied now.
- * @throws DatabaseRefused when there is no connection; Error in one line when a newer build's step excludes this build,
- * a backup runs, or others hold a step's tables for minutes
+ * Brings the database to the newest schema: applies the missing steps, then the changed functions. Many processes may
+ * call it at once: one works, the others wait (knex's own lock makes concurrent first starts fail). Each step is a
+ * transaction of its own, so that the next run continues after a killed one. Steps of a newer release stay unchanged.
+ * Returns the names of the steps applied now.
+ * @throws DatabaseRefused when there is no connection; Error in one line when a step of a newer release excludes this
+ * release, a backup runs, or others hold a step's tables for minutes
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<string[]> {
   const steps = options.steps ?? MIGRATIONS;
@@ -47,31 +47,22 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     await refuseNewer(guard, steps);
     const wanted = steps.filter(({ name }) => !options.only || options.only.includes(name));
     const pending = await pendingOf(guard, wanted);
-    if (pending.length > 0) await refuseBackup(guard);
-    const db = knex({
-      client: 'pg',
-      connection: { ...session(url), options: BOUNDED },
-      pool: { min: 0, max: 2 },
-      // A step that fails is thrown; one that waits for a lock is tried again.
-      log: { warn: () => undefined },
-    });
-    try {
-      for (const step of pending) await applyPatiently(db, step);
-      // The steps of a backup are not all: its functions come with the rest of them.
-      if (!options.only) await bringFunctions(guard, options.functions ?? FUNCTIONS);
-      if (steps.some(({ name }) => name === JOBS_STEP && (options.only ?? [name]).includes(name))) {
-        await installJobSchema(url);
-      }
-      return pending.map(({ name }) => name);
-    } finally {
-      await db.destroy();
+    if (pending.length > 0) {
+      await refuseBackup(guard);
+      await applyAll(url, pending);
     }
+    // The steps of a backup may not be all steps: the functions are created with the later ones.
+    if (!options.only) await bringFunctions(guard, options.functions ?? FUNCTIONS);
+    if (steps.some(({ name }) => name === JOBS_STEP && (options.only ?? [name]).includes(name))) {
+      await installJobSchema(url);
+    }
+    return pending.map(({ name }) => name);
   } finally {
     await guard.end();
   }
 }
 
-/** Those that the database does not have, in their order. */
+/** Steps that the database does not have, in their order. */
 async function pendingOf(db: pg.Client, steps: readonly Migration[]): Promise<Migration[]> {
   const { rows: tables } = await db.query(`select to_regclass('public.${STEPS}') is not null as made`);
   if (!tables[0].made) return [...steps];
@@ -81,8 +72,8 @@ async function pendingOf(db: pg.Client, steps: readonly Migration[]): Promise<Mi
 }
 
 /**
- * A backup reads every table in one transaction, for hours: a step would wait for it, and all others for the step.
- * Until the caller's session ends, a backup does not begin either.
+ * Refuses to migrate during a backup, which reads every table in one transaction, for hours: a step would wait for the
+ * backup, and all others for the step. Blocks new backups until the caller's session ends.
  */
 async function refuseBackup(guard: pg.Client): Promise<void> {
   const { rows } = await guard.query('select pg_try_advisory_lock($1) as mine', [LOCKS.backup]);
@@ -90,9 +81,26 @@ async function refuseBackup(guard: pg.Client): Promise<void> {
   throw new Error('a backup of the database runs, and schema steps are pending: start again when it has ended');
 }
 
+async function applyAll(url: string, pending: readonly Migration[]): Promise<void> {
+  // eslint-disable-next-line @typescript-eslint/no-require-imports -- a fifth of the start of a command without steps
+  const { knex } = require('knex') as typeof import('knex');
+  const db = knex({
+    client: 'pg',
+    connection: { ...session(url), options: BOUNDED },
+    pool: { min: 0, max: 2 },
+    // Warnings are dropped, because a failed step throws and a lock timeout is retried.
+    log: { warn: () => undefined },
+  });
+  try {
+    for (const step of pending) await applyPatiently(db, step);
+  } finally {
+    await db.destroy();
+  }
+}
+
 /**
- * Applies one step and notes it, in one transaction. It waits for a table no longer than {@link LOCK_WAIT}, since
- * everybody else waits behind it, and tries again.
+ * Applies and records a step in one transaction. Waits for a table at most {@link LOCK_WAIT} per try, because all other
+ * sessions wait behind the step.
  */
 async function applyPatiently(db: Knex, step: Migration): Promise<void> {
   for (let tries = 1; ; tries += 1) {
@@ -117,7 +125,7 @@ async function applyPatiently(db: Knex, step: Migration): Promise<void> {
   }
 }
 
-/** A function's version is its comment in the database, so that it tells of no other text than the one there. */
+/** Replaces outdated functions. The version is the function's comment in the database, so that both change together. */
 async function bringFunctions(db: pg.Client, functions: readonly SqlFunction[]): Promise<void> {
   const { rows } = await db.query<{ name: string; comment: string | null }>(
     `select proname::text as name, obj_description(oid, 'pg_proc') as comment from pg_proc
@@ -142,7 +150,7 @@ const session = (url: string, application_name = 'lumio migrate') => ({
   keepAlive: true,
 });
 
-/** One connection beside every pool. @throws DatabaseRefused */
+/** Opens a connection outside every pool. @throws DatabaseRefused */
 export async function connectOnce(url: string, application_name: string): Promise<pg.Client> {
   try {
     const client = new pg.Client({ ...session(url, application_name), options: KEEPALIVE });
@@ -159,7 +167,7 @@ async function refuseNewer(db: pg.Client, steps: readonly Migration[]): Promise<
   const { rows } = await db.query('select value from installation where name = $1', [GENERATION]);
   const needed = Number(rows[0]?.value ?? 1);
   const known = Math.max(1, ...steps.map(({ generation = 1 }) => generation));
-  // A value that is no number is of a build that this one knows nothing about.
+  // NaN is refused, too: a value that is not a number is of an unknown later release.
   if (needed <= known) return;
   throw new Error(
     `the database needs a newer Lumio (its schema generation is ${rows[0].value}, this build knows ${known}): start the newer build, or restore a backup into a new database`,
@@ -172,7 +180,7 @@ const sourceOf = (steps: readonly Migration[]): Knex.MigrationSource<Migration> 
   getMigration: async (migration) => ({ up: (db) => apply(migration, db), down: async () => undefined }),
 });
 
-/** The step, and in its transaction what it says about the builds before it. */
+/** Runs the step and, in the same transaction, raises the schema generation that older releases refuse to start on. */
 async function apply(migration: Migration, db: Knex): Promise<void> {
   await db.raw(`set local lock_timeout = '${LOCK_WAIT}'`);
   await migration.up(db);

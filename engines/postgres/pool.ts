@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { shownInstant } from '../../domain/instants';
+import { shownInstant } from '../../lib/time/instants';
 import { holdLock } from '../locks/postgres';
 import type { HeldLock, LockKey } from '../locks/port';
 import { CopyIn, isCopyIn } from './copy-in';
@@ -7,15 +7,14 @@ import { isOutOfService } from './errors';
 import type { Database, Queryable, Row, Statement } from './port';
 import { BOUNDED } from './session-settings';
 
-/** A time as PostgreSQL writes it in a session whose zone is UTC. */
+/** Text of a time in a session with the zone UTC. */
 const UTC = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00$/;
 /** pg's list of types names no arrays. */
 const TEXT_ARRAY = 1009 as unknown as typeof pg.types.builtins.TEXT;
 
 // int8 and numeric arrive as text by default. Our 64-bit values (positions, offsets, counts) stay below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
-// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds. What is no time of the
-// calendar (`infinity`) stays.
+// Times stay text at the driver and become RFC 3339 UTC; a JS Date would cut microseconds. `infinity` stays unchanged.
 const utc = (text: string) => (UTC.test(text) ? shownInstant(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`) : text);
 pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, utc);
 // JSON stays text: parsing is the reader's decision, since JSON.parse alters large numbers.
@@ -31,31 +30,32 @@ pg.types.setTypeParser(TEXT_ARRAY, (text: string) => {
 
 export interface PoolOptions {
   url: string;
-  /** Shows in pg_stat_activity, and names the pool in metrics. */
+  /** Names the pool in metrics. */
   name: string;
+  /** Name in pg_stat_activity. Default: `lumio` and the pool's name. */
+  application?: string;
   /** Most connections. Default 10. */
   size?: number;
   /** Milliseconds after which the server cancels a statement. Default: never. */
   statement_timeout_ms?: number;
   /**
-   * Milliseconds after which nobody waits for a statement any more, and its connection is given up: the server has
-   * vanished without a word. It bounds the wait for a connection, too. Longer than `statement_timeout_ms`, so that a
-   * server that lives can say so itself. Default: never, which is for the kernel to notice: up to a quarter of an hour
+   * Milliseconds after which a statement without an answer fails and its connection is given up, because the server has
+   * vanished silently. Bounds the wait for a connection, too. Longer than `statement_timeout_ms`, so that a live server
+   * reports its own timeout first. Default: never; then the kernel detects the loss, after up to a quarter of an hour
    * for a statement that was sent.
    */
   query_timeout_ms?: number;
   /**
-   * Statements leave without waiting for the answers of those before; such a connection takes no cursors. Default
-   * false.
+   * Sends statements without waiting for earlier answers; such a connection supports no cursors. Default false.
    */
   pipeline?: boolean;
-  /** Looks at each new connection before its first use. @throws when it must not be used; it is closed then */
+  /** Checks each new connection before its first use. @throws when it must not be used; then it is closed */
   check?(client: pg.ClientBase): Promise<void>;
   onError?: (error: Error) => void;
 }
 
 const CONNECT_MS = 10_000;
-/** An idle connection that does not answer an empty statement within this time is gone, too. */
+/** Time within which an idle connection must answer a probe; otherwise it is lost, too. */
 const PROBE_MS = 2_000;
 
 /** A pool of connections as the {@link Database} port. */
@@ -71,7 +71,7 @@ export class PostgresDatabase implements Database {
     this.patience = query_timeout_ms === undefined ? {} : { query_timeout: query_timeout_ms };
     this.pool = new pg.Pool({
       connectionString: options.url,
-      application_name: `lumio ${options.name}`,
+      application_name: options.application ?? `lumio ${options.name}`,
       max: options.size ?? 10,
       pipeline: options.pipeline ?? false,
       idleTimeoutMillis: 30_000,
@@ -82,9 +82,9 @@ export class PostgresDatabase implements Database {
       ...(check && { verify: (client, done) => void check(client).then(() => done(), done) }),
       options: `-c timezone=UTC ${BOUNDED}${options.statement_timeout_ms ? ` -c statement_timeout=${options.statement_timeout_ms}` : ''}`,
     });
-    // An idle connection that breaks (server restart) is replaced by the pool; without a listener it would end the
-    // process. While we close, the server may end a connection before our farewell reaches it: that is no news.
-    // Whoever uses a client hears of its end by the statement; without a listener the event would end the process.
+    // The pool replaces an idle connection that breaks (server restart); without a listener the event would end the
+    // process. While the pool closes, the server may end a connection first, which is no error. The user of a client
+    // gets its end as an error of the statement.
     this.pool.on('connect', (client) => void client.on('error', () => undefined));
     this.pool.on('error', (error) => {
       if (!this.pool.ending) options.onError?.(error);
@@ -116,16 +116,15 @@ export class PostgresDatabase implements Database {
       if (!client.pipeline) await said;
       ended = true;
       const committed = tx.query('commit');
-      // Both have their outcome before the connection goes back; why the last statement failed says more than the
-      // commit that could not be.
+      // Waits for both outcomes before the connection is released; throws the error of the last statement first, which
+      // is the cause when the commit fails.
       await Promise.allSettled([said, committed]);
       await said;
       await committed;
       return result;
     } catch (error) {
       this.notice(error);
-      // A link that does not answer would not answer the farewell either; a server that lost its place takes no
-      // more of ours.
+      // A silent connection would not answer the rollback either; a server that is no longer the primary is not used.
       if (isSilence(error) || isOutOfService(error)) broken = error as Error;
       else if (!ended) await tx.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
@@ -149,8 +148,8 @@ export class PostgresDatabase implements Database {
   }
 
   /**
-   * After one connection went silent, or its server lost its place, the idle ones are asked, so that they do not cost a
-   * caller each the same.
+   * Probes the idle connections after one went silent, or its server is no longer the primary, so that callers do not
+   * find each of them broken.
    */
   private notice(error: unknown): void {
     const suspect = isSilence(error) || isOutOfService(error);
@@ -166,12 +165,12 @@ export class PostgresDatabase implements Database {
       );
     };
     const probes = Array.from({ length: this.pool.idleCount }, probe);
-    // Who cannot even connect will tell its own callers.
+    // A failure to connect is reported to the callers that need a connection.
     void Promise.allSettled(probes).then(() => (this.probing = false));
   }
 }
 
-/** One connection as the {@link Queryable} port. */
+/** A connection as the {@link Queryable} port. */
 export function asQueryable(client: pg.ClientBase, patience: Patience = {}): Queryable {
   return {
     async query<R extends Row = Row>(text: string, values?: readonly unknown[], name?: string): Promise<R[]> {
@@ -181,7 +180,7 @@ export function asQueryable(client: pg.ClientBase, patience: Patience = {}): Que
   };
 }
 
-/** Gives no rows. */
+/** Sends the data of a COPY; returns no rows. */
 async function copyIn(
   client: pg.ClientBase,
   text: string,
@@ -190,7 +189,7 @@ async function copyIn(
 ): Promise<never[]> {
   await new Promise<void>((resolve, reject) => {
     const copy = new CopyIn(text, data as Buffer, query_timeout);
-    // The driver's types know of no query of another's making with a callback.
+    // The driver's types do not allow a custom query with a callback.
     client.query(copy as unknown as string, (error: Error | null) => (error ? reject(error) : resolve()));
   });
   return [];
@@ -211,5 +210,5 @@ const queryOf = (
   ...patience,
 });
 
-/** What the driver throws when its own wait is over. */
+/** Whether the error is the driver's own query timeout. */
 const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === 'Query read timeout';

@@ -2,7 +2,7 @@ import type { HeldLock, LockKey } from '../locks/port';
 
 export { BinaryRows } from './binary-rows';
 
-/** One row as the driver returns it. */
+/** Row as the driver returns it. */
 export type Row = Record<string, any>;
 
 export interface Statement {
@@ -12,7 +12,7 @@ export interface Statement {
   name?: string;
 }
 
-/** Something SQL can be sent to: the pool, or one transaction's connection. */
+/** Target of SQL: the pool, or the connection of a transaction. */
 export interface Queryable {
   /**
    * `name` makes it a server-side prepared statement of that name (same name, same text). In a transaction
@@ -24,14 +24,14 @@ export interface Queryable {
 /** The relational database behind read models and embedded engines. */
 export interface Database extends Queryable {
   /**
-   * Runs `work` in one transaction on one connection; a throw rolls it back. `last` makes its last statement of
-   * `work`'s result: it may travel together with the commit, which is a rollback when it fails.
+   * Runs `work` in one transaction on one connection; a throw rolls it back. `last` makes the last statement from the
+   * result of `work`: it may be sent together with the commit, which becomes a rollback when the statement fails.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, last?: (result: T) => Statement | null): Promise<T>;
   /**
-   * Runs `work` while an advisory lock is held by a connection of its own, which is in no transaction: nobody ends it
-   * as an idle one.
-   * @throws LockTaken when somebody else holds it
+   * Runs `work` while a connection of its own holds an advisory lock. The connection is in no transaction, so that no
+   * timeout of idle transactions ends it.
+   * @throws LockTaken when another session holds the lock
    */
   hold<T>(lock: LockKey, work: (held: HeldLock) => Promise<T>): Promise<T>;
 }
@@ -39,7 +39,9 @@ export interface Database extends Queryable {
 const INT4_OID = 23;
 const TEXT_OID = 25;
 const JSON_OID = 114;
-/** Dimensions, whether there are nulls, and the elements' type; where there are any, their number and first place. */
+/**
+ * Size of the head: dimensions, null flag and type of the elements; with elements also their number and lower bound.
+ */
 const EMPTY_BYTES = 12;
 const HEAD_BYTES = 20;
 
@@ -50,7 +52,7 @@ const HEAD_BYTES = 20;
  */
 export const textArray = (values: readonly (string | null)[]): Buffer => arrayOf(TEXT_OID, values);
 
-/** The same as `json[]`: the server checks each text as it takes it, and stores it as it is. */
+/** A `json[]` parameter in the same form: the server validates each text and stores it unchanged. */
 export const jsonArray = (values: readonly (string | null)[]): Buffer => arrayOf(JSON_OID, values);
 
 /** An `integer[]` in the same form: the driver quotes each number of an ordinary one. */

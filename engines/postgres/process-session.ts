@@ -1,17 +1,17 @@
 import { randomInt } from 'node:crypto';
 import type pg from 'pg';
-import { Backoff } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
+import { Backoff } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
 import type { Logger } from '../log/port';
 import { keptSession } from './kept-session';
 
 /**
- * A connection that holds one advisory lock for as long as this process lives. Others see at once that the lock is free
- * when the process is gone (within half a minute when its whole machine is), and need not wait for a time to run out.
- * While the link is down the process looks dead to others: what they take over then must bear being done by two.
+ * A connection that holds one advisory lock until this process ends. The lock is free at once after the end of the
+ * process (within half a minute after the loss of its machine), so that other processes need not wait for a timeout.
+ * While the connection is down the process seems dead: work that others take over then must tolerate two workers.
  */
 export class ProcessSession {
-  /** Number of the advisory lock: free in the database when this process is dead. */
+  /** Number of the advisory lock, which is free in the database when this process is dead. */
   readonly lock = randomInt(1, 2 ** 47);
   private readonly closing = new AbortController();
   private holding = false;
@@ -29,7 +29,7 @@ export class ProcessSession {
     return this.holding;
   }
 
-  /** Connects when nobody asked for it before, and resolves when the lock was held for the first time. */
+  /** Connects on the first call; resolves when the lock is held for the first time. */
   async ready(): Promise<void> {
     this.running ??= this.run();
     await this.first;

@@ -1,6 +1,6 @@
-import type { Settings } from '../../kernel/settings';
+import type { Settings } from '../../kernel/settings/settings';
 import { DatabaseRefused } from './errors';
-import { SettingsError } from '../../kernel/settings-error';
+import { SettingsError } from '../../kernel/settings/error';
 
 /**
  * Does what connects to the database first. @throws SettingsError naming the setting when the configured database

@@ -1,6 +1,6 @@
 import type { Presence, PresenceMember } from './port';
 
-/** Connections of this process alone. */
+/** Presence of a single process. */
 export function createLocalPresence(): Presence {
   const channels = new Map<string, Map<string, string>>();
   return {

@@ -1,20 +1,20 @@
-/** One connection that is on a channel. */
+/** A connection on a channel. */
 export interface PresenceMember {
   /** The connection's id, unique among all nodes. */
   id: string;
-  /** What others may see of it, as JSON text. */
+  /** Public description of the connection, as JSON text. */
   info: string;
 }
 
 /**
- * Who is connected on a channel, on all nodes. Entries are bound to the node that made them: when it ends or dies they
- * are gone within seconds. What the engine forgets (a flush, a restart) its nodes tell it again. While it is away a
- * node knows its own connections.
+ * Connections on each channel, on all nodes. Entries belong to the node that made them and are removed within seconds
+ * after it ends or dies. When the engine loses entries (a flush, a restart), the nodes write them again. While it is
+ * unavailable, a node lists its own connections.
  */
 export interface Presence {
-  /** The same id again replaces its info. */
+  /** Adds a connection; a known id replaces its info. */
   join(channel: string, member: PresenceMember): Promise<void>;
-  /** An id that is not there is no error. */
+  /** Removes a connection; an unknown id is no error. */
   leave(channel: string, id: string): Promise<void>;
   /** Ordered by id. */
   list(channel: string): Promise<PresenceMember[]>;

@@ -1,11 +1,11 @@
-import { LivingNode, type NodeOptions, PAGE, TOLD_TTL_MS } from '../redis/living-node';
+import { NodeHeartbeat, type NodeOptions, PAGE, HEARTBEAT_TTL_MS } from '../redis/node-heartbeat';
 import { byId } from './local';
 import type { Presence, PresenceMember } from './port';
 
 /**
- * Presence in Redis: one hash per channel, a field `<node> <id>` per connection, and one key per living node that
- * expires unless the node renews it: a dead node costs nobody a write per connection. Readers leave out the fields of
- * dead nodes, and remove them.
+ * Presence in Redis: one hash per channel, a field `<node> <id>` per connection, and one key per active node that
+ * expires unless renewed, so that a dead node needs no write per connection. Readers omit the fields of dead nodes, and
+ * remove them.
  */
 export function createRedisPresence(options: NodeOptions): Presence {
   const { link, log, prefix } = options;
@@ -17,9 +17,9 @@ export function createRedisPresence(options: NodeOptions): Presence {
     for (let at = 0; at < fields.length; at += 2 * PAGE) {
       await link.client.hset(channelKey(channel), ...fields.slice(at, at + 2 * PAGE));
     }
-    await link.client.pexpire(channelKey(channel), TOLD_TTL_MS);
+    await link.client.pexpire(channelKey(channel), HEARTBEAT_TTL_MS);
   };
-  const node: LivingNode = new LivingNode(options, {
+  const node: NodeHeartbeat = new NodeHeartbeat(options, {
     async tellAll() {
       for (const [channel, members] of [...mine]) await tell(channel, members);
     },
@@ -46,7 +46,7 @@ export function createRedisPresence(options: NodeOptions): Presence {
         await link.client.hdel(channelKey(channel), `${node.name} ${id}`);
       } catch (error) {
         log.debug({ err: error }, 'a leave could not be told; the next beat makes up for it');
-        // The node's entries there hold one too many.
+        // Redis still has an entry that has ended here.
         node.outdate();
       }
     },
@@ -79,7 +79,7 @@ export function createRedisPresence(options: NodeOptions): Presence {
     },
     async close() {
       mine.clear();
-      // Readers remove what a dead node left.
+      // Readers remove the entries of a dead node.
       await node.close();
     },
   };

@@ -1,17 +1,17 @@
-/** Buckets of one kind that are remembered at a time: some 20 MB, which made-up addresses could fill. */
+/** Most stored buckets of one kind: some 20 MB, which made-up addresses could fill. */
 const MOST = 100_000;
-/** How often those that say nothing any more are forgotten. */
+/** Interval at which expired values are deleted. */
 const SWEEP_MS = 5_000;
 
 /**
- * Values of buckets, each forgotten soon after it says nothing any more: ten thousand callers that came at once leave
- * nothing behind a minute later. Times are of the monotonic clock. It keeps no process alive.
+ * Values of buckets, each deleted soon after it expires, so that ten thousand simultaneous callers occupy no memory a
+ * minute later. Times are of the monotonic clock. The timer keeps no process alive.
  */
 export class Buckets<Value> {
   private readonly values = new Map<string, Value>();
   private timer: NodeJS.Timeout | null = null;
 
-  /** `isOver` tells whether a value says nothing any more; `most` is how many are remembered at a time. */
+  /** `isOver` returns whether a value has expired; `most` bounds the number of stored values. */
   constructor(
     private readonly isOver: (value: Value, now: number) => boolean,
     private readonly most = MOST,
@@ -48,7 +48,7 @@ export class Buckets<Value> {
     for (const [bucket, value] of this.values) if (this.isOver(value, now)) this.values.delete(bucket);
   }
 
-  /** The half that came first goes in one pass: one at a time would look through those gone before it each time. */
+  /** Deletes the older half in one pass: one at a time, each deletion would scan the entries deleted before it. */
   private makeRoom(): void {
     this.forgetOver();
     let too_many = this.values.size <= this.most ? 0 : Math.ceil(this.most / 2);

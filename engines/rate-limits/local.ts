@@ -4,14 +4,14 @@ import type { RateLimits, RateLimitState } from './port';
 
 export const WINDOW_MS = 60_000;
 
-/** What a bucket has had since its window began. */
+/** Units of a bucket in its present window. */
 interface Window {
   units: number;
   /** By the monotonic clock, in whole milliseconds. */
   ends_at: number;
 }
 
-/** Windows in this process's memory: right for one process, each node counts for itself otherwise. */
+/** Windows in the memory of this process: exact for one process; with several, each node counts for itself. */
 export function createLocalRateLimits(): RateLimits {
   const paceOf = createPaces();
   const windows = new Buckets<Window>(({ ends_at }, now) => ends_at <= now);
@@ -34,8 +34,8 @@ export function createLocalRateLimits(): RateLimits {
 }
 
 /**
- * How a bucket stands that has had so many units in a window that ends in `left_ms`. They are counted against the
- * caller's own limit, so that one limiter serves every tier.
+ * State of a bucket with this number of units in a window that ends in `left_ms`. The limit is the caller's own, so
+ * that one limiter serves every tier.
  */
 export const stateOf = (units: number, limit: number, left_ms: number): RateLimitState => ({
   allowed: units <= limit,

@@ -1,12 +1,12 @@
 import { Buckets } from './buckets';
 
-/** What a bucket that is refilled continuously holds: the units of this time. */
+/** Capacity of a continuously refilled bucket, as the time whose units it holds. */
 export const FULL_MS = 60_000;
-/** Nobody waits longer for a unit, however many others of the bucket are waited for. */
+/** Longest wait for a unit, however many callers wait for the bucket. */
 export const LONGEST_WAIT_MS = 20_000;
 
 /**
- * Buckets of this process that are refilled continuously (GCRA): each is the moment at which it will be full again.
+ * Continuously refilled buckets of this process (GCRA): each is the moment at which it will be full again.
  */
 export function createPaces(): (bucket: string, limit_per_minute: number, units?: number, now?: number) => number {
   const full_at = new Buckets<number>((at, now) => at <= now);

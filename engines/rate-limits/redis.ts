@@ -5,8 +5,8 @@ import { FULL_MS, LONGEST_WAIT_MS } from './pace';
 import type { RateLimits } from './port';
 
 /**
- * The bucket is the moment at which it is full again; what is taken moves that by ARGV[1] ms, it holds ARGV[2] ms of
- * units, and nobody waits longer than ARGV[3] ms. By the clock of Redis, so that those of the nodes need not agree.
+ * A bucket is the moment at which it is full again; taken units move that by ARGV[1] ms, the bucket holds ARGV[2] ms of
+ * units, and a wait lasts at most ARGV[3] ms. Uses the clock of Redis, so that the nodes' clocks need not agree.
  */
 const PACE = `
 local time = redis.call('TIME')
@@ -20,9 +20,9 @@ return math.floor(math.max(0, full - now - ARGV[2]) + 0.5)`;
 const WINDOW = { points: Number.MAX_SAFE_INTEGER, duration: WINDOW_MS / 1000 };
 
 /**
- * Windows that all nodes share. While Redis is away each node counts for itself, so a caller may use its limit once per
- * node; a caller waits at most the link's command timeout (100 ms) for the first request that finds Redis silent, and
- * not at all after it.
+ * Windows that all nodes share. While Redis is unavailable each node counts for itself, so that a caller may use its
+ * limit once per node. The first request that finds Redis silent waits at most the link's command timeout (100 ms),
+ * later ones do not wait.
  */
 export function createRedisRateLimits({ link, prefix }: { link: RedisLink; prefix: string }): RateLimits {
   const alone = createLocalRateLimits();

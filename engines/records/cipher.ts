@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto';
 
-/** Under the key of one person; under those of several together, which builds before cannot read and so do not take. */
+/** 1: encrypted for one subject. 2: encrypted for several subjects together; older releases refuse this format. */
 export type Format = 1 | 2;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES;
 
-// Random bytes are cheap in bulk and dear one by one.
+// Random bytes are generated in bulk, because single requests are expensive.
 const pool = Buffer.alloc(IV_BYTES * 512);
 let used = pool.length;
 
@@ -19,14 +19,14 @@ function nonce(into: Buffer, at: number): void {
   used += IV_BYTES;
 }
 
-/** One key of several, in their order: without any of them it is not to be had. */
+/** Derives a key from several keys, in their order; every one of them is needed. */
 export function combined(keys: readonly Buffer[]): Buffer {
   const hash = createHash('sha256').update('lumio records of several persons');
   for (const key of keys) hash.update(key);
   return hash.digest();
 }
 
-/** AES-256-GCM: format byte, nonce, tag, ciphertext. `context` binds it to its record. */
+/** AES-256-GCM: format byte, nonce, tag, ciphertext. `context` binds the text to its record. */
 export function encrypt(text: string, key: Buffer, context: string, format: Format = 1): Buffer {
   const sealed = Buffer.allocUnsafe(HEAD_BYTES + Buffer.byteLength(text));
   sealed[0] = format;
@@ -39,7 +39,7 @@ export function encrypt(text: string, key: Buffer, context: string, format: Form
   return sealed;
 }
 
-/** @throws Error when the bytes are not what {@link encrypt} made with this key and context */
+/** @throws Error when the bytes are not the result of {@link encrypt} with this key and context */
 export function decrypt(sealed: Buffer, key: Buffer, context: string, format: Format = 1): string {
   if (sealed.length < HEAD_BYTES || sealed[0] !== format) throw new Error('raw is not in a known encrypted form');
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES), { authTagLength: TAG_BYTES });

@@ -1,6 +1,6 @@
-import { ERASED_RAW, type RecordEnvelope, SAME_RAW } from '../../domain/records';
+import { ERASED_RAW, type RecordEnvelope, SAME_RAW } from '../../domain/common/records';
 import type { Broker, BrokerRecord, Ends, NewRecord } from '../broker/port';
-import type { SubjectKey, SubjectKeys } from '../subject-keys/port';
+import type { SubjectKey, SubjectKeys } from '../../privacy/subject-keys/port';
 import { combined, decrypt, encrypt } from './cipher';
 import { namesOthers, PERSONS_HEADER, personsHeader, personsIn, personsOf } from './persons';
 import type { LoggedRecord, RecordLog, UndecodableRecord } from './port';
@@ -18,10 +18,10 @@ export interface RecordLogOptions {
   subject_keys: SubjectKeys;
   /** Default: the schemas of the repository. */
   codec?: EnvelopeCodec;
-  /** Default: our own. */
+  /** Default: the ids of the repository. */
   schema_ids?: SchemaIds;
   /**
-   * Also put a record's traceparent into the broker's headers, for consumers that know nothing of the envelope. Default
+   * Also writes a record's traceparent into the broker's headers, for consumers that do not read the envelope. Default
    * false.
    */
   trace_headers?: boolean;
@@ -29,13 +29,14 @@ export interface RecordLogOptions {
 
 /**
  * The record log over any broker. `raw` of a record about a person is encrypted under that person's key and bound to
- * the record and the account; when the key is gone it reads as {@link ERASED_RAW}. One that names several is encrypted
- * under the keys of all of them together. A failing key store fails the call, it never looks like an erasure.
+ * the record and the account; after the erasure of the key it reads as {@link ERASED_RAW}. `raw` of a record about
+ * several persons is encrypted under all of their keys together. A failing key store fails the call, so that a failure
+ * never reads as an erasure.
  */
 export function createRecordLog(options: RecordLogOptions): RecordLog {
   const { broker, subject_keys, codec = createEnvelopeCodec(), schema_ids = OWN_IDS, trace_headers = false } = options;
   const schema_header = schema_ids.foreign ? { [SCHEMA_HEADER]: String(WRITTEN_SCHEMA_ID) } : undefined;
-  const turns = new Turns();
+  const turns = new PublishSequencer();
 
   function encoded(
     topic: string,
@@ -65,7 +66,7 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
       const persons = records.map(personsOf);
       const subjects = persons.flat();
       const keys = schema_ids.foreign ? undefined : keysAtHand(subject_keys, subjects);
-      // Mostly there is nothing to wait for.
+      // Fast path: the keys are cached and no append of these accounts waits.
       if (keys && turns.isFree(topic, records)) return broker.publish(topic, encoded(topic, records, persons, keys));
       return turns.inTurn(topic, records, async () => {
         const made = subjects.length > 0 ? await subject_keys.forWriting(subjects) : NO_KEYS;
@@ -129,12 +130,12 @@ const NO_KEYS: ReadonlyMap<string, SubjectKey> = new Map();
 const keysAtHand = (keys: SubjectKeys, subjects: readonly string[]): ReadonlyMap<string, SubjectKey> | undefined =>
   subjects.length === 0 ? NO_KEYS : keys.atHand?.(subjects);
 
-/** Appends of one account go to the broker in the order of their calls, however long each waits for a person's key. */
-class Turns {
-  /** By topic and account: settles when the last append and all before it have gone to the broker or failed. */
+/** Sends the appends of one account to the broker in the order of their calls, also when some wait for a key. */
+class PublishSequencer {
+  /** Promise by topic and account that settles when the last append and all before it were sent or failed. */
   private readonly topics = new Map<string, Map<string, Promise<unknown>>>();
 
-  /** Whether an append of these records follows none that waits. */
+  /** Whether no earlier append of these accounts waits. */
   isFree(topic: string, records: readonly RecordEnvelope[]): boolean {
     const last = this.lastOf(topic);
     return last.size === 0 || records.every(({ account_id }) => !last.has(account_id));
@@ -156,7 +157,7 @@ class Turns {
     }
     let gone!: () => void;
     const own = new Promise<void>((resolve) => (gone = resolve));
-    // Even when this one fails, the next one must not overtake those that still wait.
+    // Also after a failure of this append, the next one must not overtake earlier ones that still wait.
     const turn = before.size === 0 ? own : Promise.all([...before, own]);
     for (const account_id of accounts) last.set(account_id, turn);
     void turn.then(() => {
@@ -182,8 +183,8 @@ class Turns {
 }
 
 /**
- * Beside the envelope, not in it: a process of the build before, which would take a new schema for a broken record,
- * passes them over. Few records carry them.
+ * Headers instead of members of the envelope: a process of the previous release ignores them, but would reject a new
+ * schema as a broken record. Few records have them.
  */
 const SAME_RAW_HEADER = 'lumio-same-raw';
 const FORMER_ID_HEADER = 'lumio-former-id';
@@ -202,17 +203,17 @@ function identityOf(headers: BrokerRecord['headers']): Pick<RecordEnvelope, 'sam
   return { ...(same_raw !== undefined && { same_raw }), ...(former_id !== undefined && { former_id }) };
 }
 
-/** Our id of the schema that a record was written with; undefined leaves it to the value. */
+/** Our id of the schema of a record; undefined when only the value can tell. */
 function schemaOf({ headers, value }: BrokerRecord, schema_ids: SchemaIds): number | undefined {
   const named = headers[SCHEMA_HEADER];
   if (named !== undefined) return Number(named);
   return value.length < HEAD_BYTES ? undefined : schema_ids.ours(value.readInt32BE(1));
 }
 
-/** Builds before wrote `<vendor>:<id>`; no hash holds a colon. */
+/** Whether a subject is in clear: older releases wrote `<vendor>:<id>`, and a hash has no colon. */
 const isClear = (subject: string): boolean => subject.includes(':');
 
-/** A record as this process wrote it, beside its bytes. */
+/** Decoded content of a record that this process wrote. */
 class Opened {
   constructor(readonly record: RecordEnvelope & Pick<WrittenEnvelope, 'key_id'>) {}
 
@@ -225,7 +226,7 @@ class Opened {
   }
 }
 
-/** Whether the bytes will be read as the very texts that were written: a lone surrogate becomes U+FFFD in them. */
+/** Whether the encoded texts decode to the same texts: a lone surrogate would become U+FFFD. */
 const storedAsItIs = ({ id, account_id, type, platform, external_id, raw }: RecordEnvelope) =>
   id.isWellFormed() &&
   account_id.isWellFormed() &&
@@ -264,12 +265,17 @@ function logged(
     topic: record.topic,
     partition: record.partition,
     offset: record.offset,
+    ...(envelope.subject && key_id !== null && { subject_key: key_id }),
+    ...(erased &&
+      envelope.subject &&
+      key_id !== null &&
+      keys?.get(key_id) === undefined && { subject_erased: true as const }),
     ...(subjects && { subjects }),
     ...identityOf(record.headers),
   };
 }
 
-/** `raw` under the keys of the record's persons; as it is where it has none. */
+/** `raw` encrypted under the keys of the record's persons; in clear without persons. */
 function sealed(record: RecordEnvelope, persons: readonly SubjectKey[]): Buffer {
   const [only] = persons;
   if (only === undefined) return Buffer.from(record.raw);
@@ -285,7 +291,7 @@ function unsealed(written: WrittenEnvelope, keys: readonly Buffer[], of_several:
     : decrypt(written.raw, only, contextOf(written));
 }
 
-/** The record as the log keeps it: nobody is named in clear. Member by member, as copying whole objects is dearer. */
+/** The stored form of a record, without names in clear. Copied by member, because copying whole objects is slower. */
 function named<Raw extends Buffer | string>(
   record: RecordEnvelope,
   [first]: readonly SubjectKey[],

@@ -1,11 +1,15 @@
-import type { RecordEnvelope, Topic } from '../../domain/records';
+import type { RecordEnvelope, Topic } from '../../domain/common/records';
 import type { BrokerRecord, Ends } from '../broker/port';
 
-/** A record as projectors see it: the envelope in clear but for the person's name, and where it lies. */
+/** A record as projectors receive it: the decrypted envelope, with the subject as a hash, and its offset. */
 export interface LoggedRecord extends RecordEnvelope {
-  /** Hash of the person whose key encrypts `raw`; of records of builds before, the person in clear. */
+  /** Hash of the person whose key encrypts `raw`; in records of older releases the person in clear. */
   subject: string | null;
-  /** Hashes of everybody else whose key it takes to read `raw`. */
+  /** Id of the subject's key, erased or not; absent without a subject. */
+  subject_key?: string;
+  /** True when `raw` reads as erased since the subject's own key is gone; absent when it is another person's. */
+  subject_erased?: true;
+  /** Hashes of the other persons whose keys are needed to read `raw`. */
   subjects?: readonly string[];
   topic: string;
   partition: number;
@@ -20,12 +24,12 @@ export interface UndecodableRecord {
 
 /** A domain event as outside consumers read it. */
 export interface RelayedDomainEvent {
-  /** The event's own: the same each time it is relayed. */
+  /** The event's id: the same each time the event is relayed. */
   id: string;
   stream: string;
   revision: number;
   type: string;
-  /** Of the data; each type begins at 1. */
+  /** Version of the data; each type begins at 1. */
   version: number;
   /** JSON text; null when the event is larger than a record may be. */
   data: string | null;
@@ -35,11 +39,10 @@ export interface RelayedDomainEvent {
 }
 
 /**
- * A state of a dead letter as outside consumers read it. Personal parts are as unreadable as in the topic that the
- * record came from.
+ * A state of a dead letter as outside consumers read it. Personal parts are encrypted as in the topic of the record.
  */
 export interface RelayedDeadLetter {
-  /** Of this state of the letter: the same each time it is relayed. */
+  /** Id of this state of the letter: the same each time the state is relayed. */
   id: string;
   letter_id: number;
   /** parked, retried, dropped */
@@ -48,9 +51,9 @@ export interface RelayedDeadLetter {
   projection: string;
   /** poison, undecodable, blocked */
   reason: string;
-  /** Kind of the failure. What went wrong in full may quote the data: it stays in the table. */
+  /** Kind of the failure. The full error stays in the table, because it may quote the data. */
   error: string;
-  /** Where the record lies: topic, partition and offset; of a domain event the position is the event store's. */
+  /** Topic, partition and offset of the record; for a domain event the position is the event store's. */
   topic: string;
   partition: number;
   position: string;
@@ -79,15 +82,15 @@ export interface RelayCodec {
  */
 export interface RecordLog {
   /**
-   * Durable when it resolves, with where the records lie. Keyed by account: one account's records keep the order of the
-   * calls.
+   * Durable when it resolves, with the ends of the records. Keyed by account, so that an account's records keep the
+   * order of the calls.
    */
   append(topic: Topic, records: readonly RecordEnvelope[]): Promise<Ends>;
   /**
-   * Whose personal parts each of these holds, as {@link SubjectKeys.hashesOf} has it; none for nobody's, undefined for
-   * what cannot be decoded. Nothing is decrypted.
+   * Hashes of the persons whose personal parts each record holds, as of {@link SubjectKeys.hashesOf}; empty without
+   * persons, undefined for an undecodable record. Decrypts nothing.
    */
   subjectsOf(records: readonly BrokerRecord[]): Promise<(readonly string[] | undefined)[]>;
-  /** Decodes and decrypts many at once; order is kept, failures come apart. */
+  /** Decodes and decrypts many records in their order; failures are returned separately. */
   decode(records: readonly BrokerRecord[]): Promise<{ records: LoggedRecord[]; undecodable: UndecodableRecord[] }>;
 }

@@ -1,5 +1,5 @@
 import { Type, type Schema } from 'avsc';
-import { deadLettersOf, TOPICS } from '../../domain/records';
+import { deadLettersOf, TOPICS } from '../../domain/common/records';
 import { MAX_VALUE_BYTES } from '../broker/port';
 import type { RelayedDeadLetter, RelayedDomainEvent, RelayCodec } from './port';
 import { OWN_IDS, type SchemaIds } from './schema-ids';
@@ -53,8 +53,8 @@ export const DOMAIN_EVENT_ID = 2;
 export const DEAD_LETTER_ID = 3;
 
 /**
- * Schemas of what is relayed, by the id that their records carry; ids are shared with the envelope's (`schemas.ts`) and
- * never used again.
+ * Schemas of the relayed topics, by the id in their records. Ids share one space with those of the envelope
+ * (`schemas.ts`) and are never reused.
  */
 export const RELAYED_SCHEMAS: ReadonlyMap<number, Schema> = new Map([
   [DOMAIN_EVENT_ID, DOMAIN_EVENT_V1],
@@ -62,8 +62,8 @@ export const RELAYED_SCHEMAS: ReadonlyMap<number, Schema> = new Map([
 ]);
 
 /**
- * What outside consumers read, in the Confluent wire format; `schema_ids` must be ready. What would be larger than a
- * record may be goes without its payload.
+ * Encodes values for outside consumers in the Confluent wire format; `schema_ids` must be ready. A value above the
+ * largest size of a record is encoded without its payload.
  */
 export function createRelayCodec(schema_ids: SchemaIds = OWN_IDS): RelayCodec {
   const encoder = <T>(id: number) => {

@@ -1,25 +1,25 @@
 /**
- * Header that names the schema of a record by its id in this repository, wherever the value names it by another one.
+ * Header with the id of a record's schema in this repository, used when the value has an id of a registry.
  */
 export const SCHEMA_HEADER = 'lumio-schema';
 
 /**
- * Which ids stand in values for the schemas of this repository. A registry gives ids of its own, for programs outside;
- * records then carry a header with ours, by which Lumio itself reads them: no registry is needed for that, and none can
- * make a record unreadable.
+ * Ids in values for the schemas of this repository. A registry assigns ids of its own, for programs outside; records
+ * then have a header with our id, by which Lumio itself reads them, so that reading needs no registry and none can make
+ * a record unreadable.
  */
 export interface SchemaIds {
-  /** Whether they differ from ours. */
+  /** Whether the ids differ from ours. */
   readonly foreign: boolean;
-  /** Resolves when every id that is written is known; at once when they were known before. */
+  /** Resolves when the ids of all written schemas are known; at once when they were known before. */
   ready(): Promise<void>;
-  /** What stands in values of the topic for our schema. @throws Error before {@link ready} */
+  /** Id in values of the topic for our schema. @throws Error before {@link ready} */
   onWire(topic: string, schema_id: number): number;
-  /** Ours for what stands in a value without a header; undefined when it is nobody's. */
+  /** Our id for the id in a value without a header; undefined for an unknown one. */
   ours(wire_id: number): number | undefined;
 }
 
-/** Values name our schemas by our own ids. */
+/** Ids without a registry: values have our own ids. */
 export const OWN_IDS: SchemaIds = {
   foreign: false,
   ready: async () => undefined,

@@ -1,43 +1,43 @@
 import { Type, type Schema } from 'avsc';
-import { retry } from '../../kernel/retry';
+import { retry } from '../../lib/async/retry';
 import type { Logger } from '../log/port';
 import type { SchemaIds } from './schema-ids';
 
-/** What is written to a topic. */
+/** Schema of the values that are written to a topic. */
 export interface WrittenSchema {
   topic: string;
-  /** Ours. */
+  /** Our id. */
   schema_id: number;
 }
 
 export interface SchemaRegistryOptions {
   /** `https://user:password@host:8081/path`. */
   url: string;
-  /** Every schema of ours, by our id. */
+  /** All our schemas, by our id. */
   schemas: ReadonlyMap<number, Schema>;
   written: readonly WrittenSchema[];
   log: Logger;
-  /** Milliseconds for which a registry that does not answer is asked again. Default 30 000. */
+  /** Milliseconds for which requests to a silent registry are retried. Default 30 000. */
   wait_ms?: number;
 }
 
 const REQUEST_MS = 5_000;
 const JSON_TYPE = 'application/vnd.schemaregistry.v1+json';
-/** Codes of the registry's own: there is no such subject, or no such schema in it. */
+/** Error codes of the registry: unknown subject, or no such schema under it. */
 const NO_SUBJECT = 40401;
 const NO_SCHEMA = 40403;
 
 interface Answer {
   status: number;
-  /** Undefined when it is no JSON object. */
+  /** Undefined when the body is not a JSON object. */
   body: Record<string, unknown> | undefined;
 }
 
 /**
- * Ids of a Confluent-compatible schema registry. Each schema is looked up, by its text, under the subject
- * `<topic>-value` (TopicNameStrategy), and registered when it is not there; what the registry then says of the id is
- * held against our schema. Ids are kept in memory alone: a registry that goes away later is not missed, and at the next
- * start the texts find them again. Design §6.
+ * Ids of a Confluent-compatible schema registry. Finds each schema by its text under the subject `<topic>-value`
+ * (TopicNameStrategy), registers missing ones, and compares the registry's schema of the id with ours. Ids are kept in
+ * memory only, so that a registry may become unavailable later; the next start finds them by the texts again. Design
+ * §6.
  */
 export function createSchemaRegistry(options: SchemaRegistryOptions): SchemaIds {
   return new SchemaRegistry(options);
@@ -47,7 +47,7 @@ class SchemaRegistry implements SchemaIds {
   readonly foreign = true;
   private readonly base: string;
   private readonly authorization: string | undefined;
-  /** Host and path for messages: credentials stay out of them. */
+  /** Host and path for messages, without credentials. */
   private readonly shown: string;
   private readonly wire = new Map<string, number>();
   private readonly by_wire = new Map<number, number>();
@@ -81,7 +81,7 @@ class SchemaRegistry implements SchemaIds {
   }
 
   ours(wire_id: number): number | undefined {
-    // Without a header it was most likely written before there was a registry.
+    // A value without a header was most likely written before a registry was configured.
     return this.options.schemas.has(wire_id) ? wire_id : this.by_wire.get(wire_id);
   }
 
@@ -114,7 +114,7 @@ class SchemaRegistry implements SchemaIds {
     const path = `/subjects/${encodeURIComponent(subject)}`;
     const check = `/compatibility${path}/versions/latest?verbose=true`;
     const { status, body } = await this.ask('POST', check, { schema }, give_up_at);
-    // A subject without versions has nothing to be compatible with.
+    // Other answers are ignored: a subject without versions has no compatibility to check.
     if (status === 200 && body?.['is_compatible'] === false) throw this.refusal(subject, 409, body);
     const registered = await this.ask('POST', `${path}/versions`, { schema }, give_up_at);
     if (registered.status !== 200) throw this.refusal(subject, registered.status, registered.body);
@@ -131,7 +131,7 @@ class SchemaRegistry implements SchemaIds {
       );
   }
 
-  /** One request, made again while nobody answers it in earnest. @throws Error that ends the start */
+  /** Sends a request; retries failures, 5xx and 429 until `give_up_at`. @throws Error that ends the start */
   private async ask(method: string, path: string, content: object | undefined, give_up_at: number): Promise<Answer> {
     const { log } = this.options;
     const send = async () => {
@@ -194,7 +194,7 @@ class SchemaRegistry implements SchemaIds {
   }
 }
 
-/** Codes say more than the text of a failed request does. */
+/** Code or message of the cause, which describe a failed request better than its own message. */
 function problemOf(error: unknown): string {
   const { message, cause } = error as Error;
   const below = cause as { code?: string; message?: string } | undefined;
@@ -208,12 +208,12 @@ function objectIn(text: string): Record<string, unknown> | undefined {
     const parsed: unknown = JSON.parse(text);
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : undefined;
   } catch {
-    // An error page of a proxy, say: who asked tells by the status.
+    // For example an error page of a proxy: the caller decides by the status.
     return undefined;
   }
 }
 
-/** The same fields of the same types in the same order, whatever the text looks like. */
+/** Whether both schemas have equal fields, types and order, regardless of formatting. */
 function sameSchema(text: unknown, schema: Schema): boolean {
   if (typeof text !== 'string') return false;
   try {

@@ -1,15 +1,15 @@
 import { Type, type Schema } from 'avsc';
-import type { RecordEnvelope } from '../../domain/records';
+import type { RecordEnvelope } from '../../domain/common/records';
 
-/** The envelope as it is written: `raw` is UTF-8 text, or what `cipher.ts` made of it when `key_id` is not null. */
+/** The written form of an envelope: `raw` is UTF-8 text, encrypted by `cipher.ts` when `key_id` is not null. */
 export interface WrittenEnvelope extends Omit<RecordEnvelope, 'raw' | 'same_raw' | 'former_id'> {
   key_id: string | null;
   raw: Buffer;
 }
 
 /**
- * Avro schema of the record envelope, version 1 (design §6). Times are text: vendors send nanoseconds, which no Avro
- * timestamp of ours may cut.
+ * Avro schema of the record envelope, version 1 (design §6). Times are text, because an Avro timestamp would cut the
+ * nanoseconds that vendors send.
  */
 export const ENVELOPE_V1: Schema = {
   type: 'record',
@@ -31,8 +31,7 @@ export const ENVELOPE_V1: Schema = {
 };
 
 /**
- * Every schema that was ever written, by the id that its records carry. An entry is never changed and an id never used
- * again.
+ * Every schema that was ever written, by the id in its records. An entry is never changed and an id never reused.
  */
 export const SCHEMAS: ReadonlyMap<number, Schema> = new Map([[1, ENVELOPE_V1]]);
 export const WRITTEN_SCHEMA_ID = 1;
@@ -51,15 +50,15 @@ export const HEAD_BYTES = 5;
 
 /** Envelopes in the Confluent wire format: magic byte 0, schema id (int4, big-endian), Avro body. */
 export interface EnvelopeCodec {
-  /** Under the schema's own id, or the one that stands for it on the wire. */
+  /** Encodes an envelope with the schema's own id, or with its id on the wire. */
   encode(envelope: WrittenEnvelope, wire_id?: number): Buffer;
-  /** By the schema that the value names, or the one that it is known to be written with. @throws Undecodable */
+  /** Decodes by the schema id in the value, or by `schema_id`. @throws Undecodable */
   decode(value: Buffer, schema_id?: number): WrittenEnvelope;
 }
 
 /**
- * A codec that reads as schema `reader_id` what any of `schemas` wrote, older or newer: missing fields take their
- * defaults, unknown ones are passed over.
+ * A codec that reads values of any of `schemas`, older or newer, as schema `reader_id`: missing fields get their
+ * defaults, unknown ones are skipped.
  * @throws Error when a schema cannot be read as the reader's, so that a bad evolution stops the start
  */
 export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEMA_ID): EnvelopeCodec {
@@ -78,7 +77,7 @@ export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEM
     encode(envelope, wire_id = reader_id) {
       let end = reader.encode(envelope, scratch, HEAD_BYTES);
       if (end < 0) {
-        // A negative end is how many bytes were missing.
+        // A negative end is the number of missing bytes.
         const buffer = Buffer.allocUnsafe(scratch.length - end);
         if (buffer.length <= 1024 * 1024) scratch = buffer;
         end = reader.encode(envelope, buffer, HEAD_BYTES);
@@ -108,7 +107,7 @@ export function createEnvelopeCodec(schemas = SCHEMAS, reader_id = WRITTEN_SCHEM
   };
 }
 
-/** A body that stands alone, with its head. */
+/** Adds the head to a body. */
 export function frame(schema_id: number, body: Buffer): Buffer {
   const head = Buffer.alloc(HEAD_BYTES, MAGIC);
   head.writeInt32BE(schema_id, 1);

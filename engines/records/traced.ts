@@ -2,8 +2,8 @@ import { batchOrigin, traceIdOf, type Tracing } from '../tracing/port';
 import type { RecordLog } from './port';
 
 /**
- * A record log that tells of its appends; their records carry the publish's own traceparent when they are of its trace.
- * Only for tracing that is on.
+ * Decorates a record log with a span for each append; records of the span's trace get the span's traceparent. Only for
+ * enabled tracing.
  */
 export function tracedRecordLog(log: RecordLog, tracing: Tracing): RecordLog {
   return {

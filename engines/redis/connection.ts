@@ -3,8 +3,7 @@ import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
 
 /**
- * Refused without being sent: there is no connection, or the server was silent a moment ago and has not answered a ping
- * since.
+ * A command was rejected without being sent: no connection, or the server was silent and has not answered a ping since.
  */
 export class RedisAway extends Error {
   constructor() {
@@ -22,52 +21,55 @@ export interface RedisLinkOptions {
   metrics: Metrics;
   /** Longest time that any command waits for its answer. Default 100 ms. */
   command_timeout_ms?: number;
-  /** How often an idle link is asked whether it lives. Default 2 s. */
+  /** Interval of pings on an idle link. Default 2 s. */
   ping_ms?: number;
-  /** A link on which nothing arrives for this long, though asked, is thrown away. Default 1 s. */
+  /** Time without an arrival despite pings after which a link is closed. Default 1 s. */
   silent_ms?: number;
 }
 
-/** One connection that is kept, by itself, for as long as the process wants it. */
+/** Connection that reconnects by itself until it is closed. */
 export interface RedisLink {
   readonly client: Redis;
   readonly name: string;
-  /** False while commands would fail at once. */
+  /** Whether commands are sent; false while they would fail at once. */
   usable(): boolean;
-  /** After each (re)connection, when the server has loaded its data. Returns a function that ends it. */
+  /**
+   * Calls the listener after each (re)connection, when the server has loaded its data. Returns the unsubscribe
+   * function.
+   */
   onReady(listener: () => void): () => void;
-  /** After each ping that the server has answered: the regular ones, and the one that ends a silence. */
+  /** Calls the listener after each answered ping: the regular ones, and the one that ends a silence. */
   onAnswer(listener: () => void): () => void;
-  /** The connection is gone; whatever the server kept for it (subscriptions) too. */
+  /** Calls the listener when the connection is lost, and with it its subscriptions on the server. */
   onLost(listener: () => void): () => void;
-  /** Settles when the first connection stands, or after `within_ms`: a server that is away does not stop a start. */
+  /** Settles on the first connection, or after `within_ms`, so that an unavailable server does not stop a start. */
   opened(within_ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What ioredis sends by itself before it calls a connection ready. */
+/** Commands that ioredis sends by itself before a connection is ready. */
 const HANDSHAKE = new Set(['auth', 'select', 'client', 'info', 'hello', 'readonly', 'quit']);
 const CONNECT_TIMEOUT_MS = 2_000;
 const LONGEST_BACKOFF_MS = 2_000;
 
 /**
- * A client whose commands end: with an answer, a timeout, or at once while the link is down or under suspicion. Nothing
- * is queued while it is away and nothing is sent a second time, so that a command never takes effect long after its
- * caller has gone on.
+ * A client whose commands are bounded: they end with an answer, a timeout, or at once while the link is down or
+ * suspect. Commands are never queued and never sent twice, so that none takes effect long after its caller has
+ * continued.
  */
 class BoundedRedis extends Redis {
-  /** Set while a silent server is being asked whether it lives. */
+  /** Set while a silent server is probed. */
   suspect = false;
   onTimeout: () => void = () => undefined;
 
   override sendCommand(command: Command, stream?: Parameters<Redis['sendCommand']>[1]): unknown {
-    // ioredis itself would let some commands (PUBLISH, SUBSCRIBE) through on a connection that has not answered yet.
+    // ioredis itself would send some commands (PUBLISH, SUBSCRIBE) on a connection that has not answered yet.
     const refused = this.status === 'ready' ? this.suspect && command.name !== 'ping' : !HANDSHAKE.has(command.name);
     if (refused) {
       command.reject(new RedisAway());
       return command.promise;
     }
-    // The caller has the promise and handles it; this look at it only notices a server that has fallen silent.
+    // The caller handles the promise; this handler only detects a silent server.
     command.promise.catch((error: Error) => {
       if (error.message === 'Command timed out') this.onTimeout();
     });
@@ -76,9 +78,8 @@ class BoundedRedis extends Redis {
 }
 
 /**
- * Opens a link to Redis or Valkey. A lost connection is made again with a jittered backoff of at most 2 s, for ever; a
- * half-open one (the socket stands, nothing answers) is found by pings, on subscriber links as well, and thrown away.
- * Faults row 14.
+ * Opens a link to Redis or Valkey. Reconnects for ever, with a jittered backoff of at most 2 s; detects a half-open
+ * connection (open socket, no answers) by pings, on subscriber links as well, and closes it. Faults row 14.
  * @throws Error when the URL is not one of Redis
  */
 export function connectRedis(options: RedisLinkOptions): RedisLink {
@@ -131,7 +132,7 @@ export function connectRedis(options: RedisLinkOptions): RedisLink {
   });
   client.on('error', (error: Error) => log.debug({ err: error, link: name }, 'the link to Redis failed'));
 
-  /** Asks until something arrives; after `silent_ms` of silence the socket is destroyed, and the backoff begins. */
+  /** Pings until something arrives; after `silent_ms` of silence the socket is destroyed, and the backoff begins. */
   async function probe(): Promise<void> {
     if (probing || closed || client.status !== 'ready') return;
     probing = true;
@@ -140,13 +141,13 @@ export function connectRedis(options: RedisLinkOptions): RedisLink {
     const deadline = performance.now() + silent_ms;
     let alive = false;
     try {
-      // Without a connection pings fail at once: asking on would hold up the whole process.
+      // Stops without a connection: pings then fail at once, and the loop would block the whole process.
       while (!alive && client.status === 'ready') {
         const answered = await client.ping().then(
           () => true,
           () => false,
         );
-        // Late answers count: a server that is slow is not away.
+        // Late answers count, because a slow server is not lost.
         alive = answered || stream !== client.stream || stream.bytesRead > before;
         if (!alive && performance.now() >= deadline) {
           log.warn({ link: name, silent_ms }, 'the link to Redis is silent; it is made anew');

@@ -12,7 +12,7 @@ import type { Slots } from '../slots/port';
 import { createRedisSlots } from '../slots/redis';
 import { connectRedis, type RedisLinkOptions } from './connection';
 
-/** What nodes share beside the database. */
+/** Engines that nodes share besides the database. */
 export interface SharedEngines {
   relay: Relay;
   cache: Cache;
@@ -30,11 +30,11 @@ export interface RedisEnginesOptions {
   metrics: Metrics;
 }
 
-/** Commands of requests wait at most this long; what is broadcast may take longer before it counts as lost. */
+/** Timeout of the commands of requests; a broadcast may take longer before it counts as lost. */
 const COMMAND_MS = 100;
 const PUBLISH_MS = 500;
 const SUBSCRIBE_MS = 2_000;
-/** A start waits this long for Redis, then goes on without it. */
+/** Longest wait of a start for Redis; then the start continues without it. */
 const OPEN_MS = 2_000;
 
 /** Relay, cache, limits and presence over Redis or Valkey: three links, each of which recovers by itself. */

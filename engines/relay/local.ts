@@ -2,8 +2,8 @@ import type { Logger } from '../log/port';
 import type { Relay } from './port';
 
 /**
- * The relay of one process: handlers run on a later turn of the loop than `publish`, as they would with a server
- * between, in the order of publishing per topic. A handler that throws is logged and costs the others nothing.
+ * The relay of one process: handlers run on a later turn of the loop than `publish`, as with a server in between, in
+ * the order of publishing per topic. The error of a handler is logged and does not affect the others.
  */
 export function createLocalRelay(options: { log?: Logger } = {}): Relay {
   const topics = new Map<string, Set<(message: string) => void>>();
@@ -31,7 +31,7 @@ export function createLocalRelay(options: { log?: Logger } = {}): Relay {
       if (queue.push({ topic, message }) === 1) setImmediate(deliver);
     },
     subscribe(topic, handler) {
-      // A function of our own: the same handler may be subscribed twice, and each subscription ends by itself.
+      // Wrapped, so that a handler subscribed twice has two subscriptions, each with its own end.
       const own = (message: string) => handler(message);
       const handlers = topics.get(topic) ?? new Set();
       topics.set(topic, handlers.add(own));

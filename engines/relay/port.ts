@@ -7,8 +7,8 @@ export interface Relay {
   /** Returns a function that ends the subscription. */
   subscribe(topic: string, handler: (message: string) => void): () => void;
   /**
-   * Of a topic that is subscribed here. True once all that other nodes publish to it from now on is heard, for as long
-   * as the server is there; false when that cannot be said, since it is away or does not answer within half a second.
+   * For a topic with a subscription here: true once messages that other nodes publish from now on arrive, as long as
+   * the server is available; false when the server is unavailable or does not answer within half a second.
    */
   heard(topic: string): Promise<boolean>;
   close(): Promise<void>;

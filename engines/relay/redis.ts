@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import type { Logger } from '../log/port';
 import type { Metrics } from '../metrics/port';
 import type { RedisLink } from '../redis/connection';
@@ -10,22 +10,21 @@ export interface RedisRelayOptions {
   publisher: RedisLink;
   /** A link of its own: in subscriber mode a connection takes no other commands. */
   subscriber: RedisLink;
-  /** Before every name in Redis, so that several installations may share one server. */
+  /** Prefix of every name in Redis, so that several installations may share one server. */
   prefix: string;
   log: Logger;
   metrics: Metrics;
 }
 
-/** How long a subscriber waits for the server's word that it is heard. */
+/** Longest wait of a subscriber for the server's confirmation. */
 const HEARD_MS = 500;
 
 /**
- * The relay across nodes, over Redis pub/sub. Subscribers of the publishing node hear a message at once and once,
- * whatever Redis does: it is handed to them in this process, and the copy that comes back is told apart by its node.
- * While Redis is away the other nodes miss what is published (the port promises at most once); each such message is
- * counted in `lumio_relay_lost_total`. Subscriptions are made again by themselves on every new connection; one that was
- * refused or not answered is asked for again with the next ping that is answered. `publish` resolves when Redis has the
- * message, or has had its time.
+ * The relay across nodes, over Redis pub/sub. Subscribers of the publishing node receive a message at once and once,
+ * whatever Redis does: this process delivers it, and drops the copy that returns with its own node id. While Redis is
+ * unavailable the other nodes miss messages (the port guarantees at most once); each such message is counted in
+ * `lumio_relay_lost_total`. Subscriptions are renewed on every new connection, and after the next answered ping when
+ * one was refused or not answered. `publish` resolves when Redis has the message, or after its timeout.
  */
 export function createRedisRelay(options: RedisRelayOptions): Relay {
   const { publisher, subscriber, log } = options;
@@ -39,7 +38,7 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
   lost.inc(0);
   /** Topic to its number of subscriptions on this node. */
   const wanted = new Map<string, number>();
-  /** Topics that this connection has asked Redis for, with its answer: false for a refusal, or none. */
+  /** Topics requested on this connection, with the answer: false when Redis refused or did not answer. */
   const asked = new Map<string, Promise<boolean>>();
   let closed = false;
 
@@ -51,7 +50,7 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
     const answer: Promise<boolean> = subscriber.client.subscribe(channel_prefix + topic).then(
       () => true,
       (error: unknown) => {
-        // A connection later it may have been asked for anew.
+        // Keeps the entry when a later connection has requested the topic again.
         if (asked.get(topic) === answer) asked.delete(topic);
         log.debug({ err: error, topic }, 'a relay subscription failed; it is tried again');
         return false;
@@ -62,7 +61,7 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
   function release(topic: string): void {
     if (!asked.delete(topic) || !subscriber.usable()) return;
     subscriber.client.unsubscribe(channel_prefix + topic).catch((error: unknown) => {
-      // Messages of a topic without subscribers end in this process; nothing is wrong but their bytes.
+      // Harmless: messages of a topic without subscribers are dropped in this process.
       log.debug({ err: error, topic }, 'a relay subscription could not be ended');
     });
   }
@@ -72,7 +71,7 @@ export function createRedisRelay(options: RedisRelayOptions): Relay {
       asked.clear();
       reconcile();
     }),
-    // What it refused (an ACL, a server still loading) or did not answer is asked for again.
+    // Requests topics again that Redis refused (an ACL, a server still loading) or did not answer.
     subscriber.onAnswer(reconcile),
     subscriber.onLost(() => asked.clear()),
   ];

@@ -1,10 +1,10 @@
 import type { Slots } from './port';
 
-/** Counts of this process, exact at every moment; a bucket that holds nothing costs nothing. */
+/** Counts of this process, exact at every moment; an empty bucket takes no memory. */
 export class SlotCounts {
   private readonly counts = new Map<string, number>();
 
-  /** What the bucket holds with one more. */
+  /** Adds one to the bucket; returns the new count. */
   add(bucket: string): number {
     const count = this.of(bucket) + 1;
     this.counts.set(bucket, count);
@@ -19,7 +19,7 @@ export class SlotCounts {
 
   of = (bucket: string): number => this.counts.get(bucket) ?? 0;
 
-  /** Buckets that hold something. */
+  /** Buckets with a count above zero. */
   buckets = (): string[] => [...this.counts.keys()];
 }
 

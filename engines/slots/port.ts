@@ -1,6 +1,6 @@
 /**
- * How many of something each bucket holds at one time, on all nodes. What a node holds ends with it: when it dies its
- * slots are free again within seconds. While the engine between the nodes is away each counts for itself.
+ * Bounds the number of slots taken at one time per bucket, on all nodes. The slots of a node that dies are free again
+ * within seconds. While the engine between the nodes is unavailable, each node counts for itself.
  */
 export interface Slots {
   /** Takes one of the bucket's `limit` slots; false when none is free. */

@@ -1,10 +1,10 @@
-import { LivingNode, type NodeOptions, PAGE, TOLD_TTL_MS } from '../redis/living-node';
+import { NodeHeartbeat, type NodeOptions, PAGE, HEARTBEAT_TTL_MS } from '../redis/node-heartbeat';
 import { SlotCounts } from './local';
 import type { Slots } from './port';
 
 /**
- * Of a bucket's hash (KEYS[1], a field per node): sums what living nodes hold, this one (ARGV[1]) with its own count
- * (ARGV[2]), and keeps that count when the sum is within the limit (ARGV[3]). What dead nodes left is removed.
+ * Sums the counts of active nodes in a bucket's hash (KEYS[1], a field per node), with ARGV[2] as the count of this
+ * node (ARGV[1]), and stores that count when the sum is within the limit (ARGV[3]). Removes the counts of dead nodes.
  */
 const TAKE = `
 local held = tonumber(ARGV[2])
@@ -21,18 +21,19 @@ redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return 1`;
 
 /**
- * Slots that all nodes share: one hash per bucket, in it what each node holds. A node's own count is exact and needs no
- * answer to be refused by; it is sent whole each time, so that what was lost on the way is made up for by what follows.
+ * Slots that all nodes share: one hash per bucket with the count of each node. A node's own count is exact, so that a
+ * node above the limit refuses without Redis. The whole count is sent each time, so that a later write repairs a lost
+ * one.
  */
 export function createRedisSlots(options: NodeOptions): Slots {
   const { link, log, prefix } = options;
   const counts = new SlotCounts();
-  /** Buckets whose count here differs from what Redis was told. */
+  /** Buckets whose count differs from the count in Redis. */
   const untold = new Set<string>();
   let telling = false;
   const keyOf = (bucket: string) => `${prefix}slots:${bucket}`;
 
-  const node: LivingNode = new LivingNode(options, {
+  const node: NodeHeartbeat = new NodeHeartbeat(options, {
     async tellAll() {
       for (const bucket of counts.buckets()) untold.add(bucket);
     },
@@ -50,7 +51,7 @@ export function createRedisSlots(options: NodeOptions): Slots {
         for (const bucket of page) {
           const count = counts.of(bucket);
           if (count === 0) commands.hdel(keyOf(bucket), node.name);
-          else commands.hset(keyOf(bucket), node.name, count).pexpire(keyOf(bucket), TOLD_TTL_MS);
+          else commands.hset(keyOf(bucket), node.name, count).pexpire(keyOf(bucket), HEARTBEAT_TTL_MS);
         }
         const outcomes = (await commands.exec()) ?? [[new Error('nothing was sent'), null] as const];
         const failed = outcomes.find(([error]) => error !== null);
@@ -84,7 +85,7 @@ export function createRedisSlots(options: NodeOptions): Slots {
         return true;
       }
       try {
-        const given = [node.name, count, limit, node.keyOf(''), TOLD_TTL_MS];
+        const given = [node.name, count, limit, node.keyOf(''), HEARTBEAT_TTL_MS];
         if ((await link.client.eval(TAKE, 1, keyOf(bucket), ...given)) === 1) return true;
         giveBack(bucket);
         return false;

@@ -24,8 +24,7 @@ export interface OpenTelemetryOptions {
   service: string;
   version: string;
   /**
-   * Share of the traces that begin here that is kept, 0 to 1; a trace that a caller began is kept or not as its flags
-   * say.
+   * Share of kept traces that begin here, 0 to 1; the flags of a trace that a caller began decide for that trace.
    */
   sample_ratio: number;
 }
@@ -43,8 +42,7 @@ const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
 
 /**
  * Spans by the OpenTelemetry SDK, exported in batches over OTLP/HTTP (JSON). Registers nothing globally and instruments
- * nothing by itself. Spans that a slow collector leaves waiting are dropped beyond 2,048: the server never waits for
- * it.
+ * nothing by itself. Drops spans beyond 2,048 waiting ones, so that the server never waits for a slow collector.
  */
 export function createOpenTelemetryTracing(options: OpenTelemetryOptions): Tracing {
   const url = new URL(options.otlp_url);
@@ -85,7 +83,7 @@ export function createOpenTelemetryTracing(options: OpenTelemetryOptions): Traci
     async close() {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_WITHIN_MS)));
-      // A collector that is away must not make a stop fail: its spans are lost, nothing else.
+      // An unavailable collector must not make a stop fail: only its spans are lost.
       await Promise.race([provider.shutdown().catch(() => undefined), late]);
       clearTimeout(timer);
     },

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { Backoff } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
+import { Backoff } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
 import { LOCKS } from '../locks/port';
 import type { Logger } from '../log/port';
 import { keptSession } from '../postgres/kept-session';
 
 const CHANNEL = 'lumio_wakeups';
-/** Links of the builds that read the outbox by one order of ids were named `lumio wakeups`: it is told by the name. */
+/** Differs from `lumio wakeups`, which identifies links of the releases that read the outbox by one order of ids. */
 const LINK_NAME = 'lumio wakeup link';
-/** Each link holds this advisory lock, shared: every role can see in pg_locks how many links there are. */
+/** Advisory lock that each link holds shared, so that every role can count the links in pg_locks. */
 const LINK_LOCK = LOCKS.wakeup_links;
 const OTHERS = `
   select count(*)::int as others from pg_locks
@@ -21,22 +21,22 @@ export interface WakeupLinkOptions {
   log: Logger | undefined;
   /** See {@link keptSession}. */
   keepalive_ms: number;
-  /** The link is up: what was told while it was down is unknown. */
+  /** Called when the link is up; notifications sent while it was down are lost. */
   onUp(): void;
-  /** Another process has told this name. */
+  /** Called when another process has notified this name. */
   onName(name: string): void;
 }
 
-/** A connection that tells names to other processes and hears theirs; when it is lost it is made anew. */
+/** Connection that sends names to other processes and receives theirs; reconnects after a loss. */
 export class WakeupLink {
-  /** Nobody else listens, as far as is known; unknown counts as somebody. */
+  /** True when no other link is known to listen; false while that is unknown. */
   alone = false;
   private heard = false;
   private readonly self = randomUUID();
   private readonly closing = new AbortController();
   private readonly running: Promise<void>;
   private client: pg.Client | undefined;
-  /** Settled when the link has answered its last statement: the client must not be asked while it works. */
+  /** Settles when the last statement is answered, because the client must not run two statements at a time. */
   private asked: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: WakeupLinkOptions) {
@@ -47,7 +47,7 @@ export class WakeupLink {
     return this.client !== undefined;
   }
 
-  /** @throws Error when it was not told, or may not have been */
+  /** Notifies other processes. @throws Error when the notification may not have been sent */
   async tell(names: readonly string[]): Promise<void> {
     if (!this.client) throw new Error('the wake-up link is down');
     const text = 'select pg_notify($1, name) from unnest($2::text[]) name';
@@ -65,7 +65,7 @@ export class WakeupLink {
     return answer;
   }
 
-  /** A link that comes up after the answer was given is heard of, perhaps before that answer arrives here. */
+  /** Counts other links. A link that comes up meanwhile sends a notification, which may arrive before the count. */
   private async lookForOthers(client: pg.Client): Promise<void> {
     this.heard = false;
     const { rows } = await this.ask(client, { name: 'others', text: OTHERS });
@@ -98,11 +98,11 @@ export class WakeupLink {
     }
   }
 
-  /** One connection's life: resolves when closed, rejects when the link is lost. */
+  /** Runs a connection: resolves when closed, rejects when the link is lost. */
   private async serve(connected: () => void): Promise<void> {
     const { url, keepalive_ms, onUp } = this.options;
     const { signal: closing } = this.closing;
-    // Its commits need not reach the disk, since it writes nothing but NOTIFY; data are written on other connections.
+    // Its commits need not reach the disk, because it only writes NOTIFY; data are written on other connections.
     const config = { connectionString: url, query_timeout: keepalive_ms, options: '-c synchronous_commit=off' };
     const session = {
       config,

@@ -21,7 +21,7 @@ export class LocalWakeups implements Wakeups {
   on(name: string, wake: (elsewhere: boolean) => void): () => void {
     const listeners = this.listeners.get(name) ?? new Set();
     this.listeners.set(name, listeners);
-    // Wrapped, so that one function given twice is two listeners.
+    // Wrapped, so that a function registered twice is two listeners.
     const listener = (elsewhere: boolean) => wake(elsewhere);
     listeners.add(listener);
     return () => {
@@ -30,7 +30,7 @@ export class LocalWakeups implements Wakeups {
     };
   }
 
-  /** Wakes everyone: after a time in which notifications may have been missed. */
+  /** Wakes all listeners, after a time in which notifications may have been missed. */
   wakeAll(): void {
     for (const name of this.listeners.keys()) this.notify(name, true);
   }

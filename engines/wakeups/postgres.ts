@@ -4,8 +4,8 @@ import { LocalWakeups } from './local';
 import type { Wakeups } from './port';
 
 /**
- * A new link says HELLO; who hears it sends from now on and says WELCOME, upon which the new one wakes everyone:
- * nothing fell between.
+ * A new link sends HELLO; each receiver sends notifications from then on and replies WELCOME, on which the new link
+ * wakes all listeners, so that no notification is missed in between.
  */
 const HELLO = '?';
 const WELCOME = '!';
@@ -16,17 +16,17 @@ export interface PostgresWakeupsOptions {
   /** Milliseconds in which notifications of one name become one. Default 5. */
   coalesce_ms?: number;
   /**
-   * Milliseconds between proofs that the link is alive, and the longest wait for one: a half-open link looks like
-   * silence. Default 5000.
+   * Milliseconds between probes of the link, and the longest wait for one: a half-open link is only silent. Default
+   * 5000.
    */
   keepalive_ms?: number;
 }
 
 /**
- * Wake-ups by LISTEN and NOTIFY on a connection of their own: the data transactions never carry a NOTIFY, which would
+ * Wake-ups by LISTEN and NOTIFY on a connection of their own: the data transactions never have a NOTIFY, which would
  * serialise their commits. Listeners of this process are woken at once, without the round trip. While the link is down
- * others wait for their fallback poll; when it is back everyone is woken. A process that is alone on the database sends
- * nothing: most installations are one process, and a NOTIFY every few milliseconds was a tenth of its work under load.
+ * other processes wait for their fallback poll; after a reconnection all listeners are woken. A process that is alone
+ * on the database sends nothing, because a NOTIFY every few milliseconds was a tenth of its work under load.
  */
 export function createPostgresWakeups(options: PostgresWakeupsOptions): Wakeups {
   return new PostgresWakeups(options);
@@ -75,7 +75,7 @@ class PostgresWakeups implements Wakeups {
 
   private hear(name: string): void {
     if (name === HELLO) this.tell(WELCOME);
-    // While either's link was down, or the other believed to be alone, notifications were left out.
+    // Notifications were omitted while either link was down, or the other process counted itself as alone.
     if (name === HELLO || name === WELCOME) this.local.wakeAll();
     else this.local.notify(name, true);
   }
@@ -91,7 +91,7 @@ class PostgresWakeups implements Wakeups {
     this.timer = setTimeout(() => void this.flush(), wait_ms);
   }
 
-  /** Never rejects: a notification that cannot be sent stays due, and goes out with the next link. */
+  /** Never rejects: a notification that cannot be sent stays due, and is sent over the next link. */
   private async flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;

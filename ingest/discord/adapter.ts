@@ -1,26 +1,30 @@
-import type { Json } from '../../kernel/json';
-import { within } from '../../kernel/signal';
+import { isDeepStrictEqual } from 'node:util';
+import type { Json } from '../../lib/json/json';
+import { withTimeout } from '../../lib/async/signal';
 import { HttpFailed } from '../../vendors/http/port';
 import type { DiscordGateway } from '../../vendors/discord/port';
 import { Boosts, normaliseDiscord } from './members';
-import { DiscordSession, type DiscordTimings, type Kept } from './session';
-import { type Adapter, type Link, LinkLost, PauseAsked } from '../runtime/adapter';
-import { endSession } from '../runtime/ending';
-import { member } from '../runtime/webhook';
+import { DiscordSession, type DiscordTimings, type Kept, ShardsRequired } from './session';
+import { ONLY_SHARD, type Shard, shardOf, type Shards } from './shards';
+import { type Adapter, type Link, LinkLost, PauseAsked } from '../runtime/connection/adapter';
+import { endSession } from '../runtime/connection/ending';
+import { member } from '../runtime/webhook/webhook';
 
 export interface DiscordAdapterDeps {
   gateway: DiscordGateway;
-  /** The account that a guild is linked to; null for one of nobody. */
+  /** Returns the account that a guild is linked to; null for an unlinked one. */
   accountOf(guild_id: string): Promise<string | null>;
+  shards: Shards;
   timings?: Partial<DiscordTimings>;
 }
 
 const TIMINGS: DiscordTimings = { open_ms: 30_000, invalid_ms: [1_000, 5_000] };
 
 /**
- * Discord's gateway with the bot of this installation: one connection, whose words go to the accounts that their
- * guilds are linked to. A session that ended is resumed, by another process too, and Discord repeats what was missed
- * since the last word that is stored; where it cannot, that is told.
+ * Discord's gateway with the bot of this installation: one connection per shard, whose events go to the accounts of
+ * their guilds. When Discord requires more shards their number is raised, and all restart. An ended session is resumed,
+ * also by another process, and Discord repeats the events since the last stored one; where it cannot, the gap is
+ * reported.
  */
 export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordSession> {
   const timings = { ...TIMINGS, ...deps.timings };
@@ -29,24 +33,33 @@ export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordS
 
   async function open(link: Link, kept: Kept | null): Promise<DiscordSession> {
     const token = await link.token();
-    const url = kept?.url ? kept.url : await placeFor(link, token);
+    const shard = shardOf(link.connection);
+    const url = kept?.url ? kept.url : await placeFor(link, token, shard);
     let session: DiscordSession | undefined;
     try {
-      session = new DiscordSession(link, accountOf, boosts, timings, deps.gateway.socket(url));
+      session = new DiscordSession(link, accountOf, boosts, timings, deps.gateway.socket(url), shard);
       const late = () => new LinkLost('Discord did not answer in time.');
-      await within(session.begin(token, kept && { ...kept, url }), timings.open_ms, late);
+      await withTimeout(session.begin(token, kept && { ...kept, url }), timings.open_ms, late);
+      void session.ended.catch((error: unknown) => raise(error, shard).catch(() => undefined));
       return session;
     } catch (error) {
       session?.end();
-      // The address where the session was to go on does not answer: the next try asks Discord for one anew.
-      if (kept !== null && session?.over !== true) link.keep({ ...kept, url: '' });
+      await raise(error, shard);
+      // The resume address does not answer: the next try requests another one from Discord.
+      if (kept !== null && session?.over !== true) link.keep({ ...kept, shard: [...kept.shard], url: '' });
       throw error;
     }
   }
 
-  async function placeFor(link: Link, token: string): Promise<string> {
+  /** Raises the number of shards; the next list of connections has the new number. */
+  async function raise(error: unknown, [, of]: Shard): Promise<void> {
+    if (error instanceof ShardsRequired) await deps.shards.atLeast(of + 1);
+  }
+
+  async function placeFor(link: Link, token: string, [, of]: Shard): Promise<string> {
     try {
-      const { url, remaining, reset_after_ms } = await deps.gateway.place(token);
+      const { url, shards, remaining, reset_after_ms } = await deps.gateway.place(token);
+      if (shards > of) await deps.shards.atLeast(shards);
       if (remaining > 0) return url;
       throw new PauseAsked('Discord lets no more sessions begin today.', reset_after_ms);
     } catch (error) {
@@ -60,14 +73,27 @@ export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordS
   return {
     vendor: 'discord',
     connect: (link) => open(link, null),
-    resume: (link, state) => open(link, readKept(state)),
+    resume: (link, state) => open(link, keptFor(link, readKept(state))),
     normalise: normaliseDiscord,
     stop: endSession,
   };
 }
 
-function readKept(state: Json): Kept | null {
-  const [session_id, seq, url] = ['session_id', 'seq', 'url'].map((name) => member(state, name));
-  const whole = typeof session_id === 'string' && typeof url === 'string' && Number.isSafeInteger(seq);
-  return whole ? { session_id, seq: seq as number, url } : null;
+/** A session of another shard cannot be resumed: its servers may be others. */
+function keptFor(link: Link, kept: Kept | null): Kept | null {
+  if (kept === null || isDeepStrictEqual(kept.shard, shardOf(link.connection))) return kept;
+  link.missed({ from: link.last_heard, to: Date.now(), detail: 'The bot’s servers are divided over more shards.' });
+  return null;
 }
+
+function readKept(state: Json): Kept | null {
+  const [session_id, seq, url, shard] = ['session_id', 'seq', 'url', 'shard'].map((name) => member(state, name));
+  const whole = typeof session_id === 'string' && typeof url === 'string' && Number.isSafeInteger(seq);
+  return whole ? { session_id, seq: seq as number, url, shard: readShard(shard) } : null;
+}
+
+/** A state without a shard is of a release with a single shard. */
+const readShard = (shard: unknown): Shard =>
+  Array.isArray(shard) && typeof shard[0] === 'number' && typeof shard[1] === 'number'
+    ? [shard[0], shard[1]]
+    : ONLY_SHARD;

@@ -1,17 +1,13 @@
-import type { LivingConnections } from '../../access/living-connections';
-import type { LinkedConnection } from '../runtime/adapter';
-import type { Settings } from '../../kernel/settings';
+import type { ActiveConnections } from '../../services/connections/active-connections';
+import type { Settings } from '../../kernel/settings/settings';
 
-/** The gateway's one connection: the bot is the installation's, and serves every server that it was let into. */
-export const DISCORD_BOT: LinkedConnection = { connection_id: 'discord-bot', account_id: null, channel_id: 'bot' };
-
-/** How long an answer holds, where no change is heard of. */
+/** Milliseconds that an answer is cached when no change is reported. */
 const HOLDS_MS = 5_000;
 
 export type Guilds = ReturnType<typeof guildsOf>;
 
-/** Which account each Discord server is linked to. */
-export function guildsOf(living: LivingConnections, { bot_token }: Pick<Settings['discord'], 'bot_token'>) {
+/** Finds the account that a Discord server is linked to. */
+export function guildsOf(living: ActiveConnections, { bot_token }: Pick<Settings['discord'], 'bot_token'>) {
   let asked: { guilds: Promise<ReadonlyMap<string, string>>; at: number } | null = null;
   const forget = () => (asked = null);
   const off = living.onChange(forget);
@@ -25,7 +21,7 @@ export function guildsOf(living: LivingConnections, { bot_token }: Pick<Settings
     if (asked === null || performance.now() - asked.at > HOLDS_MS) {
       const one = { guilds: look(), at: performance.now() };
       asked = one;
-      // The next question asks again.
+      // A failed read is not cached.
       one.guilds.catch(() => {
         if (asked === one) asked = null;
       });
@@ -34,10 +30,10 @@ export function guildsOf(living: LivingConnections, { bot_token }: Pick<Settings
   }
 
   return {
-    /** @throws what the database threw */
+    /** @throws the database's error */
     accountOf: async (guild_id: string): Promise<string | null> => (await guilds()).get(guild_id) ?? null,
-    /** Whether there is anything to listen for. */
-    any: async (): Promise<boolean> => bot_token !== '' && (await look()).size > 0,
+    /** Number of linked servers; 0 without a bot. */
+    count: async (): Promise<number> => (bot_token === '' ? 0 : (await look()).size),
     close: off,
   };
 }

@@ -1,36 +1,37 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { TOPICS } from '../../domain/records';
-import type { Received } from '../runtime/adapter';
-import { readJson, storableJson } from '../runtime/text';
-import { eventTime, readTime } from '../runtime/times';
-import * as webhook from '../runtime/webhook';
-import type { Outcome } from '../runtime/webhook';
+import { TOPICS } from '../../domain/common/records';
+import type { Received } from '../runtime/connection/adapter';
+import { readJson, storableJson } from '../runtime/parse/text';
+import { eventTime, readTime } from '../runtime/parse/times';
+import * as webhook from '../runtime/webhook/webhook';
+import type { Outcome } from '../runtime/webhook/webhook';
 
-/** A word of the gateway for one account, as it is handed on to be stored. */
+/** An event of the gateway for one account, as it is delivered for storing. */
 const MemberAct = z.object({
   account_id: z.uuid(),
   action: z.enum(['member_join', 'member_leave', 'boost']),
-  /** The session, and the word's number in it: the same when Discord repeats the word. */
+  /** The session, and the event's number in it: equal when Discord repeats the event. */
   place: z.string(),
   member: z.record(z.string(), z.unknown()),
 });
 export type MemberAct = z.output<typeof MemberAct>;
 
-/** How many members it is remembered of whether they boost, and most characters of all their ids. */
-const MOST_MEMBERS = 100_000;
-const MOST_CHARACTERS = 8 << 20;
-/** Where nothing is known of a member, a boost that began less than this ago counts as a new one. */
+/** Maximum members whose boosts are cached, and maximum characters of all their ids. */
+const MAX_MEMBERS = 100_000;
+const MAX_CHARACTERS = 8 << 20;
+/** A boost of an unknown member counts as new when it began less than this long ago. */
 const LATELY_MS = 24 * 3_600_000;
 
 /**
- * Tells a boost that begins from one that goes on: Discord says only since when a member boosts, with every change of
- * the member. Known from a guild's arrival and from earlier words; else by how long ago it began.
+ * Distinguishes a new boost from a continuing one: Discord reports only since when a member boosts, with every change
+ * of the member. Uses earlier events, and the few members that arrive with a guild (without the intent of presences the
+ * bot and those in voice channels); otherwise the age of the boost.
  */
 export class Boosts {
   private readonly boosting = new LRUCache<string, boolean>({
-    max: MOST_MEMBERS,
-    maxSize: MOST_CHARACTERS,
+    max: MAX_MEMBERS,
+    maxSize: MAX_CHARACTERS,
     sizeCalculation: (_boosts, { length }) => length,
   });
 
@@ -59,7 +60,7 @@ export function actionOf(type: unknown): 'member_join' | 'member_leave' | 'membe
   }
 }
 
-/** What happened to a member, to a record; `raw` is the gateway's payload. Source: spec doc3 §6.2. */
+/** Converts an event of a member to a record; `raw` is the gateway's payload. Source: spec doc3 §6.2. */
 export function normaliseDiscord({ text, received_at }: Received): Outcome {
   const reading = readJson(storableJson(text));
   if (!reading.ok) return webhook.park(reading.reason, reading.detail);
@@ -70,7 +71,8 @@ export function normaliseDiscord({ text, received_at }: Received): Outcome {
   const guild_id = webhook.idText(member.guild_id);
   if (user_id === null || guild_id === null) return webhook.park('bad_payload', 'guild_id or user.id is missing');
   const at = action === 'boost' ? member.premium_since : action === 'member_join' ? member.joined_at : null;
-  // Joining or boosting again has another time, so the time tells them apart; a word without one is known by its place.
+  // A repeated join or boost has another time, which distinguishes the two; an event without a time is identified by
+  // its place.
   const once = readTime(at) === null ? place : (webhook.idText(at) ?? place);
   return webhook.ok({
     owner: { kind: 'account', account_id },

@@ -1,13 +1,14 @@
 import type { RawData, WebSocket } from 'ws';
+import type { Shard } from './shards';
 import { actionOf, type Boosts, type MemberAct } from './members';
-import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/adapter';
-import { readJson } from '../runtime/text';
-import { keptId, member } from '../runtime/webhook';
+import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/connection/adapter';
+import { readJson } from '../runtime/parse/text';
+import { keptId, member } from '../runtime/webhook/webhook';
 
 export interface DiscordTimings {
-  /** Longest time for the socket, its hello and the answer to who we are. */
+  /** Longest time for the socket, its hello and the answer to our identification. */
   open_ms: number;
-  /** Discord asks to wait so long before a session is begun again: at random between these. */
+  /** Range of the random pause that Discord requires before a new session. */
   invalid_ms: readonly [number, number];
 }
 
@@ -21,37 +22,42 @@ const OP = {
   reconnect: 7,
   invalid_session: 9,
   hello: 10,
-  heartbeat_ack: 11,
 } as const;
 /** Close codes after which the same token and intents are refused again. */
 const FATAL: Readonly<Record<number, string>> = {
   4004: 'authentication_failed',
   4010: 'invalid_shard',
-  4011: 'sharding_required',
   4012: 'invalid_version',
   4013: 'invalid_intents',
   4014: 'disallowed_intents',
 };
-/** Close codes after which a session does not go on. */
+/** The session would have more servers than Discord allows. */
+const SHARDING_REQUIRED = 4011;
+/** Close codes that end the session for good. */
 const OVER: ReadonlySet<number> = new Set([1000, 1001, 4003, 4007, 4009]);
-/** Any other code keeps the session. */
+/** Our close code when leaving: any code other than 1000 and 1001 keeps the session. */
 const LEAVING = 4_200;
-/** A heartbeat that is asked for sooner or later than these is a slip. */
+/** Bounds of a plausible heartbeat interval. */
 const LEAST_BEAT_MS = 20;
-const MOST_BEAT_MS = 300_000;
+const MAX_BEAT_MS = 300_000;
 
-/** Most bytes of words that wait for what came before them; then no more is read for a while. */
-const MOST_WAITING = 4 << 20;
+/** The bot has too many servers for the number of shards. */
+export class ShardsRequired extends LinkLost {}
 
-/** What a successor needs to go on in the same session. */
+/** Maximum bytes of waiting events; above it the socket is paused. */
+const MAX_WAITING = 4 << 20;
+
+/** State with which a successor resumes the same session. */
 export interface Kept {
   session_id: string;
-  /** Number of the last word that is stored. */
+  /** Number of the last stored event. */
   seq: number;
   url: string;
+  /** Shard of the session. */
+  shard: Shard;
 }
 
-/** One socket of the gateway. */
+/** A socket of the gateway. */
 export class DiscordSession implements AdapterSession {
   readonly ended: Promise<void>;
   private began!: () => void;
@@ -64,15 +70,15 @@ export class DiscordSession implements AdapterSession {
   private resuming: Kept | null = null;
   private session_id = '';
   private url = '';
-  /** Of the last word that came, whether it is stored or not. */
+  /** Number of the last received event, stored or not. */
   private seq: number | null = null;
   private acknowledged = true;
-  /** Discord does not let it go on. */
+  /** True when Discord has ended the session for good. */
   over = false;
   private readonly heard_before: number | null;
   private beat: NodeJS.Timeout | undefined;
   private cause: Error | undefined;
-  /** Words are looked at one after the other, since whose they are is asked. */
+  /** Chain of event handlers: events are handled one after the other, because finding their account is asynchronous. */
   private work: Promise<void> = Promise.resolve();
   private waiting_bytes = 0;
 
@@ -82,6 +88,7 @@ export class DiscordSession implements AdapterSession {
     private readonly boosts: Boosts,
     private readonly timings: DiscordTimings,
     private readonly socket: WebSocket,
+    private readonly shard: Shard,
   ) {
     this.heard_before = link.last_heard;
     this.begun.catch(() => undefined);
@@ -100,7 +107,10 @@ export class DiscordSession implements AdapterSession {
     });
   }
 
-  /** Resolves when the session has begun or goes on. @throws LinkLost, PauseAsked, ConnectionRefused */
+  /**
+   * Resolves when the session has begun or is resumed.
+   * @throws LinkLost, PauseAsked, ConnectionRefused
+   */
   begin(token: string, kept: Kept | null): Promise<void> {
     this.token = token;
     this.resuming = kept;
@@ -110,25 +120,26 @@ export class DiscordSession implements AdapterSession {
     return this.begun;
   }
 
-  /** The session stays, so that a successor can go on in it. */
+  /** Closes the socket and keeps the session, so that a successor can resume it. */
   end(): void {
     clearTimeout(this.beat);
     if (this.socket.readyState === this.socket.OPEN) this.socket.close(LEAVING);
     else this.socket.terminate();
     const { socket } = this;
-    // The other side gets half a second to answer the goodbye.
+    // The other side has half a second to answer the close.
     setTimeout(() => socket.terminate(), 500).unref();
   }
 
   private endedBy(code: number): Error {
     const reason = FATAL[code];
     if (reason !== undefined) return new ConnectionRefused(reason);
+    if (code === SHARDING_REQUIRED) return new ShardsRequired('Discord asks for more shards.');
     if (OVER.has(code)) this.forget();
     if (this.cause instanceof PauseAsked) return this.cause;
     return new LinkLost(`Discord has closed the connection (${code}).`, { cause: this.cause });
   }
 
-  /** The session cannot go on: the next one begins anew, and what was said until then is lost. */
+  /** The session is lost: the next one starts over, and the events in between are missed. */
   private forget(): void {
     this.over = true;
     const from = this.heard_before;
@@ -143,6 +154,8 @@ export class DiscordSession implements AdapterSession {
   private take(text: string): void {
     const received_at = Date.now();
     this.link.heard(received_at);
+    // Any frame proves an active connection: the answer to a heartbeat may be queued behind megabytes of others.
+    this.acknowledged = true;
     const frame = readJson(text);
     if (!frame.ok) return;
     const at = (...path: string[]) => member(frame.value, ...path);
@@ -150,7 +163,7 @@ export class DiscordSession implements AdapterSession {
       case OP.dispatch:
         this.waiting_bytes += text.length;
         this.dispatch(at('t'), at('s'), at('d'), received_at);
-        if (this.waiting_bytes > MOST_WAITING) this.socket.pause();
+        if (this.waiting_bytes > MAX_WAITING) this.socket.pause();
         void this.work.then(() => this.done(text.length));
         return;
       case OP.heartbeat:
@@ -161,18 +174,16 @@ export class DiscordSession implements AdapterSession {
         return this.invalid(at('d') === true);
       case OP.hello:
         return this.hello(at('d', 'heartbeat_interval'));
-      case OP.heartbeat_ack:
-        this.acknowledged = true;
     }
   }
 
   private hello(interval: unknown): void {
-    if (typeof interval !== 'number' || !(interval >= LEAST_BEAT_MS && interval <= MOST_BEAT_MS)) {
+    if (typeof interval !== 'number' || !(interval >= LEAST_BEAT_MS && interval <= MAX_BEAT_MS)) {
       this.cause = new LinkLost('Discord’s hello names no heartbeat.');
       return this.end();
     }
     clearTimeout(this.beat);
-    // The first at a random moment, lest all clients of a gateway that began anew beat together.
+    // The first at a random moment, so that clients that reconnect together do not send heartbeats together.
     this.beat = setTimeout(() => this.beats(interval), interval * Math.random());
     const { token, resuming } = this;
     if (resuming !== null) {
@@ -184,13 +195,13 @@ export class DiscordSession implements AdapterSession {
       intents: INTENTS,
       properties: { os: process.platform, browser: 'lumio', device: 'lumio' },
       large_threshold: 250,
-      shard: [0, 1],
+      shard: this.shard,
     });
   }
 
   private beats(interval: number): void {
     if (!this.acknowledged && !this.socket.isPaused) {
-      // The line is dead, whatever the socket says; the session is not.
+      // The connection is dead, whatever the socket's state is; the session is not.
       this.cause = new LinkLost('Discord did not answer a heartbeat.');
       return this.socket.terminate();
     }
@@ -220,7 +231,7 @@ export class DiscordSession implements AdapterSession {
     this.work = this.work
       .then(() => this.tell(type, seq, data, received_at))
       .then(keep, (error: Error) => {
-        // The word may not be stored: Discord repeats it to whoever goes on from the one before.
+        // The event may not be stored: Discord repeats it to the successor that resumes from the previous one.
         this.cause = error;
         this.end();
       });
@@ -228,8 +239,8 @@ export class DiscordSession implements AdapterSession {
 
   private done(bytes: number): void {
     this.waiting_bytes -= bytes;
-    if (this.waiting_bytes > MOST_WAITING / 2 || !this.socket.isPaused) return;
-    // The answer to the last heartbeat is among what was not read.
+    if (this.waiting_bytes > MAX_WAITING / 2 || !this.socket.isPaused) return;
+    // The answer to the last heartbeat may be among the unread frames.
     this.acknowledged = true;
     this.socket.resume();
   }
@@ -239,7 +250,7 @@ export class DiscordSession implements AdapterSession {
     this.url = keptId(member(data, 'resume_gateway_url')) ?? '';
   }
 
-  /** Learns from an arriving guild who boosts it already. */
+  /** Reads from an arriving guild which members boost it already. */
   private learn(data: unknown, received_at: number): void {
     const guild_id = keptId(member(data, 'id'));
     const members = member(data, 'members');
@@ -269,8 +280,9 @@ export class DiscordSession implements AdapterSession {
   }
 
   private keep(seq: number): void {
-    const { session_id, url } = this;
-    if (session_id !== '' && url !== '' && this.seq !== null) this.link.keep({ session_id, seq, url });
+    const { session_id, url, shard } = this;
+    if (session_id !== '' && url !== '' && this.seq !== null)
+      this.link.keep({ session_id, seq, url, shard: [...shard] });
   }
 
   private send(op: number, d: unknown): void {

@@ -7,16 +7,16 @@ import {
   chatPerson,
   PLAIN_MESSAGE,
   PLAIN_MODERATION,
-} from '../../domain/chat-messages';
-import { textOfParts, textParts } from '../../domain/chat-text';
-import { until } from '../runtime/times';
-import { idText, member } from '../runtime/webhook';
+} from '../../domain/chat/chat-messages';
+import { textOfParts, textParts } from '../../domain/chat/chat-text';
+import { until } from '../runtime/parse/times';
+import { idText, member } from '../runtime/webhook/webhook';
 
-/** An emote as Kick writes it into the text. */
+/** An emote in Kick's notation within the text. */
 const EMOTE = /\[emote:(\d{1,20}):([^\]\s]{0,100})\]/g;
-const MOST_EMOTES = 500;
+const MAX_EMOTES = 500;
 
-/** `chat.message.sent` as a chat record. */
+/** Converts `chat.message.sent` to a chat record. */
 export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
   const at = (...path: string[]) => member(payload, ...path);
   const author = personAt(at('sender'));
@@ -48,7 +48,7 @@ export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
   };
 }
 
-/** `moderation.banned`: without an end it is for ever. */
+/** Converts `moderation.banned`; a ban without an end is permanent. */
 export function kickBan(channel_id: string, payload: unknown): ChatDraft {
   const at = (...path: string[]) => member(payload, ...path);
   const timeout = until(at('metadata', 'expires_at'), at('metadata', 'created_at'));
@@ -69,7 +69,7 @@ const filled = (value: unknown): string | null => textAt(value)?.trim() || null;
 
 function personAt(value: unknown): ChatPerson | null {
   const id = idText(member(value, 'user_id'));
-  // Kick writes 0 for nobody.
+  // Kick writes 0 for a missing person.
   if (id === null || id === '0') return null;
   const name = filled(member(value, 'username'));
   return chatPerson(id, filled(member(value, 'channel_slug')) ?? name, name, filled(member(value, 'profile_picture')));
@@ -104,7 +104,7 @@ const emote = (id: string, name: string): ChatPart => ({
   animated: false,
 });
 
-/** The emotes that are written into the text; where none is, those that the positions name. */
+/** Finds the emotes in the text; without any, those of the positions. */
 function partsOf(content: string, emotes: unknown): ChatPart[] {
   const parts: ChatPart[] = [];
   let from = 0;
@@ -116,7 +116,7 @@ function partsOf(content: string, emotes: unknown): ChatPart[] {
   return partsByPosition(content, emotes);
 }
 
-/** Positions count characters and name the last one, too; what does not fit the text is passed over. */
+/** Positions count characters and include the last one; a position outside the text is skipped. */
 function partsByPosition(content: string, emotes: unknown): ChatPart[] {
   const characters = [...content];
   const places = (Array.isArray(emotes) ? emotes : [])
@@ -127,7 +127,7 @@ function partsByPosition(content: string, emotes: unknown): ChatPart[] {
       return positions.map((position) => ({ id, s: member(position, 's'), e: member(position, 'e') }));
     })
     .filter((place): place is { id: string; s: number; e: number } => isPlace(place, characters.length))
-    .slice(0, MOST_EMOTES)
+    .slice(0, MAX_EMOTES)
     .sort((one, other) => one.s - other.s);
   const parts: ChatPart[] = [];
   let from = 0;

@@ -1,12 +1,12 @@
-import type { ConnectionTokens } from '../../access/connection-tokens';
-import { broadcastIdOf } from '../../domain/channel-status';
+import type { ConnectionTokens } from '../../services/connections/connection-tokens';
+import { broadcastIdOf } from '../../domain/history/channel-status';
 import type { KickChannel, KickChannels } from '../../vendors/kick/port';
-import { readInstant } from '../runtime/times';
-import { withAnyToken } from '../runtime/with-any-token';
-import type { Broadcast, LiveLook, SeenChannel } from '../runtime/live-watch';
-import { wholeOf } from '../runtime/numbers';
+import { readInstant } from '../runtime/parse/times';
+import { withAnyToken } from '../runtime/connection/with-any-token';
+import type { Broadcast, LiveLook, SeenChannel } from '../runtime/live-status/live-watch';
+import { wholeOf } from '../runtime/parse/numbers';
 
-/** Kick says what is on air for many channels at once. Its API counts no followers. */
+/** Reads Kick's channels on air, many per call. Kick's API counts no followers. */
 export function createKickLook(api: KickChannels, tokens: ConnectionTokens): LiveLook {
   return {
     platform: 'kick',
@@ -43,7 +43,7 @@ function broadcastsOf(channel: KickChannel, channel_id: string): Broadcast[] {
       category,
       tags: stream.custom_tags ?? [],
       started_at,
-      // As the webhook has it.
+      // In the form of the webhook.
       raw: { broadcaster, is_live: true, title, category: { name: category }, started_at, ended_at: null },
     },
   ];

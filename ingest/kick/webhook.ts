@@ -1,14 +1,14 @@
 import { ApiError } from '../../kernel/errors';
-import type { ChatDraft } from '../../domain/chat-messages';
-import { broadcastIdOf } from '../../domain/channel-status';
-import { TOPICS } from '../../domain/records';
-import type { Settings } from '../../kernel/settings';
-import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from '../runtime/signatures';
+import type { ChatDraft } from '../../domain/chat/chat-messages';
+import { broadcastIdOf } from '../../domain/history/channel-status';
+import { TOPICS } from '../../domain/common/records';
+import type { Settings } from '../../kernel/settings/settings';
+import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from '../runtime/webhook/signatures';
 import { kickBan, kickMessage } from './chat';
-import { chatRecord, people } from '../runtime/chat-record';
-import { eventTime } from '../runtime/times';
-import * as webhook from '../runtime/webhook';
-import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
+import { chatRecord, people } from '../runtime/parse/chat-record';
+import { eventTime } from '../runtime/parse/times';
+import * as webhook from '../runtime/webhook/webhook';
+import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook/webhook';
 
 /**
  * Kick's webhooks (spec doc3 §4.2). RSA over `<message id>.<timestamp>.<body>` is preferred; the legacy HMAC counts
@@ -61,21 +61,30 @@ export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor
 }
 
 interface Reading {
-  /** Behind `kick:`; null for what goes to the chat's own pipeline. */
+  /** Suffix of `kick:`; null for records of the chat. */
   name: string | null;
   chat?: (channel_id: string, payload: unknown) => ChatDraft;
-  /** Whom it is about, then everybody else whom it names. */
+  /** The person whom the event is about, then all other persons in it. */
   people: readonly unknown[];
-  /** When it happened, best first. */
+  /** Candidates for the time of the event, best first. */
   times: readonly unknown[];
-  /** Tells the same turn of a stream however it was learnt: when the stream began. */
+  /** Begin of the stream, which identifies its going live or offline from every source. */
   started_at?: unknown;
 }
 
+/** Documented types that are not stored. */
+const NOT_KEPT: ReadonlySet<string> = new Set([
+  'channel.reward.redemption.updated',
+  'livestream.metadata.updated',
+  'kicks.gifted',
+]);
+/** The only version that Kick documents, of every type. */
+const VERSION = '1';
+
 /**
- * Kick payload to a record. Types beyond the spec's mapping are skipped; `channel.subscription.renewal` has the shape
- * and meaning of a subscription, and Kick really sends `livestream.status.updated` with `is_live` where the spec names
- * `livestream.started` and `.ended`.
+ * Converts a payload of Kick to a record. Documented types beyond the spec's mapping are skipped;
+ * `channel.subscription.renewal` has the shape and meaning of a subscription, and Kick really sends
+ * `livestream.status.updated` with `is_live` where the spec names `livestream.started` and `.ended`.
  */
 export function normaliseKick(delivery: Delivery): Outcome {
   const body = webhook.readJsonBody(delivery);
@@ -83,7 +92,10 @@ export function normaliseKick(delivery: Delivery): Outcome {
   const type = delivery.header('kick-event-type')?.trim() ?? webhook.idText(webhook.member(body.value, 'event'));
   if (!type) return webhook.park('no_event_type', 'the header Kick-Event-Type is missing');
   const reading = readKick(type, body.value);
-  if (reading === null) return webhook.skip('unmapped_type', type.slice(0, 100));
+  if (reading === null) return ofChannel(webhook.unmapped(type, NOT_KEPT.has(type)), delivery, body.value);
+  const version = delivery.header('kick-event-version')?.trim() ?? VERSION;
+  if (version !== VERSION)
+    return ofChannel(webhook.park('unknown_version', `${type} ${version}`.slice(0, 100)), delivery, body.value);
   if (typeof reading === 'string') return webhook.park('bad_payload', reading);
   const channel_id = channelOf(body.value);
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
@@ -104,9 +116,16 @@ export function normaliseKick(delivery: Delivery): Outcome {
   });
 }
 
+/** Adds the channel to a parked delivery that has one: Kick signs deliveries to other apps with the same key. */
+function ofChannel(outcome: Outcome, delivery: Delivery, payload: unknown): Outcome {
+  const channel_id = channelOf(payload);
+  if (outcome.kind !== 'park' || channel_id === null) return outcome;
+  return { ...outcome, owner: { kind: 'channel', platform: 'kick', channel_id, ...subscriptionOf(delivery) } };
+}
+
 /**
- * The id of a channel's going live or offline: whoever finds it, this webhook or a look at the channel, it counts once.
- * Null where it is not known when the stream began.
+ * Id of a channel's going live or offline, equal for this webhook and for a poll of the channel, so that it counts
+ * once. Null when the begin of the stream is unknown.
  */
 function streamId(channel_id: string, { name, started_at }: Reading): string | null {
   const broadcast_id = typeof started_at === 'string' ? broadcastIdOf(channel_id, started_at) : null;
@@ -114,8 +133,8 @@ function streamId(channel_id: string, { name, started_at }: Reading): string | n
 }
 
 /**
- * Kick's events name the broadcaster; the shape of legacy deliveries is documented nowhere, so the plain names count
- * too.
+ * Channel of an event. Kick's events name the broadcaster; the shape of legacy deliveries is not documented, so the
+ * plain names count too.
  */
 function channelOf(payload: unknown): string | null {
   const paths = [['broadcaster', 'user_id'], ['broadcaster_user_id'], ['channel_id']];
@@ -127,9 +146,9 @@ const subscriptionOf = (delivery: Delivery) =>
   delivery.id_signed ? { subscription_id: delivery.header('kick-event-subscription-id')?.trim() ?? null } : {};
 
 /**
- * A chat message has an id of its own, the same for every app that Kick delivers it to. Everything else goes by the
- * message id that Kick calls its idempotent key, which its RSA signature covers; the legacy HMAC covers the body alone,
- * so that the same bytes count once. Spec rulings, "event identity of webhooks".
+ * A chat message has an id of its own, equal for every app that Kick delivers it to. Everything else uses the message
+ * id that Kick calls its idempotent key, which its RSA signature covers; the legacy HMAC covers the body alone, so that
+ * the same bytes count once. Spec rulings, "event identity of webhooks".
  */
 function kickIdentity(delivery: Delivery, type: string, payload: unknown, stream_id: string | null): Identity {
   const message_id = delivery.header('kick-event-message-id')?.trim() ?? null;
@@ -144,7 +163,7 @@ function kickIdentity(delivery: Delivery, type: string, payload: unknown, stream
   return { external_id, same_raw: 'once' };
 }
 
-/** Null: a type that is not ours. A text: what is wrong with the payload. */
+/** Reads a payload; null for an unknown type, a text for a fault of the payload. */
 function readKick(type: string, payload: unknown): Reading | string | null {
   const at = (...path: string[]) => webhook.member(payload, ...path);
   const event = (name: string, about: readonly unknown[], ...times: unknown[]): Reading => ({

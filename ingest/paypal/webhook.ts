@@ -1,15 +1,15 @@
-import { INSTALLATION, TOPICS } from '../../domain/records';
+import { INSTALLATION, TOPICS } from '../../domain/common/records';
 import { ApiError } from '../../kernel/errors';
 import { type DeliveryVerification, VerificationAway } from '../../vendors/paypal/port';
-import { eventTime } from '../runtime/times';
-import type { WebhookSettings } from '../runtime/vendors';
-import * as webhook from '../runtime/webhook';
-import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
+import { eventTime } from '../runtime/parse/times';
+import type { WebhookSettings } from '../runtime/webhook/vendors';
+import * as webhook from '../runtime/webhook/webhook';
+import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook/webhook';
 
 /**
- * PayPal's webhook of payouts (spec doc3 §4.2). Whether a delivery is PayPal's own is asked of PayPal, which gets the
- * transmission headers and the body as it came. Refused without `payments.paypal_webhook_id` and the app that asks; 503
- * while PayPal does not answer, so that it delivers again.
+ * PayPal's webhook of payouts (spec doc3 §4.2). PayPal itself verifies a delivery, from the transmission headers and
+ * the unchanged body. Refused without `payments.paypal_webhook_id` and the app for this call; 503 while PayPal does not
+ * answer, so that it delivers again.
  */
 export function createPaypalWebhook(
   { paypal_webhook_id }: WebhookSettings['payments'],
@@ -62,7 +62,7 @@ function readTransmission(headers: WebhookRequest['headers']) {
   };
 }
 
-/** https at `paypal.com` or a name below it, on the usual port and without a user: `evilpaypal.com` is none. */
+/** https at `paypal.com` or a subdomain, on the usual port and without a user; `evilpaypal.com` does not match. */
 export function isPaypalAddress(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, port, username, password } = new URL(text);
@@ -73,8 +73,8 @@ export function isPaypalAddress(text: string): boolean {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The event's text as it came. It is put between members of our own question, so it must be one whole JSON object:
- * anything else could name another webhook there.
+ * The unchanged text of the event. It is inserted between members of our own request, so it must be one whole JSON
+ * object: anything else could name another webhook there.
  */
 function readBody(raw_body: Buffer): string {
   let text: string;
@@ -96,14 +96,18 @@ const TYPES: ReadonlySet<string> = new Set([
   'PAYMENT.PAYOUTSBATCH.SUCCESS',
 ]);
 
-/** PayPal's event to a record on `webhook-events`; an item that nobody claimed has not failed. */
+/** Types that a webhook can deliver. */
+const DOCUMENTED =
+  /^(?:BILLING|BILLING_AGREEMENTS|CATALOG|CHECKOUT|CUSTOMER|IDENTITY|INVOICING|MERCHANT|PAYMENT|PAYMENTS|RISK|VAULT)[.A-Z_-]+$/;
+
+/** Converts PayPal's event to a record on `webhook-events`; an unclaimed item has not failed. */
 export function normalisePaypal(delivery: Delivery): Outcome {
   const body = webhook.readJsonBody(delivery);
   if (!body.ok) return body.outcome;
   const at = (...path: string[]) => webhook.member(body.value, ...path);
   const type = at('event_type');
   if (typeof type !== 'string' || type === '') return webhook.park('bad_payload', 'event_type is missing');
-  if (!TYPES.has(type)) return webhook.skip('unmapped_type', type.slice(0, 100));
+  if (!TYPES.has(type)) return webhook.unmapped(type, DOCUMENTED.test(type));
   const item_id = webhook.idText(at('resource', 'payout_item_id'));
   const batch_id = webhook.idText(at('resource', 'batch_header', 'payout_batch_id'));
   if (item_id === null && batch_id === null) return webhook.park('bad_payload', 'resource names no item and no batch');
@@ -116,7 +120,7 @@ export function normalisePaypal(delivery: Delivery): Outcome {
     external_id:
       event_id === null ? webhook.contentId('paypal', delivery, type) : webhook.externalId('paypal', event_id),
     occurred_at: eventTime(delivery.received_at, at('create_time')),
-    // The receiver, who mostly is an e-mail address; capital letters in one name nobody else.
+    // The receiver, mostly an e-mail address; capital letters do not make another person.
     subject: item_id === null ? null : webhook.subjectOf('paypal', receiverOf(at('resource')) ?? item_id),
     raw: body.raw,
   });

@@ -1,51 +1,65 @@
 import { z } from 'zod';
-import { TOPICS } from '../../domain/records';
-import { pause } from '../../kernel/signal';
-import type { Json } from '../../kernel/json';
+import { TOPICS } from '../../domain/common/records';
+import { pause } from '../../lib/async/signal';
+import type { Json } from '../../lib/json/json';
+import type { Queryable } from '../../engines/postgres/port';
 import { HttpFailed } from '../../vendors/http/port';
-import { withToken } from '../../access/with-token';
+import { withToken } from '../../services/connections/with-token';
 import type { PlayerState, SpotifyPlayer } from '../../vendors/spotify/port';
-import type { Adapter, AdapterSession, Link, LinkStatus, LinkedConnection, Received } from '../runtime/adapter';
-import { endSession } from '../runtime/ending';
-import { readJson, storableJson } from '../runtime/text';
-import * as webhook from '../runtime/webhook';
-import type { Outcome } from '../runtime/webhook';
+import type {
+  Adapter,
+  AdapterSession,
+  Link,
+  LinkStatus,
+  LinkedConnection,
+  Received,
+} from '../runtime/connection/adapter';
+import { endSession } from '../runtime/connection/ending';
+import { readJson, storableJson } from '../runtime/parse/text';
+import * as webhook from '../runtime/webhook/webhook';
+import type { Outcome } from '../runtime/webhook/webhook';
 import { AppPauses } from './app-pauses';
 import { type Change, changesOf, isNews, type Seen, stateOf } from './changes';
 
 export interface SpotifyAdapterDeps {
   player: SpotifyPlayer;
-  /** Tells who listens along what is played now; kept nowhere. */
+  /** Publishes the current track to listeners; it is not stored. */
   nowPlaying(account_id: string, state: PlayerState): Promise<void>;
+  /** Whether an account's player is to be read: while one of its channels is live. Default: always. */
+  isOnAir?(account_id: string): Promise<boolean>;
+  /** Database in which processes share the pauses of apps. Default: each process has its own. */
+  db?: Queryable;
   timings?: Partial<SpotifyTimings>;
 }
 
 export interface SpotifyTimings {
   playing_ms: number;
   paused_ms: number;
-  /** After an answer that says that the app, or the account, may not ask. */
+  /** Pause after the answer that the app, or the account, may not call. */
   refused_ms: number;
 }
 
 /** Source: spec extra-facts §13. */
 const TIMINGS: SpotifyTimings = { playing_ms: 3_000, paused_ms: 15_000, refused_ms: 300_000 };
-/** Where Spotify says too many requests and not for how long. */
+/** Pause after a 429 without `Retry-After`. */
 const BUSY_MS = 30_000;
 
-/** What a successor needs. `count` numbers the changes, so that one that is found twice is known. */
+/** State for a successor. `count` numbers the changes, so that a change that is found twice has one id. */
 interface Kept {
   count: number;
   seen: Seen;
+  /** Published state, for new listeners; absent in states of earlier releases. */
+  shown?: PlayerState;
 }
 
 /**
- * Spotify's player, which nobody is pushed: it is looked at every 3 seconds while it plays and every 15 else, and what
- * differs from the look before is told as events. The last look is kept, so that what was done while no process looked
- * is told by the next; in between only the last of it can be known.
+ * Spotify's player, which Spotify does not push: while a channel of the account is live the player is polled every 3
+ * seconds while it plays and every 15 otherwise, and differences from the previous poll become events. The last poll is
+ * kept, so that changes without a polling process are reported by the next one; of several only the last can be known.
  */
 export function createSpotifyAdapter(deps: SpotifyAdapterDeps): Adapter<SpotifySession> {
   const timings = { ...TIMINGS, ...deps.timings };
-  const pauses = new AppPauses();
+  const pauses = new AppPauses(deps.db ?? null);
   const open = async (link: Link, kept: Kept | null): Promise<SpotifySession> => {
     const session = new SpotifySession(link, deps, pauses, timings, kept);
     await session.begin();
@@ -60,18 +74,20 @@ export function createSpotifyAdapter(deps: SpotifyAdapterDeps): Adapter<SpotifyS
   };
 }
 
-/** Null for what another build kept. */
+/** Null for the state of another release. */
 function readKept(state: Json): Kept | null {
   const at = (...path: string[]) => webhook.member(state, ...path);
   const whole = Number.isSafeInteger(at('count')) && typeof at('seen', 'at') === 'number';
   return whole ? (state as unknown as Kept) : null;
 }
 
-/** Looks at one account's player. */
+/** Polls one account's player. */
 export class SpotifySession implements AdapterSession {
   ended: Promise<void> = Promise.resolve();
   private readonly over = new AbortController();
   private shown = '';
+  /** No channel is live: the next poll starts over, because hours may lie between. */
+  private resting = false;
 
   constructor(
     private readonly link: Link,
@@ -81,7 +97,7 @@ export class SpotifySession implements AdapterSession {
     private kept: Kept | null,
   ) {}
 
-  /** @throws what the first look throws */
+  /** @throws the error of the first poll */
   async begin(): Promise<void> {
     const first_pause_ms = await this.look();
     this.ended = this.watch(first_pause_ms);
@@ -98,11 +114,16 @@ export class SpotifySession implements AdapterSession {
     while (!signal.aborted) await pause(await this.look(), signal);
   }
 
-  /** Answers how long to wait before the next. */
+  /** Polls once; returns the pause before the next poll. */
   private async look(): Promise<number> {
     const { link, deps, timings, pauses } = this;
-    const { client_id } = link.connection;
-    const left_ms = pauses.left(client_id);
+    const { account_id, client_id } = link.connection;
+    if (account_id !== null && (await deps.isOnAir?.(account_id)) === false) {
+      this.resting = true;
+      this.show('connected');
+      return timings.paused_ms;
+    }
+    const left_ms = await pauses.left(client_id);
     if (left_ms > 0) return this.wait(left_ms);
     let player: PlayerState | null;
     try {
@@ -114,7 +135,7 @@ export class SpotifySession implements AdapterSession {
       if (!(error instanceof HttpFailed)) throw error;
       if (error.status === 429) {
         const asked_ms = Math.max(error.retry_after_ms ?? BUSY_MS, timings.playing_ms);
-        pauses.begin(client_id, asked_ms);
+        await pauses.begin(client_id, asked_ms);
         return this.wait(asked_ms);
       }
       if (error.status !== 403) throw error;
@@ -129,7 +150,7 @@ export class SpotifySession implements AdapterSession {
     return player?.is_playing ? timings.playing_ms : timings.paused_ms;
   }
 
-  /** At random a little longer, lest all players of an app are looked at together when its pause is over. */
+  /** Adds a random part, so that not all players of an app are polled together when its pause ends. */
   private wait(ms: number): number {
     this.show('degraded', 'Spotify lets the app ask no more for a while.');
     return ms * (1 + Math.random() / 4);
@@ -138,18 +159,20 @@ export class SpotifySession implements AdapterSession {
   private async compare(now: Seen): Promise<void> {
     const { link, deps, kept } = this;
     const { account_id } = link.connection;
-    // The first look is compared with itself: nothing is known to have changed.
-    const before = kept?.seen ?? now;
+    const first = kept === null || this.resting;
+    this.resting = false;
+    // The first poll is compared with itself: no change is known.
+    const before = first ? now : kept.seen;
     const changes = changesOf(before, now);
     let count = kept?.count ?? now.at;
     const deliveries = changes.map((change) => link.deliver(received(change, ++count, now.at)));
-    this.kept = { count, seen: now };
+    this.kept = { count, seen: now, shown: stateOf(now) };
     await Promise.all(deliveries);
-    // Only the position moved, as the clock says: there is nothing to keep or to show.
-    if (kept !== null && !isNews(before, now)) return;
-    // Kept behind what it says: a crash in between finds the same changes again, under the same numbers.
+    // Only the position moved with the clock: there is nothing to keep or to publish.
+    if (!first && !isNews(before, now)) return;
+    // Kept after the delivery: after a crash in between, the same changes are found again, under the same numbers.
     link.keep(this.kept as unknown as Json);
-    if (account_id !== null) await deps.nowPlaying(account_id, stateOf(now));
+    if (account_id !== null) await deps.nowPlaying(account_id, this.kept.shown!);
   }
 
   private show(status: LinkStatus, detail?: string): void {
@@ -165,7 +188,7 @@ const received = ({ action, to, raw }: Change, count: number, received_at: numbe
   received_at,
 });
 
-/** A change as {@link received} hands it on. */
+/** A change as {@link received} encodes it. */
 const PlayerChange = z.object({
   action: z.enum(['track', 'play', 'pause', 'skip', 'volume', 'device']),
   to: z.string(),
@@ -173,7 +196,7 @@ const PlayerChange = z.object({
   raw: z.record(z.string(), z.unknown()),
 });
 
-/** A change that was found, to a record. Nobody but the account's owner is in it. */
+/** Converts a change to a record. Its only person is the account's owner. */
 export function normaliseSpotify(
   { text, received_at }: Received,
   { account_id, connection_id }: LinkedConnection,

@@ -1,29 +1,29 @@
 import type { PlayedItem, PlayerState } from '../../vendors/spotify/port';
 
-/** The player at a moment. */
+/** State of the player at a moment. */
 export interface Seen {
   /** Unix milliseconds. */
   at: number;
   /** Null while nothing was played anywhere. */
   player: PlayerState | null;
-  /** What was played last; an advertisement or a private session does not change it. */
+  /** Last played item; an advertisement or a private session does not change it. */
   item: PlayedItem | null;
 }
 
 export interface Change {
   /** `track`, of `spotify:track`. */
   action: 'track' | 'play' | 'pause' | 'skip' | 'volume' | 'device';
-  /** What it was changed to: tells two changes apart that have the same action. */
+  /** New value, which distinguishes two changes with the same action. */
   to: string;
   raw: object;
 }
 
-/** Two tracks may be faded into each other for so long: one that ends within it was not skipped. */
+/** Maximum crossfade of two tracks: a track that ends within it was not skipped. */
 const CROSSFADE_MS = 12_000;
-/** By so much may a position differ from the expected one: clocks and the network are no better. */
+/** Tolerated difference of a position from the expected one: clocks and the network are no better. */
 const DRIFT_MS = 3_000;
 
-/** What was done at the player between two looks, in the order in which it is told. Pure. Source: spec doc3 §6.2. */
+/** Changes of the player between two polls, in the order of their events. Pure. Source: spec doc3 §6.2. */
 export function changesOf(before: Seen, now: Seen): Change[] {
   const changes: Change[] = [];
   const then = before.player;
@@ -39,7 +39,7 @@ export function changesOf(before: Seen, now: Seen): Change[] {
     const { volume_percent } = device_before;
     tell('volume', String(device.volume_percent), { previous: { volume_percent } });
   }
-  // Nothing said of the item is no other item.
+  // A missing item is not another item.
   const played_now = now.player?.item ?? null;
   if (played_now !== null && played_now.uri !== before.item?.uri) {
     const previous = { item: before.item, progress_ms: then?.progress_ms ?? null };
@@ -51,7 +51,7 @@ export function changesOf(before: Seen, now: Seen): Change[] {
   return changes;
 }
 
-/** What is shown of the player; where it does not name the item, the one that it named last. */
+/** Published state of the player; when it does not name the item, the last named one. */
 export function stateOf({ player, item }: Seen): PlayerState {
   if (player === null) {
     return { item, is_playing: false, progress_ms: null, currently_playing_type: 'unknown', device: null };
@@ -59,7 +59,7 @@ export function stateOf({ player, item }: Seen): PlayerState {
   return { ...player, item: player.item ?? (player.currently_playing_type === 'ad' ? null : item) };
 }
 
-/** Whether who listens along has to be told: of a change, or of another position than the clock says. */
+/** Whether listeners need an update: after a change, or when the position differs from the clock. */
 export function isNews(before: Seen, now: Seen): boolean {
   if (changesOf(before, now).length > 0) return true;
   const expected = expectedAt(before, now.at);
@@ -76,7 +76,7 @@ function skipped(before: Seen, now: Seen): boolean {
   return before.item !== null && left_at !== null && left_at < before.item.duration_ms - CROSSFADE_MS;
 }
 
-/** Where the player would be if nobody had touched it. */
+/** Expected position without any user action. */
 function expectedAt({ at, player }: Seen, now: number): number | null {
   if (player === null || player.progress_ms === null || player.item === null) return null;
   return player.progress_ms + (player.is_playing ? now - at : 0);

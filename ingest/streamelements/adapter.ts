@@ -1,20 +1,20 @@
-import type { Json } from '../../kernel/json';
+import type { Json } from '../../lib/json/json';
 import { HttpFailed } from '../../vendors/http/port';
-import { withToken } from '../../access/with-token';
+import { withToken } from '../../services/connections/with-token';
 import type { StreamElementsApi } from '../../vendors/streamelements/port';
-import { type Adapter, type AdapterSession, type Link, LinkLost } from '../runtime/adapter';
-import { endSession } from '../runtime/ending';
-import { member } from '../runtime/webhook';
+import { type Adapter, type AdapterSession, type Link, LinkLost } from '../runtime/connection/adapter';
+import { endSession } from '../runtime/connection/ending';
+import { member } from '../runtime/webhook/webhook';
 import { Socket, type StreamElementsTimings } from './socket';
 import { MODERATED_TIPS, normaliseTips, TIPS } from './tips';
 
 const TIMINGS: StreamElementsTimings = { open_ms: 15_000, silence_ms: 75_000 };
-/** Tips that are asked for at once after a gap, and how often; more than these were missed. */
+/** Tips per request after a gap, and maximum requests; further tips are reported as missed. */
 const PAGE = 100;
-const MOST_PAGES = 20;
-/** A tip is dated when it is made, and may be allowed hours later: catching up reaches this far before the gap. */
+const MAX_PAGES = 20;
+/** A tip has the time of its making, and may be allowed hours later: catching up starts this long before the gap. */
 const ALLOWED_WITHIN_MS = 24 * 3_600_000;
-/** The same after a state of an earlier release, which does not name the channel's first session. */
+/** Shorter time for a state of an earlier release, which does not name the channel's first session. */
 const ALLOWED_WITHIN_BEFORE_MS = 600_000;
 /** Errors of Astro after which no other try with the same token helps. */
 const TOKEN_REFUSED = /^err_(?:unauthori[sz]ed|forbidden|(?:invalid|expired|bad)_token|token_(?:invalid|expired))$/;
@@ -23,16 +23,16 @@ const TOKEN_REFUSED = /^err_(?:unauthori[sz]ed|forbidden|(?:invalid|expired|bad)
 interface Kept {
   /** Channel at StreamElements. */
   room: string;
-  /** Until when tips were received. */
+  /** Time up to which tips were received. */
   last: number;
-  /** First session with this channel: tips from before it are not ours to announce. */
+  /** Begin of the first session with this channel: earlier tips are not ours to announce. */
   begun: number;
 }
 
 /**
- * StreamElements' tips over its gateway Astro. After a gap the tips since then are fetched, since a socket replays
- * nothing; what comes again is known by its id. When the server asks for it, another socket is opened beside the old
- * one, which is read until the new one is welcome.
+ * StreamElements' tips over its gateway Astro. After a gap the tips since then are fetched, because a socket replays
+ * nothing; repeated tips have the same id. On the server's request another socket is opened next to the old one, which
+ * is read until the new one is welcome.
  */
 export function createStreamElementsAdapter(
   api: StreamElementsApi,
@@ -48,7 +48,7 @@ export function createStreamElementsAdapter(
     const session = new TipsSession(api, link, room, given);
     try {
       await session.begin();
-      // A new token may be of another channel, whose tips are not the ones that were missed.
+      // A new token may belong to another channel, whose tips are not the missed ones.
       if (kept?.room !== room) session.keepFrom(Date.now());
       else await session.catchUp(kept);
       return session;
@@ -75,7 +75,7 @@ function readKept(state: Json): Kept | null {
   return { room, last, begun: typeof begun === 'number' ? begun : last - ALLOWED_WITHIN_BEFORE_MS };
 }
 
-/** One subscription, over all the sockets that the server moves it to. */
+/** A subscription, over all the sockets that the server moves it to. */
 export class TipsSession implements AdapterSession {
   readonly ended: Promise<void>;
   private endWith!: (error: Error) => void;
@@ -84,7 +84,7 @@ export class TipsSession implements AdapterSession {
   private last = 0;
   private begun = 0;
   private moving = false;
-  /** What came before this session is stored, or told to be missed. */
+  /** True once the events from before this session are stored, or reported as missed. */
   private caught_up = false;
 
   constructor(
@@ -97,7 +97,10 @@ export class TipsSession implements AdapterSession {
     this.ended.catch(() => undefined);
   }
 
-  /** Opens the first socket and subscribes. @throws LinkLost, PauseAsked; ConnectionRefused for a token that is none */
+  /**
+   * Opens the first socket and subscribes.
+   * @throws LinkLost, PauseAsked; ConnectionRefused for an invalid token
+   */
   async begin(): Promise<void> {
     const token = await this.link.token();
     const socket = await this.open();
@@ -111,14 +114,14 @@ export class TipsSession implements AdapterSession {
     this.current = socket;
   }
 
-  /** Delivers what was paid or allowed between two sessions. */
+  /** Delivers the tips that were paid or allowed between two sessions. */
   async catchUp({ last, begun }: Kept): Promise<void> {
     this.last = last;
     this.begun = begun;
     const since = Math.max(last - ALLOWED_WITHIN_MS, begun);
     const now = Date.now();
     try {
-      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+      for (let pages = 0; pages < MAX_PAGES; pages += 1) {
         const page = { since, offset: pages * PAGE, limit: PAGE };
         const tips = await withToken(
           (refused) => this.link.token(refused),
@@ -128,7 +131,7 @@ export class TipsSession implements AdapterSession {
         await Promise.all(texts.reverse().map((text) => this.deliver(text)));
         if (tips.length < PAGE) return this.keep(now);
       }
-      const detail = `StreamElements was asked for the newest ${MOST_PAGES * PAGE} tips alone.`;
+      const detail = `StreamElements was asked for the newest ${MAX_PAGES * PAGE} tips alone.`;
       this.link.missed({ from: last, to: now, detail });
     } catch (error) {
       if (!(error instanceof HttpFailed) || error.status === 429 || error.status >= 500) throw error;
@@ -143,7 +146,7 @@ export class TipsSession implements AdapterSession {
     this.keep(now);
   }
 
-  /** Until when nothing is missing. */
+  /** Stores the time up to which nothing is missing. */
   keep(last: number): void {
     this.caught_up = true;
     this.last = Math.max(this.last, last);
@@ -173,7 +176,7 @@ export class TipsSession implements AdapterSession {
   /** The old socket is read until the new one is welcome. */
   private async move(reconnect_token: string): Promise<void> {
     const before = this.current;
-    // One move at a time, and none before there is something to move: a socket beside them would be closed by nobody.
+    // One move at a time, and only with a current socket: another one would never be closed.
     if (before === undefined || this.moving) return;
     this.moving = true;
     try {
@@ -181,7 +184,7 @@ export class TipsSession implements AdapterSession {
       this.current = socket;
       before.leave();
     } catch (error) {
-      // The old one ends soon: everything is opened anew, and what falls between is fetched.
+      // The old socket ends soon: everything is opened again, and the gap is fetched.
       if (!this.over) this.endWith(error as Error);
     } finally {
       this.moving = false;

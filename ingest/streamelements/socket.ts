@@ -1,39 +1,39 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
-import { within } from '../../kernel/signal';
-import { farewell } from '../../kernel/farewell';
+import { withTimeout } from '../../lib/async/signal';
+import { closeGracefully } from '../../lib/async/close-gracefully';
 import { kindOf } from '../../vendors/streamelements/port';
-import { LinkLost, PauseAsked } from '../runtime/adapter';
-import { readJson } from '../runtime/text';
-import { idText, member } from '../runtime/webhook';
+import { LinkLost, PauseAsked } from '../runtime/connection/adapter';
+import { readJson } from '../runtime/parse/text';
+import { idText, member } from '../runtime/webhook/webhook';
 
 export interface StreamElementsTimings {
-  /** Longest time for the socket, its welcome and the answers to what is subscribed to. */
+  /** Longest time for the socket, its welcome and the answers to the subscriptions. */
   open_ms: number;
-  /** The server pings every 30 s; after so long without any word the line is dead. */
+  /** The server pings every 30 s; after this time without any frame the connection is dead. */
   silence_ms: number;
 }
 
 /** Longest token that a socket is moved with, in characters. */
-const MOST_TOKEN = 4_000;
-/** Longest pause that Astro may ask for. */
-const MOST_PAUSE_MS = 3_600_000;
-/** How long the server may take to answer the goodbye of a socket that it has moved. */
+const MAX_TOKEN = 4_000;
+/** Longest pause that Astro may require. */
+const MAX_PAUSE_MS = 3_600_000;
+/** Time for the server's answer to the close of a moved socket. */
 const LEAVE_MS = 3_000;
 
 interface Listener {
   onMessage(text: string): void;
   onAlive(): void;
-  /** Asked of a socket that is left: nobody else lets it wait. */
+  /** Read for a socket that is being closed, which has no other backpressure. */
   full(): boolean;
   onMove(reconnect_token: string): void;
   onEnd(error: Error): void;
 }
 
-/** One socket of Astro. */
+/** A socket of Astro. */
 export class Socket {
-  /** Rejects when there is none in time. */
+  /** Resolves at the welcome; rejects when it does not arrive in time. */
   readonly welcome: Promise<void>;
   private readonly answers = new Map<string, (error: string | null) => void>();
   private silence: NodeJS.Timeout | undefined;
@@ -50,17 +50,19 @@ export class Socket {
       this.failed = reject;
     });
     welcome.catch(() => undefined);
-    this.welcome = within(welcome, timings.open_ms, () => new LinkLost('StreamElements did not answer in time.')).catch(
-      (error: unknown) => {
-        this.close();
-        throw error;
-      },
-    );
+    this.welcome = withTimeout(
+      welcome,
+      timings.open_ms,
+      () => new LinkLost('StreamElements did not answer in time.'),
+    ).catch((error: unknown) => {
+      this.close();
+      throw error;
+    });
     let cause: Error | undefined;
     socket.on('error', (error: Error) => (cause ??= error));
     socket.on('unexpected-response', (_request, response: IncomingMessage) => {
       const pause_ms = Number(response.headers['retry-after'] ?? NaN) * 1000;
-      cause = !(pause_ms >= 0 && pause_ms <= MOST_PAUSE_MS)
+      cause = !(pause_ms >= 0 && pause_ms <= MAX_PAUSE_MS)
         ? new LinkLost(`StreamElements answered ${response.statusCode}.`)
         : new PauseAsked(`StreamElements answered ${response.statusCode}.`, pause_ms);
       socket.terminate();
@@ -83,14 +85,14 @@ export class Socket {
     this.alive();
   }
 
-  /** Null, or why it is refused. */
+  /** Subscribes to a topic; returns null, or the reason of a refusal. */
   async subscribe(topic: string, room: string, token: string): Promise<string | null> {
     const nonce = randomUUID();
     const answer = new Promise<string | null>((resolve) => this.answers.set(nonce, resolve));
     const data = { topic, room, token, token_type: kindOf(token) };
     this.socket.send(JSON.stringify({ type: 'subscribe', nonce, data }));
     const late = () => new LinkLost('StreamElements did not answer in time.');
-    return within(answer, this.timings.open_ms, late).finally(() => this.answers.delete(nonce));
+    return withTimeout(answer, this.timings.open_ms, late).finally(() => this.answers.delete(nonce));
   }
 
   pause(): void {
@@ -105,9 +107,9 @@ export class Socket {
     this.socket.terminate();
   }
 
-  /** Another socket is there in its place: what was sent over this one before is read still. */
+  /** Closes a replaced socket; messages that were sent over it earlier are still read. */
   leave(): void {
-    void farewell(this.socket, LEAVE_MS, () => this.listener.full());
+    void closeGracefully(this.socket, LEAVE_MS, () => this.listener.full());
   }
 
   private take(text: string, welcomed: () => void): void {
@@ -123,8 +125,8 @@ export class Socket {
       }
       case 'reconnect': {
         const token = idText(at('data', 'reconnect_token'));
-        // It goes into an address.
-        return token === null || token.length > MOST_TOKEN ? this.close() : this.listener.onMove(token);
+        // The token becomes part of a URL.
+        return token === null || token.length > MAX_TOKEN ? this.close() : this.listener.onMove(token);
       }
       case 'message':
         return this.listener.onMessage(text);

@@ -1,14 +1,14 @@
-import { INSTALLATION, TOPICS } from '../../domain/records';
-import { hmacMatches, isFresh, secretList } from '../runtime/signatures';
-import { eventTime } from '../runtime/times';
-import type { WebhookSettings } from '../runtime/vendors';
-import * as webhook from '../runtime/webhook';
-import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook';
+import { INSTALLATION, TOPICS } from '../../domain/common/records';
+import { hmacMatches, isFresh, secretList } from '../runtime/webhook/signatures';
+import { eventTime } from '../runtime/parse/times';
+import type { WebhookSettings } from '../runtime/webhook/vendors';
+import * as webhook from '../runtime/webhook/webhook';
+import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook/webhook';
 
 /**
- * Stripe's webhooks (spec doc3 §4.2): of the platform's own account, and of the accounts connected to it, each with a
- * secret of its own. Without a secret everything is refused; only the Connect endpoint may be opened, in development,
- * by `payments.allow_unsigned_webhooks`.
+ * Stripe's webhooks (spec doc3 §4.2): of the platform's own account, and of the accounts connected to it, each with its
+ * own secret. Without a secret everything is refused; only the Connect endpoint may be opened, in development, by
+ * `payments.allow_unsigned_webhooks`.
  */
 export function createStripeWebhooks({ stripe, payments }: WebhookSettings): WebhookVendor[] {
   const common = { vendor: 'stripe', headers: [] } as const;
@@ -29,15 +29,15 @@ export function createStripeWebhooks({ stripe, payments }: WebhookSettings): Web
   ];
 }
 
-/** One of the endpoints: which events it keeps, and how their records are named. */
+/** Types that an endpoint stores, and the prefix of their records. */
 interface Endpoint {
   prefix: readonly string[];
   types: ReadonlySet<string>;
 }
 
 /**
- * What changes a subscription or says what was paid. `customer.subscription.created` and, for Connect, `.updated` are
- * kept beyond the spec's list: without them the state of a subscription has holes.
+ * Types that change a subscription or report a payment. `customer.subscription.created` and, for Connect, `.updated`
+ * are kept beyond the spec's list: without them the state of a subscription has gaps.
  */
 export const PLATFORM: Endpoint = {
   prefix: [],
@@ -65,10 +65,19 @@ export const CONNECT: Endpoint = {
   ]),
 };
 
-/** What the header holds: when it was signed, and a signature for each secret that is in use. */
+/** Types that an endpoint can deliver: one of Stripe's objects, and the action. */
+const DOCUMENTED = new RegExp(
+  '^(?:account|application_fee|balance|billing|billing_portal|capability|cash_balance|charge|checkout|climate|coupon|' +
+    'credit_note|customer|customer_cash_balance_transaction|entitlements|file|financial_connections|identity|invoice|' +
+    'invoice_payment|invoiceitem|issuing_[a-z]+|mandate|payment_intent|payment_link|payment_method|payout|person|plan|' +
+    'price|product|promotion_code|quote|radar|refund|reporting|review|setup_intent|sigma|source|subscription_schedule|' +
+    'tax|tax_rate|terminal|test_helpers|topup|transfer|treasury)\\.[a-z_.]+$',
+);
+
+/** Time of the signature in the header, which also has a signature for each secret in use. */
 const SIGNED_AT = /^\d{9,11}$/;
-/** While secrets are exchanged there are two; more than a handful is somebody trying. */
-const MOST_SIGNATURES = 8;
+/** Maximum signatures: two while secrets are exchanged; more than a handful is an attack. */
+const MAX_SIGNATURES = 8;
 
 function signedBy(setting: string, open: boolean): WebhookVendor['verify'] {
   const secrets = secretList(setting);
@@ -95,14 +104,14 @@ function readSignature(header: string): { signed_at: string; signatures: string[
   for (const part of header.split(',')) {
     const [scheme = '', value = ''] = part.trim().split('=', 2);
     if (scheme === 't') signed_at = value;
-    else if (scheme === 'v1' && signatures.length < MOST_SIGNATURES) signatures.push(value);
+    else if (scheme === 'v1' && signatures.length < MAX_SIGNATURES) signatures.push(value);
   }
   return { signed_at, signatures };
 }
 
 /**
- * Stripe's event to a record on `webhook-events`, where who keeps plans and money reads it. Each event id counts once,
- * whatever number of times and in whatever order it comes.
+ * Converts Stripe's event to a record on `webhook-events`, for the consumers of plans and payments. Each event id
+ * counts once, however often and in whatever order it arrives.
  */
 export function normaliseStripe(delivery: Delivery, { prefix, types }: Endpoint): Outcome {
   const body = webhook.readJsonBody(delivery);
@@ -110,7 +119,7 @@ export function normaliseStripe(delivery: Delivery, { prefix, types }: Endpoint)
   const at = (...path: string[]) => webhook.member(body.value, ...path);
   const type = at('type');
   if (typeof type !== 'string' || type === '') return webhook.park('bad_payload', 'type is missing');
-  if (!types.has(type)) return webhook.skip('unmapped_type', type.slice(0, 100));
+  if (!types.has(type)) return webhook.unmapped(type, DOCUMENTED.test(type));
   const object_id = webhook.idText(at('data', 'object', 'id'));
   if (object_id === null) return webhook.park('bad_payload', 'data.object.id is missing');
   const event_id = webhook.idText(at('id'));
@@ -130,8 +139,9 @@ export function normaliseStripe(delivery: Delivery, { prefix, types }: Endpoint)
 }
 
 /**
- * Whose e-mail and address the object holds: the customer's, who may be an account of its own; the connected account's
- * that a transfer goes to; of a guest, who has no id, the payment's, which a checkout and its refund share.
+ * Id of the person whose e-mail and address the object holds: the customer, which may be an account of its own; the
+ * connected account that a transfer goes to; for a guest without an id the payment, which a checkout and its refund
+ * share.
  */
 function payerOf(object: unknown): string | null {
   for (const name of ['customer', 'customer_account', 'destination', 'payment_intent']) {

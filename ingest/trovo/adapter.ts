@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
-import { objectsAt } from '../../domain/json-digits';
-import type { Json } from '../../kernel/json';
-import { within } from '../../kernel/signal';
+import { objectsAt } from '../../lib/json/digits';
+import type { Json } from '../../lib/json/json';
+import { withTimeout } from '../../lib/async/signal';
 import { HttpFailed } from '../../vendors/http/port';
-import { withToken } from '../../access/with-token';
+import { withToken } from '../../services/connections/with-token';
 import type { TrovoOpenApi } from '../../vendors/trovo/port';
-import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from '../runtime/adapter';
-import { readJson } from '../runtime/text';
-import { readTime } from '../runtime/times';
-import { idText, member } from '../runtime/webhook';
+import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from '../runtime/connection/adapter';
+import { readJson } from '../runtime/parse/text';
+import { readTime } from '../runtime/parse/times';
+import { idText, member } from '../runtime/webhook/webhook';
 import { normaliseTrovoChat } from './chat';
 
 export interface TrovoAdapterDeps {
@@ -20,32 +20,32 @@ export interface TrovoAdapterDeps {
 export interface TrovoTimings {
   /** Longest time for a token, the socket and the answer to AUTH. */
   open_ms: number;
-  /** Between two PINGs until the vendor asks for another time. */
+  /** Time between two PINGs until the vendor requires another. */
   gap_ms: number;
-  /** Least and longest time that the vendor may ask for. */
+  /** Bounds of the time that the vendor may require. */
   least_gap_ms: number;
   longest_gap_ms: number;
 }
 
 const TIMINGS: TrovoTimings = { open_ms: 15_000, gap_ms: 30_000, least_gap_ms: 1_000, longest_gap_ms: 120_000 };
-/** How far apart the clocks may be by which an item of the first frame is told from an old one. */
+/** Tolerated clock difference in deciding whether an item of the first frame is new. */
 const SKEW_MS = 5_000;
-/** What is dated further ahead is not believed: what came after it would pass for old. */
+/** Items dated further ahead have no valid time: later items would count as old. */
 const AHEAD_MS = 300_000;
 
 /**
- * Trovo's chat: a token that lives seconds, AUTH, PING by the gap that the vendor asks for. The first frame of every
- * connection replays the newest items: of them those count that came after what was stored last.
+ * Trovo's chat: a token that lives seconds, AUTH, PING at the vendor's interval. The first frame of every connection
+ * replays the newest items, of which those after the last stored one count.
  */
 export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<TrovoSession> {
   const given = { ...TIMINGS, ...timings };
 
   async function open(link: Link, since: number, resuming: boolean): Promise<TrovoSession> {
     const late = () => new LinkLost('Trovo’s chat did not open in time.');
-    const token = await within(chatToken(link), given.open_ms, late);
+    const token = await withTimeout(chatToken(link), given.open_ms, late);
     const session = new TrovoSession(link, api.chat(), { since, resuming }, given);
     try {
-      await within(session.authorised(token), given.open_ms, late);
+      await withTimeout(session.authorised(token), given.open_ms, late);
     } catch (error) {
       session.end();
       throw error;
@@ -62,7 +62,7 @@ export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<
         (own) => api.ownChatToken(client_id, own),
       );
     } catch (error) {
-      // Without the scope for its own chat, a channel's chat is read as everybody may.
+      // Without the scope for its own chat, the channel's public chat is read.
       if (!(error instanceof HttpFailed) || ![400, 403, 404].includes(error.status)) throw error;
       return api.channelChatToken(client_id, connection.channel_id);
     }
@@ -86,15 +86,15 @@ export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<
 }
 
 /**
- * Whether an item was sent before the successor listened: of such it has got the newest alone. What both store has one
- * id, so that clocks that differ do no harm.
+ * Whether an item was sent before the successor connected, which received only the newest of such items. An item that
+ * both store has one id, so that differing clocks do no harm.
  */
 function beforeSuccessor({ text }: Received, state: Json): boolean {
   const [opened, at] = [member(state, 'opened'), sentAt(text)];
   return at !== null && typeof opened === 'number' && at <= opened + SKEW_MS;
 }
 
-/** One socket. */
+/** A socket of the chat. */
 export class TrovoSession implements AdapterSession {
   readonly ended: Promise<void>;
   private readonly authorising = randomUUID();
@@ -105,9 +105,9 @@ export class TrovoSession implements AdapterSession {
     this.refused = refused;
   });
   private first_frame = true;
-  /** When the chat was opened; Unix milliseconds. */
+  /** Time at which the chat was opened; Unix milliseconds. */
   private opened = 0;
-  /** When the newest item that is stored was sent; Unix milliseconds. */
+  /** Time of the newest stored item; Unix milliseconds. */
   private last: number;
   private gap_ms: number;
   private answered = true;
@@ -161,7 +161,7 @@ export class TrovoSession implements AdapterSession {
     if (typeof error === 'string' && error !== '')
       return this.refused(new LinkLost(`Trovo refuses the chat: ${error.slice(0, 200)}`));
     this.opened = received_at;
-    // From here on a successor goes on from what this one has stored.
+    // From here on a successor continues from the items stored by this session.
     this.keep();
     this.granted();
     this.pingLater();
@@ -190,7 +190,7 @@ export class TrovoSession implements AdapterSession {
     });
   }
 
-  /** The messages of the history that came after what was stored last. */
+  /** Returns the messages of the history since the last stored one. */
   private newOnes(items: readonly { item: string; at: number | null }[]) {
     const { since, resuming } = this.from;
     const oldest = Math.min(...items.map(({ at }) => at ?? Infinity));
@@ -207,12 +207,13 @@ export class TrovoSession implements AdapterSession {
   }
 
   private pingLater(): void {
-    // A process that was paused finds its timers due before it has read what came meanwhile: that is read between both.
+    // A resumed process finds its timers due before it has read the frames that arrived meanwhile: those are read
+    // first.
     this.timer = setTimeout(() => setImmediate(() => this.ping()), this.gap_ms);
   }
 
   private ping(): void {
-    // Nothing came since the last PING, not even its PONG: the line is dead, whatever the socket says.
+    // Nothing arrived since the last PING, not even its PONG: the connection is dead, whatever the socket's state is.
     if (!this.answered) return this.end();
     if (this.socket.readyState !== this.socket.OPEN) return;
     this.answered = false;

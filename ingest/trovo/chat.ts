@@ -7,15 +7,15 @@ import {
   CHAT_ROLES,
   chatPerson,
   PLAIN_MESSAGE,
-} from '../../domain/chat-messages';
-import { textParts } from '../../domain/chat-text';
-import { TOPICS } from '../../domain/records';
-import type { LinkedConnection, Received } from '../runtime/adapter';
-import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
-import { eventTime } from '../runtime/times';
-import { externalId, idText, member, ok, type Outcome, park, skip, textOf } from '../runtime/webhook';
+} from '../../domain/chat/chat-messages';
+import { textParts } from '../../domain/chat/chat-text';
+import { TOPICS } from '../../domain/common/records';
+import type { LinkedConnection, Received } from '../runtime/connection/adapter';
+import { chatRecord, ownerOf, people, readReceived } from '../runtime/parse/chat-record';
+import { eventTime } from '../runtime/parse/times';
+import { externalId, idText, member, ok, type Outcome, park, textOf, unmapped } from '../runtime/webhook/webhook';
 
-/** Kinds of items that are stored as events, behind `trovo:`. Source: vendors.md §5. */
+/** Kinds of items that are stored as events, as the suffix of `trovo:`. Source: vendors.md §5. */
 const EVENTS: ReadonlyMap<number, string> = new Map([
   [5, 'spell'],
   [5001, 'subscribe'],
@@ -25,7 +25,9 @@ const EVENTS: ReadonlyMap<number, string> = new Map([
   [5008, 'raid'],
   [5009, 'spell'],
 ]);
-/** Kinds of items that are chat, by the word of the record. */
+/** The system's own items, joins, activities, stream on or off, unfollows. */
+const NOT_KEPT: ReadonlySet<number> = new Set([5002, 5004, 5007, 5012, 5013]);
+/** Kinds of items that are chat, with the record's `message_type`. */
 const CHATS: ReadonlyMap<number, string> = new Map([
   [0, 'text'],
   [6, 'super_cap'],
@@ -38,7 +40,7 @@ const AVATARS = 'https://headicon.trovo.live/user/';
 const textsAt = (value: unknown): string[] =>
   (Array.isArray(value) ? value : []).filter((one) => typeof one === 'string');
 
-/** One item of a CHAT frame. Kinds that we do not know, joins and the system's own are passed over. */
+/** Converts an item of a CHAT frame. */
 export function normaliseTrovoChat(received: Received, connection: LinkedConnection): Outcome {
   return readReceived(received, (item, raw) => outcomeOf(item, raw, received.received_at, connection));
 }
@@ -48,7 +50,7 @@ function outcomeOf(item: unknown, raw: string, received_at: number, connection: 
   const type = member(item, 'type');
   if (typeof type !== 'number') return park('bad_payload', 'type is missing');
   const [event, chat] = [EVENTS.get(type), CHATS.get(type)];
-  if (event === undefined && chat === undefined) return skip('unmapped_type', String(type));
+  if (event === undefined && chat === undefined) return unmapped(String(type), NOT_KEPT.has(type));
   const author = authorOf(item);
   const rest = {
     owner: ownerOf('trovo', connection),
@@ -66,7 +68,10 @@ function outcomeOf(item: unknown, raw: string, received_at: number, connection: 
   });
 }
 
-/** Every item of today has an id; one without is known by its content and second, and always counts without a time. */
+/**
+ * Id of an item. Today every item has one; without an id, content and second identify it, and without a time it always
+ * counts.
+ */
 function idOf(item: unknown, raw: string): string | null {
   const id = idText(member(item, 'message_id'));
   if (id !== null) return externalId('trovo', id);
@@ -116,7 +121,7 @@ function rolesOf(words: readonly string[], is_streamer: boolean) {
   return CHAT_ROLES.filter((role) => has.has(role));
 }
 
-/** Emotes are written `:name`, between blanks; a face of two characters is none. */
+/** Emotes are written `:name`, between blanks; a smiley of two characters does not match. */
 const EMOTE = /(?<![^\s]):([a-z][\w]{2,60}!?)(?![^\s])/gi;
 
 function partsOf(text: string): ChatPart[] {

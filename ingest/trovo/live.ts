@@ -1,10 +1,10 @@
-import { broadcastIdOf } from '../../domain/channel-status';
+import { broadcastIdOf } from '../../domain/history/channel-status';
 import type { TrovoChannel, TrovoOpenApi } from '../../vendors/trovo/port';
-import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
-import { wholeOf } from '../runtime/numbers';
-import { readInstant } from '../runtime/times';
+import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-status/live-watch';
+import { wholeOf } from '../runtime/parse/numbers';
+import { readInstant } from '../runtime/parse/times';
 
-/** Trovo shows one channel a call, and asks for no token of the channel's own. */
+/** Reads Trovo's channels, one per call; needs no token of the channel's own. */
 export function createTrovoLook(api: Pick<TrovoOpenApi, 'channel'>): LiveLook {
   return {
     platform: 'trovo',
@@ -24,7 +24,7 @@ export function createTrovoLook(api: Pick<TrovoOpenApi, 'channel'>): LiveLook {
           }
         }),
       );
-      // A channel that is not there any more is no trouble of the others.
+      // A deleted channel does not affect the others.
       if (looked.size === 0 && failures.length > 0) throw failures[0];
       return looked;
     },

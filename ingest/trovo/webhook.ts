@@ -1,9 +1,9 @@
-import { TOPICS } from '../../domain/records';
-import type { Settings } from '../../kernel/settings';
-import { hmacMatches, secretList } from '../runtime/signatures';
-import { eventTime } from '../runtime/times';
-import * as webhook from '../runtime/webhook';
-import { type Delivery, type Identity, idText, type Outcome, type WebhookVendor } from '../runtime/webhook';
+import { TOPICS } from '../../domain/common/records';
+import type { Settings } from '../../kernel/settings/settings';
+import { hmacMatches, secretList } from '../runtime/webhook/signatures';
+import { eventTime } from '../runtime/parse/times';
+import * as webhook from '../runtime/webhook/webhook';
+import { type Delivery, type Identity, idText, type Outcome, type WebhookVendor } from '../runtime/webhook/webhook';
 
 /** Trovo's webhooks (spec doc3 §4.2): receive-only, HMAC-SHA256 of the body in hex. */
 export function createTrovoWebhook(settings: Settings['webhooks']): WebhookVendor {
@@ -33,8 +33,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Trovo documents no webhooks, so the members are looked for where its chat socket and similar services put them; the
- * first that is there counts.
+ * Reads Trovo's undocumented webhooks: searches each member where Trovo's chat socket and similar services put it; the
+ * first match counts.
  *
  * | fact | member | below |
  * |---|---|---|
@@ -44,9 +44,8 @@ const TYPES: Readonly<Record<string, string>> = {
  * | id | `message_id`, `event_id`, `eid`, `id`, else header `X-Trovo-Message-Id` | root, then `data`, `event`, `payload` |
  * | time | `created_at`, `send_time`, `occurred_at`, `timestamp`, `time` | the same |
  *
- * No signature covers the header. Without an id in the body the same bytes count as the same event: deliveries are
- * repeated, and a sender that means two equal events tells them apart by id or time. Spec rulings, "event identity of
- * webhooks".
+ * No signature covers the header. Without an id in the body equal bytes count as one event: deliveries are repeated,
+ * and a sender of two equal events distinguishes them by id or time. Spec rulings, "event identity of webhooks".
  */
 export function normaliseTrovo(delivery: Delivery): Outcome {
   const body = webhook.readJsonBody(delivery);
@@ -58,7 +57,8 @@ export function normaliseTrovo(delivery: Delivery): Outcome {
   const incoming = eventName(delivery, [...layers, ...objectsAt([body.value], ['subscription'])]);
   if (incoming === null) return webhook.park('no_event_type', 'no member names the event type');
   const type = mappedType(incoming);
-  if (type === undefined) return webhook.skip('unmapped_type', incoming.slice(0, 100));
+  // Trovo documents no webhooks, so any other type is unknown.
+  if (type === undefined) return webhook.unmapped(incoming, false);
   const channels = objectsAt(layers, ['channel_info', 'channel']);
   const channel_id = firstText([...layers, ...channels], ['channel_id']) ?? firstText(channels, ['id']);
   if (channel_id === null) return webhook.park('bad_payload', 'channel_id is missing');
@@ -94,7 +94,7 @@ const TIME_NAMES = ['created_at', 'send_time', 'occurred_at', 'timestamp', 'time
 const mappedType = (name: string) => (Object.hasOwn(TYPES, name) ? TYPES[name] : undefined);
 const ownMember = (layer: Layer, name: string) => (Object.hasOwn(layer, name) ? layer[name] : undefined);
 
-/** A name that is mapped, else the first one: a wrapper may carry a `type` of its own. Null without any. */
+/** Returns a mapped name, else the first one, because a wrapper may have a `type` of its own. Null without any. */
 function eventName(delivery: Delivery, layers: readonly Layer[]): string | null {
   let first: string | null = null;
   for (const layer of layers) {
@@ -112,7 +112,7 @@ function eventName(delivery: Delivery, layers: readonly Layer[]): string | null 
   return first;
 }
 
-/** The objects under these names in each of `values`, in that order; null stands for the value itself. */
+/** Returns the objects under these names in each of `values`, in that order; null means the value itself. */
 function objectsAt(values: readonly unknown[], names: readonly (string | null)[]): Layer[] {
   const found: Layer[] = [];
   for (const value of values) {
@@ -124,7 +124,7 @@ function objectsAt(values: readonly unknown[], names: readonly (string | null)[]
   return found;
 }
 
-/** The first text or number under one of the names; layer by layer, name by name. */
+/** Returns the first text or number under one of the names; layer by layer, name by name. */
 function firstText(layers: readonly Layer[], names: readonly string[]): string | null {
   for (const layer of layers) {
     for (const name of names) {

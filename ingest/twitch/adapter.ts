@@ -1,6 +1,4 @@
-import type { Json } from '../../kernel/json';
-import { Slots } from '../../kernel/slots';
-import { pause } from '../../kernel/signal';
+import { Slots } from '../../lib/async/slots';
 import type { Counter, Gauge, Metrics } from '../../engines/metrics/port';
 import type { EventSubFrame, EventSubSession, Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import {
@@ -8,53 +6,57 @@ import {
   type AdapterSession,
   ConnectionRefused,
   type Link,
+  type LinkedConnection,
   LinkLost,
   PauseAsked,
-} from '../runtime/adapter';
-import type { Received } from '../runtime/adapter';
-import { readJson } from '../runtime/text';
-import { member, textOf } from '../runtime/webhook';
-import { isObject, type Members } from './frame';
-import { deletedMessage, HeldDeletes } from './held-deletes';
+} from '../runtime/connection/adapter';
+import { member, textOf } from '../runtime/webhook/webhook';
+import type { Conduits } from './conduit/conduits';
+import { ConduitPart } from './conduit/part';
+import { EarlyFrames } from './early-frames';
+import { isObject, type Members, REVOKED } from './frame';
+import { loginOf, validateHourly } from './login';
+import { lookBack, reportGap, type TimeGap } from './look-back';
+import { ModerationFilter } from './moderation-filter';
 import { normaliseTwitch } from './normalise';
+import { openSession, pauseUntilDrained } from './session-socket';
 import {
-  type Caught,
-  catchUp,
   earlierThan,
-  isBeforeFollowers,
+  isFrameBeforeFollowers,
   type Known,
   knownAfter,
   NOTHING_KNOWN,
   readState,
   type SessionState,
-  stateId,
 } from './state';
-import { SUBSCRIBED, subscribeAll, type Subscribed, TokenUnusable } from './subscriptions';
-import { Twins } from './twins';
+import { SUBSCRIBED, subscribeAll, type Subscribed, type Subscription, TokenUnusable } from './subscriptions';
 
 export interface TwitchAdapterDeps {
   twitch: Twitch;
-  /** The app of tokens that do not say whose they are. */
+  /** App of tokens whose app is unknown. */
   client_id: string | undefined;
+  /** Absent when every channel is received over a socket of its own. */
+  conduits?: Conduits;
+  /** State of a channel whose events other processes received, over a conduit. Default: unknown. */
+  lastKnown?(connection: LinkedConnection): Promise<Known>;
   metrics: Metrics;
 }
 
-/** Sessions that are opened at a time: each must be subscribed within its window. And those that look back. */
+/** Maximum concurrent openings, because each session must be subscribed within its window. Also of catch-ups. */
 const OPENING = 16;
-/** Twitch asks for it once an hour. */
-const VALIDATE_MS = 60 * 60_000;
-/** Nothing may be read with what the owner has allowed: looked at again now and then. */
+/** Pause after the owner's consent allowed no subscription at all. */
 const NOTHING_ALLOWED_MS = 10 * 60_000;
-/** What tells nobody afterwards, in the words of the status. */
-const LOST = 'follows, cheers, subscriptions, raids, rewards, ad breaks, chat and moderation';
-/** Ends of authorisation as a whole; other ends are of one subscription. */
-const REVOKED: ReadonlySet<string> = new Set(['authorization_revoked', 'user_removed']);
+/** A type that reports the present state: where the conduit receives it, only a gap requires a catch-up. */
+const GOES_ON = 'stream.online';
 
 export interface TwitchSession extends AdapterSession {
   close(): Promise<void>;
 }
 
-/** Twitch by EventSub over WebSocket: one socket for each connected channel. Spec doc3 §6.4. */
+/**
+ * Twitch by EventSub: each connected channel over the conduit as far as its owner's consent allows, and the rest over a
+ * socket of its own. Spec doc3 §6.4.
+ */
 export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSession> {
   const opening = new Slots(OPENING);
   const looking = new Slots(OPENING);
@@ -76,32 +78,32 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     resume: (link, state) => open(link, readState(state)),
     normalise: normaliseTwitch,
     stop: (session) => session.close(),
-    beforeSuccessor,
+    beforeSuccessor: isFrameBeforeFollowers,
   };
 }
 
-/** Whether a frame tells of what was before whoever followed was subscribed to its type. */
-function beforeSuccessor({ text, value }: Received, state: Json, own: Json): boolean {
-  const frame = value === undefined ? readJson(text) : { ok: true as const, value };
-  const metadata = frame.ok ? member(frame.value, 'metadata') : undefined;
-  const type = textOf(member(metadata, 'subscription_type')) ?? '';
-  return isBeforeFollowers(state, own, type, member(metadata, 'message_timestamp'));
-}
-
-/** A session that is open, or about to be. */
+/** A session that is open, or being opened. */
 class Opened implements TwitchSession {
   readonly ended: Promise<void>;
   private socket: EventSubSession | undefined;
   private readonly over = new AbortController();
   private fail!: (error: Error) => void;
   private finish!: () => void;
-  private readonly twins = new Twins();
-  private readonly deletes = new HeldDeletes((frame) => this.deliver(frame));
+  private readonly moderation: ModerationFilter;
+  private readonly early: EarlyFrames;
   private refused: Subscribed['refused'] = [];
   private since: Record<string, string> = {};
   private known: Known | null;
   private user_id: string;
   private reading = true;
+  private readonly conduit: ConduitPart;
+  /** Names of the subscriptions that the socket was opened for. */
+  private asked: ReadonlySet<string> = new Set();
+  private is_open = false;
+  /** Close of a socket that is no longer needed; it is read until Twitch closes it. */
+  private left: Promise<void> = Promise.resolve();
+  /** Frames that wait until it is known whether the conduit receives them. */
+  private waiting: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly link: Link,
@@ -111,47 +113,47 @@ class Opened implements TwitchSession {
     private readonly before: SessionState | null,
   ) {
     this.known = before?.known ?? null;
+    this.moderation = new ModerationFilter((frame) => this.deliver(frame), counts.twins);
+    this.early = new EarlyFrames(link, (frame) => this.deliver(frame));
     this.user_id = link.connection.channel_id;
+    const parts = {
+      onChange: () => this.onConduitChange(),
+      onGap: (gap: TimeGap) => this.look(gap),
+      onLost: (alive_at: number | null) => this.onConduitLost(alive_at),
+      onAlive: (at: number) => this.socket === undefined && link.heard(at),
+    };
+    this.conduit = new ConduitPart(deps.conduits, link.connection, parts);
     this.ended = new Promise((resolve, reject) => ([this.finish, this.fail] = [resolve, reject]));
     this.ended.catch(() => undefined);
   }
 
-  /** @param follows whether an earlier session was there, so that something may have been missed */
+  /** @param follows whether an earlier session existed, so that events may be missed */
   async begin(follows: boolean): Promise<this> {
     const { link, deps } = this;
     const signal = AbortSignal.any([link.signal, this.over.signal]);
     const last_heard = link.last_heard;
+    const lost_at = deps.conduits?.takeLost(link.connection) ?? null;
     try {
       const login = await this.login();
-      const listener = {
-        onFrame: (frame: EventSubFrame) => this.onFrame(frame),
-        onAlive: (at: number) => link.heard(at),
-        full: () => link.full,
-      };
-      const socket = (this.socket = await deps.twitch.open(listener, signal).catch((cause: unknown) => {
-        throw new LinkLost(`Twitch did not open a session: ${(cause as Error).message}`, { cause });
-      }));
-      void socket.ended.then(
-        () => this.finish(),
-        (error: Error) => this.lose(new LinkLost(error.message, { cause: error })),
-      );
-      const subscribed = await this.subscribe(socket, signal);
-      // From here on another process knows that this one receives.
+      await this.conduit.begin(!follows && lost_at === null, signal);
+      const wanted = this.conduit.onSocket();
+      if (wanted.length > 0) await this.openSocket(wanted, signal);
+      this.is_open = true;
+      // From here on another process can see that this one receives.
       this.keep();
+      this.early.release();
       if (this.over.signal.aborted) await this.ended;
       this.show();
-      if (subscribed.cost) {
-        this.counts.cost.set(subscribed.cost.total, { which: 'used' });
-        this.counts.cost.set(subscribed.cost.most, { which: 'allowed' });
-      }
-      void this.validate();
-      const gap = follows && !link.handed_over ? { from: last_heard, to: Date.now() } : null;
-      // The session is open already: whoever is to have it now must find that this process reads on.
-      void this.looking
-        .use(() => this.lookBack(gap, login))
-        .catch((cause: unknown) => this.lose(new LinkLost('What went on could not be looked at', { cause })));
+      void validateHourly(link, deps.twitch, this.over.signal).then((refused) => refused && this.lose(refused));
+      const is_missed = follows && !link.handed_over && wanted.length > 0;
+      const from = Math.min(last_heard ?? Infinity, lost_at ?? Infinity);
+      const gap = is_missed || lost_at !== null ? { from: from === Infinity ? null : from, to: Date.now() } : null;
+      // The session is open already: a new holder must find that this process reads on.
+      this.look(gap ?? this.conduit.gapAfter(this.before?.gaps), login);
+      this.conduit.watch();
       return this;
     } catch (error) {
+      this.early.discard();
       await this.close();
       if (this.revoked) throw this.revoked;
       if (error instanceof TokenUnusable) throw new ConnectionRefused('token_refused');
@@ -159,11 +161,49 @@ class Opened implements TwitchSession {
     }
   }
 
+  private async openSocket(wanted: readonly Subscription[], signal: AbortSignal): Promise<void> {
+    const { link, deps } = this;
+    this.asked = new Set(wanted.map(({ name }) => name));
+    const socket = (this.socket = await openSession(deps.twitch, link, (frame) => this.onFrame(frame), signal));
+    void socket.ended.then(
+      () => this.socket === socket && this.finish(),
+      (error: Error) => this.socket === socket && this.lose(new LinkLost(error.message, { cause: error })),
+    );
+    const subscribed = await this.subscribe(socket, wanted, signal);
+    if (subscribed.cost) {
+      this.counts.cost.set(subscribed.cost.total, { which: 'used' });
+      this.counts.cost.set(subscribed.cost.most, { which: 'allowed' });
+    }
+  }
+
+  private onConduitChange(): void {
+    if (!this.is_open || this.over.signal.aborted) return;
+    this.keep();
+    this.show();
+    const { socket } = this;
+    const wanted = this.conduit.onSocket();
+    if (wanted.length === 0 && socket !== undefined) {
+      this.socket = undefined;
+      this.left = socket.close();
+    } else if (!this.conduit.isMaking && wanted.some(({ name }) => !this.asked.has(name))) {
+      // Opened again, with a socket for these as well.
+      this.finish();
+    }
+  }
+
+  private onConduitLost(alive_at: number | null): void {
+    if (this.over.signal.aborted) return;
+    this.deps.conduits?.noteLost(this.link.connection, alive_at);
+    this.lose(new LinkLost('Twitch has ended the conduit that the channel was received over'));
+  }
+
   async close(): Promise<void> {
     this.over.abort();
     this.finish();
-    await this.socket?.close();
-    this.deletes.releaseAll();
+    this.conduit.close();
+    await Promise.all([this.socket?.close(), this.left]);
+    await this.waiting;
+    this.moderation.close();
   }
 
   private revoked: ConnectionRefused | undefined;
@@ -174,29 +214,30 @@ class Opened implements TwitchSession {
   }
 
   private async login(refused?: string): Promise<TwitchLogin> {
-    const { link, deps } = this;
-    const token = await link.token(refused);
-    const client_id = link.connection.client_id ?? deps.client_id;
-    if (client_id !== undefined) return { token, client_id };
-    const validated = await deps.twitch.validate(token);
-    if (validated === null) throw new ConnectionRefused('token_refused');
-    this.user_id = validated.user_id;
-    return { token, client_id: validated.client_id };
+    const { login, user_id } = await loginOf(this.link, this.deps.twitch, this.deps.client_id, refused);
+    this.user_id = user_id ?? this.user_id;
+    return login;
   }
 
-  private async subscribe(socket: EventSubSession, signal: AbortSignal): Promise<Subscribed> {
+  private async subscribe(
+    socket: EventSubSession,
+    wanted: readonly Subscription[],
+    signal: AbortSignal,
+  ): Promise<Subscribed> {
     const { channel_id } = this.link.connection;
     const subscribed = await subscribeAll({
       twitch: this.deps.twitch,
+      wanted,
       session_id: socket.session_id,
       now: () => socket.now(),
       reader: { channel_id, user_id: this.user_id },
       login: (refused) => this.login(refused),
+      onSince: (since) => this.link.keepBeginning(this.stateSince(since)),
       signal,
     });
     this.since = subscribed.since;
     this.refused = subscribed.refused;
-    if (Object.keys(subscribed.since).length === 0) {
+    if (Object.keys({ ...subscribed.since, ...this.conduit.since() }).length === 0) {
       this.show();
       const [first] = subscribed.refused;
       throw new PauseAsked(`Twitch refuses every subscription: ${first?.message ?? ''}`, NOTHING_ALLOWED_MS);
@@ -205,36 +246,50 @@ class Opened implements TwitchSession {
   }
 
   private show(): void {
-    if (this.refused.length === 0) return this.link.status('connected');
-    const named = [...new Set(this.refused.map(({ type, message }) => `${type} (${message})`))].join(', ');
+    const refused = [...this.refused, ...this.conduit.refused()];
+    if (refused.length === 0) return this.link.status('connected');
+    const named = [...new Set(refused.map(({ type, message }) => `${type} (${message})`))].join(', ');
     this.link.status('degraded', `Twitch does not let us receive: ${named}.`);
   }
 
-  /** Twitch sends nothing again: what can be asked is asked, and the rest is said to be missing. */
-  private async lookBack(gap: { from: number | null; to: number } | null, login: TwitchLogin): Promise<void> {
+  private look(gap: TimeGap | null, login?: TwitchLogin): void {
+    if (gap === null && this.isCovered && this.before !== null) return;
+    void this.looking
+      .use(async () => this.lookBack(gap, login ?? (await this.login())))
+      .catch((cause: unknown) => this.lose(new LinkLost('What went on could not be looked at', { cause })));
+  }
+
+  private async lookBack(gap: TimeGap | null, login: TwitchLogin): Promise<void> {
     const { link, deps } = this;
     const { signal } = this.over;
-    const channel_id = link.connection.channel_id;
-    const before = this.before?.known ?? null;
-    const found = signal.aborted ? null : await catchUp({ twitch: deps.twitch, login, channel_id, before });
-    if (found !== null && !signal.aborted) {
-      for (const caught of found.events) void link.deliver(synthetic(caught, link));
-      // What was heard meanwhile knows better.
-      if (this.known === before) this.known = found.known;
+    const { isCovered: is_covered } = this;
+    const own = this.before?.known ?? null;
+    // Of a channel on the conduit other processes received the earlier events.
+    const before = is_covered ? ((await deps.lastKnown?.(link.connection)) ?? null) : own;
+    const at_first = is_covered ? this.known : own;
+    const looked = await lookBack({ twitch: deps.twitch, link, login, before, signal });
+    if (looked !== null) {
+      // Events received meanwhile are newer than the fetched state.
+      if (this.known === at_first) this.known = looked.known;
       this.keep();
     }
-    if (gap === null) return;
-    const { unasked: away = [] } = found ?? {};
-    const unasked = away.length === 0 ? '' : ` Could not be asked: ${away.join(', ')}.`;
-    link.missed({ ...gap, detail: `What nobody tells afterwards: ${LOST}.${unasked}` });
+    if (gap !== null) reportGap(link, gap, looked);
+  }
+
+  private get isCovered(): boolean {
+    return this.conduit.since()[GOES_ON] !== undefined;
   }
 
   private keep(): void {
-    const { socket, since, before } = this;
-    if (socket === undefined) return;
-    const { session_id } = socket;
-    const state = { session_id, since, known: this.known ?? NOTHING_KNOWN, earlier: earlierThan(before) };
-    this.link.keep(state satisfies SessionState);
+    if (this.is_open) this.link.keep(this.stateSince(this.since));
+  }
+
+  private stateSince(socket_since: SessionState['since']): SessionState {
+    const { session_id = '' } = this.socket ?? {};
+    const since = { ...this.conduit.since(), ...socket_since };
+    const gaps = this.conduit.gap?.number;
+    const known = this.known ?? NOTHING_KNOWN;
+    return { session_id, since, known, earlier: earlierThan(this.before), ...(gaps !== undefined && { gaps }) };
   }
 
   private onFrame(frame: EventSubFrame): void {
@@ -243,21 +298,22 @@ class Opened implements TwitchSession {
     const type = member(value, 'metadata', 'subscription_type');
     const event = member(value, 'payload', 'event');
     if (typeof type === 'string' && isObject(event)) {
-      const deleted = deletedMessage(type, event);
-      const has_moderator = type === 'channel.moderate';
-      if (this.twins.isSecond(type, event, frame.received_at)) {
-        this.counts.twins.inc();
-        // Only channel.moderate names the moderator of a deletion.
-        if (deleted === null || !has_moderator || !this.deletes.discard(deleted)) return;
-      } else if (deleted !== null && !has_moderator && this.since['channel.moderate'] !== undefined) {
-        return this.deletes.hold(deleted, frame);
+      const undecided = this.conduit.undecided(value);
+      if (undecided !== undefined) {
+        this.waiting = Promise.all([this.waiting, undecided.then(() => this.onFrame(frame))]);
+        return;
       }
+      if (this.conduit.receives(value)) return;
+      const has_moderate = this.since['channel.moderate'] !== undefined;
+      if (!this.moderation.passes(type, event, frame, has_moderate)) return;
       this.learn(type, event);
     }
     this.deliver(frame);
   }
 
-  private deliver({ text, value, received_at, alive_at, age_ms }: EventSubFrame): void {
+  private deliver(frame: EventSubFrame): void {
+    if (this.early.hold(frame)) return;
+    const { text, value, received_at, alive_at, age_ms } = frame;
     void this.link.deliver({ text, value, received_at, alive_at, age_ms });
     if (this.link.full && this.reading) void this.waitForRoom();
   }
@@ -266,16 +322,14 @@ class Opened implements TwitchSession {
     const known = knownAfter(this.known ?? NOTHING_KNOWN, type, event);
     if (known === this.known || (this.known === null && known === NOTHING_KNOWN)) return;
     this.known = known;
-    // Before it is subscribed the successor of another process must not think so.
+    // Not before the subscription: another process must not count this one as receiving.
     if (Object.keys(this.since).length > 0) this.keep();
   }
 
   private async waitForRoom(): Promise<void> {
     this.reading = false;
-    this.socket?.pause();
-    await this.link.drained();
+    await pauseUntilDrained(this.link, () => this.socket);
     this.reading = true;
-    this.socket?.resume();
   }
 
   private onRevocation(value: unknown): void {
@@ -285,41 +339,10 @@ class Opened implements TwitchSession {
       this.revoked ??= new ConnectionRefused(status);
       return this.lose(this.revoked);
     }
-    // Of what was never asked for nothing is lost.
+    // Ignores types without a subscription of ours.
     if (!SUBSCRIBED.has(type)) return;
     this.refused = [...this.refused.filter((one) => one.type !== type), { type, message: status.slice(0, 100) }];
     delete this.since[type];
     this.show();
   }
-
-  /** Twitch wants to be asked once an hour whether the owner still agrees. */
-  private async validate(): Promise<void> {
-    const { link, deps } = this;
-    const { signal } = this.over;
-    for (;;) {
-      await pause(VALIDATE_MS * (0.9 + Math.random() / 10), signal);
-      if (signal.aborted) return;
-      try {
-        const token = await link.token();
-        if ((await deps.twitch.validate(token)) === null) await link.token(token);
-      } catch (error) {
-        if (!(error instanceof ConnectionRefused)) continue;
-        return this.lose(error);
-      }
-    }
-  }
-}
-
-/** A notification that Twitch would have sent: the same id whoever makes it, so that it counts once. */
-function synthetic({ type, id, event }: Caught, { connection }: Link): Received {
-  const value = {
-    metadata: {
-      message_id: stateId(type, id),
-      message_type: 'notification',
-      message_timestamp: new Date().toISOString(),
-      subscription_type: type,
-    },
-    payload: { subscription: { type }, event: { broadcaster_user_id: connection.channel_id, ...event } },
-  };
-  return { text: JSON.stringify(value), value, received_at: Date.now(), age_ms: 0 };
 }

@@ -1,7 +1,7 @@
-import type { ChatBadge, ChatMessageDraft, ChatPart, ChatRecord } from '../../domain/chat-messages';
-import { CHAT_ROLES } from '../../domain/chat-messages';
-import { textParts } from '../../domain/chat-text';
-import { idText, numberOf } from '../runtime/webhook';
+import type { ChatBadge, ChatMessageDraft, ChatPart, ChatRecord } from '../../domain/chat/chat-messages';
+import { CHAT_ROLES } from '../../domain/chat/chat-messages';
+import { textParts } from '../../domain/chat/chat-text';
+import { idText, numberOf } from '../runtime/webhook/webhook';
 import { isObject, type Members } from './frame';
 import { personAt, textAt } from './people';
 
@@ -15,7 +15,7 @@ const ROLE_OF: ReadonlyMap<string, Role> = new Map<string, Role>([
   ['partner', 'verified'],
 ]);
 
-/** What somebody said: `channel.chat.message`, and notices of the chat that are no events of ours. */
+/** Chat message from `channel.chat.message`, or from a notice of the chat that is not one of our events. */
 export function chatMessage(event: Members, channel_id: string, message_type: string): ChatMessageDraft {
   const badges = badgesOf(event['badges']);
   const message = isObject(event['message']) ? event['message'] : {};
@@ -42,7 +42,7 @@ export function chatMessage(event: Members, channel_id: string, message_type: st
   };
 }
 
-/** What `/me` is delivered with: IRC's marks of an act, around the text and not around its fragments. */
+/** Delimiters of a `/me` message: IRC's marks of an act, around the text and not around its fragments. */
 const [ACT, ACT_END] = ['\u0001ACTION ', '\u0001'];
 
 function saidIn(written: string): { text: string; action: boolean } {
@@ -51,7 +51,7 @@ function saidIn(written: string): { text: string; action: boolean } {
   return { text: written.slice(ACT.length, end), action: true };
 }
 
-/** In a room of several channels: the one that it was said in, when it is not ours. */
+/** Source channel of a message in a shared room, when it is not ours. */
 export function sharedChat(event: Members): ChatRecord['shared_chat'] {
   const channel = personAt(event, 'source_broadcaster_user');
   if (channel === null || channel.id === event['broadcaster_user_id']) return null;
@@ -72,7 +72,7 @@ function badgesOf(badges: unknown): ChatBadge[] {
   });
 }
 
-/** The pieces of a message; one without pieces is text. */
+/** Parts of a message; a message without fragments is text. */
 function partsOf(fragments: unknown, text: string): ChatPart[] {
   if (!Array.isArray(fragments) || fragments.length === 0) return textParts(text);
   return fragments.flatMap((fragment: unknown) => (isObject(fragment) ? partOf(fragment) : []));

@@ -1,14 +1,12 @@
 import type { Members } from './frame';
 
-/** What an event of a type becomes in the event log. */
+/** Mapping of an event type to the event log. */
 export interface Stored {
   /** Without the vendor: `follower`. */
   type: string;
-  /** Member that names whom it is about; absent where it is about nobody. */
+  /** Member with the subject's id; absent where the event has no subject. */
   person?: string;
-  /** Member that identifies the event, where Twitch's message id is not the only report of it. */
-  identity?: string;
-  /** Members that say when it happened, best first; else the message's own time counts. */
+  /** Members with the time of the event, best first; else the message's own time counts. */
   times?: readonly string[];
 }
 
@@ -20,7 +18,7 @@ const raid: Mapping = (event, channel_id) => {
   return null;
 };
 
-/** A poll that was taken away is over, and is not to be shown any more. */
+/** An archived poll is over, and no longer shown. */
 const pollEnd: Mapping = ({ status }) => ({
   type: status === 'archived' ? 'poll_delete' : 'poll_end',
   times: ['ended_at'],
@@ -35,7 +33,7 @@ export const STORED: ReadonlyMap<string, Mapping> = new Map<string, Mapping>([
     'channel.channel_points_custom_reward_redemption.add',
     { type: 'reward', person: 'user_id', times: ['redeemed_at'] },
   ],
-  ['stream.online', { type: 'stream_online', identity: 'id', times: ['started_at'] }],
+  ['stream.online', { type: 'stream_online', times: ['started_at'] }],
   ['stream.offline', { type: 'stream_offline' }],
   ['channel.update', { type: 'stream_update' }],
   ['channel.hype_train.begin', { type: 'hype_train' }],
@@ -55,7 +53,7 @@ export const STORED: ReadonlyMap<string, Mapping> = new Map<string, Mapping>([
 ]);
 
 /**
- * Notices of the chat that go to the event log: subscriptions are taken from here alone, since their own types tell of
+ * Notices of the chat that go to the event log: subscriptions are taken from here alone, because their own types report
  * the same ones again.
  */
 export const NOTICES: ReadonlyMap<string, string> = new Map([
@@ -70,7 +68,7 @@ export const NOTICES: ReadonlyMap<string, string> = new Map([
   ['watch_streak', 'watch_streak'],
 ]);
 
-/** Notices that types of their own tell of. */
+/** Notices that event types of their own report. */
 export const NOTICES_TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['raid', 'unraid']);
 
 /** Acts of moderators that go to the event log. */

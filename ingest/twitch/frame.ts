@@ -1,12 +1,12 @@
-import { memberText } from '../../domain/json-members';
-import { idText, member } from '../runtime/webhook';
-import type { Received } from '../runtime/adapter';
-import { readJson, storableJson } from '../runtime/text';
+import { memberText } from '../../lib/json/members';
+import { idText, member } from '../runtime/webhook/webhook';
+import type { Received } from '../runtime/connection/adapter';
+import { readJson, storableJson } from '../runtime/parse/text';
 
-/** Members of an object that may be anything. */
+/** An object with unknown members. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** A notification of EventSub, taken apart. */
+/** A parsed notification of EventSub. */
 export interface Notification {
   message_id: string;
   /** As Twitch wrote it. */
@@ -23,7 +23,7 @@ export type FrameReading =
   | { kind: 'other'; message_type: string }
   | { kind: 'bad'; reason: string; detail: string };
 
-/** A frame of an EventSub socket (vendors' protocol: `metadata` and `payload`). */
+/** Reads a frame of an EventSub socket (vendors' protocol: `metadata` and `payload`). */
 export function readFrame({ text, value }: Pick<Received, 'text' | 'value'>): FrameReading {
   const stored = storableJson(text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text);
   const reading = value === undefined || stored !== text ? readJson(stored) : ({ ok: true, value } as const);
@@ -49,3 +49,6 @@ const bad = (detail: string): FrameReading => ({ kind: 'bad', reason: 'bad_paylo
 
 export const isObject = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Ends of the authorisation as a whole; other ends are of one subscription. */
+export const REVOKED: ReadonlySet<string> = new Set(['authorization_revoked', 'user_removed']);

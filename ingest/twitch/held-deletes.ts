@@ -1,5 +1,5 @@
 import type { EventSubFrame } from '../../vendors/twitch/port';
-import { keptId, member } from '../runtime/webhook';
+import { keptId, member } from '../runtime/webhook/webhook';
 import type { Members } from './frame';
 
 /** Longest wait for the `channel.moderate` of a deletion; Twitch sends both within some 150 ms. */

@@ -5,9 +5,9 @@ import {
   type ChatTreatmentDraft,
   PLAIN_MODERATION,
   USER_TREATMENTS,
-} from '../../domain/chat-messages';
-import { until } from '../runtime/times';
-import { idText, member } from '../runtime/webhook';
+} from '../../domain/chat/chat-messages';
+import { until } from '../runtime/parse/times';
+import { idText, member } from '../runtime/webhook/webhook';
 import { sharedChat } from './chat';
 import { isObject, type Members, type Notification } from './frame';
 import { personAt, textAt } from './people';
@@ -50,13 +50,13 @@ export const unban = ({ event }: Notification, channel_id: string): ChatModerati
     moderator: personAt(event, 'moderator_user'),
   });
 
-/** `channel.chat.message_delete`: who did it is told by `channel.moderate` alone. */
+/** `channel.chat.message_delete`; only `channel.moderate` names the moderator. */
 export const messageDelete = ({ event }: Notification, channel_id: string): ChatModerationDraft => ({
   ...act(event, channel_id, { action: 'delete', target: personAt(event, 'target_user'), moderator: null }),
   message_id: idText(event['message_id']),
 });
 
-/** `channel.moderate`: what a moderator did stands in the member named like the act, or like what it is about. */
+/** `channel.moderate`; details are in the member named like the act, or like its object. */
 export function moderate({ event, timestamp }: Notification, channel_id: string, action: string): ChatModerationDraft {
   const detail = detailOf(event, action);
   return {
@@ -84,14 +84,14 @@ function detailOf(event: Members, action: string): Members {
 const termsOf = (detail: Members): string | null =>
   Array.isArray(detail['terms']) ? detail['terms'].filter((term) => typeof term === 'string').join(', ') || null : null;
 
-/** Words that Twitch was seen to send for the three that there are. */
+/** Observed words of Twitch for the three treatments. */
 const TREATMENTS: ReadonlyMap<unknown, ChatTreatmentDraft['user_treatment']> = new Map([
   ...USER_TREATMENTS.map((treatment) => [treatment, treatment] as const),
   ['monitored', 'active_monitoring'],
   ['no_treatment', 'none'],
 ]);
 
-/** `channel.suspicious_user.update` and `.message`; null for a treatment that is not known. */
+/** `channel.suspicious_user.update` and `.message`; null for an unknown treatment. */
 export function treatment({ event }: Notification, channel_id: string): ChatTreatmentDraft | null {
   const user_treatment = TREATMENTS.get(event['low_trust_status']);
   if (user_treatment === undefined) return null;

@@ -1,29 +1,44 @@
-import type { ChatDraft } from '../../domain/chat-messages';
-import { TOPICS } from '../../domain/records';
-import type { LinkedConnection, Received } from '../runtime/adapter';
-import { chatRecord, people } from '../runtime/chat-record';
-import { MAX_DEPTH } from '../../kernel/json-depth';
-import { eventTime, readTime } from '../runtime/times';
-import { type DraftRecord, externalId, idText, member, ok, type Outcome, park, skip } from '../runtime/webhook';
+import type { ChatDraft } from '../../domain/chat/chat-messages';
+import { TOPICS } from '../../domain/common/records';
+import type { LinkedConnection, Received } from '../runtime/connection/adapter';
+import { chatRecord, people } from '../runtime/parse/chat-record';
+import { MAX_DEPTH } from '../../lib/json/depth';
+import { eventTime, readTime } from '../runtime/parse/times';
+import {
+  type DraftRecord,
+  externalId,
+  idText,
+  member,
+  ok,
+  type Outcome,
+  park,
+  skip,
+  unmapped,
+} from '../runtime/webhook/webhook';
 import { chatMessage } from './chat';
+import { eventId } from './event-ids';
 import { MODERATED, NOTICES, NOTICES_TOLD_ELSEWHERE, type Stored, STORED } from './events';
 import { isObject, type Notification, readFrame } from './frame';
 import { ban, messageDelete, moderate, treatment, unban } from './moderation';
 import { personsIn } from './people';
-import { stateId } from './state';
 
-/** Messages that arrive older than this are not acted on, as Twitch's own guard against replays has it. */
+/** Maximum age of a message, equal to Twitch's own guard against replays. */
 export const OLDEST_MS = 10 * 60_000;
 
-/** The message behind `twitch:first_message`. */
-const FIRST_MESSAGE = 'user_intro';
+/** EventSub's own messages. */
+const PROTOCOL = /^(?:session_(?:welcome|keepalive|reconnect)|revocation)$/;
+/** Types that can be subscribed to: something of a channel, a stream, a user, an extension or a conduit. */
+const DOCUMENTED = /^(?:automod|channel|conduit|drop|extension|stream|user)\.[a-z_.]+$/;
 
-/** A frame of an EventSub socket to records, and what is not ours to keep. Spec doc3 §6.2, §6.4. */
+/** Converts a frame of an EventSub socket to records; other frames are skipped or parked. Spec doc3 §6.2, §6.4. */
 export function normaliseTwitch(received: Received, { account_id, channel_id }: LinkedConnection): Outcome {
   if (account_id === null) return skip('no_account');
   const reading = readFrame(received);
   if (reading.kind === 'bad') return park(reading.reason, reading.detail);
-  if (reading.kind === 'other') return skip('not_a_notification', reading.message_type.slice(0, 100));
+  if (reading.kind === 'other') {
+    const message_type = reading.message_type.slice(0, 100);
+    return PROTOCOL.test(message_type) ? skip('not_a_notification', message_type) : park('unknown_type', message_type);
+  }
   const { notification } = reading;
   const age_ms = received.age_ms ?? ageOf(notification, received.received_at);
   if (age_ms > OLDEST_MS) return skip('too_old');
@@ -32,20 +47,20 @@ export function normaliseTwitch(received: Received, { account_id, channel_id }: 
   return new Reader(notification, received.received_at, account_id, channel_id, persons).read();
 }
 
-/** By our clock; 0 where it does not say when it was sent. */
+/** Age by our clock; 0 without a send time. */
 function ageOf({ timestamp }: Notification, received_at: number): number {
   const sent_at = readTime(timestamp);
   return sent_at === null ? 0 : received_at - sent_at;
 }
 
-/** One notification, for one channel. */
+/** Reads a notification for one channel. */
 class Reader {
   constructor(
     private readonly notification: Notification,
     private readonly received_at: number,
     private readonly account_id: string,
     private readonly channel_id: string,
-    /** Everybody whom it names. */
+    /** All persons in the notification. */
     private readonly persons: ReadonlySet<string>,
   ) {}
 
@@ -76,22 +91,23 @@ class Reader {
         return treated === null ? park('bad_payload', 'low_trust_status is not known') : this.chat(treated);
       }
       default:
-        return skip('unmapped_type', type.slice(0, 100));
+        return unmapped(type, DOCUMENTED.test(type));
     }
   }
 
-  /** What is said; the first words of somebody are an event as well. */
+  /**
+   * A message, with the event of its author's first one; a shared chat has no such event, because the author may be new
+   * to another room.
+   */
   private message(): Outcome {
     const { event } = this.notification;
-    const message_type = idText(event['message_type']) ?? 'text';
-    const draft = chatMessage(event, this.channel_id, message_type);
+    const draft = chatMessage(event, this.channel_id, idText(event['message_type']) ?? 'text');
     const said = this.chatRecord(draft);
-    // In a shared chat somebody may be new to another channel's room.
-    if (message_type !== FIRST_MESSAGE || draft.shared_chat !== null) return ok(said);
-    return ok(said, this.stored({ type: 'first_message', person: 'chatter_user_id' }));
+    if (said.subject === null || draft.shared_chat !== null) return ok(said);
+    return ok({ ...said, first_message: () => this.stored({ type: 'first_message', person: 'chatter_user_id' }) });
   }
 
-  /** An event of ours, or a message of the chat: kinds that are not known here are kept with what they say. */
+  /** An event of ours, or a message of the chat: unknown kinds are kept as messages. */
   private notice(): Outcome {
     const { event } = this.notification;
     const notice = idText(event['notice_type']);
@@ -99,7 +115,7 @@ class Reader {
     if (NOTICES_TOLD_ELSEWHERE.has(notice)) return skip('told_elsewhere', notice);
     const type = NOTICES.get(notice);
     if (type === undefined) return this.chat(chatMessage(event, this.channel_id, notice));
-    // Who gives without a name is nobody, whatever account Twitch lends them.
+    // An anonymous giver is no person, whatever account Twitch puts there.
     const person = event['chatter_is_anonymous'] === true ? undefined : 'chatter_user_id';
     return ok(this.stored({ type, person }));
   }
@@ -114,13 +130,11 @@ class Reader {
     return ok(this.stored(stored, isObject(detail) ? detail['user_id'] : undefined));
   }
 
-  private stored({ type, person, identity, times = [] }: Stored, about?: unknown): DraftRecord {
+  private stored({ type, person, times = [] }: Stored, about?: unknown): DraftRecord {
     const { event, raw } = this.notification;
     const whom = about ?? (person === undefined ? null : event[person]);
-    const id = identity === undefined ? null : idText(event[identity]);
     return {
       ...this.facts(times.map((name) => event[name])),
-      ...(id !== null && { external_id: externalId('twitch', stateId(this.notification.type, id)) }),
       topic: TOPICS.platform_events,
       type: `twitch:${type}`,
       platform: 'twitch',
@@ -138,10 +152,10 @@ class Reader {
   }
 
   private facts(times: readonly unknown[]) {
-    const { message_id, timestamp } = this.notification;
+    const { message_id, timestamp, type, event } = this.notification;
     return {
       owner: { kind: 'account', account_id: this.account_id } as const,
-      external_id: externalId('twitch', message_id),
+      external_id: externalId('twitch', eventId(type, event) ?? message_id),
       occurred_at: eventTime(this.received_at, ...times, timestamp),
     };
   }

@@ -1,25 +1,26 @@
-import { chatPerson, type ChatPerson } from '../../domain/chat-messages';
-import { MAX_DEPTH } from '../../kernel/json-depth';
-import { idText, textOf } from '../runtime/webhook';
+import { chatPerson, type ChatPerson } from '../../domain/chat/chat-messages';
+import { MAX_DEPTH } from '../../lib/json/depth';
+import { idText, textOf } from '../runtime/webhook/webhook';
 import type { Members } from './frame';
 
-/** A member that is a text; null when it is none, or empty. */
+/** A text member; null for any other type, or when empty. */
 export const textAt = (event: Members, name: string): string | null => textOf(event[name]);
 
-/** The person that the members `<prefix>_id`, `_login` and `_name` tell of; null when there is none. */
+/** The person in the members `<prefix>_id`, `_login` and `_name`; null without an id. */
 export function personAt(event: Members, prefix: string): ChatPerson | null {
   const id = idText(event[`${prefix}_id`]);
   return id === null ? null : chatPerson(id, textAt(event, `${prefix}_login`), textAt(event, `${prefix}_name`));
 }
 
 /**
- * Members for persons that are not named `…user_id`: the channels that share their bans, and each is its broadcaster's.
+ * Members with persons that are not named `…user_id`: the channels that share their bans, each of which is its
+ * broadcaster's.
  */
 const LISTS_OF_PERSONS: ReadonlySet<string> = new Set(['shared_ban_channel_ids']);
 
 /**
- * Ids of everybody whom an event names, wherever it does: all of Twitch's members for one person end in `user_id`. The
- * channel itself is left out. Null when it is nested too deep to be kept.
+ * Ids of all persons in an event, at any depth: all of Twitch's members for one person end in `user_id`. The channel
+ * itself is left out. Null when the event is nested too deep to be stored.
  */
 export function personsIn(event: Members, channel_id: string): Set<string> | null {
   const found = new Set<string>();

@@ -1,18 +1,20 @@
 import { z } from 'zod';
-import type { Json } from '../../kernel/json';
+import type { Json } from '../../lib/json/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
-import { instantAt, isBefore, mayBeBefore, readTime } from '../runtime/times';
-import { idText, keptId, member } from '../runtime/webhook';
+import type { Received } from '../runtime/connection/adapter';
+import { readJson } from '../runtime/parse/text';
+import { instantAt, isBefore, mayBeBefore, readTime } from '../runtime/parse/times';
+import { idText, keptId, member, textOf } from '../runtime/webhook/webhook';
 import { isObject, type Members } from './frame';
 import { textAt } from './people';
 
-/** What goes on on a channel, as far as events have told; ids alone. */
+/** Present state of a channel from its events; ids alone. */
 const Known = z.object({
-  /** Of the broadcast; null when offline. */
+  /** Id of the broadcast; null when offline. */
   stream: z.string().nullable(),
   hype_train: z.string().nullable(),
   poll: z.string().nullable(),
-  /** Of the prediction that is open or locked, with which of both. */
+  /** Id of the prediction that is open or locked, prefixed by its state. */
   prediction: z.string().nullable(),
   /** Amounts by the id of the goal. */
   goals: z.record(z.string(), z.number()),
@@ -21,44 +23,54 @@ export type Known = z.output<typeof Known>;
 
 export const NOTHING_KNOWN: Known = { stream: null, hype_train: null, poll: null, prediction: null, goals: {} };
 
-/** What a session leaves for the next one, of this process or another. */
+/** State of a session for the next one, of this process or another. */
 const SessionState = z.object({
   session_id: z.string(),
-  /** By type of subscription: from when on the session receives it, by Twitch's clock. */
+  /** Start by type of subscription: time from which the session receives it, by Twitch's clock. */
   since: z.record(z.string(), z.string()),
   known: Known,
-  /** The same of the sessions before it, the eldest first: whoever held the connection, and holds it no more. */
+  /** Starts of the earlier sessions, the eldest first: those of former holders of the connection. */
   earlier: z.array(z.record(z.string(), z.string())).default([]),
+  /** Number of the conduit's last handled gap; absent where no conduit received the channel. */
+  gaps: z.number().optional(),
 });
 export type SessionState = z.output<typeof SessionState>;
 
-/** Null when it is none that this build can read. */
+/** Null for a state that this release cannot read. */
 export const readState = (state: Json): SessionState | null => SessionState.safeParse(state).data ?? null;
 
-/** A connection moves a few times at most while a process is paused that held it. */
-const MOST_EARLIER = 3;
+/** Maximum earlier sessions: a connection moves a few times at most while its former holder is paused. */
+const MAX_EARLIER = 3;
 
-/** The sessions before the one that follows on this. */
+/** Starts of all sessions before the next one. */
 export const earlierThan = (before: SessionState | null): SessionState['earlier'] =>
-  before === null ? [] : [...before.earlier, before.since].slice(-MOST_EARLIER);
+  before === null ? [] : [...before.earlier, before.since].slice(-MAX_EARLIER);
 
 /**
- * Whether what was sent at a moment may have come before anybody was subscribed to its type who followed on `own`. The
- * connection may have moved more than once since: the first who followed counts, not who holds it now. In doubt it
- * did: what both have received counts once where it has one id, and what neither stores is lost.
+ * Whether a message may have been sent before any follower of `own` was subscribed to its type. The connection may have
+ * moved more than once since: the first follower counts, not the present holder. In doubt true: a message that both
+ * receive counts once where it has one id, while one that neither stores is lost.
  */
 export function isBeforeFollowers(state: Json, own: Json, type: string, sent_at: unknown): boolean {
   const follower = readState(state);
   const sessions = follower === null ? [] : [...follower.earlier, follower.since];
   const mine = member(readState(own)?.since, type);
   const theirs = sessions.map((since) => member(since, type)).filter((since) => since !== undefined);
-  // What no follower receives at all, none of them can have received.
+  // A type that no follower receives at all counts as missed by all of them.
   return theirs
     .filter((since) => mine === undefined || isBefore(mine, since))
     .every((since) => mayBeBefore(sent_at, since));
 }
 
-/** What is known after an event of that type; the same object when it says nothing of that kind. */
+/** Whether a frame was sent before any follower was subscribed to its type; see {@link isBeforeFollowers}. */
+export function isFrameBeforeFollowers({ text, value }: Received, state: Json, own: Json): boolean {
+  const frame = value === undefined ? readJson(text) : { ok: true as const, value };
+  const metadata = frame.ok ? member(frame.value, 'metadata') : undefined;
+  const type = textOf(member(metadata, 'subscription_type')) ?? '';
+  return isBeforeFollowers(state, own, type, member(metadata, 'message_timestamp'));
+}
+
+/** State after an event of that type; the same object when the event does not change it. */
 export function knownAfter(known: Known, type: string, event: Members): Known {
   const id = keptId(event['id']);
   switch (type) {
@@ -95,11 +107,11 @@ export function knownAfter(known: Known, type: string, event: Members): Known {
   }
 }
 
-/** Twitch lets a channel have three at once; an end that nobody told leaves one here. */
-const MOST_GOALS = 16;
+/** Maximum goals kept: Twitch allows three at once, and a missed end leaves one here. */
+const MAX_GOALS = 16;
 const newestOf = (goals: Known['goals']): Known['goals'] => {
   const all = Object.entries(goals);
-  return all.length > MOST_GOALS ? Object.fromEntries(all.slice(-MOST_GOALS)) : goals;
+  return all.length > MAX_GOALS ? Object.fromEntries(all.slice(-MAX_GOALS)) : goals;
 };
 
 const open = (id: string | null) => id && `open:${id}`;
@@ -107,13 +119,13 @@ const locked = (id: string | null) => id && `locked:${id}`;
 const amountOf = (event: Members): number =>
   typeof event['current_amount'] === 'number' ? event['current_amount'] : 0;
 
-/** Identifies an event by the state that it reports: the same for a look at Twitch's API and for EventSub. */
+/** Identifies an event by the state that it reports: equal for Twitch's API and for EventSub. */
 export const stateId = (type: string, id: string): string => `state:${type}:${id}`;
 
-/** An event that nobody sent us, told by what Twitch shows now; its id is the same whoever asks. */
+/** A missed event, derived from Twitch's present state; its id is equal whichever process derives it. */
 export interface Caught {
   type: string;
-  /** What makes it one: ends the id of the message that it stands for. */
+  /** Suffix of its message id, which identifies it. */
   id: string;
   event: Members;
 }
@@ -121,7 +133,7 @@ export interface Caught {
 export interface CaughtUp {
   events: Caught[];
   known: Known;
-  /** What could not be asked, in words. */
+  /** Parts that could not be read, in words. */
   unasked: string[];
 }
 
@@ -129,13 +141,13 @@ interface Asking {
   twitch: Twitch;
   login: TwitchLogin;
   channel_id: string;
-  /** Null where nothing is known of before: what is over by now is then no news. */
+  /** Null without a known earlier state: ended things are then not reported. */
   before: Known | null;
 }
 
 /**
- * What a channel's events would have told meanwhile, as far as Twitch shows it: stream, hype train, poll, prediction
- * and goals, in the shape of their events. What Twitch does not let us ask is named.
+ * Derives the missed events of a channel, as far as Twitch shows them: stream, hype train, poll, prediction and goals,
+ * in the shape of their events. Parts that Twitch does not let us read are named.
  */
 export async function catchUp(asking: Asking): Promise<CaughtUp> {
   const { before } = asking;
@@ -234,7 +246,7 @@ const LOOKS: readonly (readonly [string, Look])[] = [
           const votes = digest(poll['choices']);
           return [{ type: 'channel.poll.progress', id: `${id}:${votes}`, event: { ...event, ends_at } }];
         }
-        // What was over before we came is told by nobody now.
+        // A poll that ended before the known state is not reported.
         return known.poll === id ? [{ type: 'channel.poll.end', id, event }] : [];
       },
     },
@@ -283,7 +295,7 @@ function endOf(poll: Members): string | null {
   return started !== null && typeof seconds === 'number' ? instantAt(started + seconds * 1000) : null;
 }
 
-/** Votes or points as a short text, so that the same state is told once. */
+/** Votes or points as a short text, so that an unchanged state is reported once. */
 function digest(list: unknown): string {
   if (!Array.isArray(list)) return '';
   return list

@@ -1,18 +1,21 @@
-import { retry } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
+import { retry } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
 import type { SubscriptionAnswer, Twitch, TwitchLogin } from '../../vendors/twitch/port';
-import { LinkLost } from '../runtime/adapter';
+import { LinkLost } from '../runtime/connection/adapter';
+import { isBefore } from '../runtime/parse/times';
 
-/** Whose channel it is, and who reads there. */
+/** A channel, and the user who reads there. */
 export interface Reader {
   channel_id: string;
   user_id: string;
 }
 
-interface Subscription {
+export interface Subscription {
+  /** Identifies it among those of a channel: its type, and for raids the direction. */
+  name: string;
   type: string;
   version: string;
-  /** Taken where the newer one is not known: Twitch's own mock has it alone. */
+  /** Used where the newer version is unknown: Twitch's own mock has only this one. */
   older?: string;
   condition(reader: Reader): Readonly<Record<string, string>>;
 }
@@ -22,21 +25,26 @@ const asModerator = (reader: Reader) => ({ ...own(reader), moderator_user_id: re
 const asReader = (reader: Reader) => ({ ...own(reader), user_id: reader.user_id });
 
 const of = (condition: Subscription['condition'], version: string, ...types: readonly string[]): Subscription[] =>
-  types.map((type) => ({ type, version, condition }));
+  types.map((type) => ({ name: type, type, version, condition }));
+
+const raid = (to: 'to' | 'from'): Subscription => ({
+  ...{ name: `channel.raid:${to}`, type: 'channel.raid', version: '1' },
+  condition: ({ channel_id }) => ({ [`${to}_broadcaster_user_id`]: channel_id }),
+});
 
 const HYPE_TRAIN = ['channel.hype_train.begin', 'channel.hype_train.progress', 'channel.hype_train.end'];
 
 /**
- * What a channel is subscribed to (spec doc3 §6.4), what is sorely missed first. Subscriptions of viewers are not among
- * them: the notices of the chat tell of those.
+ * Subscriptions of a channel (spec doc3 §6.4), the most important first. Subscriptions of viewers are not among them,
+ * because the notices of the chat report those.
  */
 export const SUBSCRIPTIONS: readonly Subscription[] = [
   ...of(own, '1', 'stream.online', 'stream.offline'),
   ...of(asReader, '1', 'channel.chat.message', 'channel.chat.notification', 'channel.chat.message_delete'),
   ...of(asModerator, '2', 'channel.follow'),
   ...of(own, '1', 'channel.cheer', 'channel.channel_points_custom_reward_redemption.add'),
-  { type: 'channel.raid', version: '1', condition: ({ channel_id }) => ({ to_broadcaster_user_id: channel_id }) },
-  { type: 'channel.raid', version: '1', condition: ({ channel_id }) => ({ from_broadcaster_user_id: channel_id }) },
+  raid('to'),
+  raid('from'),
   ...of(own, '2', 'channel.update'),
   ...of(asModerator, '2', 'channel.moderate'),
   ...of(own, '1', 'channel.ban', 'channel.unban'),
@@ -49,52 +57,60 @@ export const SUBSCRIPTIONS: readonly Subscription[] = [
   ...of(asModerator, '1', 'channel.suspicious_user.message', 'channel.suspicious_user.update'),
 ];
 
-/** The types of all of them. */
+/** Types of all subscriptions. */
 export const SUBSCRIBED: ReadonlySet<string> = new Set(SUBSCRIPTIONS.map(({ type }) => type));
 
-/** What came of asking for all of them. */
+/** Result of subscribing to all of them. */
 export interface Subscribed {
-  /** By type: from when on it is received, by Twitch's clock (RFC 3339). */
+  /** Start by type: time from which it is received, by Twitch's clock (RFC 3339). */
   since: Record<string, string>;
-  /** What Twitch refuses, and why. */
+  /** Refused types, with Twitch's reasons. */
   refused: { type: string; message: string }[];
-  /** Of the app's points, as Twitch last said. */
+  /** Points of the app, from Twitch's last answer. */
   cost: { total: number; most: number } | null;
 }
 
 /** The token was refused and no other one is better: the session's owner must log in again. */
 export class TokenUnusable extends Error {}
 
-/** Made at a time: the window of a session is short, and the bucket of calls is the user's own. */
+/** Concurrent requests: the window of a session is short, and the bucket of calls is the user's own. */
 const AT_ONCE = 5;
 const RETRY = { first_ms: 250, most_ms: 4_000, tries: 4 };
-/** A bucket is full again after a minute; what is not by then has another reason. */
+/** Longest wait for the bucket, which is full again after a minute; a later limit has another reason. */
 const LONGEST_LIMIT_MS = 65_000;
 
 export interface SubscribeOptions {
   twitch: Twitch;
   session_id: string;
   reader: Reader;
-  /** By Twitch's clock (RFC 3339): by then what it does not date is subscribed to. */
+  /** Default: all of them. */
+  wanted?: readonly Subscription[];
+  /** Present time by Twitch's clock (RFC 3339), for subscriptions without a date of Twitch. */
   now(): string;
   login(refused?: string): Promise<TwitchLogin>;
+  /** Called with {@link Subscribed.since} of the types whose conditions are all subscribed to, with each progress. */
+  onSince(since: Subscribed['since']): void;
   signal: AbortSignal;
 }
 
 /**
- * Subscribes a session to everything. The first one goes alone, since a session without any is closed after some
- * seconds; the others follow a few at a time.
+ * Subscribes a session to everything. The first request goes alone, because a session without any subscription is
+ * closed after some seconds; the others follow a few at a time.
  * @throws LinkLost when Twitch does not answer for one of them
  */
 export async function subscribeAll(options: SubscribeOptions): Promise<Subscribed> {
   const { reader, signal } = options;
   const done: Subscribed = { since: {}, refused: [], cost: null };
-  const waiting = [...SUBSCRIPTIONS];
+  const waiting = [...(options.wanted ?? SUBSCRIPTIONS)];
+  const open = new Map<string, number>();
+  for (const { type } of waiting) open.set(type, (open.get(type) ?? 0) + 1);
   const work = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n += 1) {
       const next = waiting.shift();
       if (next === undefined || signal.aborted) return;
       note(done, next.type, await subscribe(options, next, reader));
+      open.set(next.type, open.get(next.type)! - 1);
+      options.onSince(Object.fromEntries(Object.entries(done.since).filter(([type]) => open.get(type) === 0)));
     }
   };
   await work(1);
@@ -109,9 +125,9 @@ function note(done: Subscribed, type: string, made: Outcome): void {
     return;
   }
   done.cost = made.cost ?? done.cost;
-  // Two of one type: what the later one does not see yet, the earlier one sees alone.
+  // For two subscriptions of one type the later start counts, because until then only one of them receives.
   const before = done.since[type];
-  if (before === undefined || before < made.since) done.since[type] = made.since;
+  if (before === undefined || isBefore(before, made.since)) done.since[type] = made.since;
 }
 
 type Outcome =

@@ -1,32 +1,32 @@
-import { type TokenSource, withToken } from '../../access/with-token';
+import { type TokenSource, withToken } from '../../services/connections/with-token';
 import { HttpFailed } from '../../vendors/http/port';
 import { COSTS, isUsedUp, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
-import { objectsAt } from '../../domain/json-digits';
-import { memberText } from '../../domain/json-members';
-import type { Json } from '../../kernel/json';
-import { Backoff } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
-import { type Adapter, type AdapterSession, ConnectionRefused, type Link } from '../runtime/adapter';
-import { idText, member, numberOf } from '../runtime/webhook';
+import { objectsAt } from '../../lib/json/digits';
+import { memberText } from '../../lib/json/members';
+import type { Json } from '../../lib/json/json';
+import { Backoff } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
+import { type Adapter, type AdapterSession, ConnectionRefused, type Link } from '../runtime/connection/adapter';
+import { idText, member, numberOf } from '../runtime/webhook/webhook';
 import { normaliseYoutubeChat } from './chat';
 import type { YoutubeQuota } from './quota';
 
 export interface YoutubeAdapterDeps {
   api: Pick<YoutubeDataApi, 'chatPage' | 'chatStream'>;
   quota: YoutubeQuota;
-  /** The chats of the connection's broadcasts that are on air, as the looks at going live have found them. */
+  /** Chats of the connection's broadcasts on air, from the polls of live channels. */
   chatsOf(connection: Link['connection']): Promise<readonly string[]>;
   timings?: Partial<YoutubeTimings>;
 }
 
 export interface YoutubeTimings {
-  /** How often the chats on air are looked at, which costs nothing at YouTube. */
+  /** Interval of reading the chats on air, which costs no quota at YouTube. */
   look_ms: number;
-  /** A stream that says nothing for so long is opened anew: a line that went dead says nothing either. */
+  /** Milliseconds of silence after which a stream is opened again: a dead connection is silent, too. */
   silence_ms: number;
-  /** Where the server stream is refused, pages are asked for this long. */
+  /** Time that pages are read after a refusal of the server stream. */
   pages_for_ms: number;
-  /** Least time between two pages, whatever the vendor asks for. */
+  /** Minimum time between two pages, whatever the vendor requires, and between two openings of a stream. */
   page_ms: number;
   retry: { first_ms: number; most_ms: number };
 }
@@ -39,29 +39,29 @@ const TIMINGS: YoutubeTimings = {
   retry: { first_ms: 1_000, most_ms: 60_000 },
 };
 
-/** Answers after which a chat has nothing more to say. */
+/** Refusals that mean the end of a chat. */
 const OVER = new Set(['liveChatEnded', 'liveChatDisabled', 'liveChatNotFound']);
 const RATE = new Set(['rateLimitExceeded', 'userRateLimitExceeded']);
-/** Between two pages where the vendor does not say; spec extra-facts §28. */
+/** Pause between two pages without a value of the vendor; spec extra-facts §28. */
 const UNASKED_PAGE_MS = 3_000;
-/** How often a connection without a broadcast is held against the quota. */
+/** Interval at which a connection without a broadcast checks the quota. */
 const QUOTA_LOOK_MS = 30_000;
-/** How long a share may make a chat wait before its account is told. */
+/** Delay by its share of the quota from which on a chat's account is notified. */
 const SLOW_MS = 30_000;
-/** Chats that are read, and those that are over; more than a channel has at once. */
-const MOST_KEPT = 8;
-/** Longest token of a page that is kept, in characters; YouTube's have some 200. */
-const MOST_TOKEN = 2_000;
-/** Longest time between two pages that the vendor may ask for. */
-const MOST_ASKED_MS = 60_000;
+/** Maximum chats read, and maximum ended chats remembered; more than a channel has at once. */
+const MAX_KEPT = 8;
+/** Longest kept token of a page, in characters; YouTube's have some 200. */
+const MAX_TOKEN = 2_000;
+/** Longest time between two pages that the vendor may require. */
+const MAX_ASKED_MS = 60_000;
 
 interface YoutubeSession extends AdapterSession {
   end(): void;
 }
 
 /**
- * YouTube's live chat: each chat that is on air is read as a server stream, by pages where that is refused, from the
- * page that was stored last. What the day's quota has left is waited for, and shown in the status.
+ * YouTube's live chat: each chat on air is read as a server stream, or by pages where the stream is refused, from the
+ * last stored page. Waits while the day's quota is used up, and reports it in the status.
  */
 export function createYoutubeAdapter(deps: YoutubeAdapterDeps): Adapter<YoutubeSession> {
   const open = async (link: Link, state: Json): Promise<YoutubeSession> => {
@@ -84,9 +84,9 @@ export function createYoutubeAdapter(deps: YoutubeAdapterDeps): Adapter<YoutubeS
 
 type Deps = YoutubeAdapterDeps & { timings: YoutubeTimings };
 
-/** All chats of one channel. */
+/** Reads all chats of one channel. */
 class ChannelReading {
-  /** The page to go on from, by chat. */
+  /** The page to continue from, by chat. */
   private readonly pages: Map<string, string | null>;
   private readonly over = new Set<string>();
   private readonly readers = new Map<string, Promise<void>>();
@@ -103,7 +103,7 @@ class ChannelReading {
   ) {
     this.pages = new Map(pagesIn(state));
     this.token = (refused) => link.token(refused);
-    // Whose quota it uses: the app that its token was given to.
+    // The quota belongs to the app that the token was issued to.
     this.client_id = link.connection.client_id ?? '';
   }
 
@@ -117,7 +117,7 @@ class ChannelReading {
         await this.showIdle();
       }
       for (const chat of await this.deps.chatsOf(this.link.connection)) {
-        if (this.readers.has(chat) || this.over.has(chat) || this.readers.size >= MOST_KEPT) continue;
+        if (this.readers.has(chat) || this.over.has(chat) || this.readers.size >= MAX_KEPT) continue;
         const reader = this.read(chat)
           .catch((error: unknown) => {
             if (!this.signal.aborted) this.failed ??= { error };
@@ -130,7 +130,10 @@ class ChannelReading {
     await Promise.all(this.readers.values());
   }
 
-  /** One chat, until it is over. @throws ConnectionRefused, and what no later try mends */
+  /**
+   * Reads a chat until it is over.
+   * @throws ConnectionRefused, and errors that no retry repairs
+   */
   private async read(chat: string): Promise<void> {
     const { timings } = this.deps;
     const backoff = new Backoff(timings.retry);
@@ -151,7 +154,7 @@ class ChannelReading {
           continue;
         }
         if (status === 404 && Date.now() < pages_until) return this.finish(chat);
-        // No such method, or one that this project may not call: pages are there for everybody.
+        // The method is missing, or this project may not call it: pages are available to everybody.
         if (isNoStream(status, reason) && Date.now() >= pages_until) {
           pages_until = Date.now() + timings.pages_for_ms;
           continue;
@@ -163,8 +166,9 @@ class ChannelReading {
     }
   }
 
-  /** True when the chat is over; false when the stream ended otherwise. */
+  /** Reads the stream. True when the chat is over; false when the stream ended otherwise. */
   private async readStream(chat: string): Promise<boolean> {
+    const opened_at = performance.now();
     const silence = new AbortController();
     const signal = AbortSignal.any([this.signal, silence.signal]);
     const quiet = () => silence.abort(new Error('the stream was silent'));
@@ -177,6 +181,8 @@ class ChannelReading {
         this.show('connected', 'Reading the live chat.');
         if (await this.take(chat, page)) return true;
       }
+      // A server may close after each page.
+      await pause(opened_at + this.deps.timings.page_ms - performance.now(), this.signal);
       return false;
     } catch (error) {
       if (silence.signal.aborted && !this.signal.aborted) return false;
@@ -186,7 +192,7 @@ class ChannelReading {
     }
   }
 
-  /** The stream's pages, once the first is there: a refused token shows before it. */
+  /** Returns the stream's pages after the first has arrived, because a refused token fails before it. */
   private async opened(token: string, chat: string, signal: AbortSignal): Promise<AsyncIterable<string>> {
     const pages = this.deps.api.chatStream(token, chat, this.pages.get(chat) ?? null, signal);
     const first = await pages.next();
@@ -197,18 +203,20 @@ class ChannelReading {
     })();
   }
 
-  /** True when the chat is over; otherwise it has waited as long as the vendor asked for. */
+  /** Reads a page. True when the chat is over; otherwise it has waited as long as the vendor requires. */
   private async readPage(chat: string): Promise<boolean> {
     const page = await this.withToken((token) => this.deps.api.chatPage(token, chat, this.pages.get(chat) ?? null));
     this.show('connected', 'Reading the live chat, page by page.');
     if (await this.take(chat, page)) return true;
     const asked = numberOf(member(JSON.parse(page), 'pollingIntervalMillis'));
-    const asked_ms = Number.isFinite(asked) ? Math.min(asked, MOST_ASKED_MS) : UNASKED_PAGE_MS;
+    const asked_ms = Number.isFinite(asked) ? Math.min(asked, MAX_ASKED_MS) : UNASKED_PAGE_MS;
     await pause(Math.max(this.deps.timings.page_ms, asked_ms), this.signal);
     return false;
   }
 
-  /** Stores what a page holds, and only then goes on from its end. True when it says that the chat is over. */
+  /**
+   * Stores the items of a page, and only then moves to the next page. True when the page reports the end of the chat.
+   */
   private async take(chat: string, page: string): Promise<boolean> {
     const received_at = Date.now();
     this.link.heard(received_at);
@@ -219,14 +227,14 @@ class ChannelReading {
     await Promise.all(items.map((text) => this.link.deliver({ text, received_at })));
     await this.link.drained();
     const next = member(head, 'nextPageToken');
-    if (typeof next === 'string' && next.length <= MOST_TOKEN && next !== this.pages.get(chat)) {
+    if (typeof next === 'string' && next.length <= MAX_TOKEN && next !== this.pages.get(chat)) {
       this.pages.set(chat, next);
       this.keep();
     }
     return typeof member(head, 'offlineAt') === 'string' || items.some((text) => text.includes('"chatEndedEvent"'));
   }
 
-  /** Waits until this connection's share of the quota has the price of a call. False when it is given up. */
+  /** Waits until this connection's share of the quota covers a call. False when the connection is given up. */
   private async paid(): Promise<boolean> {
     const { connection } = this.link;
     while (!this.signal.aborted) {
@@ -237,7 +245,7 @@ class ChannelReading {
       } else if (asked.wait_ms > SLOW_MS) {
         this.show('degraded', 'The chat is read more slowly, so that the YouTube quota lasts through the day.');
       }
-      // Somebody may raise the quota meanwhile, or leave a share to the others.
+      // The quota may be raised meanwhile, or another connection may release its share.
       await pause(Math.min(asked.wait_ms, 60_000), this.signal);
     }
     return false;
@@ -247,7 +255,7 @@ class ChannelReading {
     return withToken(this.token, call);
   }
 
-  /** Without a quota no broadcast is found, either. */
+  /** Reports the used-up quota also while idle, because without quota no broadcast is found, either. */
   private async showIdle(): Promise<void> {
     const wait_ms = await this.deps.quota.usedUp(this.client_id);
     if (wait_ms === null) this.show('connected', 'Waiting for a broadcast.');
@@ -263,11 +271,11 @@ class ChannelReading {
     this.over.add(chat);
     this.pages.delete(chat);
     this.show('connected', 'Waiting for a broadcast.');
-    if (this.over.size > MOST_KEPT) this.over.delete(this.over.values().next().value!);
+    if (this.over.size > MAX_KEPT) this.over.delete(this.over.values().next().value!);
   }
 
   private keep(): void {
-    const kept = [...this.pages].slice(-MOST_KEPT);
+    const kept = [...this.pages].slice(-MAX_KEPT);
     this.link.keep({ pages: Object.fromEntries(kept) });
   }
 
@@ -278,12 +286,12 @@ class ChannelReading {
   }
 }
 
-/** The tokens of pages in a kept state, by chat. */
+/** Tokens of pages in a kept state, by chat. */
 function pagesIn(state: Json): [string, string | null][] {
   const pages = member(state, 'pages');
   if (typeof pages !== 'object' || pages === null) return [];
   return Object.entries(pages)
-    .slice(-MOST_KEPT)
+    .slice(-MAX_KEPT)
     .map(([chat, page]) => [chat, idText(page)]);
 }
 

@@ -7,12 +7,12 @@ import {
   minorOfMicros,
   PLAIN_MESSAGE,
   PLAIN_MODERATION,
-} from '../../domain/chat-messages';
-import { textParts } from '../../domain/chat-text';
-import { TOPICS } from '../../domain/records';
-import type { LinkedConnection, Received } from '../runtime/adapter';
-import { chatRecord, ownerOf, people, readReceived } from '../runtime/chat-record';
-import { eventTime } from '../runtime/times';
+} from '../../domain/chat/chat-messages';
+import { textParts } from '../../domain/chat/chat-text';
+import { TOPICS } from '../../domain/common/records';
+import type { LinkedConnection, Received } from '../runtime/connection/adapter';
+import { chatRecord, ownerOf, people, readReceived } from '../runtime/parse/chat-record';
+import { eventTime } from '../runtime/parse/times';
 import {
   type DraftRecord,
   externalId,
@@ -22,25 +22,35 @@ import {
   ok,
   type Outcome,
   park,
-  skip,
   textOf,
-} from '../runtime/webhook';
+  unmapped,
+} from '../runtime/webhook/webhook';
 
 type Item = unknown;
 const at = (item: Item, ...path: string[]) => member(item, 'snippet', ...path);
 
-/** What an item of YouTube's live chat is stored as: an event, a chat record, or both. Source: vendors.md §3. */
+/** Records of an item of YouTube's live chat: an event, a chat record, or both. Source: vendors.md §3. */
 interface Reading {
-  /** Behind `youtube:`. */
+  /** Suffix of `youtube:`. */
   event?: string;
   chat?: ChatDraft;
-  /** Whom it names beside its author. */
+  /** Persons in it besides its author. */
   others?: readonly unknown[];
-  /** Tells states of one item apart, which has one id in all of them. */
+  /** Distinguishes the states of one item, which has one id in all of them. */
   state?: string | null;
 }
 
-/** One item of a chat's page or stream. Kinds that we do not know are passed over. */
+/** Documented kinds that are not stored. */
+const NOT_KEPT: ReadonlySet<string> = new Set([
+  'chatEndedEvent',
+  'fanFundingEvent',
+  'giftEvent',
+  'sponsorOnlyModeEndedEvent',
+  'sponsorOnlyModeStartedEvent',
+  'tombstone',
+]);
+
+/** Converts an item of a chat's page or stream. */
 export function normaliseYoutubeChat(received: Received, connection: LinkedConnection): Outcome {
   return readReceived(received, (item, raw) => outcomeOf(item, raw, received.received_at, connection));
 }
@@ -51,7 +61,7 @@ function outcomeOf(item: unknown, raw: string, received_at: number, connection: 
   const id = idText(member(item, 'id'));
   if (type === null || id === null) return park('bad_payload', 'id or snippet.type is missing');
   const reading = read(type, item, channel_id);
-  if (reading === null) return skip('unmapped_type', type.slice(0, 100));
+  if (reading === null) return unmapped(type, NOT_KEPT.has(type));
   const rest = {
     owner: ownerOf('youtube', connection),
     external_id: reading.state ? externalId('youtube', id, reading.state) : externalId('youtube', id),
@@ -117,7 +127,7 @@ function read(type: string, item: Item, channel_id: string): Reading | null {
   }
 }
 
-/** Its status, and how many have voted for what: a poll is told again, under one id, while votes come. */
+/** Status of a poll, and its votes by option: YouTube repeats a poll under one id while votes arrive. */
 function pollState(poll: unknown): string | null {
   const status = textOf(member(poll, 'metadata', 'status') ?? member(poll, 'status'));
   const options = member(poll, 'metadata', 'options');

@@ -1,10 +1,10 @@
 import type { Queryable } from '../../engines/postgres/port';
-import type { LinkedConnection } from '../runtime/adapter';
+import type { LinkedConnection } from '../runtime/connection/adapter';
 
-/** How old an answer may be: all connections of a process share one. */
+/** Maximum age of an answer, which all connections of a process share. */
 const FRESH_MS = 1_000;
 
-/** The live chats on air, by account, as the looks at going live have found them. */
+/** The live chats on air, by account, from the polls of live channels. */
 export function createLiveChats(db: Queryable): (connection: LinkedConnection) => Promise<readonly string[]> {
   let asked: { at: number; chats: Promise<Map<string, string[]>> } | undefined;
   return async ({ account_id }) => {

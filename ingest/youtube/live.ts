@@ -1,31 +1,31 @@
-import type { ConnectionTokens } from '../../access/connection-tokens';
+import type { ConnectionTokens } from '../../services/connections/connection-tokens';
 import {
   COSTS,
   isUsedUp,
-  MOST_IDS,
+  MAX_IDS,
   YoutubeRefused,
   type YoutubeDataApi,
   type YoutubeVideo,
 } from '../../vendors/youtube/port';
-import { withAnyToken } from '../runtime/with-any-token';
-import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-watch';
-import { wholeOf } from '../runtime/numbers';
-import { readInstant } from '../runtime/times';
+import { withAnyToken } from '../runtime/connection/with-any-token';
+import type { Broadcast, LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-status/live-watch';
+import { wholeOf } from '../runtime/parse/numbers';
+import { readInstant } from '../runtime/parse/times';
 import type { YoutubeQuota } from './quota';
 
-/** How often a channel that is on air is asked for a second broadcast. */
+/** Interval at which a channel on air is checked for a second broadcast. */
 const SECOND_EVERY_MS = 300_000;
 
 /**
- * YouTube tells of a channel's broadcasts to its own token alone, a unit a look; of videos for fifty at once. So a
- * channel that is on air is looked at by its videos. Each channel pays from its share of the quota, and is left out
- * while it has none.
+ * YouTube returns a channel's broadcasts to its own token alone, one unit per call; but videos fifty at once. So a
+ * channel on air is polled by its videos. Each channel pays from its share of the quota, and is left out while it has
+ * none.
  */
 export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens, quota: YoutubeQuota): LiveLook {
-  /** When a channel's broadcasts were last asked for; Unix milliseconds. */
+  /** Time of the last read of a channel's broadcasts; Unix milliseconds. */
   const asked = new Map<string, number>();
 
-  /** Undefined where the quota does not allow it, or YouTube says that it is used up. */
+  /** Makes a paid call; undefined when the quota does not allow it, or YouTube answers that it is used up. */
   async function paid<T>(channel: WatchedChannel, call: (token: string) => Promise<T>): Promise<T | undefined> {
     const { client_id, connection_id } = channel;
     if (!(await quota.take(client_id, connection_id, COSTS.list)).granted) return undefined;
@@ -43,7 +43,7 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
     if (online.length > 0 && now - (asked.get(channel.connection_id) ?? 0) < SECOND_EVERY_MS) return online;
     asked.delete(channel.connection_id);
     asked.set(channel.connection_id, now);
-    // Channels that were not asked for lately are forgotten; the eldest stand first.
+    // Evicts channels without a recent read; the eldest come first.
     for (const [id, at] of asked) {
       if (now - at < SECOND_EVERY_MS) break;
       asked.delete(id);
@@ -52,12 +52,12 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
     return active && [...new Set([...online, ...active.map(({ id }) => id)])];
   }
 
-  /** Videos by id, asked for fifty at once by whoever can pay. */
+  /** Reads videos by id, fifty at once, with any channel that can pay. */
   async function videosOf(ids: readonly string[], channels: readonly WatchedChannel[]) {
     const videos = new Map<string, YoutubeVideo>();
     let complete = true;
-    for (let from = 0; from < ids.length; from += MOST_IDS) {
-      const some = ids.slice(from, from + MOST_IDS);
+    for (let from = 0; from < ids.length; from += MAX_IDS) {
+      const some = ids.slice(from, from + MAX_IDS);
       let found: YoutubeVideo[] | undefined;
       for (const channel of channels) if (!found) found = await paid(channel, (token) => api.videos(token, some));
       for (const video of found ?? []) videos.set(video.id, video);
@@ -68,7 +68,7 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
 
   return {
     platform: 'youtube',
-    most: MOST_IDS,
+    most: MAX_IDS,
     every_ms: 50_000,
     turns: true,
     async look(channels, online) {

@@ -9,31 +9,41 @@ export interface YoutubeQuotaOptions {
 /** Whether a call may be made. */
 export type Granted =
   | { granted: true }
-  /** Its share allows the call after so long; `exhausted`: nobody may call any more until the next day begins. */
+  /** The share allows the call after `wait_ms`; `exhausted`: no connection may call until the next day begins. */
   | { granted: false; wait_ms: number; exhausted: boolean };
 
 export interface YoutubeQuota {
   /** Takes units for a call of this connection, where its share has them. */
   take(client_id: string, connection_id: string, units: number): Promise<Granted>;
-  /** Milliseconds until the next day begins, where nothing is left of this one; null where something is. */
+  /** Takes units for a call besides reading; false where reading needs what is left of the day. */
+  spend(client_id: string, units: number): Promise<boolean>;
+  /** Milliseconds until the next day when this day's units are used up; null while some are left. */
   usedUp(client_id: string): Promise<number | null>;
-  /** Google said that the day's quota is used up, whatever was counted here. */
+  /** Marks the day's quota as used up after Google's refusal, whatever was counted here. */
   exhausted(client_id: string): Promise<void>;
 }
 
-/** A connection that asked for nothing for so long leaves its share to the others. */
+/** Minutes without a call after which a connection leaves its share to the others. */
 const SHARING_MINUTES = 15;
-/** What a connection may use at once when it begins. */
+/** Units that a connection may use at once when it begins, and when a day begins. */
 const FIRST_UNITS = 12;
+/** Part of a day's units that such beginnings may use in advance; later ones wait for what they earn. */
+const AHEAD = 0.25;
+const DAY_SECONDS = 86_400;
 /** A share saves up no more than it earns in this time. */
 const SAVED_SECONDS = 3_600;
 
+/** Part of the day's units, in proportion to its remaining time, that no other call takes from reading. */
+const READING = 0.75;
+const LEFT_TO_OTHERS = 1 - READING;
+
 const DAY = `(now() at time zone 'America/Los_Angeles')::date`;
+const DAY_BEGAN = `(${DAY}::timestamp at time zone 'America/Los_Angeles')`;
 const NEXT_DAY = `((${DAY} + 1)::timestamp at time zone 'America/Los_Angeles')`;
 
 /**
- * What is left of the day's units, spread over its remaining seconds and divided evenly among the connections that use
- * it: each earns its part as time passes, and calls when it has earned the price.
+ * Divides the remaining units of the day over its remaining seconds and evenly among the connections that use it: each
+ * connection earns its part as time passes, and calls when it has earned the price.
  */
 export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): YoutubeQuota {
   return {
@@ -49,6 +59,8 @@ export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): Yo
         const { used, exhausted, seconds } = day!;
         const left = daily_units - used;
         if (exhausted || left < units) return { granted: false, wait_ms: seconds * 1000, exhausted: true };
+        const is_ahead = used >= daily_units * (1 - seconds / DAY_SECONDS + AHEAD);
+        const first_units = is_ahead ? 0 : FIRST_UNITS;
         const [share] = await tx.query<{ allowance: number; rate: number }>(
           `with rate as (
              select $3::float8 / $4::float8 / greatest(1, count(*) filter (where connection_id <> $2) + 1) as rate
@@ -58,10 +70,11 @@ export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): Yo
            insert into youtube_quota_shares as s (client_id, connection_id, allowance, at)
            values ($1, $2, $6, clock_timestamp())
            on conflict (client_id, connection_id) do update set at = excluded.at, allowance = least(
-             greatest($6::float8, $7::float8 * (select rate from rate)),
-             s.allowance + (select rate from rate) * greatest(0, extract(epoch from excluded.at - s.at)))
+             greatest($6::float8, $8::float8, $7::float8 * (select rate from rate)),
+             case when s.at < ${DAY_BEGAN} then $6::float8 else s.allowance end
+               + (select rate from rate) * greatest(0, extract(epoch from excluded.at - greatest(s.at, ${DAY_BEGAN}))))
            returning allowance, (select rate from rate) as rate`,
-          [client_id, connection_id, left, seconds, SHARING_MINUTES, FIRST_UNITS, SAVED_SECONDS],
+          [client_id, connection_id, left, seconds, SHARING_MINUTES, first_units, SAVED_SECONDS, units],
         );
         const { allowance, rate } = share!;
         if (allowance < units) {
@@ -77,6 +90,19 @@ export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): Yo
         ]);
         return { granted: true };
       }),
+    async spend(client_id, units) {
+      const [spent] = await db.query(
+        `insert into youtube_quota as q (client_id, day, used)
+           select $1, ${DAY}, $2 where $3::float8 * ${LEFT_TO_OTHERS} >= $2
+         on conflict (client_id, day) do update set used = q.used + $2
+           where not q.exhausted and q.used + $2 <= $3::float8
+             * (1 - ${READING} * greatest(extract(epoch from ${NEXT_DAY} - clock_timestamp()), 1) / ${DAY_SECONDS})
+         returning 1`,
+        [client_id, units, daily_units],
+        'youtube-quota-spend',
+      );
+      return spent !== undefined;
+    },
     async usedUp(client_id) {
       const [day] = await db.query<{ ms: number }>(
         `select (extract(epoch from ${NEXT_DAY} - now()) * 1000)::float8 as ms from youtube_quota

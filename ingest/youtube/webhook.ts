@@ -1,21 +1,28 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
-import { TOPICS } from '../../domain/records';
+import { TOPICS } from '../../domain/common/records';
 import { ApiError } from '../../kernel/errors';
-import type { Settings } from '../../kernel/settings';
-import { hmacMatches, prefixedSignature, secretList } from '../runtime/signatures';
-import { eventTime } from '../runtime/times';
-import * as webhook from '../runtime/webhook';
-import type { Delivery, DraftRecord, Outcome, WebhookAnswer, WebhookRequest, WebhookVendor } from '../runtime/webhook';
+import type { Settings } from '../../kernel/settings/settings';
+import { hmacMatches, prefixedSignature, secretList } from '../runtime/webhook/signatures';
+import { eventTime } from '../runtime/parse/times';
+import * as webhook from '../runtime/webhook/webhook';
+import type {
+  Delivery,
+  DraftRecord,
+  Outcome,
+  WebhookAnswer,
+  WebhookRequest,
+  WebhookVendor,
+} from '../runtime/webhook/webhook';
 
 const PATH = '/v1/webhooks/youtube';
 
-/** The hub asks whether the subscription is meant: its challenge is echoed, nothing is refused. Spec doc3 §4.2. */
+/** Answers the hub's verification of a subscription: its challenge is echoed, nothing is refused. Spec doc3 §4.2. */
 export async function answerYoutubeChallenge(request: WebhookRequest): Promise<WebhookAnswer> {
-  // A denied subscription comes without a challenge: the hub only tells of it.
+  // A denied subscription has no challenge: the hub only reports it.
   const denied = request.query['hub.mode'] === 'denied';
   const challenge = request.query['hub.challenge'] ?? (denied ? 'denied' : undefined);
   if (typeof challenge !== 'string' || challenge === '') throw new ApiError('BAD_REQUEST', 'Missing hub.challenge');
-  // the caller chooses the text: it must never be read as anything but text
+  // The caller chooses the text: it must never be interpreted as anything but text.
   return {
     status: 200,
     body: challenge,
@@ -32,9 +39,9 @@ export const YOUTUBE_CHALLENGE = {
 } as const;
 
 /**
- * YouTube's push notifications (spec doc3 §4.2). `X-Hub-Signature-256` goes before `X-Hub-Signature`, whose prefix
- * names the method: hubs may put `sha256=` there as well as the usual `sha1=`. When the first is present and wrong, the
- * second is not asked.
+ * YouTube's push notifications (spec doc3 §4.2). `X-Hub-Signature-256` takes precedence over `X-Hub-Signature`, whose
+ * prefix names the method: hubs may write `sha256=` there as well as the usual `sha1=`. When the first is present and
+ * wrong, the second is not checked.
  */
 export function createYoutubeWebhook(settings: Settings['webhooks']): WebhookVendor {
   const secrets = secretList(settings.youtube_secret);
@@ -63,7 +70,7 @@ const parser = new XMLParser({
   ignoreAttributes: false,
   attributeNamePrefix: '@',
   removeNSPrefix: true,
-  // ids and titles are text: "1e5" is a video id
+  // Ids and titles are text: "1e5" is a video id.
   parseTagValue: false,
   parseAttributeValue: false,
   htmlEntities: true,
@@ -71,10 +78,10 @@ const parser = new XMLParser({
 });
 
 /**
- * Atom to records, one for each entry: any notification is a `youtube:subscribe` whose raw keeps channel_id, video_id,
- * title, published and updated. A tombstone (`at:deleted-entry`) keeps the same members, null where it has none, and
- * `deleted: true`. Entries without a channel id take that of the feed's other entries: a hub's topic is one channel.
- * Refused only when the Atom cannot be parsed or has no channel id at all.
+ * Converts Atom to records, one for each entry: any notification is a `youtube:subscribe` whose raw keeps channel_id,
+ * video_id, title, published and updated. A tombstone (`at:deleted-entry`) keeps the same members, null where missing,
+ * and `deleted: true`. Entries without a channel id take that of the feed's other entries: a hub's topic is one
+ * channel. Refused only when the Atom cannot be parsed or has no channel id at all.
  */
 export function normaliseYoutube(delivery: Delivery): Outcome {
   const feed = readFeed(delivery.text);
@@ -92,20 +99,20 @@ export function normaliseYoutube(delivery: Delivery): Outcome {
 }
 
 /**
- * The feed, or the lone entry in its place; null when it is not well-formed, declares a document type, or is something
+ * The feed, or a lone entry instead; null when the text is not well-formed, declares a document type, or is something
  * else.
  */
 function readFeed(received: string): Record<string, unknown> | null {
-  // blanks before the XML declaration are common, and strictly not XML
+  // Blanks before the XML declaration are common, and strictly not XML.
   const text = received.trimStart();
-  // a document type can define entities; nothing that is legitimate here carries one
+  // A document type can define entities; no legitimate notification has one.
   if (/<!DOCTYPE/i.test(withoutCdata(text))) return null;
   if (XMLValidator.validate(text) !== true) return null;
   let parsed: unknown;
   try {
     parsed = parser.parse(text);
   } catch {
-    // too deep, or a name that the parser refuses: not Atom
+    // Too deep, or a name that the parser refuses: not Atom.
     return null;
   }
   const feed = webhook.member(parsed, 'feed');
@@ -114,7 +121,7 @@ function readFeed(received: string): Record<string, unknown> | null {
   return entry === undefined ? null : { entry };
 }
 
-/** By index, not by a pattern: unclosed sections would make one quadratic. */
+/** Searches by index instead of a pattern, which unclosed sections would make quadratic. */
 function withoutCdata(text: string): string {
   let rest = '';
   let from = 0;
@@ -135,7 +142,7 @@ function list(value: unknown): unknown[] {
 function elementText(value: unknown): string | null {
   const first = Array.isArray(value) ? value[0] : value;
   const text = typeof first === 'object' ? webhook.member(first, '#text') : first;
-  // An entity can stand for what PostgreSQL does not keep.
+  // An entity may encode text that PostgreSQL does not store.
   return webhook.textOf(text)?.replaceAll('\0', '\ufffd').toWellFormed() ?? null;
 }
 
@@ -165,7 +172,7 @@ function tombstoneRecord(delivery: Delivery, entry: unknown, channel_id: string)
   return record(delivery, channel_id, raw, when ?? 'deleted', [when]);
 }
 
-/** A video is announced again whenever its title or description changes: `updated` tells those apart. */
+/** YouTube announces a video again whenever its title or description changes: `updated` distinguishes these. */
 function record(
   delivery: Delivery,
   channel_id: string,
@@ -183,7 +190,7 @@ function record(
         ? webhook.contentId('youtube', delivery, JSON.stringify(raw))
         : webhook.externalId('youtube', raw.video_id, version),
     occurred_at: eventTime(delivery.received_at, ...times),
-    // A channel is a person's: its notifications are sealed under that person's key.
+    // A channel belongs to a person: its notifications are sealed under that person's key.
     subject: webhook.subjectOf('youtube', channel_id),
     raw: JSON.stringify(raw),
   };

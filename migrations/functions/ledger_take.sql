@@ -1,5 +1,5 @@
 -- version 4
--- Takes records into a projection's ledger (projections/runtime/ledger.ts). Answers for those that are known (`own`: by
+-- Takes records into a projection's ledger (projections/runtime/ledger/ledger.ts). Answers for those that are known (`own`: by
 -- this very record) and for those whom another worker was faster than.
 -- A quarter begins with an empty partition: a plan that was made then and reads it whole would be kept while it grows.
 -- So each record is looked for by the partitions' keys, whatever they hold (`offset 0` keeps the two sides of the join

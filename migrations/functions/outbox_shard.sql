@@ -1,5 +1,5 @@
 -- version 1
--- The shard of a channel by its name, bit for bit as kernel/shards.ts has it (Kafka's murmur2), for builds before,
+-- The shard of a channel by its name, bit for bit as lib/hash/shards.ts has it (Kafka's murmur2), for builds before,
 -- which do not say it.
 create or replace function outbox_shard(p_channel text) returns int
 language plpgsql immutable strict parallel safe as $body$

@@ -1,10 +1,11 @@
--- version 1
+-- version 2
 -- The next rows of all shards after the positions `p_after` (of shard 0 first; 64 is of rows whose writer knew of no
 -- shards): about `p_messages`, whose data that is given away has about `p_bytes`. A message has its row only where the
 -- bit of its name's hash is set in `p_heard`, whose number of bits is a power of two; for others no data is read.
 -- Last comes a row without a shard, unless nothing is new: how many messages there were (id), the channel and seq of
 -- each that has no row (channel), the positions from here on (data), the time of the newest (created_at), and 1 when
--- more is waiting, else 0 (seq). Tables that are dropped within minutes have no statistics: the plan is said here.
+-- more is waiting, else 0 (seq). Tables that are dropped within minutes have no statistics, so the plan is set here: the
+-- bounds and the order are of (shard, id), since an index on id alone would read the rows of all shards for each shard.
 create or replace function outbox_tail(p_after bigint[], p_heard bytea, p_messages int, p_bytes bigint)
 returns table (
   shard int, id bigint, channel text, seq bigint, event_type text, data text, created_at timestamptz, trace text
@@ -24,7 +25,8 @@ begin
       case when o.heard then octet_length(o.data) end as size, o.created_at, o.trace, o.heard
     from active a cross join lateral (
       select x.*, x.name_hash is null or get_bit(p_heard, x.name_hash & mask) = 1 as heard
-      from outbox x where x.shard = a.shard and x.id > a.after order by x.id limit a.most
+      from outbox x where (x.shard, x.id) > (a.shard, a.after) and (x.shard, x.id) < (a.shard + 1, 0)
+      order by x.shard, x.id limit a.most
     ) o
   ), given as materialized (
     select * from (

@@ -1,4 +1,4 @@
--- version 1
+-- version 2
 -- Gives holds of one kind back, to the member that wants them where there is one, and takes free names. Marks holds as
 -- wanted only where nothing of the kind has changed after at, since the choice was made by that state. Returns the
 -- names that were taken.
@@ -25,7 +25,9 @@ begin
   delete from work_freed f where f.kind = p_kind and f.freed_at < clock_timestamp() - interval '2 minutes';
   if v_current then
     update work_holds h set wanted_by = p_me, change = nextval('work_changes')
-      where h.name = any (want) and h.member <> p_me and h.wanted_by is null;
+      where h.name = any (want) and h.member <> p_me
+        -- The previous release removes the row of a dead member alone.
+        and not exists (select from work_members m where m.member = h.wanted_by);
   end if;
   return query
     insert into work_holds as h (name, member)

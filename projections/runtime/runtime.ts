@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import type { ReadModels } from '../../access/services';
+import type { ReadModels } from '../../app/services';
 import type { Metrics } from '../../engines/metrics/port';
 import type { Database } from '../../engines/postgres/port';
-import { regularly } from '../../kernel/regularly';
-import { checkEngine, readCheckpoints } from './checkpoints';
-import { countParked } from './dead-letters';
-import { describe } from './failures';
-import { runnerMetrics } from './metrics';
-import { createOutboxLock } from './outbox-lock';
-import { createOutboxOrder } from './outbox-order';
-import { turnOutbox } from './outbox-partitions';
-import { openFresh } from './opening';
-import { Progress } from './progress';
-import { sayEnded, sayStates, type ReportedState } from './states';
+import { runEvery } from '../../lib/async/run-every';
+import { checkEngine, readCheckpoints } from './checkpoint/checkpoints';
+import { sparingCounts } from './dead-letter/dead-letters';
+import { describe } from './drive/failures';
+import { runnerMetrics } from './status/metrics';
+import { createOutboxLock } from './outbox/lock';
+import { createOutboxOrder } from './outbox/order';
+import { turnOutbox } from './outbox/partitions';
+import { openFresh } from './drive/checkpoint-init';
+import { Progress } from './checkpoint/progress';
+import { sayEnded, reportStates, type ReportedState } from './status/states';
 import type { Projection } from '../../kernel/projection';
-import { createReadModels, type ReadModelDeps } from './read-models';
-import { Runner, type RunnerDeps } from './runner';
-import { RUNNER_STATES, type RunnerState } from './runner-states';
+import { createReadModels, type ReadModelDeps } from './status/read-models';
+import { Runner, type RunnerDeps } from './drive/runner';
+import { RUNNER_STATES, type RunnerState } from './status/runner-states';
 
-/** What a runner needs, less what the runtime makes for it. */
+/** Dependencies of a runner, without those that the runtime creates. */
 type OfRunners = Omit<
   RunnerDeps,
   'metrics' | 'progress' | 'batch_records' | 'batch_events' | 'backoff_ms' | 'stall_ms'
@@ -33,11 +33,11 @@ export interface ProjectionRuntimeDeps extends OfRunners {
   versions?: ReadModelDeps['versions'];
   /** See {@link ReadModelDeps}. */
   wait_ms?: ReadModelDeps['wait_ms'];
-  /** Told of what no restart can mend: a checkpoint of another engine. */
+  /** Called for an error that no restart can repair: a checkpoint of another engine. */
   onFatal?: (error: Error) => void;
   /**
-   * How long channel messages stay for reconnecting clients. Default 11 minutes: the default resume window and a
-   * margin.
+   * Milliseconds that channel messages stay for reconnecting clients. Default 11 minutes: the default resume window and
+   * a margin.
    */
   keep_outbox_ms?: number;
   /** Most records per transaction. Default 1000. */
@@ -48,9 +48,9 @@ export interface ProjectionRuntimeDeps extends OfRunners {
   build_records?: number;
   /** Most domain events per transaction. Default 500. */
   batch_events?: number;
-  /** A projection that is behind and stood still this long is started again. Default 30 s (faults row 9). */
+  /** Milliseconds behind and without progress after which a projection is restarted. Default 30 s (faults row 9). */
   stall_ms?: number;
-  /** How often lag is looked at. Default 5 s. */
+  /** Interval of the lag measurement. Default 5 s. */
   observe_ms?: number;
   /** Longest pause between restarts. Default 10 s. */
   backoff_ms?: number;
@@ -70,7 +70,8 @@ export interface ProjectionRuntime {
   /** Checks that every checkpoint belongs to these engines, then drives. @throws EngineMismatch */
   start(): Promise<void>;
   /**
-   * Drains: takes nothing new, lets batches in hand end, at most `drain_ms`. What is cut off is undone and comes again.
+   * Drains: takes no new batch, lets current batches end, at most `drain_ms`. Batches that are cut off are rolled back
+   * and come again.
    */
   stop(): Promise<void>;
   readonly read_models: ReadModels;
@@ -90,7 +91,7 @@ const OUTBOX_LOCK_LOOK_MS = 1_000;
 
 /**
  * Drives every projection of this process. NEW → STARTING → RUNNING → DRAINING → STOPPED; timers exist only in RUNNING.
- * Each projection has a runner of its own: one that fails, waits or needs a rebuild holds up no other. Design §7.
+ * Each projection has a runner of its own, so that a failing or waiting projection delays no other. Design §7.
  */
 export function createProjectionRuntime(deps: ProjectionRuntimeDeps): ProjectionRuntime {
   const { db, broker, events, log, projections } = deps;
@@ -107,13 +108,13 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
     state = to;
   };
 
-  /** While RUNNING. */
-  const every = (ms: number, what: string, work: () => Promise<void>) =>
-    timers.push(
-      regularly(ms, work, (error) => log.warn({ err: describe(error) }, `${what} failed; it is tried again`)),
-    );
+  const countLetters = sparingCounts(db);
 
-  /** What each runner had applied when it was last said, and when that was. */
+  /** Repeats work while RUNNING. */
+  const every = (ms: number, what: string, work: () => Promise<void>) =>
+    timers.push(runEvery(ms, work, (error) => log.warn({ err: describe(error) }, `${what} failed; it is tried again`)));
+
+  /** Applied counts of the runners at the last report, and its time. */
   let last = { at: performance.now(), applied: new Map<string, number>() };
   function said(): ReportedState[] {
     const { at, applied } = last;
@@ -133,8 +134,8 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       metrics.lag_seconds.set(runner.lag.seconds, label);
       for (const one of RUNNER_STATES) metrics.state.set(one === runner.state ? 1 : 0, { ...label, state: one });
     }
-    await sayStates(db, holder, said());
-    const parked = await countParked(db);
+    await reportStates(db, holder, said());
+    const parked = await countLetters();
     for (const { name } of projections) metrics.dead_letters.set(parked.get(name) ?? 0, { projection: name });
   }
 
@@ -196,7 +197,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         log.warn({ drain_ms }, 'projections did not drain in time; what is cut off is undone and comes again');
       }
       clearTimeout(limit);
-      // Best effort: who cannot say so is taken for gone within seconds.
+      // Best effort: a process that fails to report this counts as gone within seconds.
       await sayEnded(db, holder).catch(() => undefined);
       read_models.close();
       enter('STOPPED');

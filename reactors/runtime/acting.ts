@@ -1,11 +1,11 @@
-import { actFor, type Act } from '../../access/act';
-import type { RequestContext } from '../../access/caller';
-import { SERVICE_CALLER, unattended } from '../../access/service-acts';
+import { actFor, oncePerStep, type Act } from '../../app/write-path/act';
+import type { RequestContext } from '../../access/authentication/caller';
+import { SERVICE_CALLER, withoutReadYourWrites } from '../../app/service-calls';
 import type { EventStore, Metadata, StoredEvent } from '../../engines/event-store/port';
 
 /**
- * Commands that follow from an event, in a reactor's name: events carry the service as their actor and the event as
- * their cause, and their ids derive from its id. The same command asked for twice in one reaction is a bug.
+ * Runs commands that follow from an event, in a reactor's name: events record the service as their actor and the event
+ * as their cause, and their ids derive from its id. The same command twice in one reaction is a programming error.
  */
 export function actingFor(reactor: string, event: StoredEvent, events: EventStore, now: number): Act {
   const metadata = metadataOf(reactor, event);
@@ -16,18 +16,13 @@ export function actingFor(reactor: string, event: StoredEvent, events: EventStor
     ip: '',
     now,
     idempotency_seed: `reactor:${reactor}\n${event.id}`,
+    seed_since: Date.parse(event.recorded_at),
   };
   const act = actFor(
     { caller: SERVICE_CALLER, context },
-    unattended(events, () => metadata),
+    withoutReadYourWrites(events, () => metadata),
   );
-  const asked = new Set<string>();
-  return (decider, stream, command, options) => {
-    const label = JSON.stringify([stream, options?.step]);
-    if (asked.has(label)) throw new Error(`${reactor}: two commands on ${stream} in one reaction need a step each`);
-    asked.add(label);
-    return act(decider, stream, command, options);
-  };
+  return oncePerStep(act, reactor);
 }
 
 function metadataOf(reactor: string, { id, metadata }: StoredEvent): Metadata {

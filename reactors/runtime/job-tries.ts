@@ -1,20 +1,21 @@
-import type { JsonObject } from '../../kernel/json';
+import type { JsonObject } from '../../lib/json/json';
 import { JobRefused, NotSent, OutcomeUnknown, type Effect, type JobDeclaration } from '../../kernel/job';
-import { Backoff, type Pauses } from '../../kernel/retry';
+import { Backoff, type Pauses } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
 import { JobLost, type HeldJob } from '../../engines/jobs/port';
 import type { Logger } from '../../engines/log/port';
 import type { Tracing } from '../../engines/tracing/port';
 import type { JobMetrics } from './job-metrics';
 
-/** Personal members of payloads, encrypted and read again; null where the subject's key was erased. */
+/** Encrypts and decrypts personal members of payloads; null after the erasure of the subject's key. */
 export interface PayloadSealing {
   seal(name: string, key: string, payload: JsonObject): Promise<JsonObject>;
   open(name: string, key: string, stored: JsonObject): Promise<JsonObject>;
 }
 
-/** Pauses between tries of a periodic job: short ones, since the next period makes it anew anyway. */
+/** Pauses between attempts of a periodic job: short, because the next period enqueues it again anyway. */
 const PERIODIC_PAUSES: Pauses = { first_ms: 1_000, most_ms: 60_000 };
-/** For how many further periods it is remembered that one is done. */
+/** Number of further periods for which a finished one is kept. */
 const PERIODS_KEPT = 3;
 
 export interface TriesDeps<Services> {
@@ -27,10 +28,10 @@ export interface TriesDeps<Services> {
   pauses: Pauses;
 }
 
-/** `repeated`: its key had been finished before; `returned`: this process stops; `lost`: another process has it. */
+/** `repeated`: its key was finished before; `returned`: this process stops; `lost`: another process has it. */
 type Outcome = 'done' | 'repeated' | 'again' | 'failed' | 'parked' | 'returned' | 'lost';
 
-/** One try of a job, from its payload to its end. */
+/** Runs one attempt of a job. */
 export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob) => Promise<void> {
   const { declared, sealing, services, log, metrics, tracing } = deps;
 
@@ -41,7 +42,10 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
     return data;
   }
 
-  /** Where a job must not be repeated, every error that does not say that nothing was done counts as unknown. */
+  /**
+   * Runs the job. For a non-repeatable job every error counts as an unknown outcome, unless it states that nothing was
+   * done.
+   */
   async function effectOf(
     one: JobDeclaration<Services>,
     payload: unknown,
@@ -66,7 +70,7 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
     const signal = AbortSignal.any([held.signal, AbortSignal.timeout(one.timeout_ms)]);
     let effect: Effect | void;
     try {
-      effect = await effectOf(one, await payloadOf(one, held), held, signal);
+      effect = await unlessLeft(effectOf(one, await payloadOf(one, held), held, signal), held.signal);
     } catch (error) {
       return failed(one, held, error, signal);
     }
@@ -74,7 +78,7 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
       const keep_ms = one.every_ms === undefined ? undefined : one.every_ms * PERIODS_KEPT;
       return (await held.finish(effect ?? undefined, keep_ms)) ? 'done' : 'repeated';
     } catch (error) {
-      // The call outside was made: the next try makes it again, under the same key.
+      // The vendor was called: the next attempt calls it again under the same key.
       if (error instanceof JobLost) throw error;
       return failed(one, held, one.after_unknown === 'park' ? unknown(error, NOT_STORED) : error, signal);
     }
@@ -125,16 +129,40 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
   };
 }
 
+/** Time for a job that ignores its signal, out of the 9 s that a stopping process has. */
+const LET_GO_MS = 1_000;
+
+/**
+ * Returns the result of `work`. When `stop` is aborted and the work does not end soon after, the work is abandoned: its
+ * job is given back, and the job's fence refuses later writes.
+ */
+async function unlessLeft<T>(work: Promise<T>, stop: AbortSignal): Promise<T> {
+  const over = new AbortController();
+  const left = async (): Promise<never> => {
+    await pause(Infinity, AbortSignal.any([stop, over.signal]));
+    await pause(LET_GO_MS, over.signal);
+    throw new Error('it ignored its signal and was left behind');
+  };
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work, left()]);
+  } finally {
+    over.abort();
+  }
+}
+
 const NOT_STORED = 'done outside, and its effect here could not be stored';
 const unknown = (error: unknown, what: string) => new OutcomeUnknown(what, { cause: error });
 
-/** What the other side asked for at least: an error's own `retry_after_ms`. */
+/** Minimum delay that the vendor requested: an error's own `retry_after_ms`. */
 function askedFor(error: unknown): number | undefined {
   const asked = (error as { retry_after_ms?: unknown }).retry_after_ms;
   return typeof asked === 'number' && asked >= 0 ? asked : undefined;
 }
 
-/** A message may quote the payload, so of jobs with personal members only the error's kind is kept. */
+/**
+ * Text of an error. A message may quote the payload, so for jobs with personal members only the error's kind is kept.
+ */
 function describe({ personal }: JobDeclaration<never>, error: unknown): string {
   if (!(error instanceof Error)) return 'no error';
   const quiet = Object.keys(personal).length > 0 && !(error instanceof OutcomeUnknown || error instanceof JobRefused);
@@ -142,7 +170,8 @@ function describe({ personal }: JobDeclaration<never>, error: unknown): string {
 }
 
 /**
- * Of a newer build, or of one whose payloads this one should still read: tried again, since a worker of it may come.
+ * A payload of a newer release, or of an older one that this release should read: retried, since a worker of that
+ * release may take it.
  */
 class UnreadablePayload extends Error {
   constructor() {

@@ -1,8 +1,9 @@
 import { setMaxListeners } from 'node:events';
-import type { JsonObject } from '../../kernel/json';
+import type { JsonObject } from '../../lib/json/json';
 import type { Enqueued, JobDeclaration, JobRequest } from '../../kernel/job';
-import type { Pauses } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
+import { murmur2 } from '../../lib/hash/murmur2';
+import type { Pauses } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
 import type { JobQueue, NewJob } from '../../engines/jobs/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
@@ -13,7 +14,7 @@ import { createTries, type PayloadSealing } from './job-tries';
 
 export interface JobsDeps<Services> {
   queue: JobQueue;
-  /** For jobs that are made anew in every period. */
+  /** Database for enqueuing periodic jobs. */
   db: Database;
   declared: readonly JobDeclaration<Services>[];
   sealing: PayloadSealing;
@@ -22,23 +23,24 @@ export interface JobsDeps<Services> {
   metrics: Metrics;
   /** Default: off. */
   tracing?: Tracing;
-  /** Jobs at a time in this process. Default 10. */
+  /** Concurrent jobs of this process. Default 10. */
   concurrency?: number;
-  /** Pauses between tries. Default 10 s to six hours. */
+  /** Pauses between attempts. Default 10 s to six hours. */
   pauses?: Pauses;
 }
 
 export interface Jobs<Services> {
   /**
-   * In the transaction that moves the caller's checkpoint. After the commit {@link wake} spares up to five seconds.
-   * @throws Error when the payload is not what the declaration says
+   * Enqueues jobs in the transaction that moves the caller's checkpoint. A {@link wake} after the commit saves up to
+   * five seconds.
+   * @throws Error when the payload does not match the declaration
    */
   enqueue<Payload>(
     tx: Queryable,
     declared: JobDeclaration<Services, Payload>,
     ...jobs: readonly Enqueued<Payload>[]
   ): Promise<void>;
-  /** The same by names, for who cannot see the declarations. @throws Error for a name that nobody has declared */
+  /** Enqueues jobs by name, for callers without the declarations. @throws Error for an undeclared name */
   enqueueNamed(tx: Queryable, requests: readonly JobRequest[]): Promise<void>;
   has(name: string): boolean;
   wake(): void;
@@ -48,11 +50,11 @@ export interface Jobs<Services> {
 
 const DRAIN_MS = 6_000;
 const OBSERVE_MS = 5_000;
-/** A count reads every job that is kept: it is made again only after this many times as long as it took. */
+/** A count reads every job, so it is repeated only after this multiple of its duration. */
 const OBSERVE_SPARING = 50;
 const PAUSES: Pauses = { first_ms: 10_000, most_ms: 6 * 3_600_000 };
 
-/** Enqueues and runs what the areas declare as jobs. */
+/** Enqueues and runs the jobs of the areas. */
 export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
   const { queue, db, sealing, services, log, tracing = NO_TRACING } = deps;
   const declared = new Map(deps.declared.map((one) => [one.name, one]));
@@ -93,7 +95,7 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
     wake: () => queue.wake(),
     async start(names = [...declared.keys()]) {
       const stopping = new AbortController();
-      // Each periodic job waits on it.
+      // Each periodic job adds a listener.
       setMaxListeners(names.length + 1, stopping.signal);
       const metrics = jobMetrics(deps.metrics);
       const attempt = createTries({
@@ -116,11 +118,12 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
       );
       again.push(observe());
 
-      /** Makes the job of each period; of several processes the first does. */
+      /** Enqueues the job of each period; of several processes the first succeeds. */
       async function everyPeriod(one: JobDeclaration<Services>, every_ms: number): Promise<void> {
+        const offset_ms = offsetOf(one.name, every_ms);
         while (!stopping.signal.aborted) {
           const now = Date.now();
-          const begun = Math.floor(now / every_ms) * every_ms;
+          const begun = Math.floor((now - offset_ms) / every_ms) * every_ms + offset_ms;
           try {
             const job = await stored(one, { key: new Date(begun).toISOString(), payload: {} });
             if ((await db.transaction((tx) => queue.enqueue(tx, [job]))) > 0) queue.wake();
@@ -154,3 +157,12 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
     },
   };
 }
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Milliseconds after midnight UTC (or the full hour) at which the periods of a job begin. Jobs differ, so that not all
+ * upkeep coincides with nightly backups.
+ */
+const offsetOf = (name: string, every_ms: number): number =>
+  every_ms < HOUR_MS ? 0 : (murmur2(Buffer.from(name)) >>> 0) % every_ms;

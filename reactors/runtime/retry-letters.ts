@@ -1,17 +1,18 @@
-import type { AreaReactor } from '../../access/reactor';
+import type { AreaReactor } from '../../app/reactor';
 import { CannotReact } from '../../kernel/reactor';
 import type { StoredEvent } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
-import { lockCheckpoints } from '../../projections/runtime/checkpoints';
-import type { DeadLetter } from '../../projections/runtime/dead-letters';
-import { describe } from '../../projections/runtime/failures';
-import { lockLetter, NotSettled, type Settled } from '../../projections/runtime/retry-letters';
+import { lockCheckpoints } from '../../projections/runtime/checkpoint/checkpoints';
+import { laneColumn, laneOfLetter, type DeadLetter } from '../../projections/runtime/dead-letter/dead-letters';
+import { describe } from '../../projections/runtime/drive/failures';
+import { lockLetter, NotSettled, type Settled } from '../../projections/runtime/dead-letter/retry-letters';
+import type { Write } from './kept-writes';
 import { placeOf } from './runner';
-import { toolsFor, type ToolsDeps, type Write } from './tools';
+import { toolsFor, type ToolsDeps } from './tools';
 
 export interface SettleReactionDeps extends ToolsDeps {
   reactors: readonly AreaReactor[];
-  /** Makes events readable that were kept as they are stored. */
+  /** Decodes events that were kept in their stored form. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
 }
 
@@ -20,16 +21,16 @@ export const isOfReactor = ({ projection }: Pick<DeadLetter, 'projection'>): boo
   projection.startsWith('reactor:');
 
 /**
- * Reacts to a parked event and then to what waits behind it in its stream, in order, up to the first failure. What a
- * reaction keeps and its letter's end are one transaction, with the live side held at its fence.
- * @throws NotSettled; whatever a reaction throws that is no declared data error
+ * Reacts to a parked event and then to the events that wait behind it in its lane, in order, up to the first failure. A
+ * reaction's writes and its letter's end are one transaction, with the live reactor blocked at its fence.
+ * @throws NotSettled; any error of a reaction that is not a declared data error
  */
 export async function retryReaction(deps: SettleReactionDeps, id: number): Promise<Settled> {
   const { reactor, letter } = await find(deps, id);
-  return goOn(deps, reactor, letter.stream!);
+  return goOn(deps, reactor, laneOfLetter(letter));
 }
 
-/** Gives a parked event up for good; the stream that waited behind it goes on. @throws as {@link retryReaction} */
+/** Drops a parked event for good and continues its lane. @throws as {@link retryReaction} */
 export async function dropReaction(deps: SettleReactionDeps, id: number): Promise<Settled> {
   const { reactor, letter } = await find(deps, id);
   await deps.db.transaction(async (tx) => {
@@ -37,13 +38,13 @@ export async function dropReaction(deps: SettleReactionDeps, id: number): Promis
     await lockLetter(tx, id);
     await end(tx, letter, 'dropped');
   });
-  const head = await firstWaiting(deps.db, letter.projection, letter.stream!);
-  // An earlier event of the stream is parked for a reason of its own.
+  const head = await firstWaiting(deps.db, letter.projection, laneOfLetter(letter));
+  // An earlier event of the lane is parked for its own failure.
   if (head !== undefined && head.reason !== 'blocked') {
-    const waiting = await countWaiting(deps.db, letter.projection, letter.stream!);
+    const waiting = await countWaiting(deps.db, letter.projection, laneOfLetter(letter));
     return { retried: 0, dropped: 1, waiting, error: null };
   }
-  return { ...(await goOn(deps, reactor, letter.stream!)), dropped: 1 };
+  return { ...(await goOn(deps, reactor, laneOfLetter(letter))), dropped: 1 };
 }
 
 async function find(deps: SettleReactionDeps, id: number): Promise<{ reactor: AreaReactor; letter: DeadLetter }> {
@@ -53,13 +54,13 @@ async function find(deps: SettleReactionDeps, id: number): Promise<{ reactor: Ar
   return { reactor, letter };
 }
 
-async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, stream: string): Promise<Settled> {
+async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, lane: string): Promise<Settled> {
   const place = placeOf(reactor);
   let retried = 0;
   for (;;) {
-    const letter = await firstWaiting(deps.db, place.name, stream);
+    const letter = await firstWaiting(deps.db, place.name, lane);
     if (letter === undefined) return { retried, dropped: 0, waiting: 0, error: null };
-    // A restore into another event store moves the letter, not what it holds.
+    // A restore into another event store changes the letter's position, not the stored event's.
     const kept = { ...(JSON.parse(letter.event!) as StoredEvent), position: letter.position };
     const [event] = await deps.readStored([kept]);
     const writes: Write[] = [];
@@ -71,11 +72,11 @@ async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, stream: stri
     } catch (error) {
       if (!(error instanceof CannotReact)) throw error;
       await failed(deps.db, letter.id, describe(error));
-      const waiting = await countWaiting(deps.db, place.name, stream);
+      const waiting = await countWaiting(deps.db, place.name, lane);
       return { retried, dropped: 0, waiting, error: describe(error) };
     }
     await deps.db.transaction(async (tx) => {
-      // From here to the commit the live side parks nothing behind a stream that is being freed.
+      // From here to the commit the live reactor parks nothing behind a lane that is being freed.
       await lockCheckpoints(tx, place);
       await lockLetter(tx, letter.id);
       for (const write of writes) await write.run(tx);
@@ -86,14 +87,15 @@ async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, stream: stri
   }
 }
 
-const WAITING = `from dead_letters where projection = $1 and stream = $2 and status = 'parked'`;
+const WAITING = `from dead_letters
+  where projection = $1 and ${laneColumn()} = $2 and status = 'parked'`;
 
-async function firstWaiting(db: Queryable, name: string, stream: string): Promise<DeadLetter | undefined> {
-  return (await db.query<DeadLetter>(`select * ${WAITING} order by revision limit 1`, [name, stream]))[0];
+async function firstWaiting(db: Queryable, name: string, lane: string): Promise<DeadLetter | undefined> {
+  return (await db.query<DeadLetter>(`select * ${WAITING} order by id limit 1`, [name, lane]))[0];
 }
 
-async function countWaiting(db: Queryable, name: string, stream: string): Promise<number> {
-  const [row] = await db.query<{ waiting: number }>(`select count(*) as waiting ${WAITING}`, [name, stream]);
+async function countWaiting(db: Queryable, name: string, lane: string): Promise<number> {
+  const [row] = await db.query<{ waiting: number }>(`select count(*) as waiting ${WAITING}`, [name, lane]);
   return row!.waiting;
 }
 

@@ -1,7 +1,7 @@
-import type { AreaReactor } from '../../access/reactor';
+import type { AreaReactor } from '../../app/reactor';
 import { CannotReact } from '../../kernel/reactor';
-import { Backoff } from '../../kernel/retry';
-import { pause, within } from '../../kernel/signal';
+import { Backoff } from '../../lib/async/retry';
+import { pause, withTimeout } from '../../lib/async/signal';
 import { domainEvents } from '../../kernel/projection';
 import type { EventBatch, StoredEvent } from '../../engines/event-store/port';
 import type { Logger } from '../../engines/log/port';
@@ -13,32 +13,43 @@ import {
   openCheckpoints,
   readCheckpoints,
   type Reader,
-} from '../../projections/runtime/checkpoints';
-import { park, waitingStreams, type Parked } from '../../projections/runtime/dead-letters';
+} from '../../projections/runtime/checkpoint/checkpoints';
+import { laneOf, park, waitingLanes, type Parked } from '../../projections/runtime/dead-letter/dead-letters';
 import { failureKind } from '../../kernel/failures';
-import { describe } from '../../projections/runtime/failures';
-import { askedTypes, NewerEventMet, takenFrom, untilNewerBuildIsGone } from '../../projections/runtime/newer';
-import { PlaceMoves } from '../../projections/runtime/place-moves';
+import { describe } from '../../projections/runtime/drive/failures';
+import {
+  subscribedTypes,
+  EventFromNewerVersion,
+  splitAtNewerEvent,
+  waitForNewerVersionToStop,
+} from '../../projections/runtime/drive/newer-version';
+import { CheckpointAdvancer } from '../../projections/runtime/outbox/checkpoint-advancer';
+import { FailedTries, isOfEvent } from './failed-tries';
+import { readsWritten, type Write } from './kept-writes';
 import type { ReactorMetrics } from './metrics';
-import { toolsFor, type ToolsDeps, type Write } from './tools';
+import { toolsFor, type ToolsDeps } from './tools';
 
 export interface ReactorRunnerDeps extends ToolsDeps {
   log: Logger;
   metrics: ReactorMetrics;
-  /** Longest pause between tries of a reaction that fails. */
+  /** Longest pause between attempts of a failing reaction. */
   backoff_ms: number;
-  /** A reaction that takes longer has failed. */
+  /** Longest time of a reaction; a longer one has failed. */
   reaction_ms: number;
+  /** Failed attempts of one event after which it is parked with its lane. */
+  tries: number;
+  /** Shortest time from the first failed try of an event to its parking. */
+  park_after_ms: number;
 }
 
 /**
- * `standby`: another process drives it; `failing`: a reaction fails and is tried again, nothing after it is done;
- * `needs_newer_build`: at an event that this build cannot read.
+ * `standby`: another process runs it; `failing`: a reaction fails and is retried, and no later event is processed;
+ * `needs_newer_build`: at an event that this release cannot read.
  */
 export const REACTOR_STATES = ['standby', 'running', 'failing', 'needs_newer_build'] as const;
 export type ReactorState = (typeof REACTOR_STATES)[number];
 
-/** How the checkpoint of a reactor is called. */
+/** Reader that identifies the checkpoint of a reactor. */
 export const placeOf = ({ name, types }: Pick<AreaReactor, 'name' | 'types'>): Reader => ({
   name: `reactor:${name}`,
   version: 1,
@@ -47,24 +58,27 @@ export const placeOf = ({ name, types }: Pick<AreaReactor, 'name' | 'types'>): R
 
 const FIRST_BACKOFF_MS = 100;
 const BATCH_EVENTS = 100;
-/** See {@link PlaceMoves}. */
+/** See {@link CheckpointAdvancer}. */
 const IDLE_MOVE_MS = 5000;
 
 /**
- * Drives one reactor while this process holds it: reacts event by event, and writes what was kept together with the
- * checkpoint. A reaction that fails is tried again with growing pauses, and nothing passes it; only a declared data
- * error is parked, with what follows in its stream.
+ * Runs one reactor while this process holds it: reacts event by event, and writes the kept writes together with the
+ * checkpoint. A failing reaction is retried with growing pauses and blocks later events. A declared data error, or an
+ * event without attempts left, is parked with the following events of its account; other accounts continue.
  */
 export class ReactorRunner {
   state: ReactorState = 'standby';
-  /** Why it does not go on; null while it does. */
+  /** Error that blocks the reactor; null while it runs. */
   error: string | null = null;
-  /** Behind by this many seconds, as last observed. */
+  /** Lag in seconds, as last observed. */
   lag_seconds = 0;
   private readonly place: Reader;
   private readonly reads: { from: { kind: 'domain_events'; types: readonly string[] } };
   private moves = this.movesFrom(BEGINNING);
   private behind_since: number | null = null;
+  private readonly failed: FailedTries;
+  /** Commits after each event, because a write that fails must be attributed to its event. */
+  private one_by_one = false;
 
   constructor(
     readonly reactor: AreaReactor,
@@ -72,16 +86,17 @@ export class ReactorRunner {
   ) {
     this.place = placeOf(reactor);
     this.reads = { from: domainEvents(reactor.types) };
+    this.failed = new FailedTries(deps.tries, deps.park_after_ms);
   }
 
-  /** Fixes where it begins, once for the installation, whether or not this process will drive it. */
+  /** Stores the reactor's start position, once per installation, whether or not this process will run it. */
   async install(): Promise<void> {
     const { db, events } = this.deps;
     const first = this.reactor.from === 'now' ? ((await events.head()) ?? BEGINNING) : BEGINNING;
     await openCheckpoints(db, this.place, events.id, [0], first);
   }
 
-  /** Until `signal` is aborted. */
+  /** Runs until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { log, metrics, backoff_ms } = this.deps;
     const label = { reactor: this.reactor.name };
@@ -91,7 +106,7 @@ export class ReactorRunner {
         await this.follow(signal, () => backoff.reset());
       } catch (error) {
         if (signal.aborted) break;
-        if (error instanceof NewerEventMet) return this.leave(error);
+        if (error instanceof EventFromNewerVersion) return this.leave(error);
         const pause_ms = backoff.next();
         if (error instanceof CheckpointLost) {
           log.warn(label, 'another process has moved the checkpoint of this reactor');
@@ -110,34 +125,34 @@ export class ReactorRunner {
     this.error = null;
   }
 
-  /** Told where the checkpoint stands when only a newer build can go on. */
+  /** Called with the checkpoint's position when only a newer release can continue. */
   onNewer: (at: string) => void = () => undefined;
 
-  private leave({ at, message }: NewerEventMet): void {
+  private leave({ at, message }: EventFromNewerVersion): void {
     this.state = 'needs_newer_build';
     this.error = message;
     this.deps.log.error({ reactor: this.reactor.name }, message);
     this.onNewer(at);
   }
 
-  /** Resolves when a newer build has read on from there, and is gone. */
+  /** Resolves when a newer release has read past `at` and has stopped. */
   async untilNewerBuildIsGone(at: string, stop: AbortSignal): Promise<void> {
     const onMoved = () => {
       this.state = 'standby';
       this.error = null;
     };
-    await untilNewerBuildIsGone({ ...this.deps, place: this.place, at, stop, onMoved });
+    await waitForNewerVersionToStop({ ...this.deps, place: this.place, at, stop, onMoved });
   }
 
-  /** One life of the subscription. */
+  /** Runs one subscription until it ends. */
   private async follow(signal: AbortSignal, onProgress: () => void): Promise<void> {
     const { db, events } = this.deps;
     await this.install();
     const stored = (await readCheckpoints(db, this.place)).get(0)!.position;
     const moves = (this.moves = this.movesFrom(stored));
     if (this.state === 'standby') this.state = 'running';
-    // All types of the same areas are asked for: one that this build does not know needs a newer build.
-    const types = askedTypes(this.reads);
+    // Subscribes to all types of the same areas: an unknown one requires a newer release.
+    const types = subscribedTypes(this.reads);
     const subscription = events.subscribe(
       { after: stored === BEGINNING ? null : stored, types, batch_size: BATCH_EVENTS },
       async (batch) => {
@@ -160,11 +175,11 @@ export class ReactorRunner {
     if (!signal.aborted) throw new Error(`the reactor ${this.reactor.name}: its subscription ended by itself`);
   }
 
-  private movesFrom(stored: string): PlaceMoves {
-    return new PlaceMoves(stored, {
+  private movesFrom(stored: string): CheckpointAdvancer {
+    return new CheckpointAdvancer(stored, {
       idle_ms: IDLE_MOVE_MS,
       moveIdle: (to) => this.commit(to, [], []),
-      // A failure that lasts is met and told by the next batch.
+      // The next batch fails too and reports a lasting failure.
       onFailure: (error) =>
         this.deps.log.debug({ reactor: this.reactor.name, err: describe(error) }, 'an idle checkpoint did not move'),
     });
@@ -173,38 +188,49 @@ export class ReactorRunner {
   private async react(batch: EventBatch, signal: AbortSignal): Promise<void> {
     const { db, metrics } = this.deps;
     const label = { reactor: this.reactor.name };
-    const { events, newer } = takenFrom(this.reads, batch.events);
+    const { events, newer } = splitAtNewerEvent(this.reads, batch.events);
     let kept: Write[] = [];
     let parked: Parked[] = [];
+    let lost: { error: unknown } | undefined;
     const { moves } = this;
     let done = moves.stored;
     const flush = async (to: string) => {
       if (to === moves.stored) return;
-      await this.commit(to, kept, parked);
-      metrics.parked.inc(parked.length, label);
+      try {
+        await this.commit(to, kept, parked);
+      } catch (error) {
+        this.one_by_one ||= isOfEvent(error);
+        lost = { error };
+        throw error;
+      }
       [kept, parked] = [[], []];
     };
-    const streams = [...new Set(events.map(({ stream }) => stream))];
-    const waiting = streams.length === 0 ? new Set<string>() : await waitingStreams(db, this.place, streams);
+    const waiting = events.length === 0 ? new Set<string>() : await waitingLanes(db, this.place, events);
 
     for (const event of events) {
-      // What was done so far is stored; whoever drives it next does the rest.
+      // Stores the progress so far; the next process continues from there.
       if (signal.aborted) return flush(done);
-      if (waiting.has(event.stream)) {
+      if (waiting.has(laneOf(event))) {
         parked.push(blocked(event));
       } else {
-        const writes: Write[] = [];
-        const over = new AbortController();
         try {
-          const tools = toolsFor(this.deps, this.reactor.name, event, writes, () => flush(done), over.signal);
-          await inTime(this.reactor.react(event, tools), this.deps.reaction_ms, this.reactor.name, over);
-          kept.push(...writes);
+          const writes = await this.writesOf(event, async (query) => {
+            if (readsWritten(query, kept)) await flush(done);
+          });
+          // Applies even when the reaction has caught the error.
+          if (lost !== undefined) throw lost.error;
+          if (this.one_by_one) {
+            await this.commit(event.position, writes, parked);
+            parked = [];
+          } else kept.push(...writes);
+          this.failed.succeeded();
         } catch (error) {
-          if (!(error instanceof CannotReact)) {
+          if (lost !== undefined) throw lost.error;
+          if (!(await this.mayPark(event, error))) {
             await flush(done);
             throw error;
           }
-          waiting.add(event.stream);
+          waiting.add(laneOf(event));
           parked.push({ item: { kind: 'event', event }, reason: 'poison', error: describe(error) });
         }
       }
@@ -213,15 +239,16 @@ export class ReactorRunner {
     }
     if (newer) {
       await flush(done);
-      throw new NewerEventMet(`reactor ${this.reactor.name}`, moves.stored, newer);
+      throw new EventFromNewerVersion(`reactor ${this.reactor.name}`, moves.stored, newer);
     }
     moves.seen = batch.position;
     if (events.length > 0 || moves.due) await flush(batch.position);
     else moves.later();
+    this.one_by_one = false;
   }
 
   private async commit(to: string, kept: readonly Write[], parked: readonly Parked[]): Promise<void> {
-    const { db, events, jobs, log } = this.deps;
+    const { db, events, jobs, log, metrics } = this.deps;
     const from = this.moves.stored;
     await db.transaction(async (tx) => {
       await moveCheckpoints(tx, this.place, events.id, [{ partition: 0, from, to }]);
@@ -232,21 +259,42 @@ export class ReactorRunner {
     if (kept.some(({ wakes }) => wakes)) jobs.wake();
     this.moves.moved(to);
     if (parked.length > 0) {
+      metrics.parked.inc(parked.length, { reactor: this.reactor.name });
       log.error({ reactor: this.reactor.name, parked: parked.length }, 'events parked as dead letters of a reactor');
     }
   }
 
-  /** An event must not be parked behind a stream that was freed meanwhile: nobody would take it up again. */
-  private async stillWaiting(tx: Queryable, parked: readonly Parked[]): Promise<void> {
-    const heads = new Set(parked.flatMap((one) => (one.reason === 'poison' ? [streamOf(one)] : [])));
-    const behind = parked.filter((one) => one.reason === 'blocked').map(streamOf);
-    const wanted = [...new Set(behind)].filter((stream) => !heads.has(stream));
-    if (wanted.length === 0) return;
-    const waiting = await waitingStreams(tx, this.place, wanted);
-    if (wanted.some((stream) => !waiting.has(stream))) throw new CheckpointLost(this.place.name, []);
+  /** Runs one reaction and returns its kept writes. */
+  private async writesOf(event: StoredEvent, before: (query: string) => Promise<void>): Promise<Write[]> {
+    const writes: Write[] = [];
+    const over = new AbortController();
+    const tools = toolsFor(this.deps, this.reactor.name, event, writes, before, over.signal);
+    await inTime(this.reactor.react(event, tools), this.deps.reaction_ms, this.reactor.name, over);
+    return writes;
   }
 
-  /** Looks how far it is behind. */
+  /** True when the event is to be parked. @throws when the event store does not answer, which is then the cause */
+  private async mayPark(event: StoredEvent, error: unknown): Promise<boolean> {
+    if (error instanceof CannotReact) return true;
+    if (!this.failed.exhausted(event.id, error)) return false;
+    const { events, reaction_ms } = this.deps;
+    await withTimeout(events.head(), reaction_ms, () => new Error('the event store did not answer in time'));
+    this.failed.parked();
+    return true;
+  }
+
+  /** Refuses to park an event behind a lane that was freed meanwhile, because nothing would retry it. */
+  private async stillWaiting(tx: Queryable, parked: readonly Parked[]): Promise<void> {
+    const eventsOf = (reason: Parked['reason']) =>
+      parked.flatMap((one) => (one.reason === reason && one.item.kind === 'event' ? [one.item.event] : []));
+    const heads = new Set(eventsOf('poison').map(laneOf));
+    const behind = eventsOf('blocked').filter((event) => !heads.has(laneOf(event)));
+    if (behind.length === 0) return;
+    const waiting = await waitingLanes(tx, this.place, behind);
+    if (behind.some((event) => !waiting.has(laneOf(event)))) throw new CheckpointLost(this.place.name, []);
+  }
+
+  /** Updates the lag. */
   async observe(): Promise<void> {
     const { db, events } = this.deps;
     const [head, stored] = await Promise.all([events.head(), readCheckpoints(db, this.place)]);
@@ -258,19 +306,25 @@ export class ReactorRunner {
   }
 }
 
-const streamOf = ({ item }: Parked): string => (item.kind === 'event' ? item.event.stream : '');
-
 const blocked = (event: StoredEvent): Parked => ({
   item: { kind: 'event', event },
   reason: 'blocked',
-  error: `an earlier event of ${event.stream} is parked`,
+  error: `an earlier event of ${laneOf(event)} is parked`,
 });
 
-/** What is left behind writes nothing: its tools end with `over`, what it kept is dropped. */
+/**
+ * Limits the time of a reaction. An abandoned one writes nothing: its tools end with `over`, and its kept writes are
+ * dropped.
+ */
 async function inTime(reaction: Promise<void>, ms: number, reactor: string, over: AbortController): Promise<void> {
-  await within(reaction, ms, () => {
-    const error = new Error(`a reaction of ${reactor} did not end within ${ms} ms`);
+  await withTimeout(reaction, ms, () => {
+    const error = new ReactionTimeout(`a reaction of ${reactor} did not end within ${ms} ms`);
     over.abort(error);
     return error;
   });
+}
+
+/** Classified as an unavailable engine, because a reaction waits for engines alone. */
+class ReactionTimeout extends Error {
+  override readonly name = 'TimeoutError';
 }

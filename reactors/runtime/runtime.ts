@@ -1,11 +1,11 @@
-import { regularly } from '../../kernel/regularly';
-import type { AreaReactor } from '../../access/reactor';
+import { runEvery } from '../../lib/async/run-every';
+import type { AreaReactor } from '../../app/reactor';
 import type { Campaign, Shares } from '../../engines/leases/port';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
-import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoints';
-import { countParked } from '../../projections/runtime/dead-letters';
-import { describe } from '../../projections/runtime/failures';
+import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoint/checkpoints';
+import { sparingCounts } from '../../projections/runtime/dead-letter/dead-letters';
+import { describe } from '../../projections/runtime/drive/failures';
 import { reactorMetrics } from './metrics';
 import { placeOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './runner';
 import type { ToolsDeps } from './tools';
@@ -15,33 +15,37 @@ export interface ReactorsDeps extends ToolsDeps {
   log: Logger;
   metrics: Metrics;
   reactors: readonly AreaReactor[];
-  /** Longest pause between tries of a reaction that fails. Default 30 s. */
+  /** Longest pause between attempts of a failing reaction. Default 30 s. */
   backoff_ms?: number;
-  /** A reaction that takes longer has failed. Default one minute. */
+  /** Longest time of a reaction; a longer one has failed. Default one minute. */
   reaction_ms?: number;
-  /** How often lag is looked at. Default 5 s. */
+  /** Failed attempts of one event after which it is parked with the following events of its account. Default 5. */
+  tries?: number;
+  /** Shortest time from the first failed attempt of an event to its parking. Default 5 minutes. */
+  park_after_ms?: number;
+  /** Interval of lag measurements. Default 5 s. */
   observe_ms?: number;
 }
 
 export interface Reactors {
-  /** Of this process. */
+  /** Status of the reactors in this process. */
   status(): { reactor: string; state: ReactorState; error: string | null; lag_seconds: number }[];
-  /** Lets the reaction in hand end. */
+  /** Stops after the running reaction. */
   stop(): Promise<void>;
 }
 
 /**
- * Drives every reactor, each by one process of all. Where they begin is fixed before the first of them reacts.
- * @throws EngineMismatch when a checkpoint belongs to another event store; Error when two have one name
+ * Runs every reactor, each in one process of all. All start positions are stored before the first reaction.
+ * @throws EngineMismatch when a checkpoint belongs to another event store; Error for two reactors of one name
  */
 export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
   const { db, events, shares, log, reactors, jobs, backoff_ms = 30_000, observe_ms = 5_000 } = deps;
-  const { reaction_ms = 60_000 } = deps;
+  const { reaction_ms = 60_000, tries = 5, park_after_ms = 300_000 } = deps;
   const names = reactors.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two reactors are named ${twice}`);
   const metrics = reactorMetrics(deps.metrics);
-  const needs = { db, events, log, metrics, jobs, backoff_ms, reaction_ms };
+  const needs = { db, events, log, metrics, jobs, backoff_ms, reaction_ms, tries, park_after_ms };
   const runners = reactors.map((reactor) => new ReactorRunner(reactor, needs));
   for (const runner of runners) {
     const place = placeOf(runner.reactor);
@@ -69,10 +73,11 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
     offer(runner);
   }
 
-  const end = regularly(
+  const countLetters = sparingCounts(db);
+  const end = runEvery(
     observe_ms,
     async () => {
-      const parked = await countParked(db);
+      const parked = await countLetters();
       for (const runner of runners) {
         await runner.observe();
         const label = { reactor: runner.reactor.name };

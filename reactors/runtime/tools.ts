@@ -1,16 +1,10 @@
-import type { JobTools } from '../../access/job';
-import type { ReactionTools } from '../../access/reactor';
+import type { JobTools } from '../../app/job';
+import type { ReactionTools } from '../../app/reactor';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
-import type { Database, Queryable } from '../../engines/postgres/port';
+import type { Database } from '../../engines/postgres/port';
 import { actingFor } from './acting';
 import type { Jobs } from './jobs';
-
-/** A write that belongs to the transaction that moves a reactor's checkpoint. */
-export interface Write {
-  run(tx: Queryable): Promise<unknown>;
-  /** There is a job to run after the commit. */
-  wakes?: boolean;
-}
+import type { Write } from './kept-writes';
 
 export interface ToolsDeps {
   db: Database;
@@ -19,15 +13,15 @@ export interface ToolsDeps {
 }
 
 /**
- * The tools of one reaction: what it keeps and enqueues is collected in `writes`. `before` runs before it reads. Once
- * `over` is aborted they refuse: the event may have been reacted to again by then, and what follows it too.
+ * Tools of one reaction. Its writes and jobs are collected in `writes`; `before` runs before each query. Once `over` is
+ * aborted the tools refuse, because the event, and later ones, may have been processed again by then.
  */
 export function toolsFor(
   deps: ToolsDeps,
   reactor: string,
   event: StoredEvent,
   writes: Write[],
-  before: () => Promise<void>,
+  before: (query: string) => Promise<void>,
   over?: AbortSignal,
 ): ReactionTools {
   const { db, events, jobs } = deps;
@@ -41,11 +35,11 @@ export function toolsFor(
     db: {
       query: async (text, values, name) => {
         over?.throwIfAborted();
-        await before();
+        await before(text);
         return db.query(text, values, name);
       },
     },
-    keep: (text, values) => void writes.push({ run: (tx) => tx.query(text, values) }),
+    keep: (text, values) => void writes.push({ text, run: (tx) => tx.query(text, values) }),
     enqueue: (declared, one) => void writes.push({ run: (tx) => jobs.enqueue(tx, declared, one), wakes: true }),
     now: now.toISOString(),
   };

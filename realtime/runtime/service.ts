@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Counts } from '../../access/counts';
-import type { CallerResolver } from '../../access/resolve';
-import type { Revocation } from '../../access/revocations';
-import type { Settings } from '../../kernel/settings';
+import type { RateLimiter } from '../../access/limits/rate-limiter';
+import type { CallerResolver } from '../../access/authentication/resolve';
+import type { Revocation } from '../../access/authentication/revocations';
+import type { Settings } from '../../kernel/settings/settings';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { Queryable } from '../../engines/postgres/port';
@@ -12,39 +12,39 @@ import type { Relay } from '../../engines/relay/port';
 import type { Slots } from '../../engines/slots/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
-import { buildsBefore } from './builds-before';
-import { Families, type ChannelServices, type Family } from './family';
-import { Gates, type GateDeps } from './gates';
-import { Heartbeat, type Windows } from './heartbeat';
-import type { Subscription } from './channel';
-import { Door } from './door';
-import { Hub } from './hub';
-import { CLOSE } from './limits';
-import { Messages } from './messages';
-import { RealtimeMetrics } from './metrics';
-import { Outbox } from './outbox';
-import { welcomeText } from './protocol';
-import { PresenceRooms } from './presence-rooms';
-import { Subscriptions } from './subscriptions';
-import { Tail } from './tail';
-import { Sockets } from './sockets';
-import { TransientReceiver, TransientSender } from './transient';
-import { refuse } from './upgrade';
+import { olderNodesConnected } from './delivery/older-nodes';
+import { Families, type ChannelServices, type Family } from './channel/family';
+import { ChannelAuthorizers, type AuthorizerDeps } from './channel/gates';
+import { Heartbeat, type Windows } from './session/heartbeat';
+import type { Subscription } from './channel/channel';
+import { UpgradeAdmission } from './upgrade/admission';
+import { Hub } from './delivery/hub';
+import { CLOSE } from './channel/limits';
+import { Messages } from './channel/messages';
+import { RealtimeMetrics } from './session/metrics';
+import { Outbox } from './delivery/outbox';
+import { welcomeText } from './channel/protocol';
+import { PresenceRooms } from './presence/presence-rooms';
+import { Subscriptions } from './session/subscriptions';
+import { Tail } from './delivery/tail';
+import { Sockets } from './session/sockets';
+import { TransientReceiver, TransientSender } from './relay/transient';
+import { refuse } from './upgrade/upgrade';
 
-export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_on'> {
+export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permissions_on'> {
   /** Every family of channels that there is. */
   families: readonly Family[];
   settings: Pick<Settings, 'allowed_origins' | 'public_url' | 'realtime'>;
   db: Queryable;
   wakeups: Wakeups;
   relay: Relay;
-  /** True while nodes of a build before may be connected, which know one topic for all that is not stored. */
+  /** True while nodes of the previous release may be connected, which use a single topic for unstored messages. */
   builds_before?: (() => Promise<boolean>) | undefined;
-  /** Who is on which presence channel, on all nodes. Absent: presence channels are silent. */
+  /** Presence store of all nodes. Absent: presence channels are silent. */
   presence?: Presence;
   /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
   stream_snapshot?: ChannelServices['streamSnapshot'];
-  /** Who is calling; no credential at all is the anonymous caller. */
+  /** Resolves the caller; a request without a credential is the anonymous caller. */
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
   client_ip?: (req: IncomingMessage) => string;
@@ -52,7 +52,7 @@ export interface RealtimeDeps extends Pick<GateDeps, 'features' | 'permissions_o
   /** The durable tail of revocations; returns a function that ends it. */
   on_revoked?: (listener: (revocation: Revocation) => void) => () => void;
   /** Counts upgrades, those that are refused too, and what sockets ask for. */
-  counts: Pick<Counts, 'wait' | 'pace'>;
+  counts: Pick<RateLimiter, 'wait' | 'pace'>;
   /** Counts the sockets of each caller, on all nodes. */
   slots: Pick<Slots, 'take' | 'giveBack'>;
   /** The installation's epoch: another one after a restore. */
@@ -71,6 +71,8 @@ export interface Realtime {
   handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Aggregate counts, for `GET /v1/health`. */
   stats(): { sessions: number; channels: number };
+  /** Milliseconds since this node last read the outbox. */
+  silentFor(): number;
   /**
    * Closes every session with 1012, waits up to `drain_ms` (default 3 s) for the clients' answers, then ends what is
    * left.
@@ -99,13 +101,13 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
   const resume_window_ms = deps.settings.realtime.resume_window;
   const { relay, db, presence: store } = deps;
-  const builds_before = buildsBefore(deps.builds_before);
+  const builds_before = olderNodesConnected(deps.builds_before);
   const compare_ms = deps.windows?.compare_ms;
   const rooms = store ? new PresenceRooms({ hub, store, relay, db, log, builds_before, compare_ms }) : null;
   if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
   const services: ChannelServices = { db: deps.db, rooms, streamSnapshot: deps.stream_snapshot ?? (async () => null) };
   const { features, permissions_on } = deps;
-  const gates = new Gates({ families, services, features, permissions_on });
+  const gates = new ChannelAuthorizers({ families, services, features, permissions_on });
   const subscriptions: Subscriptions = new Subscriptions({
     hub,
     gates,
@@ -155,7 +157,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const origins = [...deps.settings.allowed_origins];
   if (deps.settings.public_url) origins.push(new URL(deps.settings.public_url).origin);
   const { resolve, client_ip, counts, slots } = deps;
-  const door = new Door({ origins, resolve, client_ip, counts, slots, log });
+  const door = new UpgradeAdmission({ origins, resolve, client_ip, counts, slots, log });
 
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until `ws` takes the socket over nobody else listens: a reset in between must not end the process.
@@ -182,6 +184,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   return {
     handleUpgrade,
     stats: () => ({ sessions: sessions.size, channels: hub.count() }),
+    silentFor: () => tail.silentFor(),
     async stop(drain_ms = 3_000) {
       door.closed = true;
       receiver.stop();

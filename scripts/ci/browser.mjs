@@ -1,5 +1,5 @@
-// Opens the live page, Swagger UI and GraphiQL of a server that was just started in a real browser, uses them, and
-// holds that they ask no other host for anything. With LUMIO_SCREENSHOTS it leaves a picture of each in that folder.
+// Opens the live page, Swagger UI and GraphiQL of a freshly started server in a real browser, uses them, and verifies
+// that they request nothing from other hosts. With LUMIO_SCREENSHOTS it writes a picture of each into that folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ try {
     args: ['--no-sandbox', '--no-first-run', ...QUIET.map((name) => `--disable-${name}`)],
     timeout: PATIENCE_MS,
   });
-  // Of so many operations the page draws only those in sight: this address brings the one that is looked at there.
+  // The page renders only the operations in sight: this address scrolls to the tested one.
   await visit('/v1/swagger-ui/#/events/emitEvent', swagger);
   await visit('/v1/graphiql', (page) => graphiql(page, credentials));
   const printed = /live page at (\S+)/.exec(server.output())[1];
@@ -60,8 +60,8 @@ function apt(...args) {
 }
 
 /**
- * Opens the page and uses it; fails with all that went wrong on it: what was waited for in vain, errors of the console,
- * failed and foreign requests. Answers of the statuses in `refusals` are meant to come.
+ * Opens the page and uses it; fails with all problems of the page: timeouts, errors of the console, failed and foreign
+ * requests. Answers with the statuses in `refusals` are expected.
  */
 async function visit(path, use, { refusals = [], ...options } = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
@@ -119,7 +119,7 @@ async function graphiql(page, { access_token }) {
   await page.locator('.graphiql-response').getByText('"total"').first().waitFor();
 }
 
-/** Replaces what the editor there holds; the brackets that it closes by itself stand behind the cursor and go. */
+/** Replaces the editor's content; deletes the closing brackets that the editor adds after the cursor. */
 async function write(page, editor, text) {
   await page.locator(editor).first().click();
   await page.keyboard.press('ControlOrMeta+A');

@@ -1,7 +1,7 @@
-// What a person does on the live page, in a real browser.
+// Actions of a person on the live page, in a real browser.
 /* global document, window, getComputedStyle, Node */
 
-/** By the address that the start prints: events arrive, and the keyboard reaches what a mouse does. */
+/** Opens the address that the start prints: events arrive, and the keyboard reaches everything that a mouse does. */
 export async function livePage(page, credentials) {
   await page.getByText('live', { exact: true }).waitFor();
   if (page.url() !== `${credentials.base_url}/`) throw new Error(`the token stays in the address: ${page.url()}`);
@@ -23,17 +23,17 @@ export async function livePage(page, credentials) {
   if ((await rows.count()) !== 3) throw new Error('the list goes on although it is paused');
   await page.keyboard.press('p');
   await rows.nth(3).waitFor();
-  // A reload goes on with what the page has, and asks nobody again.
+  // A reload continues with the page's data, without another login.
   await page.reload();
   await page.getByText('live', { exact: true }).waitFor();
   await contrasts(page);
-  // The address of a later start, opened in the same tab: the token leaves it there, too.
+  // The address of a later start, opened in the same tab: the token is removed there, too.
   await page.evaluate((token) => (window.location.hash = `token=${token}`), credentials.access_token);
   await page.waitForURL(`${credentials.base_url}/`);
   await page.getByText('live', { exact: true }).waitFor();
 }
 
-/** A stranger, on a phone: a wrong token is refused in words, a right one opens the page. */
+/** A new user, on a phone: a wrong token is refused with a message, a valid one opens the page. */
 export async function pastedToken(page, { user_api_key, ...credentials }) {
   await page.locator('#token').fill('lm_usr_wrong');
   const refused = page.waitForResponse((response) => response.status() === 401);
@@ -61,7 +61,7 @@ async function emit({ base_url, access_token }, types) {
   }
 }
 
-/** Fails for text that is hard to read: WCAG AA asks for 4.5 to 1. */
+/** Fails for text with little contrast: WCAG AA requires 4.5 to 1. */
 async function contrasts(page) {
   const weak = await page.evaluate(() => {
     const channels = (color) => {

@@ -1,5 +1,5 @@
-// Runs the shell blocks of README.md's "A webhook, all the way", word for word, in a folder of their own against a
-// server that was just started.
+// Runs the shell blocks of README.md and then those of docs/tutorial.md, word for word, in a folder of their own
+// against one server that was just started.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,19 +7,27 @@ import { join } from 'node:path';
 import { build, install, root } from '../prepare.mjs';
 import { startLumio, waitFor } from './running.mjs';
 
-const SECTION = 'A webhook, all the way';
+const README = 'README.md';
+const TUTORIAL = 'docs/tutorial.md';
 const PLATFORMS = ['kick', 'shopify', 'trovo', 'youtube'];
 const QUERIES = 2;
 
 install({ dev: false });
 await build();
-const [variables, watch, post, ask] = blocksOf(SECTION);
+const [start, first] = blocksOf(README, 2);
+const [variables, watch, post, ask] = blocksOf(TUTORIAL, 4);
+expect('README.md begins with', start, 'npm start\n');
 const folder = mkdtempSync(join(tmpdir(), 'lumio-readme-'));
-// A checkout has its packages beside it; the watcher's `require('ws')` looks there.
+// A checkout contains its packages, where the watcher's `require('ws')` searches.
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 const server = await startLumio(folder);
 let watcher;
 try {
+  const reading = shell(first);
+  expect('README.md: the query ends with 0', await reading.ended, 0);
+  const [{ data, ...rest }] = jsonTexts(reading.output());
+  expect(`README.md: a new account has no events (${JSON.stringify(rest)})`, data, []);
+
   watcher = shell(variables + watch);
   await waitFor('the watcher to be subscribed', () => messages(watcher).some(({ type }) => type === 'subscribed'));
 
@@ -43,22 +51,23 @@ try {
   expect('REST shows them', platformsOf(answers[0].data), PLATFORMS);
   expect('GraphQL shows them', platformsOf(answers[1].data.events.items), PLATFORMS);
   expect('GraphQL counts them', answers[1].data.events.total, PLATFORMS.length);
-  console.log('README: four webhooks posted, seen live, and found in both query APIs');
+  console.log(`${README}: server started and queried`);
+  console.log(`${TUTORIAL}: four webhooks posted, seen live, and found in both query APIs`);
 } finally {
   watcher?.end();
   await server.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** The `sh` blocks below this heading. */
-function blocksOf(heading) {
-  const text = readFileSync(join(root, 'README.md'), 'utf8').split(`\n## ${heading}\n`)[1]?.split('\n## ')[0];
-  const blocks = [...(text ?? '').matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map((match) => match[1]);
-  if (blocks.length !== 4) throw new Error(`README.md, "${heading}": ${blocks.length} sh blocks, 4 are expected`);
+/** Returns the `sh` blocks of a document, which has this number of them. */
+function blocksOf(file, count) {
+  const text = readFileSync(join(root, file), 'utf8');
+  const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map((match) => match[1]);
+  if (blocks.length !== count) throw new Error(`${file}: ${blocks.length} sh blocks, ${count} are expected`);
   return blocks;
 }
 
-/** A terminal of the reader, in its own process group so that nothing of it stays behind. */
+/** Runs a terminal of the reader, in its own process group so that none of its processes survives. */
 function shell(text) {
   const child = spawn('bash', ['-c', text], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   let output = '';
@@ -81,7 +90,7 @@ function platformsOf(events) {
   return events.map(({ platform }) => platform).sort();
 }
 
-/** curl prints one answer behind the other, with no newline between. */
+/** Splits answers: curl prints one after the other, without a newline between. */
 function jsonTexts(text) {
   return text
     .replaceAll(/\}\s*\{"data"/g, '}\n{"data"')
@@ -92,5 +101,5 @@ function jsonTexts(text) {
 
 function expect(what, found, wanted) {
   if (JSON.stringify(found) === JSON.stringify(wanted)) return;
-  throw new Error(`README.md: ${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}`);
+  throw new Error(`${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}`);
 }

@@ -1,4 +1,4 @@
-// A compiled server for the checks of this folder, started as a reader of README.md would, on any free ports.
+// A compiled server for the checks of this folder, started as a reader of README.md would, on free ports.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { root } from '../prepare.mjs';
@@ -6,8 +6,8 @@ import { root } from '../prepare.mjs';
 const READY_WITHIN_MS = 120_000;
 
 /**
- * Starts Lumio with its data in `<folder>/.lumio` and resolves when it serves. `stop` ends it and waits; `output` is
- * all that it printed.
+ * Starts Lumio with its data in `<folder>/.lumio` and resolves when it serves. `stop` ends it and waits; `output`
+ * returns all that it printed.
  */
 export async function startLumio(folder, settings = {}) {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LUMIO_')));
@@ -17,7 +17,7 @@ export async function startLumio(folder, settings = {}) {
     LUMIO_PORT: '0',
     LUMIO_METRICS__PORT: '0',
     LUMIO_LOG_LEVEL: 'warn',
-    // What is asked after it was written is shown, however late the projector of a busy machine is.
+    // A read after a write returns the new data, however late the projector of a busy machine is.
     LUMIO_READ_MODELS__WAIT: '30s',
     LUMIO_STOP_WITHIN: '60s',
     ...settings,
@@ -52,7 +52,10 @@ export async function startLumio(folder, settings = {}) {
   return { base_url: url(), output: () => output, stop };
 }
 
-/** Looks until it holds. @throws Error after the deadline, with what `detail` tells. */
+/**
+ * Polls until the condition holds.
+ * @throws Error after the deadline, with the text of `detail`
+ */
 export async function waitFor(what, holds, detail = () => '', within_ms = 60_000) {
   const deadline = Date.now() + within_ms;
   while (!(await holds())) {

@@ -1,5 +1,5 @@
-// What the fault stage needs beside the engines (install.mjs): libfaketime, as Debian builds it, without installing it
-// into the system.
+// Installs the tools of the fault stage in addition to the engines (install.mjs): libfaketime, as Debian builds it,
+// without installing it into the system.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ function run(command, args, options = {}) {
 }
 
 /**
- * Fetches what is missing; throws when something cannot be had, since a fault that was not injected must not look
+ * Fetches missing tools; throws when one is unavailable, because a fault that was not injected must not count as
  * survived.
  */
 export function fetchFaultTools() {
@@ -25,7 +25,7 @@ export function fetchFaultTools() {
     run('dpkg', ['-x', readdirSync(folder).find((name) => name.endsWith('.deb')), '.'], { cwd: folder });
     const found = readdirSync(folder, { recursive: true }).find((name) => name.endsWith('/libfaketime.so.1'));
     mkdirSync(join(cache, 'faketime'), { recursive: true });
-    // Renamed when complete: a crash in the middle leaves nothing that looks whole.
+    // Renamed when complete: a crash in between leaves no file that seems complete.
     copyFileSync(join(folder, found), `${library}.new`);
     renameSync(`${library}.new`, library);
     rmSync(folder, { recursive: true });

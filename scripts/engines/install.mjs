@@ -1,5 +1,5 @@
 // Real engines for test:engines, from package registries alone, at fixed versions, into a folder outside the checkout.
-// What is there is kept.
+// Installed engines are kept.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -15,8 +15,8 @@ const answer = (program, args) => {
 };
 
 /**
- * Installs into a folder beside, which takes its place when it is complete: a crash in the middle leaves nothing that
- * looks whole.
+ * Installs into a temporary folder, which replaces the target when complete: a crash in between leaves no folder that
+ * seems complete.
  */
 function replaced(name, install) {
   const [fresh, target] = [join(folder, `${name}.new`), join(folder, name)];
@@ -28,8 +28,8 @@ function replaced(name, install) {
 }
 
 /**
- * A program written in Go; it tells the versions of its modules itself, so that no note beside it can be wrong or
- * missing.
+ * A program written in Go; the binary itself contains the versions of its modules, so that no separate note can be
+ * wrong or missing.
  */
 function goProgram(name, version, module, install) {
   const program = join(folder, name, name);
@@ -40,7 +40,7 @@ function goProgram(name, version, module, install) {
   };
 }
 
-/** The same, as its makers publish it: `path` is its package within the module. */
+/** A Go program from its published module: `path` is its package within the module. */
 const goInstalled = (name, version, module, path) =>
   goProgram(name, version, module, (target, program) => {
     const source = path === '' ? module : `${module}/${path}`;
@@ -49,8 +49,8 @@ const goInstalled = (name, version, module, path) =>
   });
 
 /**
- * Lumio as it was at a commit of this repository, with the packages that its own lock file names. Without a commit (a
- * copy of the files alone has no history) whatever is installed counts.
+ * Lumio at a commit of this repository, with the packages of its own lock file. Without a commit (a copy of the files
+ * has no history) any installed build counts.
  */
 function ownBuild(name, commit) {
   const note = join(folder, name, 'commit');
@@ -74,8 +74,8 @@ function ownBuild(name, commit) {
 }
 
 /**
- * The commit 50 to 99 first parents back, the same one for 50 commits so that its installation is kept; undefined
- * without a history.
+ * The commit 50 to 99 first parents back, equal for 50 commits so that its installation is kept; undefined without a
+ * history.
  */
 function previousRelease() {
   const count = Number(answer('git', ['-C', root, 'rev-list', '--count', '--first-parent', 'HEAD']));
@@ -83,17 +83,17 @@ function previousRelease() {
   return answer('git', ['-C', root, 'rev-parse', '--short=12', '--verify', `HEAD~${back}`])?.trim();
 }
 
-/** A Debian package, without the server that it would start. */
+/** Installs a Debian package without starting its server. */
 function aptInstall(name) {
   run('apt-get', ['update', '-q']);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
   run('apt-get', ['install', '-y', '-q', '--no-upgrade', '--no-install-recommends', name], { env });
 }
 
-// Taken as the system has it: nothing of it is upgraded, and no rights are needed.
+// Used as the system provides it: without upgrades, and without rights.
 const OF_THE_SYSTEM = 'of this Debian';
 
-/** How each engine is installed; `present` says whether the wanted version is there. */
+/** Installation of each engine; `present` checks whether the wanted version is installed. */
 const ENGINES = {
   kafka: {
     version: '4.1.0',
@@ -116,7 +116,7 @@ const ENGINES = {
     install: () => aptInstall('postgresql-15'),
   },
   versitygw: goInstalled('versitygw', '1.8.0', 'github.com/versity/versitygw', 'cmd/versitygw'),
-  // Built here, from the fake registry of franz-go, whose version it has.
+  // Built here, from the fake registry of franz-go, with its version.
   'schema-registry': goProgram('schema-registry', '1.8.0', 'github.com/twmb/franz-go/pkg/sr', (_target, program) =>
     run('go', ['build', '-o', program, '.'], { cwd: join(root, 'test/engines/support/schema-registry') }),
   ),
@@ -137,8 +137,8 @@ const ENGINES = {
 };
 
 /**
- * Installs what is missing of the engines named, or of all; the version of each. An engine that cannot be installed is
- * an error: a suite that silently did not run would look like one that passed.
+ * Installs missing engines among those named, or among all; returns the version of each. An engine that cannot be
+ * installed is an error: a suite that silently did not run would seem to have passed.
  */
 export function installEngines(names = Object.keys(ENGINES)) {
   mkdirSync(folder, { recursive: true });

@@ -1,4 +1,4 @@
-import type { CallerKind } from '../../access/caller';
+import type { CallerKind } from '../../access/authentication/caller';
 import { ACCOUNT, type Client, OTHER_ACCOUNT } from '../support/realtime';
 import { anonymous, as, EVENTS, INSTALL, may, node, nothing, verdict } from './house';
 import type { Proofs, Row } from './spec';

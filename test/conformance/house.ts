@@ -1,8 +1,8 @@
-import { mintBoundToken } from '../../access/bound-tokens';
-import type { Caller } from '../../access/caller';
-import { createMemberPermissions } from '../../access/memberships';
+import { mintBoundToken } from '../../access/authentication/tokens/bound-tokens';
+import type { Caller } from '../../access/authentication/caller';
+import { createMemberPermissions } from '../../access/authorization/memberships';
 import { createLocalPresence } from '../../engines/presence/local';
-import { SettingsSchema } from '../../kernel/settings';
+import { SettingsSchema } from '../../kernel/settings/settings';
 import { account_id, credentialHouse, type CredentialHouse } from '../support/credentials';
 import { uuid } from '../support/identity';
 import { ACCOUNT, caller, Client, familiesWith, realtimeNode, type RealtimeNode } from '../support/realtime';

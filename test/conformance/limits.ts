@@ -1,4 +1,4 @@
-import { LIMITS } from '../../realtime/runtime/limits';
+import { LIMITS } from '../../realtime/runtime/channel/limits';
 import { uuid } from '../support/identity';
 import { slowness } from '../support/patience';
 import { until } from '../support/projections';

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../realtime/runtime/limits';
+import { LIMITS } from '../../realtime/runtime/channel/limits';
 import { until } from '../support/projections';
 import { ACCOUNT, OTHER_ACCOUNT, publish, realtimeNode, type ServerMessage } from '../support/realtime';
 import {

@@ -1,6 +1,6 @@
-import { CONTEXTS } from '../../access/contexts';
-import { mintWsToken } from '../../access/session-tokens';
-import { endSession } from '../../access/session-ends';
+import { CONTEXTS } from '../../access/authentication/contexts';
+import { mintWsToken } from '../../access/authentication/tokens/session-tokens';
+import { endSession } from '../../services/identity/session-revocation';
 import { account_id, ada, bob } from '../support/credentials';
 import { refused } from '../support/realtime';
 import { as, bound, byHeader, node, open, real, services, verdict, world } from './house';

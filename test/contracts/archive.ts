@@ -1,17 +1,17 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TOPICS, type RecordEnvelope } from '../../domain/records';
+import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
 import type { Blobs } from '../../engines/blobs/port';
 import type { BrokerRecord } from '../../engines/broker/port';
 import { LockLost, LOCKS } from '../../engines/locks/port';
-import { createArchiver, TRIM_OFF, type ArchiverDeps } from '../../maintenance/archive';
-import { adoptSegments } from '../../maintenance/archive-adoption';
-import { decodeSegment } from '../../maintenance/archive-format';
-import { ArchiveDamaged, createArchiveReader } from '../../maintenance/archive-reader';
-import { eventLog } from '../../projections/events';
-import { HistoryGone, rebuild } from '../../projections/runtime/rebuild';
-import { readStored } from '../../projections/runtime/rebuild-source';
-import { replayTopic, type ReplayedRecord } from '../../maintenance/replay';
+import { BACKUP_RUNS, createArchiver, TRIM_OFF, type ArchiverDeps } from '../../maintenance/archive/archive';
+import { adoptSegments } from '../../maintenance/archive/adoption';
+import { decodeSegment } from '../../maintenance/archive/format';
+import { ArchiveDamaged, createArchiveReader } from '../../maintenance/archive/reader';
+import { eventLog } from '../../projections/events/events';
+import { HistoryGone, rebuild } from '../../projections/runtime/rebuild/rebuild';
+import { readStored } from '../../projections/runtime/rebuild/source';
+import { replayTopic, type ReplayedRecord } from '../../maintenance/archive/replay';
 import type { TestDatabase } from '../support/database';
 import { blobsOfEach, enginesOfEach } from '../support/each';
 import { silentLog } from '../support/log';
@@ -289,6 +289,12 @@ export function archiveContract(name: string, open: (t: TestDatabase) => Promise
          select 'slow', $1, partition, $2, 1, '3' from generate_series(0, 3) partition`,
         [TOPIC, on.broker.id],
       );
+      const backup = await t.db.pool.connect();
+      await backup.query('begin');
+      await backup.query('select pg_advisory_xact_lock_shared($1)', [LOCKS.backup]);
+      expect((await archiver().run()).kept).toEqual(new Map([[BACKUP_RUNS, 100]]));
+      await backup.query('commit');
+      backup.release();
       const { kept } = await archiver().run();
       for (const { earliest, next } of await bounds()) expect(earliest).toBe(Math.min(3, next));
       const stayed = (await bounds()).reduce((sum, { earliest, next }) => sum + next - earliest, 0);

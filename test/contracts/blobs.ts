@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { BlobDamaged, InvalidBlobKey, type BlobInfo, type Blobs } from '../../engines/blobs/port';
@@ -66,6 +68,34 @@ export function blobsContract(name: string, open: () => Promise<BlobsUnderTest>)
       expect(seen.digest('hex')).toBe(expected);
     });
 
+    test('content whose hash the caller knows or keeps goes there as it comes, and nothing of it lies in between', async () => {
+      const piece = randomBytes(1024 * 1024);
+      const whole = Buffer.concat(Array.from({ length: 25 }, () => piece));
+      const spooled: string[] = [];
+      const pieces = function* () {
+        for (let n = 0; n < 25; n += 1) {
+          spooled.push(...readdirSync(tmpdir()).filter((name) => name.startsWith('lumio-upload-')));
+          yield piece;
+        }
+      };
+      for (const [key, known] of [
+        ['streamed/kept', null],
+        ['streamed/known', sha256(whole)],
+      ] as const) {
+        const options = { sha256: known, about_bytes: whole.length };
+        const info = { key, size_bytes: whole.length, sha256: sha256(whole), content_type: 'text/plain' };
+        expect(await blobs.put(key, Readable.from(pieces()), 'text/plain', options)).toEqual(info);
+        expect((await read(key))!.equals(whole)).toBe(true);
+        expect(await blobs.head(key)).toMatchObject({ size_bytes: whole.length, content_type: 'text/plain' });
+      }
+      expect((await blobs.head('streamed/known'))!.sha256).toBe(sha256(whole));
+      expect(spooled).toEqual([]);
+      const other = { sha256: sha256(Buffer.from('other')) };
+      for (const content of [Readable.from(pieces()), Buffer.from('small')])
+        await expect(blobs.put('streamed/other', content, undefined, other)).rejects.toThrow(BlobDamaged);
+      expect(await blobs.head('streamed/other')).toBeUndefined();
+    });
+
     test('a failed upload leaves what was there, or nothing', async () => {
       const broken = (bytes: number) =>
         Readable.from(
@@ -76,6 +106,9 @@ export function blobsContract(name: string, open: () => Promise<BlobsUnderTest>)
         );
       for (const bytes of [10, 12 * 1024 * 1024]) {
         await expect(blobs.put('never', broken(bytes))).rejects.toThrow('the line is gone');
+        await expect(blobs.put('never', broken(bytes), undefined, { sha256: null })).rejects.toThrow(
+          'the line is gone',
+        );
         expect(await blobs.get('never')).toBeUndefined();
         expect(await blobs.head('never')).toBeUndefined();
         await blobs.put('kept', Buffer.from('first'));
@@ -105,6 +138,9 @@ export function blobsContract(name: string, open: () => Promise<BlobsUnderTest>)
         .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
       const listed = await collect(blobs.list('l/'));
       expect(listed.map(({ key }) => key)).toEqual(sorted);
+      const alone: string[] = [];
+      for await (const key of blobs.keys('l/')) alone.push(key);
+      expect(alone).toEqual(sorted);
       expect(listed[0]).toEqual(await blobs.head(sorted[0]!));
       expect((await collect(blobs.list('l/a/'))).map(({ key }) => key)).toEqual(['l/a/b', 'l/a/c/d']);
       expect((await collect(blobs.list('lo'))).map(({ key }) => key)).toEqual(['lost']);

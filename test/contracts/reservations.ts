@@ -1,9 +1,17 @@
 import { v4 } from 'uuid';
-import type { Caller } from '../../access/caller';
-import { handle } from '../../access/handle';
-import { load } from '../../access/states';
-import { release, rename, reservation, reservationStream, reserve, Taken, transfer } from '../../domain/reservations';
-import type { ReservationCommand } from '../../domain/reservations';
+import type { Caller } from '../../access/authentication/caller';
+import { handle } from '../../app/write-path/command-handler';
+import { load } from '../../app/write-path/aggregate-cache';
+import {
+  release,
+  rename,
+  reservation,
+  reservationStream,
+  reserve,
+  Taken,
+  transfer,
+} from '../../domain/common/reservations';
+import type { ReservationCommand } from '../../domain/common/reservations';
 import { RevisionConflict, type EventStore } from '../../engines/event-store/port';
 import type { Decider } from '../../kernel/decider';
 

@@ -1,19 +1,19 @@
 import { UPCASTERS } from '../../bin/areas';
 import { Type } from 'avsc';
 import { v7 as uuid } from 'uuid';
-import { deadLettersOf, ERASED_RAW, TOPICS } from '../../domain/records';
+import { deadLettersOf, ERASED_RAW, TOPICS } from '../../domain/common/records';
 import type { Broker, BrokerRecord } from '../../engines/broker/port';
 import { createPostgresLeases } from '../../engines/leases/postgres';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import type { Database } from '../../engines/postgres/port';
 import type { RelayedDeadLetter, RelayedDomainEvent } from '../../engines/records/port';
 import { createRelayCodec, RELAYED_SCHEMAS } from '../../engines/records/relayed';
-import { deadLetterRelay } from '../../projections/runtime/dead-letter-relay';
-import { listDeadLetters } from '../../projections/runtime/dead-letters';
-import { domainEventRelay } from '../../projections/runtime/domain-event-relay';
+import { deadLetterRelay } from '../../projections/runtime/relay/dead-letter-relay';
+import { listDeadLetters } from '../../projections/runtime/dead-letter/dead-letters';
+import { domainEventRelay } from '../../projections/runtime/relay/domain-event-relay';
 import { DataError, type RecordProjection } from '../../kernel/projection';
-import { dropDeadLetter, retryDeadLetter } from '../../projections/runtime/retry-letters';
-import { createTopicRelays } from '../../projections/runtime/topic-relay';
+import { dropDeadLetter, retryDeadLetter } from '../../projections/runtime/dead-letter/retry-letters';
+import { createTopicRelays } from '../../projections/runtime/relay/topic-relay';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { silentLog } from '../support/log';
 import {

@@ -276,6 +276,10 @@ describe('lumio admin', () => {
     const headers = { authorization: `Bearer ${made.key}`, 'x-lumio-account': account_id };
     const status = async () => (await fetch(`${server.base_url}/v1/events`, { headers })).status;
     expect(await status()).toBe(200);
+    const again = await runLumio(['admin', 'create-system-key', '--label', 'again', '--permissions', 'events:*'], env);
+    expect(again.stderr).toMatch(
+      new RegExp(`^lumio: other system keys:\\n[^]*${made.key_id} ${made.key_prefix}… worker`),
+    );
     expect(await admin('revoke-system-key', made.key_id)).toEqual({ key_id: made.key_id, revoked: true });
     await seldom(async () => (await status()) === 401, 'the end of the key');
     expect(await refused('revoke-system-key', made.key_id)).toEqual([

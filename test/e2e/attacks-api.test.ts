@@ -23,7 +23,7 @@ async function call(base_url: string, path: string, init: RequestInit = {}): Pro
 }
 
 /** The flat body of REST: exactly these members, and nothing of our insides. */
-function flat(answer: Answer, status: number, code: string): void {
+function expectFlat(answer: Answer, status: number, code: string): void {
   expect([answer.status, answer.body?.error, answer.text.slice(0, 200)]).toEqual([
     status,
     code,
@@ -97,7 +97,7 @@ describe('a caller with every right and bad input', () => {
   ])('POST /v1/events/emit with %s is 400 and stores nothing', async (_what, body, code) => {
     const before = await total();
     const answer = await emit(body);
-    flat(answer, 400, code);
+    expectFlat(answer, 400, code);
     expect(await total()).toBe(before);
   });
 
@@ -108,9 +108,9 @@ describe('a caller with every right and bad input', () => {
       'multipart/form-data; boundary=x',
       'application/xml',
     ]) {
-      flat(await emit(`{${good}}`, { 'content-type': type }), 415, 'BAD_REQUEST');
+      expectFlat(await emit(`{${good}}`, { 'content-type': type }), 415, 'BAD_REQUEST');
     }
-    flat(await emit(`{${good},"x":"${'x'.repeat(1_100_000)}"}`), 413, 'BAD_REQUEST');
+    expectFlat(await emit(`{${good},"x":"${'x'.repeat(1_100_000)}"}`), 413, 'BAD_REQUEST');
     expect((await emit(`{${good}}`, { 'content-type': 'application/json; charset=utf-8' })).status).toBe(200);
   });
 
@@ -143,7 +143,7 @@ describe('a caller with every right and bad input', () => {
     `search=${'x'.repeat(501)}`,
     `user_id=${'9'.repeat(300)}`,
   ])('GET /v1/events?%s is 400', async (query) => {
-    flat(await get(`/v1/events?${query}`), 400, 'VALIDATION_ERROR');
+    expectFlat(await get(`/v1/events?${query}`), 400, 'VALIDATION_ERROR');
   });
 
   test('odd but allowed filters answer an ordinary page', async () => {
@@ -156,19 +156,19 @@ describe('a caller with every right and bad input', () => {
   });
 
   test('paths and methods that do not exist', async () => {
-    flat(await get('/v1/nothing'), 404, 'NOT_FOUND');
-    flat(await get('/index.html'), 404, 'NOT_FOUND');
-    flat(await get('/v1/events/not-an-id'), 400, 'VALIDATION_ERROR');
-    flat(await get('/v1/events/00000000-0000-7000-8000-000000000000'), 404, 'NOT_FOUND');
-    flat(await get('/v1/events/%00'), 400, 'VALIDATION_ERROR');
-    flat(await get('/v1/events/%zz'), 400, 'BAD_REQUEST');
-    flat(await get('/v1/../../etc/passwd'), 404, 'NOT_FOUND');
-    flat(await get('/v1/swagger-ui/..%2f..%2fpackage.json'), 404, 'NOT_FOUND');
-    flat(await get(`/v1/events/${'a'.repeat(600)}`), 414, 'BAD_REQUEST');
+    expectFlat(await get('/v1/nothing'), 404, 'NOT_FOUND');
+    expectFlat(await get('/index.html'), 404, 'NOT_FOUND');
+    expectFlat(await get('/v1/events/not-an-id'), 400, 'VALIDATION_ERROR');
+    expectFlat(await get('/v1/events/00000000-0000-7000-8000-000000000000'), 404, 'NOT_FOUND');
+    expectFlat(await get('/v1/events/%00'), 400, 'VALIDATION_ERROR');
+    expectFlat(await get('/v1/events/%zz'), 400, 'BAD_REQUEST');
+    expectFlat(await get('/v1/../../etc/passwd'), 404, 'NOT_FOUND');
+    expectFlat(await get('/v1/swagger-ui/..%2f..%2fpackage.json'), 404, 'NOT_FOUND');
+    expectFlat(await get(`/v1/events/${'a'.repeat(600)}`), 414, 'BAD_REQUEST');
     for (const search of ['%ff%fe', '%ED%A0%80', '%C0%80', '%zz']) {
-      flat(await get(`/v1/events?search=${search}`), 400, 'BAD_REQUEST');
+      expectFlat(await get(`/v1/events?search=${search}`), 400, 'BAD_REQUEST');
     }
-    flat(await get('/v1/events/'), 404, 'NOT_FOUND');
+    expectFlat(await get('/v1/events/'), 404, 'NOT_FOUND');
     for (const [method, path, allow] of [
       ['DELETE', '/v1/events', 'GET, HEAD, OPTIONS'],
       ['GET', '/v1/events/emit', 'OPTIONS, POST'],
@@ -178,14 +178,14 @@ describe('a caller with every right and bad input', () => {
       ['PUT', '/v1/api-keys', 'GET, HEAD, OPTIONS, POST'],
     ] as const) {
       const answer = await call(server.base_url, path, { method, headers: bearer });
-      flat(answer, 405, 'BAD_REQUEST');
+      expectFlat(answer, 405, 'BAD_REQUEST');
       expect([path, answer.headers.get('allow')]).toEqual([path, allow]);
     }
   });
 
   test('without a credential, with a bad one, and with one of each kind of nonsense', async () => {
     const none = await call(server.base_url, '/v1/events');
-    flat(none, 401, 'UNAUTHORIZED');
+    expectFlat(none, 401, 'UNAUTHORIZED');
     expect(none.headers.get('www-authenticate')).toBe('Bearer');
     const tokens = [
       'x',
@@ -198,7 +198,7 @@ describe('a caller with every right and bad input', () => {
     ];
     for (const token of tokens) {
       const answer = await call(server.base_url, '/v1/events', { headers: { authorization: `Bearer ${token}` } });
-      flat(answer, 401, 'UNAUTHORIZED');
+      expectFlat(answer, 401, 'UNAUTHORIZED');
       expect([token, answer.body.message, answer.headers.get('www-authenticate')]).toEqual([
         token,
         'Authentication required',
@@ -374,7 +374,7 @@ describe('in production', () => {
       '/playground',
       '/metrics',
     ]) {
-      flat(await call(server.base_url, path), 404, 'NOT_FOUND');
+      expectFlat(await call(server.base_url, path), 404, 'NOT_FOUND');
     }
     expect((await call(server.base_url, '/v1/health')).status).toBe(200);
   });
@@ -416,7 +416,7 @@ describe('in production', () => {
   test('probe: GET queries and GET mutations', async () => {
     for (const query of ['query cop{__typename}', 'mutation cop {__typename}', '{events{total}}']) {
       const answer = await call(server.base_url, `/v1/gql?query=${encodeURIComponent(query)}`);
-      flat(answer, 405, 'BAD_REQUEST');
+      expectFlat(answer, 405, 'BAD_REQUEST');
     }
   });
   test('probe: POST as a form', async () => {

@@ -74,7 +74,7 @@ describe('backup and restore by the command line', () => {
     });
     // A user of the first life, without a profile in the second.
     const { user_id: other } = server.credentials.other;
-    for (const said of ['profile erased', 'no profile is there'])
+    for (const said of ['profile erased', 'nothing is left to erase'])
       expect(await lumio('erase', `user:${other}`)).toMatchObject({ code: 0, stdout: `user:${other}: ${said}` });
     const before = await all(api, 20);
     expect(before.filter(({ raw }: { raw: unknown }) => raw === '[erased]')).toHaveLength(1);
@@ -139,6 +139,13 @@ describe('backup and restore by the command line', () => {
     });
     expect(await lumio('replay', 'platform-events', '--from', 'yesterday')).toMatchObject({ code: 2 });
     expect(await lumio('erase', 'nobody')).toMatchObject({ code: 2 });
+    expect(await lumio('erase', 'kick:77')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^lumio: erasing kick:77: [^]*\nlumio: nothing is stored about kick:77: check the id/,
+      ),
+    });
     const commands = ['replay', 'erase', 'backup', 'restore', 'keys', 'archive'];
     const helps = await Promise.all(commands.map((command) => runLumio([command, '--help'])));
     helps.forEach((help, n) =>

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SEALED_PLACES } from '../../cli/runtime/sealed-places';
+import { ENCRYPTED_COLUMNS } from '../../cli/runtime/encrypted-columns';
 import type { Queryable } from '../../engines/postgres/port';
-import { parseMasterKeys } from '../../engines/secrets/master-keys';
-import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { parseMasterKeys } from '../../privacy/secrets/master-keys';
+import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { until } from '../support/projections';
 import { runLumio, settingsOf, spawnLumio, startServer, type TestServer } from '../support/server';
@@ -78,7 +78,7 @@ describe('a master key is replaced by the command line', () => {
       if (found.length > 0) sealed.add(place);
     }
     // One column may hold more than one kind of secret, each a place of its own.
-    const places = new Set(SEALED_PLACES.map(({ table, column }) => `${table}.${column}`));
+    const places = new Set(ENCRYPTED_COLUMNS.map(({ table, column }) => `${table}.${column}`));
     expect([...sealed].sort()).toEqual([...places].sort());
 
     const both = `${FRESH},${OLD}`;

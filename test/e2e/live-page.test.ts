@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { sharedServer, type SharedServer } from '../support/shared-server';
 import { startServer } from '../support/server';
-import { livePageAddress } from '../../api/live-page';
+import { livePageAddress } from '../../api/documents/live-page';
 
 let server: SharedServer;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { EventStore } from '../../engines/event-store/port';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import type { Wakeups } from '../../engines/wakeups/port';
 import { memberOf, type Member } from '../support/removed-member';

@@ -63,6 +63,42 @@ describe('a webhook, all the way', () => {
     expect(data.events).toEqual({ total: 1, items: [{ id, eventType: type }] });
   });
 
+  test('a chat message arrives on the socket, and in the history of both query APIs', async () => {
+    expect((await socket.subscribe(`chat:${server.credentials.account_id}`)).type).toBe('subscribed');
+    const broadcaster = { user_id: Number(server.credentials.connections.kick.platform_channel_id), username: 'demo' };
+    const sender = { user_id: 77, username: 'Viewer_77', is_anonymous: false, channel_slug: 'viewer-77' };
+    const said = { message_id: 'kick-1', broadcaster, sender, content: 'Hällo from https://example.com', emotes: null };
+    const from = socket.messages.length;
+    expect(await vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(said)))).toMatchObject({ status: 200 });
+    const live = await socket.next((message) => message.type === 'chat:message', 'the chat message', from);
+    expect(live.data).toMatchObject({ message: said.content, platform: 'kick', is_first_message: true });
+
+    const found = await api.get('/v1/chat/messages?search=H%C3%84LLO%20has:link&platform=kick');
+    expect(found.body.data).toMatchObject([
+      { id: live.data!.id, platform_message_id: 'kick-1', is_first_message: true, deleted_at: null },
+    ]);
+    expect(found.body._meta).toMatchObject({ limit: 25, next_cursor: null, prev_cursor: expect.any(String) });
+    const newer = await api.get(`/v1/chat/messages?cursor=${found.body._meta.prev_cursor}`);
+    expect(newer.body.data).toEqual([]);
+    expect((await api.get('/v1/chat/messages/count?user_id=77')).body.data).toEqual({ count: 1, partial: false });
+    expect((await api.get('/v1/chat/moderation-log')).body.data).toEqual([]);
+    expect((await api.get('/v1/chat/messages?platform=icq')).status).toBe(400);
+    const { data } = await api.gql(
+      `{ chatMessages(filter: { userId: "77", deleted: false, limit: 5 }) {
+           items { id platformMessageId username message isFirstMessage parts } nextCursor prevCursor }
+         chatMessageCount(filter: { search: "from:viewer" }) { count partial }
+         chatModerationLog { items { action } } }`,
+    );
+    expect(data).toMatchObject({
+      chatMessages: {
+        items: [{ id: live.data!.id, platformMessageId: 'kick-1', message: said.content }],
+        nextCursor: null,
+      },
+      chatMessageCount: { count: 1, partial: false },
+      chatModerationLog: { items: [] },
+    });
+  });
+
   test('numbers beyond 2^53 keep their digits on every way out', async () => {
     const { text } = await api.get('/v1/events?types=shopify:order');
     expect(text).toContain('"id":820982911946154508');
@@ -117,7 +153,7 @@ describe('a webhook, all the way', () => {
 
   test('health and metrics tell of it', async () => {
     const health = await api.get('/v1/health');
-    expect(health.body.data).toMatchObject({ status: 'healthy', websocket: { sessions: 1, channels: 1 } });
+    expect(health.body.data).toMatchObject({ status: 'healthy', websocket: { sessions: 1, channels: 2 } });
     const metrics = await (await fetch(server.metrics_url)).text();
     const line = (name: string, labels: string, value: RegExp) =>
       metrics
@@ -130,7 +166,7 @@ describe('a webhook, all the way', () => {
       ['lumio_build_info', `version="${socket.messages[0]!.server_version}"`, /^1$/],
       ['lumio_uptime_seconds', '', /^[0-9]/],
       ['lumio_websocket_sessions', 'env="development"', /^1$/],
-      ['lumio_websocket_channels', 'env="development"', /^1$/],
+      ['lumio_websocket_channels', 'env="development"', /^2$/],
       ['lumio_db_pool_connections', 'pool="main"', /^[1-9]/],
       ['lumio_db_pool_idle', 'pool="main"', /./],
     ].filter(([name, labels, value]) => !line(name as string, labels as string, value as RegExp));

@@ -288,10 +288,10 @@ describe('the command', () => {
     return stdout;
   }
 
-  test('--help lists the commands that README.md lists, and each of them, and of theirs, has its own', async () => {
+  test('--help lists the commands of docs/operating/commands.md, and each command and subcommand has its own', async () => {
     const commands = namesIn(await helpOf([]));
-    const readme = readFileSync(join(__dirname, '../../README.md'), 'utf8');
-    const rows = readme.split('\n').filter((line) => line.startsWith('| `lumio '));
+    const page = readFileSync(join(__dirname, '../../docs/operating/commands.md'), 'utf8');
+    const rows = page.split('\n').filter((line) => line.startsWith('| `lumio '));
     const told = rows
       .flatMap((line) => [...line.split('|')[1]!.matchAll(/`(?:lumio )?([a-z-]+)/g)])
       .map(([, name]) => name);
@@ -349,8 +349,10 @@ describe('the command', () => {
         expect([code, stdout]).toEqual([1, '']);
         expect(oneLine(stderr)).toMatch(line);
       }
-      const healthy = await runLumio(['health'], { LUMIO_PORT: new URL(server.base_url).port });
-      expect(healthy).toEqual({ code: 0, stdout: 'healthy\n', stderr: '' });
+      const by_port = await runLumio(['health'], { LUMIO_PORT: new URL(server.base_url).port });
+      expect(by_port).toEqual({ code: 0, stdout: 'healthy\n', stderr: '' });
+      const by_folder = await runLumio(['health'], { LUMIO_DATA_DIR: server.data_dir, LUMIO_PORT: '9' });
+      expect(by_folder).toEqual({ code: 0, stdout: 'healthy\n', stderr: '' });
     } finally {
       await server.dispose();
     }

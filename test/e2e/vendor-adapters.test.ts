@@ -67,10 +67,16 @@ test('what is said is in the log and on the channels once, also what is said whi
   const saved = await api.send('POST', '/v1/se-tokens', { platform: 'twitch', token: TIPS.token, label: 'tips' });
   expect(saved.status).toBe(201);
   await connect('discord', 'bot', GUILD, discord.tokens);
+  const { account_id, access_token } = server.credentials.other;
+  // Players are looked at while a channel is live.
+  await server.database!.db.query(
+    `insert into channel_status (account_id, platform, broadcast_id, channel_id, is_online, updated_at)
+     values ($1, 'twitch', 'b-1', 'c-1', true, clock_timestamp())`,
+    [account_id],
+  );
   spotify.players.set('wizzler', named('first'));
   await connect('spotify', 'channel', 'wizzler', spotify.tokens);
 
-  const { account_id, access_token } = server.credentials.other;
   const channels = [`events:${account_id}`, `spotify:${account_id}`] as const;
   const listener = await Listener.to(server.ws_url, access_token, ...channels);
 
@@ -101,6 +107,11 @@ test('what is said is in the log and on the channels once, also what is said whi
   expect(newest.external_id).toBe(`streamelements:${missed._id}`);
   await stored('discord:member_leave', 2);
   await stored('spotify:track', 2);
+  const late = await Listener.to(server.ws_url, server.credentials.other.access_token, `spotify:${account_id}`);
+  expect(await late.next(({ type }) => type === 'spotify:now-playing')).toMatchObject({
+    data: { item: { name: 'third' } },
+  });
+  late.close();
   const links = await server.database!.db.query('select vendor, status, missed_detail from adapter_links order by 1');
   expect(links.map(({ vendor, status, missed_detail }) => [vendor, status, missed_detail])).toEqual(
     ['discord', 'spotify', 'streamelements'].map((vendor) => [vendor, 'connected', null]),

@@ -19,7 +19,7 @@ beforeAll(async () => {
   symlinkSync(server.data_dir, join(folder, '.lumio'));
   symlinkSync(join(ROOT, 'node_modules/ws'), join(folder, 'node_modules/ws'));
   const target = join(folder, 'node_modules/@lumio/client');
-  execFileSync(process.execPath, [join(ROOT, 'scripts/client.mjs'), target], {
+  execFileSync(process.execPath, [join(ROOT, 'scripts/generate/client.mjs'), target], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
 });

@@ -42,11 +42,11 @@ describe('fastavro reads', () => {
       trace: maybe(text),
     });
     const codec = createEnvelopeCodec();
-    holds('record-envelope', 1, fc.sample(envelope, SAMPLE), (value) => codec.encode(value));
+    expectReadAlike('record-envelope', 1, fc.sample(envelope, SAMPLE), (value) => codec.encode(value));
   });
 
   test('domain events', () => {
-    holds('domain-event', 2, fc.sample(event, SAMPLE), (value) => createRelayCodec().domainEvent(value));
+    expectReadAlike('domain-event', 2, fc.sample(event, SAMPLE), (value) => createRelayCodec().domainEvent(value));
   });
 
   test('dead letters, with the record or the event inside', () => {
@@ -70,10 +70,15 @@ describe('fastavro reads', () => {
       record: maybe(bytes),
       event: maybe(event),
     });
-    holds('dead-letter', 3, fc.sample(letter, SAMPLE), (value) => createRelayCodec().deadLetter(value));
+    expectReadAlike('dead-letter', 3, fc.sample(letter, SAMPLE), (value) => createRelayCodec().deadLetter(value));
   });
 
-  function holds<T extends object>(schema: string, id: number, values: T[], encode: (value: T) => Buffer): void {
+  function expectReadAlike<T extends object>(
+    schema: string,
+    id: number,
+    values: T[],
+    encode: (value: T) => Buffer,
+  ): void {
     const input = values.map((value) =>
       JSON.stringify({ schema: join(SCHEMAS, `${schema}.avsc`), value: encode(value).toString('base64') }),
     );

@@ -1,8 +1,8 @@
-import { TOPICS } from '../../domain/records';
+import { TOPICS } from '../../domain/common/records';
 import { createKafkaBroker } from '../../engines/broker/kafka/broker';
 import { createRecordLog } from '../../engines/records/log';
-import { parseMasterKeys } from '../../engines/secrets/master-keys';
-import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { parseMasterKeys } from '../../privacy/secrets/master-keys';
+import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { ACCOUNTS, createTally, engines, fold, record, rowsOf, runtimeOf, tally, until } from '../support/projections';
 import { type Kafka, startKafka } from './support/kafka';

@@ -46,7 +46,7 @@ describe('kafka with TLS and SASL', () => {
     async (mechanism) => {
       const sasl = { mechanism, username: 'lumio', password } as SASLOptions;
       const broker = await createKafkaBroker({ url: kafka.url, tls: { ca: authority.ca }, sasl });
-      await works(broker, `secured-${mechanism}`);
+      await expectWorking(broker, `secured-${mechanism}`);
     },
   );
 
@@ -63,7 +63,7 @@ describe('kafka with TLS and SASL', () => {
     ['scram-sha-512', 'a path', () => authority.ca_file],
     ['scram-sha-256', 'PEM', () => authority.ca],
   ])('the whole server by its settings, with %s and the authority as %s', async (mechanism, _, tls_ca) => {
-    await serves({ ...settings(), LUMIO_BROKER__SASL_MECHANISM: mechanism, LUMIO_BROKER__TLS_CA: tls_ca() });
+    await expectServing({ ...settings(), LUMIO_BROKER__SASL_MECHANISM: mechanism, LUMIO_BROKER__TLS_CA: tls_ca() });
   });
 
   test.each([
@@ -130,7 +130,7 @@ describe('kafka with client certificates', () => {
 
   test('publishes, reads and consumes', async () => {
     const tls = { ca: authority.ca, cert: pem(own.cert_file), key: pem(own.key_file) };
-    await works(await createKafkaBroker({ url: kafka.url, tls }), 'certified');
+    await expectWorking(await createKafkaBroker({ url: kafka.url, tls }), 'certified');
   });
 
   test.each([
@@ -138,7 +138,7 @@ describe('kafka with client certificates', () => {
     ['PEM', pem],
   ])('the whole server by its settings, certificate and key as %s', async (_, as) => {
     const { LUMIO_BROKER__TLS_CERT: cert, LUMIO_BROKER__TLS_KEY: key } = settings();
-    await serves({ ...settings(), LUMIO_BROKER__TLS_CERT: as(cert), LUMIO_BROKER__TLS_KEY: as(key) });
+    await expectServing({ ...settings(), LUMIO_BROKER__TLS_CERT: as(cert), LUMIO_BROKER__TLS_KEY: as(key) });
   });
 
   test.each([
@@ -160,7 +160,7 @@ const prefixed = (changes: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(changes).map(([name, value]) => [`LUMIO_BROKER__${name}`, value]));
 
 /** The adapter over this connection, all of its ways; closes it. */
-async function works(broker: Broker, topic: string): Promise<void> {
+async function expectWorking(broker: Broker, topic: string): Promise<void> {
   try {
     await broker.ensureTopics([topic], 2);
     const values = Array.from({ length: 20 }, (_, n) => `${n}`).sort();
@@ -189,7 +189,7 @@ async function works(broker: Broker, topic: string): Promise<void> {
 }
 
 /** The whole server: a webhook of its vendor is in the API. */
-async function serves(env: Record<string, string>): Promise<void> {
+async function expectServing(env: Record<string, string>): Promise<void> {
   const server = await startServer({ env });
   try {
     const vendors = new VendorCloud(server.base_url, server.credentials);

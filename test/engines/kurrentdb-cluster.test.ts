@@ -1,4 +1,4 @@
-import { createKurrentEventStore, type KurrentEventStoreOptions } from '../../engines/event-store/kurrentdb';
+import { createKurrentEventStore, type KurrentEventStoreOptions } from '../../engines/event-store/kurrentdb/store';
 import type { EventBatch, EventStore } from '../../engines/event-store/port';
 import { happened, until } from '../contracts/event-store';
 import { keptLog } from '../support/log';
@@ -89,6 +89,17 @@ describe('the KurrentDB adapter on a cluster, against the test server', () => {
     await until(() => seen().length >= 6, 'the event after the return');
     expect(seen()).toEqual(numbers(6));
     expect(await everything(store)).toEqual(numbers(6));
+  });
+
+  test('the leader stands still (stopped, its sockets open), and another node leads: the append owed is stored once', async () => {
+    const cluster = await serve(3);
+    const store = await open(cluster.url([0, 1, 2], { extra: '&defaultDeadline=1000' }));
+    await store.append(one('s', 'none', 0), metadata);
+    cluster.nodes[0]!.freeze();
+    const owed = store.append(one('s', 0, 1), metadata);
+    cluster.elect(1);
+    expect((await owed).revisions).toEqual({ s: 1 });
+    expect(await everything(store)).toEqual([0, 1]);
   });
 
   test('each node is restarted in turn, under writers and a tail', async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import pg from 'pg';
-import { createKurrentEventStore } from '../../engines/event-store/kurrentdb';
+import { createKurrentEventStore } from '../../engines/event-store/kurrentdb/store';
 import { memberOf } from '../support/removed-member';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';

@@ -1,5 +1,6 @@
 import { InvalidEvent } from '../../engines/event-store/checks';
-import { createKurrentEventStore } from '../../engines/event-store/kurrentdb';
+import { createKurrentEventStore } from '../../engines/event-store/kurrentdb/store';
+import { parsePosition } from '../../engines/event-store/kurrentdb/events';
 import type { EventBatch, EventStore, StoredEvent } from '../../engines/event-store/port';
 import { eventStoreContract, happened, until, type StoreEngine } from '../contracts/event-store';
 import { reservationContract } from '../contracts/reservations';
@@ -291,6 +292,86 @@ describe('the KurrentDB adapter, against the test server', () => {
     expect(await store.read('s')).toHaveLength(1);
     const { seen } = tail(store);
     await until(() => seen().length === 1, 'the event');
+  });
+
+  test.each(['25.1.0', '26.1.0'])(
+    'a stored event beside a new one is refused by a server of %s, and stored once',
+    async (version) => {
+      const server = await serve({ version });
+      const store = await open(server.url());
+      const [first] = one('s', 'none', 'x:y', 1);
+      await store.append([first!], metadata);
+      const mixed = [first!, ...one('t', 'none', 'x:y', 2)];
+      expect(await failure(store.append(mixed, metadata))).toBeInstanceOf(InvalidEvent);
+      expect((await everything(store)).map(({ data }) => data['n'])).toEqual([1]);
+    },
+  );
+
+  test.each([
+    ['read $all', /^KurrentDB at 127\.0\.0\.1:\d+: the login may not read \$all$/],
+    ['append', /^KurrentDB at 127\.0\.0\.1:\d+: the login may not append to streams/],
+  ] as const)('a login that may not %s stops the start with one line', async (right, line) => {
+    const server = await serve();
+    // Somebody else made the installation before the right was taken.
+    await (await open(server.url())).close();
+    server.deny(right);
+    const log = keptLog();
+    const { message } = await failure(createKurrentEventStore({ url: server.url(), log }));
+    expect(message).toMatch(line);
+    expect(log.lines).toEqual([]);
+  });
+
+  test('a start with all rights writes nothing more', async () => {
+    const server = await serve();
+    await open(server.url());
+    const stored = server.log.records.length;
+    await open(server.url());
+    expect(server.log.records).toHaveLength(stored);
+  });
+
+  test('a checkpoint of catch-up has no prepare position: a tail goes on from it, nothing lost and nothing twice', async () => {
+    const server = await serve();
+    const store = await open(server.url());
+    await store.append(one('s', 'none', 'x:y', 0), metadata);
+    const writer = await open(server.url());
+    let next = 1;
+    server.before_subscription = () => writer.append(one('s', 'any', 'x:y', next++), metadata);
+    const { batches, seen } = tail(store);
+    for (let events = 2; events <= 4; events += 1) {
+      await until(() => seen().length >= events, 'the event of catch-up');
+      await until(() => server.checkpoints.length >= events - 1, 'its checkpoint');
+      server.cut();
+    }
+    server.before_subscription = undefined;
+    const { position } = await store.append(one('s', 'any', 'x:y', 99), metadata);
+    await until(() => seen().includes(99), 'the last event');
+    const numbers = [...Array.from({ length: next }, (_, n) => n), 99];
+    expect(seen()).toEqual(numbers);
+    const positions = batches.map((batch) => batch.position);
+    expect(positions).toEqual([...positions].sort((a, b) => store.compare(a, b)));
+    expect(server.checkpoints.filter((checkpoint) => checkpoint.endsWith('/0')).length).toBeGreaterThanOrEqual(3);
+    // Such a checkpoint lies before the event at its commit position.
+    const again = tail(store, `${parsePosition(position).commit}/0`);
+    await until(() => again.seen().length >= 1, 'the event at that position');
+    expect(again.seen()).toEqual([99]);
+  });
+
+  test('an append whose leader lost its place is looked up, and answered with what was stored', async () => {
+    const server = await serve();
+    const store = await open(server.url());
+    server.losePlace(1);
+    expect((await store.append(one('s', 'none', 'x:y', 1), metadata)).revisions).toEqual({ s: 0 });
+    expect(await store.read('s')).toHaveLength(1);
+  });
+
+  test('a record above its own limit is refused at once', async () => {
+    const server = await serve({ max_record_size: 10_000 });
+    const log = keptLog();
+    const store = await open(server.url(), log);
+    const large = [{ stream: 'l', expected: 'none' as const, events: [happened('x:y', { text: 'x'.repeat(20_000) })] }];
+    expect(await failure(store.append(large, metadata))).toBeInstanceOf(InvalidEvent);
+    expect(log.lines).toEqual([]);
+    await expect(serve({ max_append_size: 1, max_record_size: 2 })).rejects.toThrow(/max-append-size/);
   });
 
   test('an event type with the letters of a pattern filters itself only', async () => {

@@ -4,7 +4,7 @@ import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { ownerFor } from '../../engines/postgres/run-as';
+import { ownerFor } from '../../engines/postgres/embedded/run-as';
 import { runLumio, settingsOf, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 

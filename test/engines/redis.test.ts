@@ -5,7 +5,7 @@ import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createRedisPresence } from '../../engines/presence/redis';
 import { createRedisRateLimits } from '../../engines/rate-limits/redis';
 import { connectRedis } from '../../engines/redis/connection';
-import type { NodeOptions } from '../../engines/redis/living-node';
+import type { NodeOptions } from '../../engines/redis/node-heartbeat';
 import { createRedisEngines, type SharedEngines } from '../../engines/redis/shared';
 import { cacheContract } from '../contracts/cache';
 import { presenceContract } from '../contracts/presence';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { Client } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
-import { inTime, promised } from '../support/patience';
+import { inTime, probeOf, promised } from '../support/patience';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { type RedisServer, startRedis } from './support/redis';
 
@@ -63,7 +63,12 @@ describe('while Redis is away', () => {
       const { status } = await end();
       expect(status).toBeLessThan(300);
       expect(await answered(here, token)).toBe(401);
-      await promised(async () => (await answered(there, token)) === 401 || undefined, 'its end there', 1_000);
+      await promised(
+        async () => (await answered(there, token)) === 401 || undefined,
+        'its end there',
+        1_000,
+        probeOf(there),
+      );
       expect(await inTime(sockets[index]!.closed(), there)).toBe(4401);
     }
   });

@@ -3,11 +3,11 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keepDevelopmentSecrets } from '../../demo/credentials';
-import { upkeep } from '../../bin/upkeep';
+import { upkeep } from '../../bin/upkeep/upkeep';
 import type { EventStore } from '../../engines/event-store/port';
 import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';
-import { inTime, PATIENCE_MS, promised, slowness } from '../support/patience';
+import { inTime, PATIENCE_MS, probeOf, promised, slowness } from '../support/patience';
 import { Client, refused } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -167,7 +167,8 @@ describe('roles in processes of their own', () => {
     expect((await holder.get('/v1/events')).status).toBe(200);
     const socket = await listen(nodes.realtime[1], key);
     expect((await apiOf(0).send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(204);
-    await promised(async () => ((await holder.get('/v1/events')).status === 401 ? true : undefined), 'the 401', 1_000);
+    const refused = async () => (await holder.get('/v1/events')).status === 401 || undefined;
+    await promised(refused, 'the 401', 1_000, probeOf(holder));
     expect(await inTime(socket.closed(), nodes.realtime[1])).toBe(4401);
   });
 
@@ -176,7 +177,9 @@ describe('roles in processes of their own', () => {
     const jobs = { trim: async () => 0 };
     const blobs = { delete: async () => undefined };
     const subject_keys = { expire: async () => 0 };
-    const parts = { db: database.db, events: {} as EventStore, subject_keys, jobs, blobs, log };
+    const live = { broadcast: async () => undefined };
+    const events = {} as EventStore;
+    const parts = { db: database.db, events, subject_keys, jobs, blobs, live, grace_ms: 0, log };
     const names = upkeep(parts).map(({ name }) => name);
     const done = await eventually(async () => {
       const rows = await database.db.query<{ name: string }>(

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { ownerFor } from '../../engines/postgres/run-as';
+import { ownerFor } from '../../engines/postgres/embedded/run-as';
 import { Client } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';

@@ -9,7 +9,7 @@ import { checkInvariant } from '../faults/support/invariants';
 import { Lumio } from '../faults/support/lumio';
 import { both, Traffic } from '../faults/support/traffic';
 import { emptyDatabase, ORDINARY_ROLE, type TestDatabase } from '../support/database';
-import { promised } from '../support/patience';
+import { probeOf, promised } from '../support/patience';
 import { Client, type ServerMessage } from '../support/realtime';
 import { runLumio, startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -203,12 +203,12 @@ describe.each([
     await database.asAdmin(`grant pg_read_all_settings to ${ORDINARY_ROLE}`);
     const before = await start('before', program);
     await database.asAdmin(`revoke pg_read_all_settings from ${ORDINARY_ROLE}`);
-    const of_before = new Traffic(before, { seed: SEED, name: 'before', pause_ms: 10 }).start();
+    const of_before = new Traffic(before, { seed: SEED, name: 'before', pause_ms: 10, payments: 0, chat: 0 }).start();
     await until(async () => of_before.acked > 100, 'the build before to have work');
 
     const after = await start('after');
     const [heard_before, heard_after] = [await listen(before), await listen(after)];
-    const of_after = new Traffic(after, { seed: SEED, name: 'after', pause_ms: 10 }).start();
+    const of_after = new Traffic(after, { seed: SEED, name: 'after', pause_ms: 10, payments: 0, chat: 0 }).start();
     await until(async () => of_after.acked > 300, 'both to have worked beside each other');
     const acked = of_before.acked;
     await until(async () => of_before.acked > acked + 300, 'the build before to go on beside it');
@@ -255,6 +255,6 @@ describe.each([
     const status = async () => (await with_key.get('/v1/events?limit=1')).status;
     await until(async () => (await status()) === 200, 'the key to be known');
     expect((await api.send('DELETE', `/v1/api-keys/${made.body.data.id}`, undefined)).status).toBe(204);
-    await promised(async () => (await status()) === 401 || undefined, 'the key to be dead', 5_000);
+    await promised(async () => (await status()) === 401 || undefined, 'the key to be dead', 5_000, probeOf(other));
   }
 });

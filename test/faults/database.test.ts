@@ -34,7 +34,11 @@ describe('the database fails', () => {
   afterEach(() => lumio?.dispose());
 
   /** Traffic through `faults`, and everything promised holds afterwards; the process lived through it. */
-  async function through(name: string, faults: (traffic: Traffic) => Promise<void>, options = {}): Promise<Traffic> {
+  async function expectSurvived(
+    name: string,
+    faults: (traffic: Traffic) => Promise<void>,
+    options = {},
+  ): Promise<Traffic> {
     const traffic = new Traffic(lumio, { seed: SEED, name, ...options }).start();
     await sleep(500);
     await faults(traffic);
@@ -47,7 +51,7 @@ describe('the database fails', () => {
   }
 
   test(`row 2: PostgreSQL killed ${dose(2, 25)} times, restarted, its sessions ended: Lumio lives on`, async () => {
-    await through('pg', async () => {
+    await expectSurvived('pg', async () => {
       for (let round = 0; round < dose(2, 25); round += 1) {
         await sleep(200 + random() * 600);
         await cluster.kill();
@@ -63,7 +67,7 @@ describe('the database fails', () => {
   });
 
   test('row 3: commits succeed and their replies are lost: each retry ends with one effect', async () => {
-    const traffic = await through('lost', async () => {
+    const traffic = await expectSurvived('lost', async () => {
       for (let round = 0; round < dose(6, 60); round += 1) {
         // Answers are cut off after a few bytes; what was asked is done.
         await link.add('limit_data', 'downstream', { bytes: Math.floor(random() * 3000) });
@@ -81,7 +85,7 @@ describe('the database fails', () => {
   });
 
   test('row 2: half-open links: nothing closes, nothing answers; statements are given up and the pools renew themselves', async () => {
-    await through(
+    await expectSurvived(
       'open',
       async (traffic) => {
         await link.silence();
@@ -146,7 +150,7 @@ describe('the database fails', () => {
   });
 
   test('row 5: appends and channel messages that were rolled back leave no gap, and a session idle in its transaction holds nothing up', async () => {
-    await through('gap', async (traffic) => {
+    await expectSurvived('gap', async (traffic) => {
       const idle = new pg.Client({ connectionString: url });
       await idle.connect();
       await idle.query('begin');
@@ -176,7 +180,7 @@ describe('the database fails', () => {
   });
 
   test('row 13: a slow database: no 2xx without the durable write, 503 with Retry-After, ordinary again', async () => {
-    const traffic = await through(
+    const traffic = await expectSurvived(
       'slow',
       async () => {
         await link.add('latency', 'downstream', { latency: 3000, jitter: 500 });

@@ -1,12 +1,12 @@
 import { createUpcasters, type Upcasters } from '../../kernel/upcasters';
 import type { StoredEvent } from '../../engines/event-store/port';
-import { versionedEventStore } from '../../engines/event-store/versioned';
+import { versionedEventStore } from '../../engines/event-store/decorators/versioned';
 import { migrate } from '../../engines/postgres/migrate';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Queryable } from '../../engines/postgres/port';
 import { domainEvents, projection, type Projection } from '../../kernel/projection';
-import { rebuild } from '../../projections/runtime/rebuild';
-import { retryDeadLetter } from '../../projections/runtime/retry-letters';
+import { rebuild } from '../../projections/runtime/rebuild/rebuild';
+import { retryDeadLetter } from '../../projections/runtime/dead-letter/retry-letters';
 import { type Engines, engines, runtimeOf } from '../support/projections';
 import { type Cluster, startCluster } from './support/cluster';
 import { until } from './support/dose';

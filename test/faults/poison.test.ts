@@ -1,6 +1,6 @@
-import { TOPICS } from '../../domain/records';
+import { TOPICS } from '../../domain/common/records';
 import type { Broker } from '../../engines/broker/port';
-import { createPostgresBroker } from '../../engines/broker/postgres';
+import { createPostgresBroker } from '../../engines/broker/postgres/broker';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import { type Cluster, startCluster } from './support/cluster';

@@ -1,5 +1,5 @@
 import { migrate } from '../../engines/postgres/migrate';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import { silenceableLink, type SilenceableLink } from '../support/link';
 import { VendorWorkers } from '../support/vendor-workers';
 import { type Cluster, startCluster } from './support/cluster';
@@ -23,7 +23,7 @@ describe('a worker that is cut off from the database', () => {
   });
 
   test('is replaced at every vendor; what it received meanwhile is stored when the database is back, once', async () => {
-    const cut_off = all.begin(link.url);
+    const cut_off = all.begin({ url: link.url });
     for (const how of ['silent', 'refused'] as const) {
       const before = await all.allHeld();
       expect([how, before.length]).toEqual([how, 1]);

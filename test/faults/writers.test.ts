@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type EventStore, type NewEvent, RevisionConflict } from '../../engines/event-store/port';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import { migrate } from '../../engines/postgres/migrate';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { type Cluster, startCluster } from './support/cluster';

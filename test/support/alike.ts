@@ -1,4 +1,4 @@
-import type { Operation } from '../../access/operation';
+import type { Operation } from '../../app/operation';
 import type { Answered } from './asking';
 
 /** How a caller is refused. Source: spec rulings, "guard messages". */

@@ -12,7 +12,8 @@ export interface Doors {
 
 /**
  * Drives a server through each of its doors: a command and a query over REST, GraphQL, a webhook that becomes a frame
- * of a socket, and a socket that resumes. Leaves two events of Kick in the account and no key.
+ * of a socket, a socket that resumes, and a reactor whose job runs. Once for each installation. Leaves two events of
+ * Kick in the account, no key, and no connection to Twitch.
  * @returns the id at Kick of the person whom both events are about
  */
 export async function driveAllDoors({ base_url, ws_url, credentials }: Doors): Promise<number> {
@@ -48,5 +49,20 @@ export async function driveAllDoors({ base_url, ws_url, credentials }: Doors): P
   const { key, id } = made.body.data as { key: string; id: string };
   expect((await new ApiClient(base_url, key).get(`/v1/events/${second.id}`)).status).toBe(200);
   expect((await api.send('DELETE', `/v1/api-keys/${id}`, undefined)).status).toBe(204);
+  await disconnectTwitch(api, credentials.metrics_url);
   return person;
+}
+
+/** A reactor follows the event with a job, which runs in a worker. */
+async function disconnectTwitch(api: ApiClient, metrics_url: string): Promise<void> {
+  const ended = async () => {
+    const text = await (await fetch(metrics_url)).text();
+    const count = /^lumio_jobs_run_seconds_count\{(?=[^}]*name="end-connection")(?=[^}]*outcome="done")[^}]*\} (\d+)$/m;
+    return Number(count.exec(text)?.[1] ?? 0);
+  };
+  const before = await ended();
+  const { body } = await api.get('/v1/connections/channel');
+  const { id } = body.data.find(({ platform }: { platform: string }) => platform === 'twitch');
+  expect((await api.send('DELETE', `/v1/channel-connections/${id}`, undefined)).status).toBe(204);
+  await eventually(async () => (await ended()) > before || undefined, 'the job that a reactor asked for');
 }

@@ -1,14 +1,21 @@
 import { z } from 'zod';
-import type { Caller, CallerKind } from '../../access/caller';
-import { feature, firstParty, permission, publicAccess, systemKeyOnly, userPermission } from '../../access/guards';
-import { command, query, type Operation } from '../../access/operation';
-import { del, get, patch, post } from '../../kernel/routes';
-import { SettingsSchema } from '../../kernel/settings';
-import type { Services } from '../../access/services';
+import type { Caller, CallerKind } from '../../access/authentication/caller';
+import {
+  feature,
+  firstParty,
+  permission,
+  publicAccess,
+  systemKeyOnly,
+  userPermission,
+} from '../../access/authorization/guards';
+import { command, query, type Operation } from '../../app/operation';
+import { del, get, patch, post } from '../../kernel/operations/routes';
+import { SettingsSchema } from '../../kernel/settings/settings';
+import type { Services } from '../../app/services';
 import { createApi, type Api } from '../../api/server';
-import { numbered, whole } from '../../kernel/pages';
-import { conflict, forbidden, notFound } from '../../kernel/operation-errors';
-import { RawJson } from '../../kernel/raw-json';
+import { numbered, whole } from '../../kernel/operations/pages';
+import { conflict, forbidden, notFound } from '../../kernel/operations/errors';
+import { RawJson } from '../../lib/json/raw-json';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { ProcessSession } from '../../engines/postgres/process-session';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';

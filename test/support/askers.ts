@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { CallerKind } from '../../access/caller';
+import type { CallerKind } from '../../access/authentication/caller';
 import { OPERATIONS } from '../../bin/areas';
-import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../../domain/permissions';
+import { ACCOUNT_PERMISSIONS, ADMIN_PERMISSIONS } from '../../domain/common/permissions';
 import type { Asking } from './asking';
 import type { SharedServer } from './shared-server';
 

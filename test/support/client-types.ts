@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CarriedMessage } from '../../kernel/channel';
-import type { Family } from '../../realtime/runtime/family';
-import { EVENT_TYPES, shapeOf } from '../../domain/event-catalogue';
+import type { Family } from '../../realtime/runtime/channel/family';
+import { EVENT_TYPES, shapeOf } from '../../domain/events/event-catalogue';
 import { typeOf } from './json-schema-types';
 
 type Json = Record<string, unknown>;

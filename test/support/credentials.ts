@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { mintBoundToken } from '../../access/bound-tokens';
-import type { KeyKind } from '../../access/contexts';
-import type { Counts } from '../../access/counts';
-import { generateKey } from '../../access/keys';
-import { type CallerResolver, createCallerResolver } from '../../access/resolve';
-import { createTokens, type Tokens } from '../../access/tokens';
-import { seededRoles } from '../../domain/roles';
+import { mintBoundToken } from '../../access/authentication/tokens/bound-tokens';
+import type { KeyKind } from '../../access/authentication/contexts';
+import type { RateLimiter } from '../../access/limits/rate-limiter';
+import { generateKey } from '../../access/authentication/keys';
+import { type CallerResolver, createCallerResolver } from '../../access/authentication/resolve';
+import { createTokens, type Tokens } from '../../access/authentication/tokens/jwt';
+import { seededRoles } from '../../domain/accounts/roles';
 import type { Database } from '../../engines/postgres/port';
-import { createSecretBox } from '../../engines/secrets/box';
-import { parseMasterKeys } from '../../engines/secrets/master-keys';
-import { accounts } from '../../projections/accounts';
-import { apiKeys } from '../../projections/api-keys';
-import { serviceKeys } from '../../projections/service-keys';
-import { systemKeys } from '../../projections/system-keys';
-import { popoutTokens } from '../../projections/tokens';
-import { users } from '../../projections/users';
+import { createSecretBox } from '../../privacy/secrets/box';
+import { parseMasterKeys } from '../../privacy/secrets/master-keys';
+import { accounts } from '../../projections/accounts/accounts';
+import { apiKeys } from '../../projections/credentials/api-keys';
+import { serviceKeys } from '../../projections/credentials/service-keys';
+import { systemKeys } from '../../projections/credentials/system-keys';
+import { popoutTokens } from '../../projections/credentials/popout-tokens';
+import { users } from '../../projections/identity/users';
 import { type TestDatabase, testDatabase } from './database';
 import { feed, uuid } from './identity';
 import { silentLog } from './log';
@@ -22,7 +22,7 @@ import { engines, type Engines } from './projections';
 import { sessionHouse, type SessionHouse } from './sessions';
 
 export const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
-export const unlimited: Counts = {
+export const unlimited: RateLimiter = {
   take: async () => null,
   wait: async () => null,
   pace: async () => 0,
@@ -108,7 +108,7 @@ export async function credentialHouse(): Promise<CredentialHouse> {
     async oneOfEach() {
       const [system, service, popout] = [keyOf('system_key'), keyOf('service_key'), keyOf('popout')];
       await feed(t.db, systemKeys, [{ type: 'system_key:created', key_id: system.id, ...system }]);
-      const by = { user_id: bob, created_by: bob };
+      const by = { user_id: bob, created_by: bob, made_with: null };
       await feed(t.db, serviceKeys, [{ type: 'account:service_key_created', key_id: service.id, ...by, ...service }]);
       await feed(t.db, popoutTokens, [{ type: 'popout_token:created', token_id: popout.id, ...by, ...popout }]);
       const own = await makeKey(bob, ['chat:read']);

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { Caller } from '../../access/caller';
-import { anonymous } from '../../access/resolve';
-import { publicAccess, query, type Operation } from '../../access/operation';
-import type { Services } from '../../access/services';
-import { createApi } from '../../api/server';
+import type { Caller } from '../../access/authentication/caller';
+import { anonymous } from '../../access/authentication/resolve';
+import { publicAccess, query, type Operation } from '../../app/operation';
+import type { Services } from '../../app/services';
+import { type ApiDeps, createApi } from '../../api/server';
 import { createLocalRateLimits } from '../../engines/rate-limits/local';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
-import { SettingsSchema } from '../../kernel/settings';
+import { SettingsSchema } from '../../kernel/settings/settings';
 import { doorAt, type Door } from './door';
 import { silentLog } from './log';
 
@@ -49,6 +49,7 @@ export async function serveDeclared(
   services: Partial<Services>,
   callers: Record<string, Caller>,
   settings: object = {},
+  bounds: Partial<Pick<ApiDeps, 'bodies' | 'reading' | 'graphql' | 'rate_limits'>> = {},
 ): Promise<DeclaredApi> {
   const api = await createApi({
     settings: SettingsSchema.parse({ port: 0, docs: { openapi_json: true }, ...settings }),
@@ -65,6 +66,7 @@ export async function serveDeclared(
     metrics: createPrometheusMetrics({ service: 'lumio', env: 'test' }),
     log: silentLog,
     version: '0',
+    ...bounds,
   });
   const url = await api.listen();
   return { ...doorAt(url, Object.keys(callers)[0] ?? ''), close: () => api.close() };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { z } from 'zod';
 import type { EventCatalogue, EventDeclaration } from '../../kernel/event';
-import type { JsonObject } from '../../kernel/json';
+import type { JsonObject } from '../../lib/json/json';
 import { arbitraryData } from './arbitrary-event';
 
 /** What is kept of each type, by version: the JSON Schema of its data, or a sample as it is stored. */

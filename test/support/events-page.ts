@@ -1,6 +1,6 @@
-import { EVENT_TYPES } from '../../domain/event-catalogue';
-import type { EventType } from '../../domain/event-types/type';
-import type { Json } from '../../kernel/json';
+import { EVENT_TYPES } from '../../domain/events/event-catalogue';
+import type { EventType } from '../../domain/events/types/type';
+import type { Json } from '../../lib/json/json';
 
 const TITLES: Readonly<Record<string, string>> = {
   twitch: 'Twitch',
@@ -29,7 +29,7 @@ export function eventsPage(): string {
 
 const HEAD = `# Events
 
-<!-- Made by npm run events from domain/event-catalogue.ts. -->
+<!-- Made by npm run events from domain/events/event-catalogue.ts. -->
 
 Every type of events, where it is found, and the members of its \`raw\`. \`GET /v1/events/catalogue\` (\`eventCatalogue\`)
 gives the same with a JSON Schema and an example of each type; \`POST /v1/events/test\` with nothing but an \`event_type\`

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Projection } from '../../kernel/projection';
-import { shapeOf, sourceOfRows } from '../../projections/runtime/program';
+import { tableSchemaText, sourceKey } from '../../projections/runtime/rebuild/fingerprint';
 
 /** By projection: the version, and a hash of what its rows follow from. */
 export type Fingerprints = Record<string, { version: number; fingerprint: string }>;
@@ -22,8 +22,8 @@ export async function fingerprintsOf(
   const found: Fingerprints = {};
   for (const p of projections) {
     const { name, version, tables, program = textOf(root, name) } = p;
-    const shape = (await shapeOf(db, tables)).split('\n').filter((line) => !line.startsWith('CREATE INDEX'));
-    const text = JSON.stringify([sourceOfRows(p), tables, program, shape]);
+    const shape = (await tableSchemaText(db, tables)).split('\n').filter((line) => !line.startsWith('CREATE INDEX'));
+    const text = JSON.stringify([sourceKey(p), tables, program, shape]);
     found[name] = { version, fingerprint: createHash('sha256').update(text).digest('hex') };
   }
   return found;
@@ -41,9 +41,11 @@ export const unraised = (file: Fingerprints, found: Fingerprints): string[] =>
 
 /** The text of the file that declares it, without comments and imports: where a name comes from changes no row. */
 function textOf(root: string, name: string): string {
-  const folder = join(root, 'projections');
-  const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
-  const text = files.map((file) => readFileSync(join(folder, file), 'utf8')).find((one) => declares(one, name));
+  const entries = readdirSync(join(root, 'projections'), { withFileTypes: true, recursive: true });
+  const texts = entries
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
+  const text = texts.find((one) => declares(one, name));
   if (text === undefined) throw new Error(`no file of projections/ declares ${name}`);
   const body = text.replace(/^import\b[^;]*;$/gm, '');
   const { outputText } = ts.transpileModule(body, { compilerOptions: { removeComments: true } });

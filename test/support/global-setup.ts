@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../engines/postgres/embedded';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../engines/postgres/embedded/server';
 import { migrate } from '../../engines/postgres/migrate';
 import { ORDINARY_ROLE, ordinaryUrl } from './database';
 import { silentLog } from './log';

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { Caller, RequestContext } from '../../access/caller';
-import { publicAccess } from '../../access/guards';
-import { command, query, type Operation } from '../../access/operation';
-import { get, patch, post } from '../../kernel/routes';
-import type { Services } from '../../access/services';
+import type { Caller, RequestContext } from '../../access/authentication/caller';
+import { publicAccess } from '../../access/authorization/guards';
+import { command, query, type Operation } from '../../app/operation';
+import { get, patch, post } from '../../kernel/operations/routes';
+import type { Services } from '../../app/services';
 import { buildGraphqlSchema } from '../../api/graphql/schema';
-import { prepare } from '../../api/invoke';
-import type { RequestState } from '../../api/request-state';
-import { numbered, whole } from '../../kernel/pages';
+import { prepare } from '../../api/rest/invoke';
+import type { RequestState } from '../../api/http/requests/request-state';
+import { numbered, whole } from '../../kernel/operations/pages';
 import { ApiError } from '../../kernel/errors';
 
 /** Every kind of input and output that operations have, on operations that tell what reached them. */

@@ -6,24 +6,27 @@ const LARGE = 1024 * 1024;
  * takes up to 46 beside busy neighbours.
  */
 export const LIMIT = 100;
-const RUNS = 5;
+/** Runs that are measured in any case, and at most: more only while the ratio is not clearly below its limit. */
+const RUNS = { least: 2, most: 5 };
 /** What takes less than this is not told from the noise of the machine. */
 const NOISE_MS = 0.5;
 
 /**
- * How much more processor time (best of 5) `run` takes for an input of 1 MiB than for one of 64 KiB, made by `make`
- * from the size wanted. The small one is the mean of sixteen in a row whose results are kept: both then fill memory
- * equally, and collecting it costs both the same. What `run` throws is its answer to the input.
+ * How much more processor time (best of some runs) `run` takes for an input of 1 MiB than for one of 64 KiB, made by
+ * `make` from the size wanted. The small one is the mean of sixteen in a row whose results are kept: both then fill
+ * memory equally, and collecting it costs both the same. What `run` throws is its answer to the input.
  */
 export function growthOf<T>(make: (bytes: number) => T, run: (input: T) => unknown): number {
   const large = make(LARGE);
   const small = Array.from({ length: LARGE / SMALL }, () => make(SMALL));
   const best = { small: Infinity, large: Infinity };
-  for (let n = 0; n < RUNS; n += 1) {
+  const ratio = () => best.large / Math.max(best.small, NOISE_MS);
+  for (let n = 0; n < RUNS.most; n += 1) {
+    if (n >= RUNS.least && ratio() < LIMIT / 2) break;
     best.small = Math.min(best.small, cpuMs(run, small) / small.length);
     best.large = Math.min(best.large, cpuMs(run, [large]));
   }
-  return best.large / Math.max(best.small, NOISE_MS);
+  return ratio();
 }
 
 /** `unit` as often as it fits into so many bytes. */

@@ -1,5 +1,5 @@
 import { v7 } from 'uuid';
-import type { JsonObject } from '../../kernel/json';
+import type { JsonObject } from '../../lib/json/json';
 import type { StoredEvent } from '../../engines/event-store/port';
 import type { Database } from '../../engines/postgres/port';
 import type { EventProjection } from '../../kernel/projection';

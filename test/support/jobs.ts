@@ -7,12 +7,12 @@ import type { Metrics } from '../../engines/metrics/port';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { ProcessSession } from '../../engines/postgres/process-session';
-import type { SubjectKeys } from '../../engines/subject-keys/port';
+import type { SubjectKeys } from '../../privacy/subject-keys/port';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import { event, events } from '../../kernel/event';
 import { job, type JobDeclaration } from '../../kernel/job';
 import { sql } from '../../kernel/sql';
-import { all, handled } from '../../projections/runtime/handlers';
+import { all, eventProjection } from '../../projections/runtime/drive/handlers';
 import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
 import { silentLog } from './log';
 import { engines } from './projections';
@@ -81,7 +81,7 @@ export async function jobNode<Services>(
 export const ASKED = events({ 'thing:asked': event({ thing_id: z.uuid(), note: z.string() }) });
 
 /** A row for each event, and a job that leaves another. */
-export const asking = handled({
+export const asking = eventProjection({
   name: 'asking',
   version: 1,
   tables: ['asked'],

@@ -1,5 +1,5 @@
-import type { RecordEnvelope } from '../../domain/records';
-import type { Json } from '../../kernel/json';
+import type { RecordEnvelope } from '../../domain/common/records';
+import type { Json } from '../../lib/json/json';
 import {
   type Adapter,
   ConnectionRefused,
@@ -7,8 +7,8 @@ import {
   type LinkStatus,
   type LinkedConnection,
   type Received,
-} from '../../ingest/runtime/adapter';
-import type { DraftRecord, Outcome } from '../../ingest/runtime/webhook';
+} from '../../ingest/runtime/connection/adapter';
+import type { DraftRecord, Outcome } from '../../ingest/runtime/webhook/webhook';
 
 /** A link that keeps what an adapter does with it, for one process and without an engine. */
 export class KeptLink implements Link {
@@ -53,6 +53,8 @@ export class KeptLink implements Link {
   keep(state: Json): void {
     this.state = state;
   }
+
+  keepBeginning(): void {}
 
   heard(at: number): void {
     this.last_heard = at;

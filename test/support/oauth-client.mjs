@@ -1,5 +1,6 @@
 // An OAuth client that knows nothing of Lumio: `oauth4webapi`, which is an ES module only. It is given what a front end
 // and an administrator would tell it, goes through the flow, and prints what it got.
+import { URLSearchParams } from 'node:url';
 import * as oauth from 'oauth4webapi';
 
 const { base_url, client_id, client_secret, auth, redirect_uri, scope, session } = JSON.parse(process.argv[2]);
@@ -21,14 +22,23 @@ const code_verifier = oauth.generateRandomCodeVerifier();
 const state = oauth.generateRandomState();
 const code_challenge = await oauth.calculatePKCECodeChallenge(code_verifier);
 
-// What our own front end does once the user has agreed.
+// The client's URL, as clients of OpenID providers make it.
+const url = new URL(server.authorization_endpoint);
+url.search = new URLSearchParams({
+  ...{ client_id, redirect_uri, response_type: 'code', scope, state },
+  ...{ code_challenge, code_challenge_method: 'S256' },
+  ...{ nonce: oauth.generateRandomNonce(), prompt: 'consent', response_mode: 'query', login_hint: '' },
+  ...{ access_type: 'offline', ui_locales: 'de en' },
+}).toString();
+
+// What our own front end does with it: it shows who asks for what, and once the user has agreed it passes it on.
+const headers = { authorization: `Bearer ${session}`, 'content-type': 'application/json' };
+const asking = await fetch(url, { headers });
+if (asking.status !== 200) throw new Error(`${asking.status} ${await asking.text()}`);
 const authorized = await fetch(server.authorization_endpoint, {
   method: 'POST',
-  headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
-  body: JSON.stringify({
-    ...{ client_id, redirect_uri, response_type: 'code', scope, state },
-    ...{ code_challenge, code_challenge_method: 'S256' },
-  }),
+  headers,
+  body: JSON.stringify(Object.fromEntries(url.searchParams)),
 });
 const { data } = await authorized.json();
 const callback = new URL(data.redirect_uri);

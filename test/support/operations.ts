@@ -1,7 +1,7 @@
-import type { Caller, RequestContext } from '../../access/caller';
-import type { Operation } from '../../access/operation';
-import type { Services } from '../../access/services';
-import { prepare } from '../../api/invoke';
+import type { Caller, RequestContext } from '../../access/authentication/caller';
+import type { Operation } from '../../app/operation';
+import type { Services } from '../../app/services';
+import { prepare } from '../../api/rest/invoke';
 
 /** Runs an operation as both protocols do once its guards have let the caller pass and its input has been validated. */
 export function ran(

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../engines/postgres/port';
-import { Outbox, type Places, type TailPage } from '../../realtime/runtime/outbox';
+import { Outbox, type Places, type TailPage } from '../../realtime/runtime/delivery/outbox';
 
 /** Every name is heard. */
 export const ALL_HEARD = Buffer.alloc(1, 0xff);

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RecordEnvelope } from '../../domain/records';
-import { isVendor } from '../../domain/vendors';
+import type { RecordEnvelope } from '../../domain/common/records';
+import { isVendor } from '../../domain/common/vendors';
 import { actionOf } from '../../ingest/discord/members';
-import type { LinkedConnection } from '../../ingest/runtime/adapter';
-import { SPOKEN } from '../../ingest/runtime/spoken';
-import type { Outcome } from '../../ingest/runtime/webhook';
-import { webhookRoutes, type WebhookDeps } from '../../ingest/runtime/webhooks';
+import type { LinkedConnection } from '../../ingest/runtime/connection/adapter';
+import { CONNECTION_NORMALISERS } from '../../ingest/runtime/connection/normalisers';
+import type { Outcome } from '../../ingest/runtime/webhook/webhook';
+import { webhookRoutes, type WebhookDeps } from '../../ingest/runtime/webhook/webhooks';
 import { ApiError } from '../../kernel/errors';
 import { silentLog } from './log';
 import { channelOf, twitchFrame } from './twitch-frames';
@@ -25,20 +25,21 @@ export interface Kept {
 }
 
 /** Every channel, shop and PayPal delivery is known; what is signed is what the test signs. */
-export function door(): {
+export function door(accounts: readonly string[] = [ACCOUNT]): {
   kept: Kept;
   deliver(path: string, body: Buffer, headers: Record<string, string>): Promise<number>;
 } {
   const records = support.keptRecords();
   const kept: Kept = { records: records.kept, parked: [] };
-  const account = [{ account_id: ACCOUNT, secret: support.signing.shop_secret, subscriptions: null }];
+  const secret = support.signing.shop_secret;
+  const account = accounts.map((account_id) => ({ account_id, secret, subscriptions: null }));
   const deps: WebhookDeps = {
     settings: support.webhookSettings(),
     paypal: { isOwn: async ({ transmission_sig }) => transmission_sig === 'good' },
     connections: {
       byChannel: async () => account,
       readByChannel: async () => account,
-      byShopDomain: async (domain) => (domain === SHOP ? account[0]! : null),
+      byShopDomain: async (domain) => (domain === SHOP ? (account[0] ?? null) : null),
     },
     records,
     parked: { park: async ({ reason }) => void kept.parked.push(reason) },
@@ -110,7 +111,7 @@ export const SOCKETS = ['twitch', 'youtube', 'trovo', 'streamelements', 'discord
 
 /** What was said over a connection of ours, as its adapter reads it; it may have parsed it already. */
 export function readSpoken(vendor: string, text: string, channel_id: string, age_ms?: number, parsed = false): Outcome {
-  const normalise = isVendor(vendor) ? SPOKEN[vendor] : undefined;
+  const normalise = isVendor(vendor) ? CONNECTION_NORMALISERS[vendor] : undefined;
   if (normalise === undefined) throw new Error(`nobody listens to ${vendor}`);
   const value: unknown = parsed ? JSON.parse(text) : undefined;
   return normalise({ text, value, received_at: NOW, age_ms }, connection(channel_id));

@@ -1,26 +1,26 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { v7 as uuid } from 'uuid';
-import { TOPICS, type RecordEnvelope } from '../../domain/records';
+import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
 import { UPCASTERS } from '../../bin/areas';
 import type { Broker } from '../../engines/broker/port';
-import { createPostgresBroker } from '../../engines/broker/postgres';
-import { fedEventStore } from '../../engines/event-store/feed';
+import { createPostgresBroker } from '../../engines/broker/postgres/broker';
+import { fedEventStore } from '../../engines/event-store/feed/feed';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
-import { createPostgresEventStore } from '../../engines/event-store/postgres';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
 import type { Metrics } from '../../engines/metrics/port';
 import type { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Queryable } from '../../engines/postgres/port';
 import { createRecordLog } from '../../engines/records/log';
 import type { RecordLog } from '../../engines/records/port';
-import type { SubjectKeys } from '../../engines/subject-keys/port';
-import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import type { SubjectKeys } from '../../privacy/subject-keys/port';
+import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import type { Shares } from '../../engines/leases/port';
 import { createPostgresShares } from '../../engines/leases/shares';
 import { ProcessSession } from '../../engines/postgres/process-session';
 import { createLocalWakeups } from '../../engines/wakeups/local';
 import type { Wakeups } from '../../engines/wakeups/port';
-import { parseMasterKeys } from '../../engines/secrets/master-keys';
+import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import {
   DataError,
   domainEvents,
@@ -31,7 +31,7 @@ import {
   type RecordProjection,
   type EventProjection,
 } from '../../kernel/projection';
-import { openFresh } from '../../projections/runtime/opening';
+import { openFresh } from '../../projections/runtime/drive/checkpoint-init';
 import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime/runtime';
 import { silentLog } from './log';
 import { PATIENCE_MS } from './patience';

@@ -1,5 +1,5 @@
 import { PostgresDatabase } from '../../engines/postgres/pool';
-import { rebuild } from '../../projections/runtime/rebuild';
+import { rebuild } from '../../projections/runtime/rebuild/rebuild';
 import { asking, jobNode, noting } from './jobs';
 import { engines, eventTally, runtimeOf, tally } from './projections';
 

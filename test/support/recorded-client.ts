@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Caller } from '../../access/caller';
+import type { Caller } from '../../access/authentication/caller';
 import type { Queryable } from '../../engines/postgres/port';
 import { sleep } from '../faults/support/dose';
 import type { Life, Met, Stored } from './delivery-oracle';

@@ -1,7 +1,7 @@
 import { v7 } from 'uuid';
-import { generateKey } from '../../access/keys';
-import { accountStream } from '../../domain/accounts';
-import { apiKeyStream } from '../../domain/api-keys';
+import { generateKey } from '../../access/authentication/keys';
+import { accountStream } from '../../domain/accounts/accounts';
+import { apiKeyStream } from '../../domain/credentials/api-keys';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
 import type { TestServer } from './server';
 import { ApiClient } from './vendor-cloud';

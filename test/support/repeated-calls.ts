@@ -1,4 +1,6 @@
 import type { FakeOAuthCloud } from '../vendors/oauth-cloud';
+import { finishedStreams } from './finished-streams';
+import { uploadedSound } from './uploaded-sound';
 import type { DevCredentials } from './server';
 import { ApiClient } from './vendor-cloud';
 
@@ -67,6 +69,29 @@ export const CALLS: Readonly<Record<string, Call>> = {
     as: 'system',
     input: ({ account }) => ({ ...EMITTED, platform: 'kick', username: 'ada', account_id: account }),
   },
+
+  sendChatToPlatform: { input: () => ({ platform: 'twitch', message: 'once' }) },
+  moderateChat: { input: () => ({ platform: 'twitch', action: 'BAN', user_id: '31', reason: 'spam' }) },
+  refreshPlatformUserProfile: { input: () => ({ platform: 'kick', platform_user_id: '31' }) },
+  eraseChatSubjectData: { input: () => ({ platform: 'kick', user_id: '31' }) },
+  eraseYoutubeMemberData: { input: () => ({ id: 'UCsomebody' }) },
+
+  updateSound: { input: id('sound', { name: 'Renamed' }) },
+  deleteSound: { input: id('needless_sound') },
+  playSound: { input: id('sound') },
+  stopSound: { input: id('sound') },
+  createWidget: { input: () => ({ widget_type: 'system-text' }) },
+  updateWidget: { input: id('widget', { name: 'Renamed' }) },
+  deleteWidget: { input: id('needless_widget') },
+  duplicateWidget: { input: id('widget') },
+  rotateWidgetToken: { input: id('widget') },
+  grantWidgetAccess: { input: ({ widget, member }) => ({ id: widget, user_id: member, role: 'viewer' }) },
+  revokeWidgetAccess: { input: ({ bound_widget, bound_member }) => ({ id: bound_widget, user_id: bound_member }) },
+  updateChannelPublicSettings: { input: () => ({ platform: 'twitch', is_public: false }) },
+  deleteChannelHistoryReport: { input: id('needless_report') },
+  createChannelHistorySharedLink: { input: id('report', { duration_secs: 3_600 }), ...NOT_SHOWN },
+  extendChannelHistorySharedLink: { input: id('shared_link', { duration_secs: 3_600 }) },
+  deleteChannelHistorySharedLink: { input: id('needless_shared_link') },
 
   issueWsToken: {},
   exchangeToken: { as: 'nobody', input: () => provider('twitch', '7') },
@@ -173,6 +198,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   updateOauthClient: { input: ({ client }) => ({ client_id: client, name: 'Renamed' }) },
   rotateOauthClientSecret: { input: ({ turned_client }) => ({ client_id: turned_client }), ...NOT_SHOWN },
   deleteOauthClient: { input: ({ needless_client }) => ({ client_id: needless_client }) },
+  deleteAccountOauthClient: { input: ({ ended_client }) => ({ client_id: ended_client }) },
   authorizeOauthClient: {
     input: ({ client }) => ({
       ...{ client_id: client, redirect_uri: CLIENT.redirect_uris[0], response_type: 'code', scope: 'events:read' },
@@ -228,6 +254,8 @@ export async function prepareCalls(
   await keep('/v1/admin/plans', (slug) => ({ ...PLAN, slug: slug.replace('_', '-') }), ['plan', 'needless_plan']);
   const owned = { ...CLIENT, account_id };
   await keep('/v1/admin/oauth-clients', () => owned, ['client', 'turned_client', 'needless_client']);
+  const machine = { ...owned, grant_types: ['client_credentials'] };
+  await keep('/v1/admin/oauth-clients', () => machine, ['ended_client']);
   made.flag = (await owner.get('/v1/admin/feature-flags')).body.data[0].id;
 
   const invite = async () => post(`/v1/accounts/${account_id}/invites`, { role_id: made.role });
@@ -267,7 +295,12 @@ export async function prepareCalls(
   made.detached_bot = await connect('trovo', 'bot');
   await connect('discord', 'bot');
   await connect('kick', 'system_bot');
-  const connected = (await owner.get('/v1/connections/channel')).body.data as { id: string; platform: string }[];
+  type Connected = { id: string; platform: string; platform_channel_id: string };
+  const connected = (await owner.get('/v1/connections/channel')).body.data as Connected[];
+  // Connected again, so that its handle is known.
+  const of_twitch = connected.find(({ platform }) => platform === 'twitch')!.platform_channel_id;
+  const again = await begin('twitch', 'channel', of_twitch);
+  await post('/v1/connections/oauth/twitch/exchange', { code: again.code, state: again.state });
   const channel = (of: string) => connected.find(({ platform }) => platform === of)!.id;
   made.channel = channel('kick');
   made.needless_channel = channel('youtube');
@@ -279,7 +312,17 @@ export async function prepareCalls(
   made.detached_tips = await tips('trovo');
   ({ code: made.code_there, state: made.state } = await begin('youtube', 'bot', '8'));
 
-  made.own_login = await link(owner, 'twitch', 'owner');
+  const { access_token: own_token } = cloud.tokens.give('owner', []);
+  const own = { provider: 'twitch', provider_id: 'owner', access_token: own_token };
+  await keep('/v1/widgets', () => ({ widget_type: 'system-text' }), ['widget', 'needless_widget', 'bound_widget']);
+  made.bound_member = member.user_id;
+  await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
+  for (const name of ['sound', 'needless_sound']) made[name] = await uploadedSound(base_url, access_token);
+  [made.needless_report, made.report] = await finishedStreams(base_url, credentials);
+  for (const name of ['shared_link', 'needless_shared_link']) {
+    made[name] = (await post(`/v1/history/reports/${made.report}/shared-links`, { duration_secs: 3_600 })).id;
+  }
+  made.own_login = (await post('/v1/auth/link', own)).id;
   await post('/v1/accounts/login-assignments', {
     login_connection_id: await link(owner, 'kick', 'owner'),
     provider: 'kick',

@@ -1,13 +1,13 @@
-import { actFor } from '../../access/act';
-import type { Act } from '../../access/act';
-import type { SessionTokens } from '../../access/session-tokens';
-import { openSession } from '../../access/sessions';
-import type { Tokens } from '../../access/tokens';
-import { asOperator } from '../../cli/admin/operator';
+import { actFor } from '../../app/write-path/act';
+import type { Act } from '../../app/write-path/act';
+import type { SessionTokens } from '../../access/authentication/tokens/session-tokens';
+import { openSession } from '../../services/identity/sessions';
+import type { Tokens } from '../../access/authentication/tokens/jwt';
+import { asOperator } from '../../cli/admin/shared/operator';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Database } from '../../engines/postgres/port';
-import { SettingsSchema } from '../../kernel/settings';
-import { sessions } from '../../projections/sessions';
+import { SettingsSchema } from '../../kernel/settings/settings';
+import { sessions } from '../../projections/identity/sessions';
 
 /** Sessions over a database and an event store, projected as they are appended. */
 export interface SessionHouse {

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { connect } from '../../bin/connect';
 import type { FullContext } from '../../cli/runtime/context';
 import * as admin from '../../cli/admin/index';
-import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../../domain/feature-flags';
+import { KNOWN_FLAGS, PLAN_CATEGORIES } from '../../domain/operators/feature-flags';
 import { startServer, type TestServer } from './server';
 import type { MadeAccount, MadeMember, SharedServerFacts } from './shared-server';
 
@@ -32,7 +32,7 @@ async function connectTo(server: TestServer): Promise<FullContext> {
   for (const name of Object.keys(own)) if (name.startsWith('LUMIO_')) delete process.env[name];
   Object.assign(process.env, server.env);
   try {
-    return await connect();
+    return await connect('admin');
   } finally {
     Object.assign(process.env, own);
   }

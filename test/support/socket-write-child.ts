@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createServer, type AddressInfo } from 'node:net';
-import { write, writeAll } from '../../realtime/runtime/socket-write';
+import { write, writeAll } from '../../realtime/runtime/delivery/socket-write';
 
 /** Reads as fast as it can, in a process of its own. */
 const READER = 'require("net").connect(Number(process.argv[1]), "127.0.0.1").on("data", () => undefined)';

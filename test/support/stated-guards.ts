@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { CallerKind } from '../../access/caller';
-import type { Operation } from '../../access/operation';
+import type { CallerKind } from '../../access/authentication/caller';
+import type { Operation } from '../../app/operation';
 import type { Refusal } from './alike';
 import type { Asker } from './askers';
+import { nameless, namesOf } from './operation-names';
 
 /** What the specification asks of a caller; members that it does not name are not there. */
 export interface StatedGuard {
@@ -16,6 +17,8 @@ export interface StatedGuard {
   permission?: string;
   /** Without the permission one's own. */
   own_free?: true;
+  /** By the value of `action`. */
+  permission_by_action?: Readonly<Record<string, string>>;
   admin_permission?: string;
   user_permission?: string;
   context?: readonly string[];
@@ -38,18 +41,13 @@ export const NOT_YET_SERVED = JSON.parse(
   readFileSync(join(__dirname, '../fixtures/not-yet-served.json'), 'utf8'),
 ) as readonly string[];
 
-const nameless = (at: string): string => at.replace(/\{\w+\}/g, '{}');
-
-/** Under which names an operation is served, as the specification would name it. */
-export const namesOf = ({ kind, name, rest, graphql }: Operation): string[] => [
-  ...(rest ? [nameless(`${rest.method} ${rest.path}`)] : []),
-  ...(graphql === null ? [] : [`${kind === 'query' ? 'query' : 'mutation'} ${name}`]),
-];
-
 /** Rows of the specification that nothing is served under; `paths` are what the server tells of in OpenAPI. */
 export function unserved(operations: readonly Operation[], paths: readonly string[]): string[] {
   const served = new Set([...operations.flatMap(namesOf), ...paths.map(nameless)]);
-  return STATED.map(({ at }) => at).filter((at) => !served.has(nameless(at)));
+  // A row may name a family of fields: `query channelHistory*`.
+  const isServed = (at: string) =>
+    at.endsWith('*') ? [...served].some((name) => name.startsWith(at.slice(0, -1))) : served.has(nameless(at));
+  return STATED.map(({ at }) => at).filter((at) => !isServed(at));
 }
 
 /** The rows that are about each operation. */
@@ -74,6 +72,7 @@ export function statedWords(rows: readonly StatedRow[]): string[] | null {
 
 function wordsOf({ guard }: StatedRow): string[] | null {
   const { feature, system_flag, permission, admin_permission, user_permission, context, own_free } = guard;
+  const by_action = Object.values(guard.permission_by_action ?? {});
   const words = [
     ...(guard.public === true || guard.none ? ['public'] : []),
     ...(guard.first_party ? ['first_party'] : []),
@@ -82,6 +81,7 @@ function wordsOf({ guard }: StatedRow): string[] | null {
     ...(context?.some((name) => name.startsWith('popout')) ? ['popout'] : []),
     ...[feature, system_flag].flatMap((flag) => (flag === undefined ? [] : [flag])),
     ...(permission === undefined || own_free ? [] : [`account ${permission}`]),
+    ...by_action.map((name) => `account ${name} by value`),
     ...(admin_permission === undefined ? [] : [`admin ${admin_permission}`]),
     ...(user_permission === undefined ? [] : [`user ${user_permission}`]),
   ];
@@ -97,6 +97,8 @@ export const declaredWords = ({ guard }: Pick<Operation, 'guard'>): string[] =>
           return [one.flag];
         case 'permission':
           return [`account ${one.permission}`];
+        case 'permission_by':
+          return Object.values(one.permissions).map((name) => `account ${name} by value`);
         case 'admin_permission':
           return [`admin ${one.permission}`];
         case 'user_permission':
@@ -134,7 +136,11 @@ const WITHOUT_RIGHTS: ReadonlySet<CallerKind> = new Set(['overlay', 'shared_over
 export function refusalOf(words: readonly string[], asker: Asker): Refusal | null {
   const { kind } = asker;
   const has = (word: string) => words.includes(word);
-  const permissions = words.filter((word) => word.includes(' '));
+  // The walk gives the first value of a member that chooses a permission.
+  const [first_value] = words.filter((word) => word.endsWith(' by value'));
+  const permissions = words.filter(
+    (word) => word.includes(' ') && (word === first_value || !word.endsWith(' by value')),
+  );
   if (has('public')) return null;
   if (kind === 'anonymous') return ['UNAUTHORIZED', 'Authentication required'];
   if (has('first_party') && !FIRST_PARTY.has(kind)) return ['FORBIDDEN', 'This action requires a logged-in user'];

@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { TOPICS } from '../../domain/records';
+import { TOPICS } from '../../domain/common/records';
 import type { TestDatabase } from './database';
 import { enginesOfEach } from './each';
 import { ACCOUNTS, createTally, type Engines, record } from './projections';

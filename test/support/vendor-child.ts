@@ -1,17 +1,18 @@
-import type { LivingConnection as WatchedConnection } from '../../access/living-connections';
-import type { Vendor } from '../../domain/vendors';
-import { createPostgresBroker } from '../../engines/broker/postgres';
+import type { ActiveConnection as WatchedConnection } from '../../services/connections/active-connections';
+import type { Vendor } from '../../domain/common/vendors';
+import { createPostgresBroker } from '../../engines/broker/postgres/broker';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Database } from '../../engines/postgres/port';
 import { createRecordLog } from '../../engines/records/log';
 import type { RecordLog } from '../../engines/records/port';
-import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { createDiscordAdapter } from '../../ingest/discord/adapter';
-import type { Adapter, LinkedConnection } from '../../ingest/runtime/adapter';
+import type { Adapter, LinkedConnection } from '../../ingest/runtime/connection/adapter';
 import { createKickLook } from '../../ingest/kick/live';
-import { createIntake } from '../../ingest/runtime/intake';
-import { startLiveWatch } from '../../ingest/runtime/live-watch';
+import { createIntake } from '../../ingest/runtime/webhook/intake';
+import type { LinkTimings } from '../../ingest/runtime/connection/link-timings';
+import { startLiveWatch } from '../../ingest/runtime/live-status/live-watch';
 import { createSpotifyAdapter } from '../../ingest/spotify/adapter';
 import { createStreamElementsAdapter } from '../../ingest/streamelements/adapter';
 import { createTrovoAdapter } from '../../ingest/trovo/adapter';
@@ -46,7 +47,12 @@ export interface VendorChildGiven {
   connections: Partial<Record<Vendor, readonly LinkedConnection[]>>;
   /** By connection. */
   tokens: Record<string, string>;
+  timings?: Partial<LinkTimings>;
+  stop_within_ms?: number;
 }
+
+/** Connections that replace those of before, by a message over the channel between processes. */
+export type VendorChildMessage = Pick<VendorChildGiven, 'connections' | 'tokens'>;
 
 /** So much silence of the database is an outage; in production it is more. */
 const QUERY_TIMEOUT_MS = 3_000;
@@ -69,6 +75,7 @@ const beside = (db: Database, given: VendorChildGiven) => (http: HttpClients) =>
     createDiscordAdapter({
       gateway: discordGateway(http, { api_url: discord.base_url }),
       accountOf: () => Promise.resolve(discord.account_id),
+      shards: { atLeast: () => Promise.resolve(1) },
     }),
     createSpotifyAdapter({
       player: spotifyPlayer(http, { api_url: spotify.base_url }),
@@ -104,7 +111,13 @@ const watchingKick =
  */
 function main([text]: string[]): void {
   const given = JSON.parse(text!) as VendorChildGiven;
-  const { url, twitch, connections, tokens } = given;
+  const { url, twitch, timings = {}, stop_within_ms } = given;
+  let { connections, tokens } = given;
+  const listeners = new Set<() => void>();
+  process.on('message', (message: VendorChildMessage) => {
+    ({ connections, tokens } = message);
+    for (const listener of listeners) listener();
+  });
   const db = new PostgresDatabase({ url, name: 'child', size: 6, query_timeout_ms: QUERY_TIMEOUT_MS });
   const wakeups = createPostgresWakeups({ url });
   const subject_keys = createSubjectKeys({ db, master_keys: TEST_KEYS });
@@ -116,14 +129,18 @@ function main([text]: string[]): void {
     beside: beside(db, given),
     connections: {
       list: (vendor) => Promise.resolve(connections[vendor] ?? []),
-      onChange: () => () => undefined,
+      onChange(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
       token: ({ connection_id }) => Promise.resolve(tokens[connection_id]!),
       refused: [],
     },
     watching: watchingKick(given, db, records),
     records,
     log: silentLog,
-    timings: {},
+    timings,
+    stop_within_ms,
     wakeups,
     heartbeat_ms: 1_000,
   });

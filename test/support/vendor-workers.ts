@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
-import { type Topic, TOPICS } from '../../domain/records';
-import { createPostgresBroker } from '../../engines/broker/postgres';
+import { type Topic, TOPICS } from '../../domain/common/records';
+import { createPostgresBroker } from '../../engines/broker/postgres/broker';
 import type { Broker } from '../../engines/broker/port';
 import { createRecordLog } from '../../engines/records/log';
-import { createSubjectKeys } from '../../engines/subject-keys/postgres';
+import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createLocalWakeups } from '../../engines/wakeups/local';
-import { pause } from '../../kernel/signal';
+import { pause } from '../../lib/async/signal';
 import { TEST_KEYS } from './parked';
 import { until } from './projections';
 import { TestConnections } from './twitch';
@@ -180,16 +180,14 @@ export class VendorWorkers {
       },
     };
     let tipped = false;
-    const followed = (broadcaster_user_id: string): Speaker => ({
+    // A cheer has another id in each session, so that one which two workers store counts twice.
+    const cheered = (broadcaster_user_id: string): Speaker => ({
       name: `twitch ${broadcaster_user_id}`,
       repeats: false,
-      say(user_id) {
-        const event = { user_id, broadcaster_user_id, followed_at: new Date().toISOString() };
-        return twitch.notify(broadcaster_user_id, 'channel.follow', event) > 0;
-      },
+      say: (user_id) => twitch.notify(broadcaster_user_id, 'channel.cheer', { user_id, broadcaster_user_id }) > 0,
     });
     return [
-      ...TWITCH_CHANNELS.map(followed),
+      ...TWITCH_CHANNELS.map(cheered),
       { name: 'youtube', repeats: true, say: (word) => Boolean(youtube.text(broadcast, 'UCviewer', word)) },
       {
         name: 'trovo',
@@ -258,9 +256,14 @@ export class VendorWorkers {
     if (speaker.say(word)) this.told.set(word, { speaker, at });
   }
 
-  /** One more process; `url` is its way to the database. */
-  begin(url = this.url): ChildProcess {
-    const text = JSON.stringify({ url, ...this.given });
+  /** Every answer of a vendor takes this time. */
+  slow(ms: number): void {
+    for (const cloud of this.clouds) cloud.slow_ms = ms;
+  }
+
+  /** One more process. */
+  begin(options: Partial<Pick<VendorChildGiven, 'url' | 'timings' | 'stop_within_ms'>> = {}): ChildProcess {
+    const text = JSON.stringify({ url: this.url, ...this.given, ...options });
     const worker = spawn(process.execPath, [CHILD, text], { stdio: ['ignore', 'ignore', 'inherit'] });
     this.workers.push(worker);
     return worker;
@@ -284,6 +287,14 @@ export class VendorWorkers {
     return until(async () => {
       const now = await this.holders();
       return now.length === this.held && now.every((one) => !before.includes(one)) && [...new Set(now)];
+    });
+  }
+
+  /** Waits until so many processes hold open connections. */
+  async divided(processes: number): Promise<void> {
+    await until(async () => {
+      const now = await this.holders();
+      return now.length === this.held && new Set(now).size === processes;
     });
   }
 

@@ -1,13 +1,13 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ConnectionLookup } from '../../access/connections';
-import type { RecordEnvelope } from '../../domain/records';
+import type { ConnectionLookup } from '../../services/connections/connections';
+import type { RecordEnvelope } from '../../domain/common/records';
 import type { Metrics } from '../../engines/metrics/port';
 import type { RecordLog } from '../../engines/records/port';
-import type { WebhookSettings } from '../../ingest/runtime/vendors';
-import type { WebhookAnswer, WebhookRequest, WebhookRoute } from '../../ingest/runtime/webhook';
-import type { Settings } from '../../kernel/settings';
+import type { WebhookSettings } from '../../ingest/runtime/webhook/vendors';
+import type { WebhookAnswer, WebhookRequest, WebhookRoute } from '../../ingest/runtime/webhook/webhook';
+import type { Settings } from '../../kernel/settings/settings';
 
 const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
 

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { Family } from '../../realtime/runtime/family';
+import type { Family } from '../../realtime/runtime/channel/family';
 import {
   CLIENT_MESSAGES,
   CLOSE_MEANINGS,
   ERROR_MEANINGS,
   gateText,
   SERVER_MESSAGES,
-} from '../../realtime/runtime/description';
-import { CLOSE, LIMITS } from '../../realtime/runtime/limits';
-import { ERROR_TEXTS } from '../../realtime/runtime/protocol';
+} from '../../realtime/runtime/channel/description';
+import { CLOSE, LIMITS } from '../../realtime/runtime/channel/limits';
+import { ERROR_TEXTS } from '../../realtime/runtime/channel/protocol';
 import { typeOf } from './json-schema-types';
 
 /** Costs of the messages of a client. */

@@ -65,6 +65,12 @@ export class FakeTokens {
     return grant === undefined || grant.expires_at < Date.now() ? null : grant;
   }
 
+  /** All that a person has consented to; null when they hold no token. */
+  scopesOf(owner: string): ReadonlySet<string> | null {
+    const own = [...this.by_access.values()].filter((grant) => grant.owner === owner);
+    return own.length === 0 ? null : new Set(own.flatMap(({ scopes }) => scopes));
+  }
+
   /** The access token is refused from now on; its refresh token goes on. */
   expire(access_token: string): void {
     this.by_access.delete(access_token);

@@ -31,11 +31,13 @@ export interface Fault {
   body?: unknown;
 }
 
-const MOST_CALLS = 100_000;
+const MAX_CALLS = 100_000;
 
 /** A vendor's cloud on this machine: one server, what it was asked, and faults on demand. */
 export class FakeCloud {
   readonly calls: FakeCall[] = [];
+  /** Milliseconds that every answer takes. */
+  slow_ms = 0;
   private readonly routes = new Map<string, FakeHandler>();
   private readonly faults: Required<Pick<Fault, 'path' | 'times' | 'status'>>[] & Fault[] = [];
   private readonly sockets = new Set<Duplex>();
@@ -114,7 +116,8 @@ export class FakeCloud {
       status: 0,
     };
     this.calls.push(call);
-    if (this.calls.length > MOST_CALLS) this.calls.splice(0, MOST_CALLS / 2);
+    if (this.calls.length > MAX_CALLS) this.calls.splice(0, MAX_CALLS / 2);
+    if (this.slow_ms > 0) await new Promise((resume) => setTimeout(resume, this.slow_ms));
     const fault = this.faultOf(call.path);
     if (fault?.status === 'hang') return;
     if (fault?.status === 'cut') return void response.destroy();

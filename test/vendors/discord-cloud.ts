@@ -19,6 +19,10 @@ export class FakeDiscord extends FakeVendor {
   private readonly door = new WebSocketServer({ noServer: true });
   heartbeat_interval = 45_000;
   remaining = 1_000;
+  shards = 1;
+  /** Sessions of fewer shards are refused. */
+  least_shards = 1;
+  readonly identified_as: unknown[] = [];
   beats = 0;
   identified = 0;
   resumed = 0;
@@ -33,7 +37,7 @@ export class FakeDiscord extends FakeVendor {
       const token = /^Bot (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
       if (!this.bot_tokens.has(token)) return { status: 401, body: { message: '401: Unauthorized', code: 0 } };
       const limit = { total: 1000, remaining: this.remaining, reset_after: 60_000, max_concurrency: 1 };
-      return { body: { url: this.ws_base_url, shards: 1, session_start_limit: limit } };
+      return { body: { url: this.ws_base_url, shards: this.shards, session_start_limit: limit } };
     });
     this.on('POST /api/v10/oauth2/token', ({ body }) => {
       const granted = this.tokens.exchange(new URLSearchParams(body).get('code') ?? '');
@@ -96,7 +100,7 @@ export class FakeDiscord extends FakeVendor {
       return;
     }
     if (!this.bot_tokens.has(d?.token)) return ws.close(4004);
-    if (op === 2) return this.identify(ws);
+    if (op === 2) return this.identify(ws, d.shard as [number, number]);
     if (op !== 6) return ws.close(4001);
     const session = this.sessions.get(d.session_id);
     if (session === undefined) return ws.send(JSON.stringify({ op: 9, d: false }));
@@ -111,7 +115,9 @@ export class FakeDiscord extends FakeVendor {
     ws.send(JSON.stringify({ op: 0, ...word }));
   }
 
-  private identify(ws: WebSocket): void {
+  private identify(ws: WebSocket, shard: [number, number]): void {
+    this.identified_as.push(shard);
+    if (shard[1] < this.least_shards) return ws.close(4011);
     this.identified += 1;
     const id = randomUUID();
     const user = { id: '1', username: 'lumio', bot: true };

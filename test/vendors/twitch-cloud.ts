@@ -3,16 +3,9 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
 import { FakeVendor, type LoginAnswer } from './fake';
+import { FakeConduits, type FakeSubscription as Subscription } from './twitch-conduits';
 
 type Members = Record<string, unknown>;
-
-interface Subscription {
-  id: string;
-  type: string;
-  version: string;
-  condition: Record<string, string>;
-  created_at: string;
-}
 
 interface Session {
   id: string;
@@ -32,6 +25,7 @@ export interface FakeTwitchChannel {
 }
 
 export const TWITCH_CLIENT = 'twitch-client';
+export const TWITCH_SECRET = 'twitch-secret';
 
 /**
  * Twitch's API and EventSub over WebSocket: welcome, keepalives, the window for subscribing, moves, revocations, the
@@ -58,9 +52,31 @@ export class FakeTwitch extends FakeVendor {
   private nanoseconds = 0;
   private latest = '';
   private readonly door = new WebSocketServer({ noServer: true });
+  /** Sessions that have had a subscription to a channel. */
+  private readonly by_channel = new Map<string, Set<Session>>();
+  readonly conduits = new FakeConduits({
+    now: () => this.now(),
+    isConnected: (id) => this.sessions.get(id)?.ws.readyState === 1,
+    send: (id, message) => this.send(this.sessions.get(id)!, message),
+    consentOf: (channel_id) => this.tokens.scopesOf(channel_id),
+    refusal: (type, version) => this.refused.get(type) ?? this.refused.get(`${type}/${version}`),
+  });
 
   constructor() {
     super(LOGINS);
+    const asApp = (handler: (call: FakeCall) => FakeAnswer) => (call: FakeCall) =>
+      this.tokens.of(call.headers.authorization)?.owner === null
+        ? handler(call)
+        : { status: 401, body: { error: 'Unauthorized', status: 401, message: 'app access token required' } };
+    const { conduits } = this;
+    this.on('GET /helix/eventsub/conduits', asApp(conduits.list));
+    this.on('POST /helix/eventsub/conduits', asApp(conduits.make));
+    this.on('PATCH /helix/eventsub/conduits', asApp(conduits.update));
+    this.on('DELETE /helix/eventsub/conduits', asApp(conduits.remove));
+    this.on('GET /helix/eventsub/conduits/shards', asApp(conduits.shards));
+    this.on('PATCH /helix/eventsub/conduits/shards', asApp(conduits.assign));
+    this.on('GET /helix/eventsub/subscriptions', asApp(conduits.subscriptions));
+    this.on('DELETE /helix/eventsub/subscriptions', asApp(conduits.unsubscribe));
     const guarded = (handler: (call: FakeCall) => FakeAnswer) => (call: FakeCall) =>
       this.tokens.of(call.headers.authorization) === null || call.headers['client-id'] === undefined
         ? { status: 401, body: { error: 'Unauthorized', status: 401, message: 'Invalid OAuth token' } }
@@ -111,7 +127,7 @@ export class FakeTwitch extends FakeVendor {
 
   /** Subscriptions to a channel, over all sessions. */
   subscriptionsOf(channel_id: string): Subscription[] {
-    return [...this.sessions.values()].flatMap(({ subscriptions }) =>
+    return this.of(channel_id).flatMap(({ subscriptions }) =>
       [...subscriptions.values()].filter(({ condition }) => Object.values(condition).includes(channel_id)),
     );
   }
@@ -119,7 +135,7 @@ export class FakeTwitch extends FakeVendor {
   /** Sends an event to every subscription to it; answers with how many there were. */
   notify(channel_id: string, type: string, event: Members, metadata: Members = {}): number {
     let sent = 0;
-    for (const session of this.sessions.values()) {
+    for (const session of this.by_channel.get(channel_id) ?? []) {
       const subscription = [...session.subscriptions.values()].find(
         (one) => one.type === type && matches(one.condition, channel_id, event),
       );
@@ -128,7 +144,11 @@ export class FakeTwitch extends FakeVendor {
       this.send(session, notification(subscription, event, this.now(), metadata));
       sent += 1;
     }
-    return sent;
+    const over = this.conduits.deliver(
+      (one) => one.type === type && matches(one.condition, channel_id, event),
+      (one) => notification(one, event, this.now(), metadata),
+    );
+    return sent + over;
   }
 
   /** A frame as it stands, to every session of the channel. */
@@ -156,6 +176,7 @@ export class FakeTwitch extends FakeVendor {
         this.send(session, this.message('revocation', { subscription: { ...subscription, status } }));
       }
     }
+    this.conduits.revoke(channel_id, status, (subscription) => this.message('revocation', { subscription }), type);
   }
 
   /** Closes the sockets of a channel. */
@@ -164,7 +185,7 @@ export class FakeTwitch extends FakeVendor {
   }
 
   of(channel_id: string): Session[] {
-    return [...this.sessions.values()].filter(({ subscriptions }) =>
+    return [...(this.by_channel.get(channel_id) ?? [])].filter(({ subscriptions }) =>
       [...subscriptions.values()].some(({ condition }) => Object.values(condition).includes(channel_id)),
     );
   }
@@ -192,6 +213,7 @@ export class FakeTwitch extends FakeVendor {
       window: undefined,
     };
     this.sessions.set(session.id, session);
+    for (const { condition } of session.subscriptions.values()) this.index(session, condition);
     ws.on('message', () => {
       this.inbound += 1;
       this.end(session, 4001);
@@ -206,14 +228,17 @@ export class FakeTwitch extends FakeVendor {
     };
     ws.send(JSON.stringify(this.message('session_welcome', { session: status })));
     // The old socket has nothing of its own any more; it stays open until its client closes it.
-    if (before) before.subscriptions = new Map();
+    if (before) {
+      before.subscriptions = new Map();
+      this.conduits.moved(before.id, session.id);
+    }
     session.keepalive = setInterval(
       () => this.send(session, this.message('session_keepalive', {})),
       this.keepalive_seconds * 1000,
     );
     session.keepalive.unref();
     session.window = setTimeout(() => {
-      if (session.subscriptions.size === 0) this.end(session, 4003);
+      if (session.subscriptions.size === 0 && !this.conduits.uses(session.id)) this.end(session, 4003);
     }, this.window_ms);
     session.window.unref();
   }
@@ -229,6 +254,14 @@ export class FakeTwitch extends FakeVendor {
     clearInterval(session.keepalive);
     clearTimeout(session.window);
     this.sessions.delete(session.id);
+    this.conduits.disconnected(session.id);
+    for (const { condition } of session.subscriptions.values())
+      for (const id of Object.values(condition)) this.by_channel.get(id)?.delete(session);
+  }
+
+  private index(session: Session, condition: Subscription['condition']): void {
+    for (const id of Object.values(condition))
+      this.by_channel.set(id, (this.by_channel.get(id) ?? new Set()).add(session));
   }
 
   private send(session: Session, message: object): void {
@@ -239,13 +272,14 @@ export class FakeTwitch extends FakeVendor {
     return { metadata: { message_id: randomUUID(), message_type, message_timestamp: this.now() }, payload };
   }
 
-  private subscribe({ body }: FakeCall): FakeAnswer {
-    const { type, version, condition, transport } = JSON.parse(body) as {
+  private subscribe(call: FakeCall): FakeAnswer {
+    const { type, version, condition, transport } = JSON.parse(call.body) as {
       type: string;
       version: string;
       condition: Record<string, string>;
-      transport: { session_id: string };
+      transport: { method: string; session_id: string; conduit_id: string };
     };
+    if (transport.method === 'conduit') return this.subscribeApp(call, { type, version, condition, ...transport });
     const refused = this.refused.get(type) ?? this.refused.get(`${type}/${version}`);
     if (refused) return { status: refused.status, body: { error: 'Refused', ...refused } };
     const session = this.sessions.get(transport.session_id);
@@ -254,8 +288,15 @@ export class FakeTwitch extends FakeVendor {
     if (session.subscriptions.has(key)) return { status: 409, body: { status: 409, message: 'already exists' } };
     const subscription = { id: randomUUID(), type, version, condition, created_at: this.now() };
     session.subscriptions.set(key, subscription);
+    this.index(session, condition);
     const row = { ...subscription, status: 'enabled', cost: 0, transport };
     return { status: 202, body: { data: [row], total: 1, total_cost: 0, max_total_cost: 10 } };
+  }
+
+  private subscribeApp({ headers }: FakeCall, asked: Parameters<FakeConduits['subscribe']>[0]): FakeAnswer {
+    if (this.tokens.of(headers.authorization)?.owner !== null)
+      return { status: 401, body: { error: 'Unauthorized', status: 401, message: 'app access token required' } };
+    return this.conduits.subscribe(asked);
   }
 
   private listed(id: string | null, read: (channel: FakeTwitchChannel) => (Members | null)[]): FakeAnswer {
@@ -277,6 +318,12 @@ export class FakeTwitch extends FakeVendor {
 
   private token({ body }: FakeCall): FakeAnswer {
     const form = new URLSearchParams(body);
+    if (form.get('grant_type') === 'client_credentials') {
+      if (form.get('client_secret') !== TWITCH_SECRET)
+        return { status: 403, body: { status: 403, message: 'invalid client secret' } };
+      const { access_token } = this.tokens.give(null);
+      return { body: { access_token, expires_in: 5_000_000, token_type: 'bearer' } };
+    }
     const grant =
       form.get('grant_type') === 'refresh_token'
         ? this.tokens.refresh(form.get('refresh_token') ?? '')

@@ -44,6 +44,8 @@ export class FakeYoutube extends FakeVendor {
   polling_interval_ms = 1_000;
   /** Whether the stream is offered; without it only pages are. */
   streaming = true;
+  /** A stream ends after its first page, though the chat goes on. */
+  brief = false;
 
   constructor() {
     super(LOGINS);
@@ -224,6 +226,7 @@ export class FakeYoutube extends FakeVendor {
     call.status = 200;
     response.writeHead(200, { 'content-type': 'application/json; charset=UTF-8' });
     response.write(`[${JSON.stringify(this.response(chat, from))}`);
+    if (this.brief) return void response.end(']');
     chat.streams.add(response);
     response.on('close', () => chat.streams.delete(response));
     return undefined;

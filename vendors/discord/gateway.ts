@@ -6,10 +6,11 @@ import type { DiscordGateway } from './port';
 
 const Gateway = z.object({
   url: z.string(),
+  shards: z.int().min(1).catch(1),
   session_start_limit: z.object({ remaining: z.number(), reset_after: z.number() }),
 });
 
-/** Sessions begin there, and go on where the gateway says. */
+/** Hosts of the gateway: where sessions begin, and where they resume. */
 const GATEWAY_HOSTS = ['*.discord.gg'];
 /** Guilds come whole, with their members. */
 const MAX_BYTES = 16 << 20;
@@ -21,9 +22,9 @@ export function discordGateway(http: HttpClients, { api_url }: { api_url: string
     async place(token) {
       const headers = { authorization: `Bot ${token}` };
       const answer = await client.ask({ method: 'GET', url: `${api_url}/api/v10/gateway/bot`, headers });
-      const { url, session_start_limit } = bodyOf(answer, Gateway, api_url);
+      const { url, shards, session_start_limit } = bodyOf(answer, Gateway, api_url);
       const { remaining, reset_after: reset_after_ms } = session_start_limit;
-      return { url, remaining, reset_after_ms };
+      return { url, shards, remaining, reset_after_ms };
     },
     socket(url) {
       const address = new URL(url);

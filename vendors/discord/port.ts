@@ -3,6 +3,8 @@ import type { WebSocket } from 'ws';
 /** Where the gateway is, and how many sessions may be begun still. */
 export interface GatewayPlace {
   url: string;
+  /** Recommended number of shards. */
+  shards: number;
   remaining: number;
   /** Milliseconds until it is the whole number again. */
   reset_after_ms: number;

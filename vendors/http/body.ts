@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { isTooDeep } from '../../kernel/json-depth';
+import { isTooDeep } from '../../lib/json/depth';
 import { type HttpAnswer, HttpFailed } from './port';
 
 /** The answer's body, where it is JSON of this shape, no deeper than what is written again may be. */

@@ -3,7 +3,7 @@ import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleWh
 import { LRUCache } from 'lru-cache';
 import type { WebSocket } from 'ws';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
-import { retry } from '../../kernel/retry';
+import { retry } from '../../lib/async/retry';
 import type { Metrics } from '../../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import { guardedLookup } from './addresses';
@@ -35,7 +35,7 @@ const TRIES = 4;
 const PAUSES = { first_ms: 200, most_ms: 5_000 };
 const SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
 /** Shops have hosts of their own. */
-const MOST_HOSTS = 1_000;
+const MAX_HOSTS = 1_000;
 /**
  * A circuit opens when more than half of at least five calls of half a minute failed, and is tried after ten seconds.
  */
@@ -45,9 +45,9 @@ const HALF_OPEN_MS = 10_000;
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 const bearsRepeating = ({ repeatable, idempotency_key, method }: HttpRequest): boolean =>
   repeatable ?? (idempotency_key !== undefined || REPEATABLE.has(method));
-/** The other side is away or busy. */
+/** Statuses of an unavailable or busy vendor. */
 const isPassingStatus = (status: number) => status === 408 || status === 425 || status === 429 || status >= 500;
-/** The other side says that it has not done it. */
+/** Answers by which the vendor states that it did nothing. */
 const isUndone = ({ status, retry_after_ms }: HttpAnswer) =>
   status === 429 || (status === 503 && retry_after_ms !== undefined);
 
@@ -58,7 +58,7 @@ class Again extends Error {
   }
 }
 
-/** What no try can change, beside our own rules. */
+/** Failure that no further try can change, besides our own rules. */
 class Failing extends Error {
   constructor(readonly answer: HttpAnswer) {
     super('failing');
@@ -95,7 +95,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
   function makeClient(name: string, hosts: readonly string[]) {
     const broken = new Set<string>();
     const circuits = new LRUCache<string, CircuitBreakerPolicy>({
-      max: MOST_HOSTS,
+      max: MAX_HOSTS,
       disposeAfter(_circuit, host) {
         if (broken.delete(host)) show(broken);
       },
@@ -180,7 +180,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
         );
       } catch (error) {
         if (error instanceof Again) return error.answer;
-        // What an earlier try met counts, whatever kept the last one from being sent.
+        // The outcome of an earlier try counts, whatever kept the last one from being sent.
         if (unknown !== undefined) throw unknown;
         if (answered !== undefined) return answered;
         if (error instanceof NotSent || error instanceof OutcomeUnknown) throw error;

@@ -23,7 +23,7 @@ export function destination(address: string | URL, { hosts, allow_loopback }: Ru
     throw new NotSent(`${host}: calls go over https alone`);
   }
   const port = url.port || (url.protocol === 'https:' ? '443' : '80');
-  // A vendor's stand-in may say that its sockets are at another port of its own.
+  // A stand-in for a vendor may serve its sockets on another port of its own.
   const listed = hosts.some((allowed) => matches(allowed, host, port) || (own && isOwn(partsOf(allowed).name)));
   if (!listed) throw new NotSent(`${host} is none of this client's hosts`);
   if (isIP(host) !== 0 && !isPublic(host, allow_loopback)) throw new NotSent(`${host} is not a public address`);

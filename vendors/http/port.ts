@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 
-/** What a vendor's client asks of the one that calls the outside. Nothing in it is logged but method and host. */
+/** Request of a vendor's client. Only its method and host are logged. */
 export interface HttpRequest {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Its host must be one of the client's; https, without user and password. */
@@ -25,7 +25,7 @@ export interface HttpAnswer {
   /** By lower-case name. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
-  /** What `Retry-After` asks for, in milliseconds. */
+  /** Value of `Retry-After` in milliseconds. */
   retry_after_ms: number | undefined;
 }
 
@@ -43,7 +43,7 @@ export class HttpFailed extends Error {
   }
 }
 
-/** An answer that goes on; its body comes piece by piece. */
+/** Streamed answer; its body comes piece by piece. */
 export interface HttpStream {
   status: number;
   /** By lower-case name. */
@@ -64,7 +64,7 @@ export interface SocketRequest {
   max_bytes?: number;
 }
 
-/** One vendor's way to the outside. */
+/** HTTP client of one vendor. */
 export interface HttpClient {
   /**
    * Redirects are not followed: they are answers. What fails in passing is tried again within the deadline, unless the
@@ -80,7 +80,7 @@ export interface HttpClient {
    */
   ask(request: HttpRequest): Promise<HttpAnswer>;
   /**
-   * One request, sent once, whose answer does not end soon: `deadline_ms` is for its head, and nothing bounds its body.
+   * Sends a request once whose answer is long: `deadline_ms` is for its head, and nothing bounds its body.
    * @throws NotSent, OutcomeUnknown
    */
   stream(request: HttpRequest): Promise<HttpStream>;

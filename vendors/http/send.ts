@@ -11,9 +11,9 @@ export interface Sending extends HttpRequest {
 }
 
 export interface Sender {
-  /** One request and its whole answer. @throws NotSent, OutcomeUnknown */
+  /** Sends a request and reads its whole answer. @throws NotSent, OutcomeUnknown */
   send(request: Sending): Promise<HttpAnswer>;
-  /** One request and the head of its answer. @throws NotSent, OutcomeUnknown */
+  /** Sends a request and reads the head of its answer. @throws NotSent, OutcomeUnknown */
   open(request: Omit<Sending, 'max_bytes'>): Promise<HttpStream>;
   close(): Promise<void>;
 }
@@ -51,7 +51,8 @@ export function createSender(lookup: LookupFunction): Sender {
 }
 
 /**
- * One request and its whole answer. Compressed answers are refused, since few bytes could become many; we ask for none.
+ * Sends a request and reads its whole answer. Compressed answers, which no request asks for, are refused, since few
+ * bytes could become many.
  * @throws NotSent, OutcomeUnknown; their messages name the host and what happened, nothing of the request
  */
 async function send(agent: Dispatcher, request: Sending): Promise<HttpAnswer> {
@@ -106,7 +107,7 @@ async function exchange<T>(
       signal,
     });
     const given_up = whenAborted(signal);
-    // While a connection is made undici hears no signal; a request whose signal is aborted by then does not leave.
+    // undici ignores the signal while it connects; a request whose signal is aborted by then does not leave.
     answering.catch(() => undefined);
     const answer = await Promise.race([answering, given_up.promise]).finally(given_up.forget);
     const said = Object.fromEntries(

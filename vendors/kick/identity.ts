@@ -41,7 +41,7 @@ export function kickIdentity(http: HttpClients, { client_ids, id_url, api_url }:
       }
       const { data: users } = await ask({ method: 'GET', url: `${api_url}/public/v1/users`, headers }, Users);
       const [user] = users;
-      // An app's own token is nobody's.
+      // An app's own token belongs to no user.
       if (user === undefined || users.length > 1) throw new TokenRefused();
       return {
         provider_id: String(user.user_id),

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
-import type { HttpClients } from '../http/port';
-import type { KickSubscriptions } from './port';
+import { type HttpAnswer, HttpFailed, type HttpClients } from '../http/port';
+import { type KickSubscriptions, SubscriptionsRefused } from './port';
 
-/** What is asked of Kick for each connected channel; where it is delivered is a setting of the app there. */
+/** Events subscribed at Kick for each connected channel; the app's settings at Kick name the delivery address. */
 export const KICK_EVENTS = [
   'chat.message.sent',
   'channel.followed',
@@ -24,7 +24,7 @@ const Made = z.object({
   ),
 });
 
-/** Kick says with the token whose channel is meant. */
+/** Event subscriptions of a Kick channel; the token determines the channel. */
 export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: string }): KickSubscriptions {
   const client = http.client('kick', [hostOf(api_url)]);
   const url = `${api_url}/public/v1/events/subscriptions`;
@@ -34,6 +34,16 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
     return bodyOf(await client.ask({ method: 'GET', url, headers: headersOf(token) }), Listed, api_url).data;
   }
 
+  const asked = (token: string, events: readonly object[]): Promise<HttpAnswer> =>
+    client.ask({
+      method: 'POST',
+      url,
+      headers: { ...headersOf(token), 'content-type': 'application/json' },
+      body: JSON.stringify({ method: 'webhook', events }),
+      // Kick does not create an existing subscription twice.
+      repeatable: true,
+    });
+
   return {
     async ensure(token, note) {
       const present = await listed(token);
@@ -42,20 +52,24 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
       const events = KICK_EVENTS.filter((name) => !there.has(name)).map((name) => ({ name, version: 1 }));
       if (events.length === 0) return note(ids);
       await note(null);
-      const answer = await client.ask({
-        method: 'POST',
-        url,
-        headers: { ...headersOf(token), 'content-type': 'application/json' },
-        body: JSON.stringify({ method: 'webhook', events }),
-        // What is there already is not made twice.
-        repeatable: true,
+      const answer = await asked(token, events).catch(async (error: unknown) => {
+        if (!isRefusal(error)) throw error;
+        await note(ids);
+        throw new SubscriptionsRefused(
+          events.map(({ name }) => name),
+          error.message,
+        );
       });
       const made = bodyOf(answer, Made, api_url).data;
       // A subscription whose id Kick does not name leaves the ids unknown, so that its deliveries count.
       const unnamed = made.some(({ error, subscription_id }) => !error && !subscription_id);
       await note(unnamed ? null : [...ids, ...made.flatMap(({ subscription_id }) => subscription_id ?? [])]);
       const refused = made.filter(({ error }) => error);
-      if (refused.length > 0) throw new Error(`Kick refuses ${refused.map(({ name }) => name).join(', ')}`);
+      if (refused.length > 0)
+        throw new SubscriptionsRefused(
+          refused.map(({ name }) => name),
+          refused[0]!.error!,
+        );
     },
     async end(token) {
       const ids = (await listed(token)).map(({ id }) => id);
@@ -65,3 +79,7 @@ export function kickSubscriptions(http: HttpClients, { api_url }: { api_url: str
     },
   };
 }
+
+/** Statuses by which Kick has understood the request and makes nothing; 401 and 429 pass. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 403, 409, 422]);
+const isRefusal = (error: unknown): error is HttpFailed => error instanceof HttpFailed && REFUSALS.has(error.status);

@@ -1,4 +1,4 @@
-/** Who somebody is at a login provider, as the provider itself says. */
+/** Identity of a person at a login provider, from the provider itself. */
 export interface ProviderIdentity {
   /** Its own id of the person; never changes. */
   provider_id: string;
@@ -7,6 +7,8 @@ export interface ProviderIdentity {
   avatar_url: string | null;
   email: string | null;
   scopes: readonly string[];
+  /** The app that the token was given to; absent where calls need not name it. */
+  client_id?: string;
   /** When the access token ends, Unix milliseconds; null where the provider does not say. */
   expires_at: number | null;
 }
@@ -16,7 +18,7 @@ export class TokenRefused extends Error {
   override readonly name = 'TokenRefused';
 }
 
-/** The provider cannot say now; nothing is known of the token. */
+/** The provider did not answer; nothing is known of the token. */
 export class ProviderAway extends Error {
   constructor(
     provider: string,
@@ -31,8 +33,8 @@ export class ProviderAway extends Error {
 /** Asks one provider whose an access token is. */
 export interface IdentityProvider {
   /**
-   * @throws TokenRefused for a token that is none, has ended, or belongs to another app
-   * @throws ProviderAway when the provider did not say
+   * @throws TokenRefused for a token that is malformed, has ended, or belongs to another app
+   * @throws ProviderAway when the provider did not answer
    */
   identify(access_token: string): Promise<ProviderIdentity>;
 }

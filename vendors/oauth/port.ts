@@ -1,4 +1,4 @@
-/** What somebody is connected for; a system bot is the installation's own. */
+/** Purpose of a grant; a system bot is the installation's own. */
 export type GrantKind = 'channel' | 'bot' | 'system_bot';
 
 /** An app at a vendor, registered by an operator or by an account's own people. */
@@ -7,18 +7,18 @@ export interface OAuthApp {
   client_secret: string;
 }
 
-/** What a vendor gives for a code or a refresh token. */
+/** Vendor's answer to a code or a refresh token. */
 export interface OAuthGrant {
   access_token: string;
   /** Null where the vendor gave none with this answer: an earlier one stays good. */
   refresh_token: string | null;
   /** Unix milliseconds; null where the vendor does not say. */
   expires_at: number | null;
-  /** Null where the vendor does not say: those that were asked for. */
+  /** Null where the vendor omits them: then the requested ones hold. */
   scopes: readonly string[] | null;
 }
 
-/** Who or what a grant is about, as the vendor says. */
+/** Owner of a grant, from the vendor. */
 export interface GrantOwner {
   /** The channel's, the user's or the guild's id there. */
   platform_user_id: string;
@@ -37,7 +37,7 @@ export class AppRefused extends Error {
   override readonly name = 'AppRefused';
 }
 
-/** The vendor did not say; nothing is known. */
+/** The vendor did not answer; nothing is known. */
 export class VendorAway extends Error {
   override readonly name = 'VendorAway';
   constructor(
@@ -62,7 +62,7 @@ export interface OAuthVendor {
     state: string;
     challenge: string;
   }): string;
-  /** Redeems a code, and says whose the grant is. */
+  /** Redeems a code and returns the grant with its owner. */
   exchange(asked: {
     app: OAuthApp;
     kind: GrantKind;

@@ -16,7 +16,7 @@ import {
   type OAuthVendor,
 } from './port';
 
-/** What a vendor answers a code or a refresh token with; some write numbers as text, and scopes as a list. */
+/** Token endpoint's answer; some vendors write numbers as text, and scopes as a list. */
 const TokenAnswer = z.looseObject({
   access_token: z.string().min(1).max(8192),
   refresh_token: z.string().min(1).max(8192).nullish(),
@@ -33,13 +33,13 @@ export interface OAuthSpec {
   /** Scopes by the kinds that begin there. */
   scopes: Partial<Record<GrantKind, readonly string[]>>;
   authorize_url: string;
-  /** Query of that address beside what OAuth says. */
+  /** Query of that address besides the members of OAuth. */
   query?(kind: GrantKind): Record<string, string>;
   /** A call to its token endpoint; `given` are the members of OAuth without the app's. */
   token(app: OAuthApp, given: Readonly<Record<string, string>>): HttpRequest;
   revoke_ends_all?: boolean;
   revoke?(app: OAuthApp, tokens: { access_token: string; refresh_token: string | null }): readonly HttpRequest[];
-  /** Whose the token is. May throw what an identity provider throws. */
+  /** Owner of the token. May throw what an identity provider throws. */
   whose(asked: { http: HttpClients; app: OAuthApp; kind: GrantKind; answer: TokenAnswer }): Promise<GrantOwner>;
 }
 
@@ -123,7 +123,7 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
       async revoke(app, tokens) {
         for (const request of revoke(app, tokens)) {
           const answer = await answerOf(request);
-          // Any other refusal says that it is no token any more: it is revoked.
+          // Any other refusal means that the token is revoked already.
           if (answer.status >= 500 || answer.status === 429) throw new VendorAway(vendor, answer.retry_after_ms);
         }
       },
@@ -163,7 +163,7 @@ const DEAD_GRANT = [
 ];
 
 /**
- * What a refusal is about. Twitch and Trovo say it in words alone. A wrong secret must never be taken for a dead grant:
+ * Error of a refusal. Twitch and Trovo explain it in words alone. A wrong secret must never be taken for a dead grant:
  * all connections would be flagged at once.
  */
 function refusal(vendor: string, answer: HttpAnswer): Error {

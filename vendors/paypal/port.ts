@@ -1,4 +1,4 @@
-/** What came with a delivery, and the delivery itself. */
+/** Headers and body of a delivery. */
 export interface PaypalDelivery {
   transmission_id: string;
   transmission_time: string;
@@ -11,7 +11,7 @@ export interface PaypalDelivery {
   event: string;
 }
 
-/** PayPal did not say whether a delivery is its own; nothing is known of it. */
+/** PayPal did not answer whether a delivery is its own; nothing is known of it. */
 export class VerificationAway extends Error {
   constructor(
     message: string,
@@ -26,6 +26,6 @@ export class VerificationAway extends Error {
 
 /** Asks PayPal whether a delivery is its own. */
 export interface DeliveryVerification {
-  /** @throws VerificationAway when PayPal did not say */
+  /** @throws VerificationAway when PayPal did not answer */
   isOwn(delivery: PaypalDelivery): Promise<boolean>;
 }

@@ -17,7 +17,7 @@ export interface PaypalOptions {
 const DEADLINE_MS = 8_000;
 const RETRY_AFTER_SECONDS = 5;
 /** Anybody can make us ask; so many questions are under way at most. */
-const MOST_AT_ONCE = 16;
+const MAX_AT_ONCE = 16;
 /** A token is not used in its last minute. */
 const SPARE_MS = 60_000;
 
@@ -42,7 +42,7 @@ export function paypalVerification(http: HttpClients, options: PaypalOptions): D
 
   return {
     async isOwn(delivery) {
-      if (under_way >= MOST_AT_ONCE) throw away('too many deliveries are being verified');
+      if (under_way >= MAX_AT_ONCE) throw away('too many deliveries are being verified');
       under_way += 1;
       try {
         return await isOwn(delivery);
@@ -70,7 +70,7 @@ export function paypalVerification(http: HttpClients, options: PaypalOptions): D
     return call({ method: 'POST', url: `${api_url}/v1/notifications/verify-webhook-signature`, headers, body });
   }
 
-  /** One question for a token at a time, however many deliveries wait for it. */
+  /** Fetches a token once at a time, however many deliveries wait for it. */
   async function token(): Promise<string> {
     const asked = (kept ??= askForToken());
     const forget = () => {

@@ -6,7 +6,7 @@ import type { PlayedItem, PlayerDevice, SpotifyPlayer } from './port';
 
 const Named = z.object({ id: z.string().nullish(), name: z.string().nullish() });
 const Image = z.object({ url: z.string(), width: z.number().nullish(), height: z.number().nullish() });
-/** Only what tells items apart must be there: of a listener's own files much is missing. */
+/** Requires only the members that distinguish items: a listener's own files lack most others. */
 const Item = z.object({
   type: z.string().nullish(),
   id: z.string().nullish(),
@@ -35,14 +35,14 @@ const State = z.object({
   device: Device.nullish(),
 });
 
-/** What is read of it is kept with the connection; with every market that a track is sold in it has some 20 kB. */
+/** Bound of an answer, which is kept with the connection; a track with all its markets has some 20 kB. */
 const MAX_BYTES = 256 << 10;
 
 export function spotifyPlayer(http: HttpClients, { api_url }: { api_url: string }): SpotifyPlayer {
   const client = http.client('spotify', [hostOf(api_url)]);
   return {
     async state(token) {
-      // Episodes are told only to who says that they know them.
+      // Spotify returns episodes only to clients that name the type.
       const url = `${api_url}/v1/me/player?additional_types=track,episode`;
       const headers = { authorization: `Bearer ${token}` };
       // Spotify counts the calls of the whole app: its pause is for all players.

@@ -1,4 +1,4 @@
-/** A track, or an episode told like one: its show stands for the album. */
+/** A track, or an episode in its form: the show stands for the album. */
 export interface PlayedItem {
   type: string;
   /** Null for the listener's own files. */
@@ -23,7 +23,7 @@ export interface PlayerDevice {
   volume_percent: number | null;
 }
 
-/** What the player says, without what nobody shows. */
+/** State of the player, without members that are never used. */
 export interface PlayerState {
   /** Null for an advertisement, and in a private session. */
   item: PlayedItem | null;

@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 
-/** What StreamElements calls the kind of a token. */
+/** Kinds of tokens by StreamElements' names. */
 export type TokenKind = 'jwt' | 'apikey';
 
 /** The token of the dashboard is a JWT; an API key has no dots. */

@@ -48,6 +48,7 @@ export function trovoIdentity(http: HttpClients, { client_ids, api_url }: TrovoO
         avatar_url: textOf(profile?.profilePic),
         email: textOf(profile?.email),
         scopes: said.scopes ?? [],
+        client_id: said.client_id,
         expires_at: secondsOf(said.expire_ts),
       };
     },

@@ -18,7 +18,7 @@ export interface TrovoChannel {
 export interface TrovoOpenApi {
   /** Opens the chat of the token's own channel; it is good for 20 seconds. */
   ownChatToken(client_id: string, token: string): Promise<string>;
-  /** The same for any channel, without a token of its own. */
+  /** Chat token of any channel, without a token of the channel's own. */
   channelChatToken(client_id: string, channel_id: string): Promise<string>;
   channel(client_id: string, channel_id: string): Promise<TrovoChannel>;
   /** A socket that is being opened. @throws NotSent for an address that our rules refuse */

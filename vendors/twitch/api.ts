@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { bodyAs } from '../http/body';
 import { type HttpAnswer, type HttpClients, HttpFailed, type HttpRequest } from '../http/port';
+import { limitOrRefusal } from './limit';
 import { openEventSub } from './eventsub';
 import type { SubscriptionAnswer, Twitch, TwitchLogin } from './port';
 
@@ -21,8 +22,6 @@ const Made = z.object({
 });
 const Refused = z.object({ message: z.string().default('') });
 
-/** A wait that Twitch asks for without saying how long. */
-const LIMITED_MS = 5_000;
 /** Pause before another socket of the same user and app is tried; a former holder keeps its own for 4 to 20 s. */
 const TRANSPORTS_MS = 2_000;
 const CALL_MS = 8_000;
@@ -44,7 +43,7 @@ export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch 
         url: `${api_url}/helix/eventsub/subscriptions`,
         headers: { ...helix(login), 'content-type': 'application/json' },
         body: JSON.stringify({ type, version, condition, transport: { method: 'websocket', session_id } }),
-        // What is there already is answered with 409.
+        // Twitch answers 409 for an existing subscription.
         repeatable: true,
         signal,
       });
@@ -71,7 +70,7 @@ export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch 
 }
 
 function subscriptionAnswer(answer: HttpAnswer): SubscriptionAnswer {
-  const { status, headers, retry_after_ms } = answer;
+  const { status } = answer;
   if (status === 409) return { kind: 'made', created_at: null, cost: null };
   if (status >= 200 && status < 300) {
     const made = bodyAs(answer, Made);
@@ -83,10 +82,5 @@ function subscriptionAnswer(answer: HttpAnswer): SubscriptionAnswer {
   const message = (bodyAs(answer, Refused)?.message ?? '').slice(0, 200);
   // Another process or account has the user's sockets: as a rule a former holder, which leaves within seconds.
   if (status === 429 && /transports/i.test(message)) return { kind: 'limited', until: Date.now() + TRANSPORTS_MS };
-  if (status === 429 && !/cost|subscriptions/i.test(message)) {
-    const reset = Number(headers['ratelimit-reset']) * 1000;
-    const until = Number.isFinite(reset) && reset > 0 ? reset : Date.now() + (retry_after_ms ?? LIMITED_MS);
-    return { kind: 'limited', until };
-  }
-  return { kind: 'refused', status, message };
+  return limitOrRefusal(answer, message);
 }

@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws';
-import { farewell } from '../../kernel/farewell';
+import { closeGracefully } from '../../lib/async/close-gracefully';
 import { guardedLookup } from '../http/addresses';
 import { EventSubEnded } from './port';
 
@@ -7,7 +7,7 @@ import { EventSubEnded } from './port';
 const PATIENCE = 1.2;
 /** How long a welcome may take; and the silence that is granted where Twitch does not say. */
 export const WELCOME_MS = 10_000;
-const MOST_BYTES = 1 << 20;
+const MAX_BYTES = 1 << 20;
 
 export interface Welcome {
   session_id: string;
@@ -23,7 +23,7 @@ interface SocketListener {
   onEnd(error: EventSubEnded): void;
 }
 
-/** One socket, from its welcome to its end. */
+/** A socket, from its welcome to its end. */
 export class Socket {
   readonly welcome: Promise<Welcome>;
   /** Why it ended. */
@@ -46,7 +46,7 @@ export class Socket {
     this.welcome.catch(() => undefined);
     this.gone = new Promise((resolve) => (this.ending = resolve));
     this.ws = new WebSocket(url, {
-      maxPayload: MOST_BYTES,
+      maxPayload: MAX_BYTES,
       perMessageDeflate: false,
       followRedirects: false,
       handshakeTimeout: WELCOME_MS,
@@ -92,16 +92,16 @@ export class Socket {
     this.listener.onEnd(error);
   }
 
-  /** Says goodbye, and reads what was sent before it was heard; what does not answer in time is cut off. */
+  /** Sends the close frame and reads the frames sent before the peer received it; a silent peer is cut off in time. */
   async close(within_ms: number): Promise<void> {
     if (this.end) return;
     this.closing = true;
-    await farewell(this.ws, within_ms, () => this.listener.full());
+    await closeGracefully(this.ws, within_ms, () => this.listener.full());
     this.fail(new EventSubEnded('closed by us', 1000));
   }
 
   /**
-   * One timer for all frames: it looks when the last one was, and waits for the rest.
+   * Single timer for all frames: it compares with the time of the last one, and waits for the rest.
    *
    * @param read whether everything that has arrived was read: a process that was paused finds its timers due before it
    *   has read what was sent meanwhile, and Twitch sends nothing again

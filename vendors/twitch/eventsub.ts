@@ -1,5 +1,5 @@
-import { Backoff } from '../../kernel/retry';
-import { pause } from '../../kernel/signal';
+import { Backoff } from '../../lib/async/retry';
+import { pause } from '../../lib/async/signal';
 import { destination } from '../http/destinations';
 import { Socket, type Welcome, WELCOME_MS } from './eventsub-socket';
 import { EventSubEnded, type EventSubFrame, type EventSubListener, type EventSubSession } from './port';
@@ -9,15 +9,15 @@ export interface EventSubOptions {
   url: string;
   /** For tests alone: addresses of this machine, without TLS too. */
   allow_loopback: boolean;
-  /** What is asked for, 10 to 600; Twitch says what it grants. Default 30. */
+  /** Requested interval, 10 to 600; the welcome names the granted one. Default 30. */
   keepalive_seconds?: number;
 }
 
 /** Longest silence that Twitch grants; a timer of more than some weeks would run at once. */
-const MOST_KEEPALIVE_S = 600;
+const MAX_KEEPALIVE_S = 600;
 /** Longest id of a session and longest time that are kept: Twitch's have some 60 and 30 characters. */
-const MOST_ID = 500;
-const MOST_TIME = 64;
+const MAX_ID = 500;
+const MAX_TIME = 64;
 /** A new socket that fails is tried again while the old one is read; Twitch closes that after some 30 s. */
 const MOVE = { first_ms: 250, most_ms: 2_000 };
 /** How long Twitch may take to answer a goodbye; to that of a socket it has moved a session from, too. */
@@ -105,7 +105,7 @@ class Session implements EventSubSession {
   private socket(url: URL): Socket {
     const { allow_loopback } = this.options;
     const own = new URL(this.options.url);
-    // Where a session is moved to is said by what was received: never anywhere but to Twitch.
+    // The reconnect address comes from a received frame: only Twitch's hosts are allowed.
     const hosts = [...TWITCH_HOSTS, own.host];
     destination(url.href.replace(/^ws/, 'http'), { hosts, allow_loopback });
     const socket: Socket = new Socket(url, allow_loopback, {
@@ -217,19 +217,19 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Whoever keeps it looks at the text.
+    // The receiver parses the text.
     return undefined;
   }
 }
 
-const isShort = (time: unknown): time is string => typeof time === 'string' && time.length <= MOST_TIME;
+const isShort = (time: unknown): time is string => typeof time === 'string' && time.length <= MAX_TIME;
 
 function welcomeOf(value: unknown, metadata: Members): Welcome | undefined {
   const session = membersOf(membersOf(membersOf(value)['payload'])['session']);
   const { id, keepalive_timeout_seconds: seconds, connected_at } = session;
-  if (typeof id !== 'string' || id === '' || id.length > MOST_ID) return undefined;
+  if (typeof id !== 'string' || id === '' || id.length > MAX_ID) return undefined;
   const keepalive_ms =
-    typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, MOST_KEEPALIVE_S) * 1000 : WELCOME_MS;
+    typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, MAX_KEEPALIVE_S) * 1000 : WELCOME_MS;
   const at = [metadata['message_timestamp'], connected_at].find(isShort);
   return { session_id: id, keepalive_ms, at: at ?? new Date().toISOString() };
 }

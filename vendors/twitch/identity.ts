@@ -5,7 +5,7 @@ import { TokenRefused, type IdentityProvider } from '../login/port';
 
 const Validated = z.object({
   client_id: z.string(),
-  /** Absent in an app's own token, which is nobody's. */
+  /** Absent in an app's own token, which belongs to no user. */
   user_id: z.string().optional(),
   login: z.string().optional(),
   scopes: z.array(z.string()).nullish(),
@@ -47,7 +47,8 @@ export function twitchIdentity(http: HttpClients, { client_ids, id_url, api_url 
         avatar_url: textOf(user?.profile_image_url),
         email: textOf(user?.email),
         scopes: said.scopes ?? [],
-        // Tokens of old apps never end, and say 0.
+        client_id: said.client_id,
+        // Tokens of old apps never end: 0.
         expires_at: said.expires_in > 0 ? secondsOf(Date.now() / 1000 + said.expires_in) : null,
       };
     },

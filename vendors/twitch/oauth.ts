@@ -4,7 +4,10 @@ import { ownerOf } from '../oauth/owner';
 import { inBody, post, standardOAuth } from '../oauth/standard';
 import { twitchIdentity } from './identity';
 
-/** Source: spec extra-facts §13; the last five are what `channel.moderate` asks for beside them. */
+/**
+ * Source: spec extra-facts §13; the last five are what `channel.moderate` asks for beside them, and `user:bot` lets the
+ * app read the chat over a conduit.
+ */
 const CHANNEL = [
   'channel:read:subscriptions',
   'channel:read:redemptions',
@@ -21,6 +24,7 @@ const CHANNEL = [
   'moderator:manage:suspicious_users',
   'moderator:manage:banned_users',
   'channel:bot',
+  'user:bot',
   'user:read:chat',
   'channel:read:ads',
   'channel:manage:raids',
@@ -57,7 +61,7 @@ export function twitchOAuth(http: HttpClients, { id_url, api_url }: TwitchOAuthO
     bases: [id_url],
     scopes: { channel: CHANNEL, bot: BOT, system_bot: BOT },
     authorize_url: `${id_url}/oauth2/authorize`,
-    // Who is logged in there already may be somebody else.
+    // The person logged in at Twitch may be somebody else.
     query: () => ({ force_verify: 'true' }),
     token: (app, given) => post(`${id_url}/oauth2/token`, { ...inBody(app), ...given }),
     revoke: ({ client_id }, { access_token }) => [post(`${id_url}/oauth2/revoke`, { client_id, token: access_token })],

@@ -1,3 +1,5 @@
+import type { OAuthApp } from '../oauth/port';
+
 /** A frame of an EventSub socket. */
 export interface EventSubFrame {
   /** As received. */
@@ -8,7 +10,7 @@ export interface EventSubFrame {
   message_type: string;
   /** Unix milliseconds, by our clock. */
   received_at: number;
-  /** The same, or when Twitch sent it, where it waited while this session was paused. */
+  /** Time of receipt, or of sending for a frame that waited while this session was paused. */
   alive_at: number;
   /** Age by Twitch's clock, less the time that it waited for this session; undefined when it does not say. */
   age_ms: number | undefined;
@@ -19,7 +21,7 @@ export interface EventSubListener {
   onFrame(frame: EventSubFrame): void;
   /** Any frame, keepalives among them; `at` as {@link EventSubFrame.alive_at}. */
   onAlive(at: number): void;
-  /** Whether so much waits that no more should be read of a socket that is left. Default: never. */
+  /** Whether the backlog forbids further reads of a former socket. Default: never. */
   full?(): boolean;
 }
 
@@ -27,7 +29,7 @@ export interface EventSubListener {
 export interface EventSubSession {
   /** From the last welcome: it may change when Twitch moves the session. */
   readonly session_id: string;
-  /** By Twitch's clock, as its last welcome told it. RFC 3339. */
+  /** Time by Twitch's clock, from its last welcome. RFC 3339. */
   now(): string;
   /** Rejects with {@link EventSubEnded} when it is over; resolves after `close`. */
   readonly ended: Promise<void>;
@@ -51,7 +53,7 @@ export class EventSubEnded extends Error {
   }
 }
 
-/** Whose calls they are: a user's access token, and the app that it was given to. */
+/** Credentials of calls: a user's access token, and the app that obtained it. */
 export interface TwitchLogin {
   token: string;
   client_id: string;
@@ -79,7 +81,7 @@ export type SubscriptionAnswer =
   /** The bucket of calls is empty, or the user has too many sockets, until then: Unix milliseconds. */
   | { kind: 'limited'; until: number };
 
-/** What Twitch says of a token. */
+/** Twitch's validation of a token. */
 export interface ValidatedToken {
   client_id: string;
   user_id: string;
@@ -116,4 +118,85 @@ export interface TwitchStreams {
   /** Of at most 100 users those who are live. */
   live(user_ids: readonly string[], by: TwitchLogin): Promise<TwitchStream[]>;
   followers(broadcaster_id: string, by: TwitchLogin): Promise<number>;
+}
+
+/** Subscriptions of an app that outlive every socket, with shards that receive their notifications. */
+export interface Conduit {
+  id: string;
+  shard_count: number;
+}
+
+export interface ConduitShard {
+  id: string;
+  /** False when its socket has ended, or none was ever assigned. */
+  enabled: boolean;
+  /** Of the socket that it was last assigned to. */
+  session_id: string | null;
+  /** End of that socket by Twitch's clock, Unix milliseconds. */
+  disconnected_at: number | null;
+}
+
+export interface ConduitSubscription {
+  id: string;
+  type: string;
+  condition: Readonly<Record<string, unknown>>;
+  /** Null for subscriptions over another transport. */
+  conduit_id: string | null;
+  enabled: boolean;
+  /** By Twitch's clock, RFC 3339. */
+  created_at: string | null;
+}
+
+export interface ConduitSubscriptionRequest {
+  type: string;
+  version: string;
+  condition: Readonly<Record<string, string>>;
+  conduit_id: string;
+}
+
+export type ConduitSubscriptionAnswer =
+  | {
+      kind: 'made';
+      id: string;
+      /** By Twitch's clock, RFC 3339; null when it does not say. */
+      created_at: string | null;
+      /** Calls in the app's bucket, and when it is full again (Unix milliseconds); null when it does not say. */
+      left: { calls: number; full_at: number } | null;
+    }
+  /** Made before; its id is listed by {@link TwitchConduits.subscriptions}. */
+  | { kind: 'exists' }
+  /** Missing consent, bad condition, too many, no such conduit. */
+  | { kind: 'refused'; status: number; message: string }
+  /** The app's bucket of calls is empty until then: Unix milliseconds. */
+  | { kind: 'limited'; until: number };
+
+/**
+ * Conduits of EventSub, by the app's own token. Calls throw what calls to the outside throw; `false` and null mean that
+ * Twitch does not know the conduit.
+ */
+export interface TwitchConduits {
+  list(app: OAuthApp): Promise<readonly Conduit[]>;
+  make(app: OAuthApp, shard_count: number): Promise<Conduit>;
+  /** Ends it with all its subscriptions; succeeds for an unknown one. */
+  remove(app: OAuthApp, conduit_id: string): Promise<void>;
+  resize(app: OAuthApp, conduit: Conduit): Promise<boolean>;
+  shards(app: OAuthApp, conduit_id: string): Promise<readonly ConduitShard[] | null>;
+  /** Lets a shard receive over the socket of a session; its former socket receives nothing more. */
+  assign(
+    app: OAuthApp,
+    asked: { conduit_id: string; shard: string; session_id: string },
+    signal: AbortSignal,
+  ): Promise<boolean>;
+  subscribe(
+    app: OAuthApp,
+    request: ConduitSubscriptionRequest,
+    signal: AbortSignal,
+  ): Promise<ConduitSubscriptionAnswer>;
+  /** A page of at most 100 subscriptions. `user_id`: only those whose condition names that user. */
+  subscriptions(
+    app: OAuthApp,
+    asked: { after?: string; user_id?: string },
+  ): Promise<{ subscriptions: readonly ConduitSubscription[]; after: string | null }>;
+  /** Succeeds for an unknown id. */
+  unsubscribe(app: OAuthApp, id: string): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { JsonObjects } from '../../kernel/json-objects';
+import { JsonObjects } from '../../lib/json/objects';
 import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpAnswer, HttpClients, HttpStream } from '../http/port';
@@ -88,7 +88,7 @@ export function youtubeDataApi(http: HttpClients, { api_url }: { api_url: string
       const ask = async (whose: Record<string, string>) => {
         const listed = list(token, 'liveBroadcasts', { ...query, ...whose }, Broadcasts);
         const { items } = await listed.catch((error: unknown) => {
-          // Whoever may not stream at all is not on air.
+          // A channel without the right to stream is not live.
           if (error instanceof YoutubeRefused && error.reason === NO_STREAMER) return { items: null };
           throw error;
         });
@@ -98,7 +98,7 @@ export function youtubeDataApi(http: HttpClients, { api_url }: { api_url: string
       try {
         return await ask({ mine: 'true' });
       } catch (error) {
-        // Documents of the API differ in whether one filter may stand beside the other.
+        // The API's documents differ in whether the two filters may be combined.
         if (!(error instanceof YoutubeRefused) || error.status !== 400) throw error;
         says_whose = false;
         return ask({});

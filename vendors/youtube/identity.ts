@@ -5,7 +5,7 @@ import { TokenRefused, type IdentityProvider } from '../login/port';
 
 const TokenInfo = z.object({
   aud: z.string(),
-  /** Absent where the token may not say who it is of. */
+  /** Absent where the token's scope hides its owner. */
   sub: z.string().optional(),
   scope: z.string().optional(),
   exp: z.union([z.string(), z.number()]).optional(),
@@ -23,7 +23,7 @@ export interface GoogleOptions {
   api_url: string;
 }
 
-/** YouTube's people log in with Google, which says at `tokeninfo` whose a token is and which app it was given to. */
+/** YouTube's users log in with Google; its `tokeninfo` names a token's owner and app. */
 export function googleIdentity(http: HttpClients, { client_ids, api_url }: GoogleOptions): IdentityProvider {
   const { ask, askIfAllowed } = asking(http, 'google', [api_url]);
   return {

@@ -15,13 +15,13 @@ export class YoutubeRefused extends HttpFailed {
 
 const USED_UP: ReadonlySet<string | null> = new Set(['quotaExceeded', 'dailyLimitExceeded']);
 
-/** Whether it says that the app may call no more until the next day begins. */
+/** Whether the reason means that the app's daily quota is used up. */
 export const isUsedUp = (reason: string | null): boolean => USED_UP.has(reason);
 
 /** Units of the day's quota that a call costs. */
-export const COSTS = { list: 1, chat: 5 } as const;
+export const COSTS = { list: 1, chat: 5, write: 50 } as const;
 /** Most ids of one call. */
-export const MOST_IDS = 50;
+export const MAX_IDS = 50;
 
 /** A broadcast of the token's own channel. */
 export interface YoutubeBroadcast {
@@ -47,11 +47,11 @@ export interface YoutubeVideo {
 export interface YoutubeDataApi {
   /** The broadcasts of the token's own channel that are on air. */
   activeBroadcasts(token: string): Promise<YoutubeBroadcast[]>;
-  /** At most {@link MOST_IDS}; those that are not there are left out. */
+  /** At most {@link MAX_IDS}; those that are not there are left out. */
   videos(token: string, ids: readonly string[]): Promise<YoutubeVideo[]>;
-  /** Subscribers by channel, at most {@link MOST_IDS}; who hides them is left out. */
+  /** Subscribers by channel, at most {@link MAX_IDS}; who hides them is left out. */
   subscribers(token: string, ids: readonly string[]): Promise<Map<string, number>>;
-  /** One page of a chat as JSON text; the newest history where no page is named. */
+  /** A page of a chat as JSON text; the newest history without a page token. */
   chatPage(token: string, live_chat_id: string, page_token: string | null): Promise<string>;
   /** The pages of a chat as they come, each as JSON text, until the vendor or the signal ends it. */
   chatStream(

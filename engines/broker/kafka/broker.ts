@@ -1,11 +1,12 @@
-import { EngineAway } from '../../../kernel/failures';
+import { EngineUnavailable } from '../../../kernel/failures';
 import type { Logger } from '../../log/port';
 import type { Metrics } from '../../metrics/port';
-import { retry } from '../../../kernel/retry';
+import { retry } from '../../../lib/async/retry';
 import { isPassingAtKafka, KafkaClient, type KafkaConnection, NoSuchTopic, typeOf } from './client';
 import { CONSUMER_TIMES, KafkaConsumer, type KafkaConsumerTimes } from './consumer';
 import { PerTopic } from '../per-topic';
-import { Running } from '../../running';
+import { ActiveSet } from '../../active-set';
+import { warnOfWeakTopics } from './durability';
 import { KafkaPublisher } from './publisher';
 import { KafkaReader, type Page } from './reader';
 import { refuseLimited } from './retention';
@@ -22,13 +23,15 @@ import {
 } from '../port';
 
 export interface KafkaBrokerOptions extends KafkaConnection {
-  /** Copies of each partition of a topic that we make. Default 1. */
+  /** Copies of each partition of a topic that Lumio creates. Default 1. */
   replication?: number;
+  /** Warns of topics with fewer copies than production needs. Default false. */
+  production?: boolean;
   log?: Logger;
   metrics?: Metrics;
   /** Milliseconds within which a publish is tried. Default 4,000: vendors wait 5 s for the answer to a webhook. */
   publish_timeout_ms?: number;
-  /** How long the first connection may take; brokers that have just started answer late. Default 60,000. */
+  /** Timeout of the first connection; brokers that have just started answer late. Default 60,000. */
   start_timeout_ms?: number;
   times?: Partial<KafkaConsumerTimes>;
 }
@@ -56,7 +59,7 @@ export async function createKafkaBroker(options: KafkaBrokerOptions): Promise<Br
 
 class KafkaBroker implements Broker {
   private readonly publishers = new PerTopic((topic) => this.open(topic));
-  private readonly consumers = new Running<Consumer>();
+  private readonly consumers = new ActiveSet<Consumer>();
   private readonly reader: KafkaReader;
   private readonly replaced;
   private readonly restarts;
@@ -93,6 +96,8 @@ class KafkaBroker implements Broker {
       );
     }
     for (const topic of topics) if (!present.has(topic)) await this.makeTopic(topic, partitions);
+    const { log, production = false } = this.options;
+    if (!limited) await warnOfWeakTopics(this.client, topics, { log, production });
   }
 
   async publish(topic: string, records: readonly NewRecord[]): Promise<Ends> {
@@ -106,7 +111,9 @@ class KafkaBroker implements Broker {
         ? publisher.publish(records)
         : (await publisher).publish(records));
     } catch (error) {
-      throw error instanceof EngineAway || !isPassingAtKafka(error) ? error : new EngineAway('kafka', error);
+      throw error instanceof EngineUnavailable || !isPassingAtKafka(error)
+        ? error
+        : new EngineUnavailable('kafka', error);
     }
   }
 
@@ -180,7 +187,7 @@ class KafkaBroker implements Broker {
     } catch (error) {
       if (typeOf(error) !== 'TOPIC_ALREADY_EXISTS') throw error;
     }
-    // A try that had no answer may have made it a moment ago, and not every broker has heard of it yet.
+    // A try without an answer may have created the topic a moment ago, and not every broker knows the topic yet.
     await retry(() => this.client.partitions(topic), {
       first_ms: 50,
       most_ms: 1_000,

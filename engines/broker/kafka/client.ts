@@ -1,10 +1,10 @@
 import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { type Admin, Kafka, type KafkaConfig, logLevel, type SASLOptions } from 'kafkajs';
-import { retry, type Try } from '../../../kernel/retry';
-import { within } from '../../../kernel/signal';
+import { retry, type Try } from '../../../lib/async/retry';
+import { withTimeout } from '../../../lib/async/signal';
 import type { Logger } from '../../log/port';
-import './kafkajs-mended';
+import './fetch/kafkajs-patch';
 import { type Bounds, InvalidRecord, OffsetOutOfRange } from '../port';
 
 export interface KafkaConnection {
@@ -13,13 +13,13 @@ export interface KafkaConnection {
   /** TLS to the brokers; an object adds a certificate authority or a client certificate. */
   tls?: boolean | ConnectionOptions;
   sasl?: SASLOptions;
-  /** How the brokers name us in their logs and quotas. Default `lumio`. */
+  /** Name of this client in the brokers' logs and quotas. Default `lumio`. */
   client_id?: string;
 }
 
 export const CONNECTION_TIMEOUT_MS = 3_000;
 export const REQUEST_TIMEOUT_MS = 10_000;
-/** kafkajs' own tries within one call; beyond them the connection is thrown away and the call is made anew. */
+/** kafkajs' own tries within one call; after them the connection is discarded and the call is made again. */
 export const RETRY = { retries: 2, initialRetryTime: 50, maxRetryTime: 1_000, factor: 0.2, multiplier: 2 } as const;
 
 /** There is no such topic; {@link KafkaClient.partitions}. */
@@ -48,10 +48,10 @@ const PERMANENT =
 /** Codes of Node's TLS for a certificate that is not trusted, or not for this host: no later try changes that. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|ERR_TLS_/;
 
-/** What the brokers say of a certificate of ours that is missing, unknown to them or not good enough. */
+/** TLS alerts of the brokers about a client certificate that is missing, unknown to them or not good enough. */
 const OURS_REFUSED = /ALERT_(?:\w+_)?(?:CERTIFICATE|CERT|UNKNOWN_CA)/;
 
-/** What of our own settings the brokers, or we, refused; undefined for everything else. */
+/** The setting of ours that the brokers refused, or TLS refused here; undefined for every other error. */
 export function refusalOf(error: unknown): 'login' | 'certificate' | 'client certificate' | undefined {
   for (let at = error as KafkaFailure | undefined, depth = 0; at && depth < 6; at = at.cause, depth += 1) {
     if (at.name === 'KafkaJSSASLAuthenticationError') return 'login';
@@ -89,11 +89,11 @@ interface KafkaFailure extends Error {
   errors?: KafkaFailure[];
 }
 
-/** What `work` gives, or a failure that names it when nothing comes in time. */
+/** Result of `work`. @throws Error that names `what` after `ms` without a result */
 export const answered = <T>(work: Promise<T>, ms: number, what: string): Promise<T> =>
-  within(work, ms, () => new Error(`${what}: no answer within ${ms} ms`));
+  withTimeout(work, ms, () => new Error(`${what}: no answer within ${ms} ms`));
 
-/** The cluster's address book and administration; every other part of the adapter gets its connections from here. */
+/** Addresses and administration of the cluster; every other part of the adapter gets its connections from here. */
 export class KafkaClient {
   readonly kafka: Kafka;
   readonly config: KafkaConfig & { brokers: string[]; clientId: string; ssl: ConnectionOptions | undefined };
@@ -115,17 +115,16 @@ export class KafkaClient {
       authenticationTimeout: REQUEST_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       retry: RETRY,
-      // Small requests wait for nobody: Nagle's algorithm would hold them back behind an unacknowledged one.
+      // No delay: Nagle's algorithm would hold a small request back behind an unacknowledged one.
       socketFactory: ({ host, port, ssl, onConnect }) => {
         const socket = ssl
           ? connectTls({ host, port, ...(isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
           : connectTcp({ host, port }, onConnect);
-        // While a broker is away kafkajs lets go of its last socket once more with every try, which leaves a listener
-        // each time.
+        // No maximum, because kafkajs adds a listener to its last socket with every try while a broker is unavailable.
         return socket.setMaxListeners(0).setNoDelay(true).setKeepAlive(true, 10_000);
       },
       logLevel: logLevel.WARN,
-      // What kafkajs calls an error is mostly a try that is made again; what matters is logged where it is handled.
+      // Most errors of kafkajs are tries that are repeated; the code that handles a failure logs it.
       logCreator:
         () =>
         ({ level, namespace, log: { message, error } }) => {
@@ -142,7 +141,7 @@ export class KafkaClient {
     return clusterId;
   }
 
-  /** Number of partitions, looked up once: it decides where a key lies. @throws NoSuchTopic */
+  /** Number of partitions, which determines the partition of a key; fetched once. @throws NoSuchTopic */
   async partitions(topic: string): Promise<number> {
     const known = this.topics.get(topic);
     if (known !== undefined) return known;
@@ -169,7 +168,7 @@ export class KafkaClient {
     return new Map(bounds.sort(([a], [b]) => a - b));
   }
 
-  /** One administrative request, tried again on a new connection until `timeout_ms` has passed. */
+  /** Sends an administrative request; retries on a new connection until `timeout_ms` has passed. */
   async ask<T>(what: string, request: (admin: Admin) => Promise<T>, timeout_ms = 15_000): Promise<T> {
     const attempt = async ({ left_ms }: Try) => {
       const admin = (this.admin ??= this.open());

@@ -1,21 +1,21 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { SASLOptions } from 'kafkajs';
-import type { Settings } from '../../../kernel/settings';
+import type { Settings } from '../../../kernel/settings/settings';
 import type { KafkaConnection } from './client';
-import { environmentName, SettingsError } from '../../../kernel/settings-error';
+import { environmentName, SettingsError } from '../../../kernel/settings/error';
 
 type BrokerSettings = Settings['broker'];
 type Pem = 'tls_ca' | 'tls_cert' | 'tls_key';
 
-/** Settings to look at first, by what was refused. */
+/** Settings to check first, by the refused part. */
 export const REFUSED_BY = {
   login: 'LUMIO_BROKER__SASL_USERNAME, LUMIO_BROKER__SASL_PASSWORD',
   certificate: 'LUMIO_BROKER__TLS_CA',
   'client certificate': 'LUMIO_BROKER__TLS_CERT, LUMIO_BROKER__TLS_KEY',
 } as const;
 
-/** How the settings say that the brokers are spoken to, and who we are there. @throws SettingsError naming the key */
+/** TLS and login for the brokers, from the settings. @throws SettingsError naming the key */
 export function kafkaConnection(settings: BrokerSettings): Pick<KafkaConnection, 'tls' | 'sasl'> {
   const { tls, sasl_mechanism, sasl_username, sasl_password } = settings;
   if (sasl_mechanism !== undefined && (sasl_username === undefined || sasl_password === undefined)) {
@@ -43,7 +43,7 @@ export function kafkaConnection(settings: BrokerSettings): Pick<KafkaConnection,
 
 const key = (name: Pem) => `${environmentName(['broker', name])} (broker.${name})`;
 
-/** PEM as it is, or out of the file that is named. */
+/** PEM text of a setting that holds the text itself or the path of its file. */
 function pem(settings: BrokerSettings, name: Pem): string | undefined {
   const given = settings[name];
   if (given === undefined) return undefined;
@@ -63,10 +63,10 @@ function pem(settings: BrokerSettings, name: Pem): string | undefined {
   return text;
 }
 
-/** What is no PEM may still be a secret: only what looks like a path is shown. */
+/** Shows only a text with the form of a path, because any other text that is not PEM may still be a secret. */
 const shown = (given: string) => (/^[\w./~-]{1,200}$/.test(given) ? given : 'not a path');
 
-/** The key, when it is the certificate's. */
+/** Returns the private key. @throws SettingsError when the key does not belong to the certificate */
 function keyOf(cert: string, private_key: string): string {
   let fits: boolean;
   try {

@@ -1,24 +1,24 @@
 import type { Consumer as KafkaGroupMember } from 'kafkajs';
-import { Backoff } from '../../../kernel/retry';
-import { pause, turn } from '../../../kernel/signal';
+import { Backoff } from '../../../lib/async/retry';
+import { pause, yieldToEventLoop } from '../../../lib/async/signal';
 import type { Logger } from '../../log/port';
 import type { Counter } from '../../metrics/port';
-import { KafkaBuffer } from './buffer';
+import { KafkaBuffer } from './fetch/buffer';
 import { answered, type KafkaClient, RETRY } from './client';
 import { StallWatch } from './stall-watch';
-import { KafkaTail } from './tail';
+import { KafkaTail } from './fetch/tail';
 import { type ConsumeOptions, type Consumer, OffsetOutOfRange } from '../port';
 
 export interface KafkaConsumerTimes {
-  /** A member that is silent so long is taken out of its group. Brokers allow 6 s to 30 min by default. */
+  /** Silence after which a member is removed from its group. Brokers allow 6 s to 30 min by default. */
   session_ms: number;
-  /** How long a rebalance waits for members that are busy. */
+  /** Longest wait of a rebalance for busy members. */
   rebalance_ms: number;
-  /** Behind, or without a fetch, and without a batch for so long: started again. */
+  /** A consumer without a batch for this time that is behind, or does not fetch, is restarted. */
   stall_ms: number;
   /** Longest pause between two starts. */
   backoff_ms: number;
-  /** How long the leader of a partition may wait for a first record. */
+  /** Longest wait of a partition's leader for a first record. */
   fetch_wait_ms: number;
 }
 
@@ -38,21 +38,21 @@ export interface KafkaConsumerDeps {
 }
 
 const LIMITS = { max_bytes: 8 * 1024 * 1024, partition_bytes: 1024 * 1024 };
-/** kafkajs, which fetches nothing here, looks so often whether a heartbeat is due; also how long a stop may take. */
+/** Interval at which kafkajs, which fetches nothing here, checks for a due heartbeat; a stop may take as long. */
 const MEMBER_TURN_MS = 500;
-/** Longest wait for room in the buffer until it is looked at again. */
+/** Longest wait for room in the buffer before the buffer is checked again. */
 const ROOM_LOOK_MS = 1_000;
 const COMMIT_EVERY_MS = 5_000;
 const LET_GO_MS = 3_000;
-/** Rebalances within half a minute that end a member: it waits a while instead of turning with the storm. */
+/** Rebalances within half a minute after which a member ends; the next one starts after a pause. */
 const STORM = 15;
 const STORM_MS = 30_000;
 
 /**
- * One member of a group, over as many kafkajs consumers as it takes: one that crashes, stalls or turns in a storm of
- * rebalances is thrown away and the next one begins at the caller's checkpoint. kafkajs is the group's member only,
- * {@link KafkaTail} fetches. What was fetched waits in a bounded buffer: heartbeats, fetches and rebalances go on while
- * `onBatch` works. A batch that is in hand when its partition goes to another member is fenced by the caller's
+ * Member of a group, over any number of kafkajs consumers: a consumer that crashes, stalls or meets a storm of
+ * rebalances is discarded, and the next one begins at the caller's checkpoint. kafkajs only holds the membership;
+ * {@link KafkaTail} fetches. Fetched records wait in a bounded buffer, so that heartbeats, fetches and rebalances
+ * continue while `onBatch` works. A batch in hand whose partition moves to another member is fenced by the caller's
  * checkpoint, not by the group.
  */
 export class KafkaConsumer implements Consumer {
@@ -63,7 +63,7 @@ export class KafkaConsumer implements Consumer {
   private member: KafkaGroupMember | undefined;
   private generation = 0;
   private tail: KafkaTail | undefined;
-  /** Per assigned partition the offset after what was fetched; empty until the caller has said where to read on. */
+  /** Offset after the fetched records per assigned partition; empty until the caller has returned the start offsets. */
   private readonly fetched_to = new Map<number, number>();
   private in_hand: Promise<void> | undefined;
   private endLife: (why: Error | undefined) => void = () => undefined;
@@ -79,7 +79,7 @@ export class KafkaConsumer implements Consumer {
     this.buffer = new KafkaBuffer(options.topic, options.max_records ?? 1000);
     this.watch = new StallWatch({
       stall_ms: deps.times.stall_ms,
-      // A batch in hand is the caller's to judge.
+      // The caller bounds the time of a batch in hand.
       busy: () => this.in_hand !== undefined || this.buffer.full,
       fetching: () => this.tail?.started ?? false,
       behind: () => this.behind(),
@@ -87,7 +87,7 @@ export class KafkaConsumer implements Consumer {
       onBlind: (error) => deps.log?.debug({ err: error, ...this.names }, 'could not look whether it stalls'),
     });
     this.done = this.run();
-    // Whoever watches `done` sees the rejection; a consumer that nobody watches must not end the process.
+    // The rejection reaches callers that await `done`; without such a caller it must not end the process.
     this.done.catch((error: Error) => deps.log?.error({ err: error, ...this.names }, 'consumer stopped'));
   }
 
@@ -123,7 +123,7 @@ export class KafkaConsumer implements Consumer {
     if (this.failure) throw this.failure;
   }
 
-  /** One kafkajs consumer, from its first connection to its end; why it ended. */
+  /** Runs a kafkajs consumer from its first connection to its end; resolves with the reason of the end. */
   private async live(): Promise<Error | undefined> {
     const { client, times, log } = this.deps;
     const { topic, group } = this.options;
@@ -134,7 +134,7 @@ export class KafkaConsumer implements Consumer {
       heartbeatInterval: Math.floor(times.session_ms / 4),
       maxWaitTimeInMs: MEMBER_TURN_MS,
       allowAutoTopicCreation: false,
-      // Its own restarts would keep what broke it: a crash ends this consumer, and we make another one.
+      // A restart by kafkajs would keep the broken state: a crash ends this consumer, and a new one replaces it.
       retry: { ...RETRY, retries: 4, restartOnFailure: () => Promise.resolve(false) },
     });
     this.member = member;
@@ -142,10 +142,10 @@ export class KafkaConsumer implements Consumer {
     const rebalances: number[] = [];
     member.on(member.events.CRASH, ({ payload }) => this.endLife(payload.error));
     member.on(member.events.GROUP_JOIN, ({ payload }) => this.assigned(member, payload.memberAssignment[topic] ?? []));
-    // Its fetches sleep, since all is paused; that they come at all shows that heartbeats are looked after.
+    // The fetch loop of kafkajs is idle because all partitions are paused, but it sends the heartbeats.
     member.on(member.events.FETCH, () => this.watch.turned());
     member.on(member.events.REBALANCING, () => {
-      // The next owner may read the checkpoint any moment: what is fetched now would only be fenced.
+      // The next owner may read the checkpoint at any moment: the effect of further fetches would be fenced.
       this.renewTail();
       rebalances.push(performance.now());
       if (rebalances.length > STORM && performance.now() - rebalances.shift()! < STORM_MS)
@@ -174,14 +174,14 @@ export class KafkaConsumer implements Consumer {
     }
   }
 
-  /** What was fetched belongs to an assignment that is over. */
+  /** Drops the fetched records of an assignment that has ended. */
   private forget(): number {
     this.buffer.clear();
     this.fetched_to.clear();
     return (this.generation += 1);
   }
 
-  /** Nothing is fetched before the caller has said from where, and never by kafkajs: its partitions stay paused. */
+  /** Begins to fetch once the caller has returned the start offsets. In kafkajs the partitions stay paused. */
   private assigned(member: KafkaGroupMember, partitions: number[]): void {
     const generation = this.forget();
     this.watch.turned();
@@ -244,9 +244,9 @@ export class KafkaConsumer implements Consumer {
     return tail;
   }
 
-  /** Works off the buffer, one batch at a time. */
+  /** Passes the buffer to the caller, one batch at a time. */
   private pump(): void {
-    this.in_hand ??= turn().then(async () => {
+    this.in_hand ??= yieldToEventLoop().then(async () => {
       try {
         for (let batch = this.buffer.take(); batch && !this.stopping && !this.failure; batch = this.buffer.take()) {
           await this.options.onBatch(batch);
@@ -262,7 +262,7 @@ export class KafkaConsumer implements Consumer {
     });
   }
 
-  /** For tools that show a group's lag; never read by us: the caller's checkpoint says where to go on. */
+  /** Stores the group's offsets for lag tools only; a start reads the caller's checkpoint. */
   private commit(): void {
     const now = performance.now();
     const { member } = this;
@@ -275,7 +275,7 @@ export class KafkaConsumer implements Consumer {
       .catch((error: Error) => this.deps.log?.debug({ err: error, ...this.names }, 'offsets for lag tools not stored'));
   }
 
-  /** Whether the topic has records beyond what was fetched; null where nothing is, or the assignment has changed. */
+  /** Whether the topic has records that were not fetched; null without an assignment, or after it has changed. */
   private async behind(): Promise<boolean | null> {
     const { generation } = this;
     if (this.fetched_to.size === 0) return null;

@@ -1,12 +1,12 @@
 import { CompressionTypes, type Message, type Producer, type RecordMetadata } from 'kafkajs';
-import { slices } from '../../../kernel/collector';
-import { retry, type Try } from '../../../kernel/retry';
+import { slices } from '../../../lib/async/collector';
+import { retry, type Try } from '../../../lib/async/retry';
 import type { Logger } from '../../log/port';
-import { EngineAway } from '../../../kernel/failures';
+import { EngineUnavailable } from '../../../kernel/failures';
 import { answered, isPassingAtKafka, type KafkaClient, RETRY } from './client';
 import { partitionOf } from '../partitioner';
 import type { Ends, NewRecord } from '../port';
-import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
+import { assertStorable, type Publish, PublishQueue } from '../postgres/publish-queue';
 
 /**
  * Bounds of one send: with the records' own overhead it stays below the topics' `max.message.bytes`, wherever its
@@ -15,7 +15,7 @@ import { assertStorable, type Publish, PublishQueue } from '../publish-queue';
 const SEND_BOUNDS = { items: 4096, bytes: 2 * 1024 * 1024 };
 /** Share of the time for one try: a silent connection must leave time for another one. */
 const TRY_SHARE = 0.6;
-/** Rough size of a record beside its key, headers and value. */
+/** Rough size of a record without its key, headers and value. */
 const RECORD_OVERHEAD = 32;
 
 export interface PublisherOptions {
@@ -34,12 +34,12 @@ interface Sized extends Message {
 }
 
 /**
- * Publishes of one process to one topic: a group of them leaves in one send.
+ * Publishes of one process to one topic, several in one send.
  *
- * After any failed send the producer is thrown away and the records are sent by a new one. kafkajs takes back its
- * sequence number when a send fails; when the brokers had stored it after all, the next records would pass for a
- * repetition: acknowledged, never written. A new producer has a new identity, so the worst that can happen is a record
- * stored twice, which is deduplicated behind the log.
+ * After any failed send the producer is discarded and a new one sends the records. kafkajs takes back its sequence
+ * number when a send fails; if the brokers had stored the batch after all, they would take the next records for a
+ * repetition: acknowledged, never written. A new producer has a new identity, so that at worst a record is stored
+ * twice, which is deduplicated behind the log.
  */
 export class KafkaPublisher {
   private readonly queue: PublishQueue<Sized>;
@@ -61,7 +61,7 @@ export class KafkaPublisher {
     return this.queue.add(messages, bytes);
   }
 
-  /** Waits for what was taken, then disconnects. */
+  /** Waits for the accepted records, then disconnects. */
   async close(): Promise<void> {
     await this.queue.idle();
     const { producer } = this;
@@ -72,9 +72,9 @@ export class KafkaPublisher {
   private async sendGroup(group: readonly Publish<Sized>[]): Promise<(Ends | Error)[]> {
     const sent = await this.deliver(group);
     if (!(sent instanceof Error)) return sent;
-    if (isPassingAtKafka(sent)) throw new EngineAway('kafka', sent);
+    if (isPassingAtKafka(sent)) throw new EngineUnavailable('kafka', sent);
     if (group.length === 1) throw sent;
-    // One of them is refused for what it is: the others must not fail with it.
+    // Sends each publish alone, so that the others do not fail with the one that is refused.
     const outcomes: (Ends | Error)[] = [];
     for (const publish of group) {
       const alone = await this.deliver([publish]);
@@ -83,11 +83,11 @@ export class KafkaPublisher {
     return outcomes;
   }
 
-  /** Where each publish lies, or why all failed. A publish that is larger than one send leaves in several, in order. */
+  /** Ends of each publish, or the error of all. A publish larger than one send is split into several, in order. */
   private async deliver(group: readonly Publish<Sized>[]): Promise<Ends[] | Error> {
     const give_up_at = performance.now() + this.options.timeout_ms;
     const all = group.length === 1 ? group[0]!.items : group.flatMap(({ items }) => items);
-    /** Of each message the offset after it. */
+    /** Offset after each message. */
     const ends: number[] = [];
     try {
       for (const messages of slices(all, SEND_BOUNDS, ({ bytes }) => ({ items: 1, bytes }))) {
@@ -101,7 +101,7 @@ export class KafkaPublisher {
     }
   }
 
-  /** Answers how to count: with each call the offset after the partition's next message. */
+  /** Resolves with a counter: each call returns the offset after the partition's next message. */
   private async send(messages: readonly Sized[], give_up_at: number): Promise<(partition: number) => number> {
     const { topic, timeout_ms, log } = this.options;
     const attempt = async ({ left_ms }: Try) => {
@@ -130,8 +130,8 @@ export class KafkaPublisher {
   }
 
   /**
-   * A broker that knew the batch already does not say where it lies: then the partition's end is named, which is behind
-   * it.
+   * Counts from the base offsets that the broker returned. A broker that had stored the batch before returns none; then
+   * the partition's end stands for it, which is behind the batch.
    */
   private async counter(sent: readonly RecordMetadata[]): Promise<(partition: number) => number> {
     const { client, topic } = this.options;
@@ -176,7 +176,7 @@ export class KafkaPublisher {
         .then((connected) => connected.disconnect())
         .catch((error: Error) => this.options.log?.debug({ err: error }, 'kafka: a producer ended badly'));
     disconnect();
-    // A send that was left behind connects again for its own retries: closed once more when it has ended.
+    // An abandoned send connects again for its own retries, so that the producer is closed again after it.
     sending.then(disconnect, disconnect);
   }
 }

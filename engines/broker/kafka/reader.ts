@@ -1,8 +1,8 @@
 import { createErrorFromCode } from 'kafkajs/src/protocol/error';
-import { retry } from '../../../kernel/retry';
+import { retry } from '../../../lib/async/retry';
 import { answered, isPassingAtKafka, type KafkaClient, REQUEST_TIMEOUT_MS, typeOf } from './client';
-import { type FetchLimits, KafkaFetcher, NOBODY } from './fetcher';
-import { decodeRecords } from './records';
+import { type FetchLimits, KafkaFetcher, NOBODY } from './fetch/fetcher';
+import { decodeRecords } from './fetch/records';
 import { type BrokerRecord, OffsetOutOfRange } from '../port';
 
 const PAGE_BYTES = 4 * 1024 * 1024;

@@ -2,7 +2,7 @@ import { ConfigResourceTypes } from 'kafkajs';
 import { type KafkaClient, typeOf } from './client';
 
 const POLICY = 'cleanup.policy';
-/** With the policy `delete`, records beyond either of them are dropped; -1 is no limit. */
+/** With the policy `delete`, records beyond either limit are dropped; -1 is no limit. */
 const LIMITS = ['retention.ms', 'retention.bytes'];
 
 /**

@@ -1,17 +1,17 @@
 export interface StallWatchOptions {
-  /** Without a sign of life for so long it stalls. */
+  /** Time without a sign of life after which the consumer counts as stalled. */
   stall_ms: number;
-  /** Somebody else has the next step: nothing is expected meanwhile. */
+  /** Whether the consumer waits for its caller; no progress is expected meanwhile. */
   busy(): boolean;
   fetching(): boolean;
-  /** Whether there is something that it should have got; null where that cannot be said. */
+  /** Whether the log has records that the consumer has not received; null when that is unknown. */
   behind(): Promise<boolean | null>;
   onStall(error: Error): void;
-  /** It could not be asked. */
+  /** Called when `behind` failed. */
   onBlind(error: Error): void;
 }
 
-/** Judges a consumer by its progress, not by its heartbeats: one that only looks alive is started again. */
+/** Judges a consumer by its progress, not by its heartbeats; one without progress is restarted. */
 export class StallWatch {
   private progressed_at = 0;
   private turned_at = 0;
@@ -31,7 +31,7 @@ export class StallWatch {
     clearInterval(this.timer);
   }
 
-  /** The group's member went round once: heartbeats are looked after. */
+  /** The loop of the group's member, which sends the heartbeats, has completed a round. */
   turned(): void {
     this.turned_at = performance.now();
   }
@@ -41,7 +41,7 @@ export class StallWatch {
     this.answered_at = performance.now();
   }
 
-  /** A batch was worked off. */
+  /** A batch was processed. */
   progressed(): void {
     this.progressed_at = performance.now();
   }

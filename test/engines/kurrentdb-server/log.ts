@@ -25,7 +25,7 @@ export interface Proposed {
 
 export interface Write {
   stream: string;
-  /** -1 no stream, -2 any, -4 exists. */
+  /** -1 no stream, -2 any (also where none is named), -4 exists. */
   expected: number;
   events: Proposed[];
 }
@@ -35,8 +35,8 @@ type Check = { decision: 'ok' | 'idempotent' | 'wrong' | 'corrupted'; current: n
 export type Outcome =
   | { result: 'success'; heads: number[]; position: bigint }
   | { result: 'wrong'; index: number; current: number }
-  /** A repetition mixed with something new, which the server answers with an error that names no stream. */
-  | { result: 'mixed' };
+  /** A repetition mixed with something new; `index` is the first write that is repeated or wrong. */
+  | { result: 'mixed'; index: number; current: number };
 
 /**
  * The log in memory, with the rules of the server's writer: expected revisions, and repetitions recognised by place (a
@@ -65,15 +65,17 @@ export class ServerLog extends EventEmitter<{ record: [LogRecord] }> {
   /** All or nothing. */
   append(writes: readonly Write[]): Outcome {
     const checks = writes.map((write) => this.check(write));
+    const first = checks.findIndex(({ decision }) => decision !== 'ok');
+    const mixed = { result: 'mixed', index: first, current: checks[first]?.current ?? -1 } as const;
     if (checks.some(({ decision }) => decision === 'corrupted'))
-      return writes.length === 1 ? { result: 'wrong', index: 0, current: checks[0]!.current } : { result: 'mixed' };
+      return writes.length === 1 ? { result: 'wrong', index: 0, current: checks[0]!.current } : mixed;
     const count = (decision: Check['decision']) => checks.filter((check) => check.decision === decision).length;
     if (count('idempotent') === writes.length) {
       const positions = writes.map(({ stream }, n) => this.stream(stream)[checks[n]!.last]!.position);
       const position = positions.reduce((a, b) => (a > b ? a : b));
       return { result: 'success', heads: checks.map(({ last }) => last), position };
     }
-    if (count('idempotent') > 0) return { result: 'mixed' };
+    if (count('idempotent') > 0) return mixed;
     const index = checks.findIndex(({ decision }) => decision === 'wrong');
     if (index !== -1) return { result: 'wrong', index, current: checks[index]!.current };
     return this.commit(writes);

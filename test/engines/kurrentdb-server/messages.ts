@@ -6,10 +6,12 @@ import { Status } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/
 import { ReadResp, type ReadReq } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_pb';
 import { NotLeaderNodeErrorDetails } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/errors_pb';
 import {
+  AppendRecordSizeExceededErrorDetails,
   AppendTransactionSizeExceededErrorDetails,
   StreamRevisionConflictErrorDetails,
 } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/errors_pb';
 import type { AppendRequest } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v2/streams/streams_pb';
+import { isUuid } from '../../../lib/hash/uuid';
 import type { LogRecord, Write } from './log';
 
 const TEXT = new TextEncoder();
@@ -20,8 +22,25 @@ export function refusal(code: status, message: string, trailers = new Metadata()
   return Object.assign(new Error(message), { code, details: message, metadata: trailers });
 }
 
+/** A google.rpc.ErrorInfo: reason and domain. */
+function errorInfo(reason: string, domain: string): Uint8Array {
+  const text = (field: number, value: string) => {
+    const bytes = Buffer.from(value);
+    return Buffer.concat([Buffer.from([(field << 3) | 2, bytes.length]), bytes]);
+  };
+  return Buffer.concat([text(1, reason), text(2, domain)]);
+}
+
+interface Details {
+  reason: string;
+  domain: 'streams' | 'server';
+  /** Full name of the message in `bytes`. */
+  type: string;
+  bytes: Uint8Array;
+}
+
 /** An error of the second protocol: a google.rpc.Status with an ErrorInfo first and the details after it. */
-function detailed(code: status, message: string, type: string, details: Uint8Array): ServiceError {
+function detailed(code: status, message: string, { reason, domain, type, bytes }: Details): ServiceError {
   const part = (type_url: string, value: Uint8Array) => {
     const any = new Any();
     any.setTypeUrl(`type.googleapis.com/${type_url}`);
@@ -33,7 +52,7 @@ function detailed(code: status, message: string, type: string, details: Uint8Arr
     return packed.serializeBinary();
   };
   const trailers = new Metadata();
-  const parts = [part('google.rpc.ErrorInfo', new Uint8Array()), part(type, details)];
+  const parts = [part('google.rpc.ErrorInfo', errorInfo(reason, domain)), part(type, bytes)];
   // Two messages in a row are one message with both details.
   trailers.set('grpc-status-details-bin', Buffer.concat(parts));
   return refusal(code, message, trailers);
@@ -64,43 +83,99 @@ export function notLeaderNode({ id, host, port }: NodeAddress): ServiceError {
   const details = new NotLeaderNodeErrorDetails();
   details.setCurrentLeader(leader);
   const message = `The server is not the leader node and cannot handle the request. Please retry your request against the leader node directly at ${host}:${port}`;
-  return detailed(
-    status.FAILED_PRECONDITION,
-    message,
-    'kurrent.rpc.NotLeaderNodeErrorDetails',
-    details.serializeBinary(),
-  );
+  return detailed(status.FAILED_PRECONDITION, message, {
+    reason: 'NOT_LEADER_NODE',
+    domain: 'server',
+    type: 'kurrent.rpc.NotLeaderNodeErrorDetails',
+    bytes: details.serializeBinary(),
+  });
 }
 
-/** What a node answers while the cluster has no leader. */
+/** A read's answer while the cluster has no leader. */
 export const notReady = (): ServiceError => refusal(status.UNAVAILABLE, 'Server Is Not Ready');
+
+/** An append's answer during an election. */
+export const notReadyToAppend = (): ServiceError =>
+  refusal(status.UNAVAILABLE, 'The server is not yet ready to handle requests. Please try again after 5 seconds.');
+
+/** The answer to an append whose leader lost its place before a majority had it: it may be stored later. */
+export const appendTimedOut = (): ServiceError =>
+  refusal(
+    status.DEADLINE_EXCEEDED,
+    'Operation timed out: Append session timed out while waiting for commit confirmation.',
+  );
+
+/** A field that the validators refuse, as a google.rpc.BadRequest. */
+function badRequest(field: string, description: string): ServiceError {
+  const text = (number: number, value: string) => {
+    const bytes = Buffer.from(value);
+    return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+  };
+  const violation = Buffer.concat([text(1, field), text(2, description)]);
+  const bytes = Buffer.concat([Buffer.from([10, violation.length]), violation]);
+  const type = 'google.rpc.BadRequest';
+  return detailed(status.INVALID_ARGUMENT, description, { reason: 'BAD_REQUEST', domain: 'server', type, bytes });
+}
+
+/** Its data and metadata are larger than a record may be. */
+export function recordTooLarge(stream: string, id: string, size: number, max: number): ServiceError {
+  const details = new AppendRecordSizeExceededErrorDetails();
+  details.setStream(stream);
+  details.setRecordId(id);
+  details.setSize(size);
+  details.setMaxSize(max);
+  return detailed(status.INVALID_ARGUMENT, `The size of record ${id} (${size} B) exceeds the maximum of ${max} B.`, {
+    reason: 'APPEND_RECORD_SIZE_EXCEEDED',
+    domain: 'streams',
+    type: 'kurrentdb.protocol.v2.streams.errors.AppendRecordSizeExceededErrorDetails',
+    bytes: details.serializeBinary(),
+  });
+}
 
 export function revisionConflict(stream: string, expected: number, actual: number): ServiceError {
   const details = new StreamRevisionConflictErrorDetails();
   details.setStream(stream);
   details.setExpectedRevision(String(expected));
   details.setActualRevision(String(actual));
-  const message = `Append failed due to a revision conflict on stream '${stream}'.`;
-  const type = 'kurrentdb.protocol.v2.streams.errors.StreamRevisionConflictErrorDetails';
-  return detailed(status.FAILED_PRECONDITION, message, type, details.serializeBinary());
+  const revisions = `Expected revision: ${expected}. Actual revision: ${actual}.`;
+  const message = `Append failed due to a revision conflict on stream '${stream}'. ${revisions}`;
+  return detailed(status.FAILED_PRECONDITION, message, {
+    reason: 'STREAM_REVISION_CONFLICT',
+    domain: 'streams',
+    type: 'kurrentdb.protocol.v2.streams.errors.StreamRevisionConflictErrorDetails',
+    bytes: details.serializeBinary(),
+  });
 }
 
 export function transactionTooLarge(size: number, max: number): ServiceError {
   const details = new AppendTransactionSizeExceededErrorDetails();
   details.setSize(size);
   details.setMaxSize(max);
-  const type = 'kurrentdb.protocol.v2.streams.errors.AppendTransactionSizeExceededErrorDetails';
-  return detailed(status.ABORTED, 'The append transaction is too large.', type, details.serializeBinary());
+  return detailed(status.ABORTED, 'The append transaction is too large.', {
+    reason: 'APPEND_TRANSACTION_SIZE_EXCEEDED',
+    domain: 'streams',
+    type: 'kurrentdb.protocol.v2.streams.errors.AppendTransactionSizeExceededErrorDetails',
+    bytes: details.serializeBinary(),
+  });
 }
 
 /** One request of an append session. @throws ServiceError INVALID_ARGUMENT for what the server's validators refuse */
 export function toWrite(request: AppendRequest): Write {
   const stream = request.getStream();
   if (stream.trim() === '' || stream === '$$') throw refusal(status.INVALID_ARGUMENT, 'Stream must not be empty.');
+  const expected = request.hasExpectedRevision() ? Number(request.getExpectedRevision()) : -2;
+  if (expected < 0 && ![-1, -2, -4].includes(expected))
+    throw badRequest('expected_revision', 'Expected revision must be -1, -2, -4 or a revision.');
+  if (request.getRecordsList().length === 0) throw badRequest('records', 'Records must not be empty.');
   const events = request.getRecordsList().map((record) => {
     const schema = record.getSchema()!;
+    if (schema.getFormat() === 0) throw badRequest('schema.format', 'Schema format must be specified.');
+    if (!isUuid(record.getRecordId() ?? '')) throw badRequest('record_id', 'Record id must be a UUID.');
     if (!SCHEMA_NAME.test(schema.getName())) throw refusal(status.INVALID_ARGUMENT, 'Schema name is not valid.');
-    const properties: Record<string, unknown> = {};
+    const properties: Record<string, unknown> = {
+      '$schema.name': schema.getName(),
+      '$schema.format': schema.getFormat() === 1 ? 'Json' : 'Bytes',
+    };
     record.getPropertiesMap().forEach((value, name) => {
       if (name === '') throw refusal(status.INVALID_ARGUMENT, 'Property keys must not be empty.');
       properties[name] = value.toJavaScript();
@@ -113,7 +188,7 @@ export function toWrite(request: AppendRequest): Write {
       metadata: TEXT.encode(JSON.stringify(properties)),
     };
   });
-  return { stream, expected: Number(request.getExpectedRevision() ?? -2), events };
+  return { stream, expected, events };
 }
 
 export function toReadEvent(record: LogRecord, uuid: ReadReq.Options.UUIDOption | undefined): ReadResp {
@@ -139,13 +214,20 @@ export function toReadEvent(record: LogRecord, uuid: ReadReq.Options.UUIDOption 
   return response;
 }
 
-export function toCheckpoint(position: bigint): ReadResp {
+/** @param prepare 0 during catch-up, where the server knows the commit position alone */
+export function toCheckpoint(position: bigint, prepare: bigint): ReadResp {
   const checkpoint = new ReadResp.Checkpoint();
   checkpoint.setCommitPosition(String(position));
-  checkpoint.setPreparePosition(String(position));
+  checkpoint.setPreparePosition(String(prepare));
   checkpoint.setTimestamp(Timestamp.fromDate(new Date()));
   const response = new ReadResp();
   response.setCheckpoint(checkpoint);
+  return response;
+}
+
+export function toLastStreamPosition(revision: number): ReadResp {
+  const response = new ReadResp();
+  response.setLastStreamPosition(String(revision));
   return response;
 }
 

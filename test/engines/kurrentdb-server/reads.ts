@@ -1,19 +1,29 @@
-import { status, type ServerWritableStream } from '@grpc/grpc-js';
+import { status, type ServerWritableStream, type ServiceError } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import { ReadReq, ReadResp } from '@kurrent/kurrentdb-client/generated/kurrentdb/protocols/v1/streams_pb';
 import type { LogRecord, NodeLog } from './log';
-import { refusal, toCaughtUp, toCheckpoint, toReadEvent } from './messages';
+import { refusal, toCaughtUp, toCheckpoint, toLastStreamPosition, toReadEvent } from './messages';
 
 type ReadCall = ServerWritableStream<ReadReq, ReadResp>;
 type Options = ReadReq.Options;
+
+export interface ReadingNode {
+  /** The answer of a node that may not serve the read; a subscription is confirmed before it. */
+  refuse: ServiceError | undefined;
+  /** Collects the checkpoints that are sent. */
+  checkpoints: string[];
+}
 
 /**
  * The first protocol's Read: a stream or $all, forwards or backwards, filtered or not, once or as a subscription to
  * $all.
  */
-export function read(log: NodeLog, call: ReadCall): void {
+export function read(log: NodeLog, call: ReadCall, node: ReadingNode): void {
   const options = call.request.getOptions()!;
-  if (options.hasSubscription()) return subscribe(log, call, options);
+  if (options.hasSubscription()) return subscribe(log, call, options, node);
+  const { refuse } = node;
+  if (refuse) return void call.emit('error', refuse);
+  if (isBetweenRecords(log, options)) return void call.emit('error', refusal(status.UNKNOWN, BETWEEN));
   const records = options.hasStream() ? streamRecords(log, call, options) : allRecords(log, options);
   if (!records) return;
   const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
@@ -25,14 +35,30 @@ export function read(log: NodeLog, call: ReadCall): void {
     call.write(toReadEvent(record, options.getUuidOption()));
     left -= 1n;
   }
+  if (options.hasStream()) call.write(toLastStreamPosition(streamOf(log, options).length - 1));
   call.end();
 }
+
+const BETWEEN = 'Trying to read from an invalid position.';
+
+/** The commit position is no record's, though records lie before and behind it. */
+function isBetweenRecords(log: NodeLog, options: Options): boolean {
+  const position = options.getAll()?.getPosition();
+  if (!position) return false;
+  const at = BigInt(position.getCommitPosition());
+  const { records } = log;
+  const newest = records[records.length - 1]?.position ?? 0n;
+  return at > 0n && at < newest && !records.some((record) => record.position === at);
+}
+
+const streamOf = (log: NodeLog, options: Options): readonly LogRecord[] =>
+  log.stream(Buffer.from(options.getStream()!.getStreamIdentifier()!.getStreamName_asU8()).toString());
 
 /** In log order, cut at the revision asked for; undefined when the stream does not exist, which was answered then. */
 function streamRecords(log: NodeLog, call: ReadCall, options: Options): readonly LogRecord[] | undefined {
   const stream = options.getStream()!;
   const identifier = stream.getStreamIdentifier()!;
-  const records = log.stream(Buffer.from(identifier.getStreamName_asU8()).toString());
+  const records = streamOf(log, options);
   if (records.length === 0) {
     const not_found = new ReadResp.StreamNotFound();
     not_found.setStreamIdentifier(identifier);
@@ -61,9 +87,13 @@ function allRecords(log: NodeLog, options: Options): readonly LogRecord[] {
  * From a position (exclusive) on, then live; a checkpoint after every so many events looked at, and one on the way from
  * past to present.
  */
-function subscribe(log: NodeLog, call: ReadCall, options: Options): void {
+function subscribe(log: NodeLog, call: ReadCall, options: Options, { refuse, checkpoints }: ReadingNode): void {
   if (!options.hasAll()) {
     call.emit('error', refusal(status.UNIMPLEMENTED, 'subscriptions to one stream are not served here'));
+    return;
+  }
+  if (isBetweenRecords(log, options)) {
+    call.emit('error', refusal(status.INVALID_ARGUMENT, BETWEEN));
     return;
   }
   const all = options.getAll()!;
@@ -78,7 +108,15 @@ function subscribe(log: NodeLog, call: ReadCall, options: Options): void {
   const confirmed = new ReadResp();
   confirmed.setConfirmation(confirmation);
   call.write(confirmed);
+  if (refuse) return void call.emit('error', refuse);
 
+  let live = false;
+  const began_at = at;
+  const checkpoint = () => {
+    const prepare = live ? at : 0n;
+    checkpoints.push(`${at}/${prepare}`);
+    call.write(toCheckpoint(at, prepare));
+  };
   const pass = (record: LogRecord) => {
     if (record.position <= at) return;
     at = record.position;
@@ -86,10 +124,11 @@ function subscribe(log: NodeLog, call: ReadCall, options: Options): void {
     looked_at += 1;
     if (!filter || looked_at < interval) return;
     looked_at = 0;
-    call.write(toCheckpoint(at));
+    checkpoint();
   };
   for (const record of log.records) pass(record);
-  if (filter && at >= 0n) call.write(toCheckpoint(at));
+  if (filter && at > began_at) checkpoint();
+  live = true;
   call.write(toCaughtUp(at < 0n ? 0n : at));
   log.on('record', pass);
   const end = () => void log.off('record', pass);

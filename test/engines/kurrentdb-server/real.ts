@@ -1,5 +1,5 @@
 import { v4 } from 'uuid';
-import { createKurrentEventStore } from '../../../engines/event-store/kurrentdb';
+import { createKurrentEventStore } from '../../../engines/event-store/kurrentdb/store';
 import {
   RevisionConflict,
   type EventBatch,

@@ -4,6 +4,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 export class Relay {
   port = 0;
   private readonly sockets = new Set<Socket>();
+  private frozen = false;
   private readonly server = createServer((near) => this.link(near));
 
   constructor(
@@ -39,7 +40,19 @@ export class Relay {
     for (const socket of this.sockets) socket.unpipe().pause();
   }
 
+  /** No link carries anything any more, new ones neither. */
+  freeze(): void {
+    this.frozen = true;
+    this.silence();
+  }
+
   private link(near: Socket): void {
+    if (this.frozen) {
+      this.sockets.add(near);
+      near.on('error', () => near.destroy());
+      near.on('close', () => this.sockets.delete(near));
+      return;
+    }
     const far = connect(this.target_port, this.target_host);
     near.pipe(far).pipe(near);
     const ends: [Socket, Socket][] = [

@@ -2,7 +2,7 @@ import {
   Server,
   ServerCredentials,
   status,
-  type Metadata,
+  Metadata,
   type ServerReadableStream,
   type sendUnaryData,
 } from '@grpc/grpc-js';
@@ -29,7 +29,10 @@ import { NodeLog, ServerLog, type Write } from './log';
 import {
   notLeader,
   notLeaderNode,
+  appendTimedOut,
   notReady,
+  notReadyToAppend,
+  recordTooLarge,
   refusal,
   revisionConflict,
   toUuid,
@@ -40,14 +43,25 @@ import {
 import { read } from './reads';
 import { Relay } from './relay';
 
+/** What an ACL may keep from a login. */
+type Right = 'append' | 'read $all';
+
+const VERSION = '26.1.0';
+const MIB = 1024 * 1024;
+
 export interface KurrentServerOptions {
-  /** Default 25.1.0. Below 25.1 there are no append sessions. */
+  /**
+   * Default 26.1.0. Below 25.1 there are no append sessions; below 26.1 a repetition mixed with new events is an error
+   * without details.
+   */
   version?: string;
-  /** Required of every call when given. */
+  /** Required of every call for data when given. */
   login?: { username: string; password: string };
   tls?: { key: string; cert: string };
-  /** Bytes of one append session. Default 4 MiB. */
+  /** Bytes of one append session. Default 256 MiB. */
   max_append_size?: number;
+  /** Bytes of one record; at most those of an append session. Default 16 MiB, or `max_append_size` where it is less. */
+  max_record_size?: number;
   /** Bytes of one gRPC message. Default 17 MiB. */
   max_message_size?: number;
   /** The cluster that this server is a node of; alone it leads itself. */
@@ -74,10 +88,17 @@ export class KurrentServer {
   readonly seen: { method: string; authorization: string | undefined }[] = [];
   private relay!: Relay;
   private lost_replies = 0;
+  private lost_places = 0;
+  private readonly denied = new Set<Right>();
+  /** Checkpoints sent to subscriptions, `commit/prepare`. */
+  readonly checkpoints: string[] = [];
   /** Milliseconds before an append is looked at, whether its client still waits or not. */
   delay_ms = 0;
   /** Milliseconds between storing an append and answering it. */
   answer_delay_ms = 0;
+
+  /** Runs before a subscription is served: what it appends is read in catch-up. */
+  before_subscription: (() => Promise<unknown>) | undefined;
 
   private constructor(
     private readonly grpc: Server,
@@ -91,6 +112,8 @@ export class KurrentServer {
     const max_message_size = options.max_message_size ?? 17 * 1024 * 1024;
     const grpc = new Server({ 'grpc.max_receive_message_length': max_message_size });
     const server = new KurrentServer(grpc, options);
+    const { max_append, max_record } = server.sizes;
+    if (max_append < max_record) throw new Error('--max-append-size must not be below --max-append-event-size');
     server.serve();
     const credentials = options.tls
       ? ServerCredentials.createSsl(null, [
@@ -138,6 +161,11 @@ export class KurrentServer {
     this.lost_replies = count;
   }
 
+  /** Takes connections and answers nothing, like a process that is stopped (SIGSTOP). */
+  freeze(): void {
+    this.relay.freeze();
+  }
+
   /** Nothing listens any more; the log stays. */
   async down(): Promise<void> {
     await this.relay.down();
@@ -154,23 +182,43 @@ export class KurrentServer {
     this.grpc.forceShutdown();
   }
 
-  private get appends(): boolean {
-    return Number.parseFloat(this.options.version ?? '25.1.0') >= 25.1;
+  /** Takes a right from every login. */
+  deny(right: Right): void {
+    this.denied.add(right);
+  }
+
+  /** The next appends are stored, and answered as by a leader that lost its place meanwhile. */
+  losePlace(count: number): void {
+    this.lost_places = count;
+  }
+
+  private isBelow(version: number): boolean {
+    return Number.parseFloat(this.options.version ?? VERSION) < version;
+  }
+
+  private get sizes(): { max_append: number; max_record: number } {
+    const max_append = this.options.max_append_size ?? 256 * MIB;
+    return { max_append, max_record: this.options.max_record_size ?? Math.min(16 * MIB, max_append) };
   }
 
   private serve(): void {
     this.grpc.addService(StreamsService, {
       read: (call: Parameters<typeof read>[1]) => {
-        const error = this.gate('read', call.metadata) ?? this.gateOfLeader(call.metadata);
-        if (error) call.emit('error', error);
-        else read(this.copy, call);
+        const all = call.request.getOptions()!.hasAll();
+        const error = this.gate('read', call.metadata) ?? (all ? this.denial('read $all') : undefined);
+        if (error) return void call.emit('error', error);
+        const node = { refuse: this.gateOfLeader(call.metadata), checkpoints: this.checkpoints };
+        const before = call.request.getOptions()!.hasSubscription() ? this.before_subscription : undefined;
+        if (before === undefined) return read(this.copy, call, node);
+        void before().then(() => read(this.copy, call, node));
       },
     });
     this.grpc.addService(ServerFeaturesService, {
       getSupportedMethods: (call: { metadata: Metadata }, answer: sendUnaryData<SupportedMethods>) => {
-        // Open to everyone: the client asks without credentials.
-        this.gate('getSupportedMethods', call.metadata);
-        answer(null, this.methods());
+        // Open to everyone, since the client asks without credentials; a wrong login is refused all the same.
+        const error = this.gate('getSupportedMethods', call.metadata);
+        if (error?.code === status.UNAUTHENTICATED) answer(error);
+        else answer(null, this.methods());
       },
     });
     this.grpc.addService(GossipService, {
@@ -179,7 +227,7 @@ export class KurrentServer {
         answer(null, this.gossip());
       },
     });
-    if (!this.appends) return;
+    if (this.isBelow(25.1)) return;
     this.grpc.addService(StreamsServiceService, {
       appendSession: (
         call: ServerReadableStream<AppendRequest, AppendSessionResponse>,
@@ -205,7 +253,16 @@ export class KurrentServer {
     const { login } = this.options;
     if (!login) return undefined;
     const wanted = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`;
+    if (authorization === undefined) return refusal(status.PERMISSION_DENIED, 'Access Denied');
     return authorization === wanted ? undefined : refusal(status.UNAUTHENTICATED, 'Unauthenticated');
+  }
+
+  /** @returns the answer to what the login may not do */
+  private denial(right: Right) {
+    if (!this.denied.has(right)) return undefined;
+    const trailers = new Metadata();
+    trailers.set('exception', 'access-denied');
+    return refusal(status.PERMISSION_DENIED, 'Access Denied', trailers);
   }
 
   /** Whether a read that wants the leader may go on here. */
@@ -222,29 +279,39 @@ export class KurrentServer {
 
   private append(metadata: Metadata, requests: AppendRequest[], answer: sendUnaryData<AppendSessionResponse>): void {
     try {
-      const error = this.gate('appendSession', metadata);
+      const error = this.gate('appendSession', metadata) ?? this.denial('append');
       if (error) throw error;
       if (!this.leads) {
         const { leader } = this.options.cluster!;
-        throw leader ? notLeaderNode(leader.address) : notReady();
+        throw leader ? notLeaderNode(leader.address) : notReadyToAppend();
       }
       const writes = requests.map(toWrite);
       if (writes.length === 0) throw refusal(status.FAILED_PRECONDITION, 'Append session has no requests.');
       const names = new Set(writes.map(({ stream }) => stream.toLowerCase()));
       if (names.size < writes.length) throw refusal(status.ABORTED, 'A stream is already part of this append session.');
-      const events = writes.flatMap((write) => write.events);
-      const size = events.reduce(
-        (sum, event) => sum + event.data.length + event.metadata.length + event.type.length,
-        0,
-      );
-      const max_size = this.options.max_append_size ?? 4 * 1024 * 1024;
-      if (size > max_size) throw transactionTooLarge(size, max_size);
+      const { max_append, max_record } = this.sizes;
+      let total = 0;
+      for (const { stream, events } of writes)
+        for (const { id, data, metadata, type } of events) {
+          const size = data.length + metadata.length + type.length;
+          if (size > max_record) throw recordTooLarge(stream, id, size, max_record);
+          total += size;
+        }
+      if (total > max_append) throw transactionTooLarge(total, max_append);
       const outcome = this.log.append(writes);
       if (outcome.result === 'wrong') {
         const { stream, expected } = writes[outcome.index]!;
         throw revisionConflict(stream, expected, outcome.current);
       }
-      if (outcome.result === 'mixed') throw refusal(status.UNKNOWN, 'Exception was thrown by handler.');
+      if (outcome.result === 'mixed') {
+        const { stream, expected } = writes[outcome.index]!;
+        if (this.isBelow(26.1)) throw refusal(status.UNKNOWN, 'Exception was thrown by handler.');
+        throw revisionConflict(stream, expected, outcome.current);
+      }
+      if (this.lost_places > 0) {
+        this.lost_places -= 1;
+        throw appendTimedOut();
+      }
       if (this.lost_replies > 0) {
         this.lost_replies -= 1;
         this.cut();
@@ -267,7 +334,7 @@ export class KurrentServer {
 
   private methods(): SupportedMethods {
     const methods = new SupportedMethods();
-    methods.setEventStoreServerVersion(this.options.version ?? '25.1.0');
+    methods.setEventStoreServerVersion(this.options.version ?? VERSION);
     const add = (service: string, name: string) => {
       const method = new SupportedMethod();
       method.setServiceName(service);
@@ -275,7 +342,7 @@ export class KurrentServer {
       methods.addMethods(method);
     };
     for (const name of ['read', 'append', 'batchappend']) add('event_store.client.streams.streams', name);
-    if (this.appends) add('kurrentdb.protocol.v2.streams.streamsservice', 'appendsession');
+    if (!this.isBelow(25.1)) add('kurrentdb.protocol.v2.streams.streamsservice', 'appendsession');
     return methods;
   }
 

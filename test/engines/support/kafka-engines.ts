@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { TOPICS } from '../../../domain/records';
+import { TOPICS } from '../../../domain/common/records';
 import { createKafkaBroker } from '../../../engines/broker/kafka/broker';
 import type { Broker } from '../../../engines/broker/port';
 import { createRecordLog } from '../../../engines/records/log';

@@ -28,7 +28,10 @@ export async function until(look: () => Promise<boolean> | boolean, what: string
     } catch (error) {
       last = error;
     }
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`, { cause: last });
+    if (Date.now() > deadline)
+      throw new Error(`waited in vain for ${what}${last instanceof Error ? ` (${last.message})` : ''}`, {
+        cause: last,
+      });
     await new Promise((wait) => setTimeout(wait, 50));
   }
 }

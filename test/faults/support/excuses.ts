@@ -7,7 +7,7 @@ const AWAY = new RegExp(
     /\b(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)\b/,
     /Connection terminated|timeout exceeded when trying to connect|Query read timeout|is not queryable/,
     // Kafka and KurrentDB, by what our adapters make of it and by the client's own name.
-    /\b(?:EngineAway|KafkaJSNumberOfRetriesExceeded|KafkaJSConnection\w*|KafkaJSRequestTimeoutError)\b/,
+    /\b(?:EngineUnavailable|KafkaJSNumberOfRetriesExceeded|KafkaJSConnection\w*|KafkaJSRequestTimeoutError)\b/,
     // PostgreSQL ends, starts, has no room for a connection or on its disk, or gave a statement up.
     /\b(?:57P01|57P02|57P03|57014|53100|53300|08P01|08006)\b/,
   ]
@@ -30,8 +30,15 @@ export const ENGINE_AWAY = because(AWAY);
 export const DISK_FULL: readonly Excuse[] = [...ENGINE_AWAY, ...because(/\b53100\b/)];
 /** The server may open nothing more, not even a connection to its database. */
 export const NO_DESCRIPTORS: readonly Excuse[] = [...ENGINE_AWAY, ...because(/\bconnect EMFILE\b/)];
+/** A transaction was open when the database's clock jumped: PostgreSQL ends its session, as idle for too long. */
+export const SESSION_TIMED_OUT: Excuse = {
+  message: /^consumer stopped$/,
+  reason: /\b25P03\b|Connection terminated|is not queryable/,
+};
 /** A test made a consumer stand still, and the watchdog ended it. */
 export const STALLED: Excuse = { message: /^consumer stopped$/, reason: /^Stalled / };
+/** The broker is unavailable, or starts so slowly that the watchdog restarts a consumer. */
+export const BROKER_AWAY: readonly Excuse[] = [...ENGINE_AWAY, STALLED];
 
 /** A newer build's read model took the place of the live one: the older build fills it no more. */
 export const TAKEN_OVER: Excuse = { message: /^consumer stopped$/, reason: /^CheckpointLost / };

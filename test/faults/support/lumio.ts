@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { runningPostmaster, runningUrl } from '../../../engines/postgres/embedded';
+import { runningPostmaster, runningUrl } from '../../../engines/postgres/embedded/server';
 import { PATIENCE_MS } from '../../support/patience';
 import { Printed } from '../../support/printed';
 import { type DevCredentials, runLumio, type ServerOptions, settingsOf, spawnLumio } from '../../support/server';
@@ -102,7 +102,7 @@ export class Lumio {
 
   /** Where its logs end. */
   get ends_of_logs(): Ends {
-    return { ...embeddedEnds((sql) => this.query(sql)), ...this.options.ends };
+    return { ...embeddedEnds((sql, values) => this.query(sql, values)), ...this.options.ends };
   }
 
   /** Resolves when it serves. @throws Error with its output when it ends before, or is not ready in time */

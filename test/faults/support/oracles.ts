@@ -84,6 +84,40 @@ export async function checkKeys(on: Observed, { keys }: Sent): Promise<{ keys: n
   return { keys: rows.length, broken };
 }
 
+/** Payments by the ids of their objects, as vendors' deliveries are compared. */
+export async function checkPayments(on: Pick<Observed, 'query'>, { payments }: Sent): Promise<string[]> {
+  const rows = await on.query(`select object_id from payment_objects where object_id like '%-p%-%'`);
+  return compareIds(
+    rows.map(({ object_id }) => object_id as string),
+    payments.acked,
+    payments.tried,
+  ).map((what) => `payments: ${what}`);
+}
+
+/**
+ * The channel of the chat, which is all that is kept of it: each message announced at most once, in the order of the
+ * acknowledgements, none that was not sent, and every acknowledged one unless the outbox has trimmed it.
+ */
+export async function checkChat(on: Observed, { chat }: Sent, announced: (id: string) => boolean): Promise<string[]> {
+  const channel = `chat:${on.credentials.account_id}`;
+  const rows: { seq: number; message_id: string | null }[] = await on.query(
+    `select seq::int as seq, data::json->>'platform_message_id' as message_id
+     from outbox where channel = $1 order by id`,
+    [channel],
+  );
+  const ids = rows.flatMap(({ message_id }) => message_id ?? []);
+  const trimmed = (rows[0]?.seq ?? Number.MAX_SAFE_INTEGER) - 1;
+  const promised = [...chat.acked].filter(announced);
+  const missing = promised.filter((id) => !ids.includes(id));
+  const broken = compareIds(ids, [], chat.tried);
+  if (rows.length > 0 && missing.length > trimmed) broken.push(...told(missing, 'messages were never announced'));
+  if (rows.length === 0 && promised.length > 0) broken.push(...told(promised, 'messages were never announced'));
+  const places = promised.map((id) => ids.indexOf(id)).filter((place) => place >= 0);
+  const turned = places.findIndex((place, at) => at > 0 && place < places[at - 1]!);
+  if (turned >= 0) broken.push(`order broken at ${ids[places[turned]!]}`);
+  return broken.map((what) => `chat: ${what}`);
+}
+
 /** What the database must agree on with itself; each statement finds what does not. */
 export const BOOKS = {
   'counters differ from rows': `
@@ -92,7 +126,7 @@ export const BOOKS = {
     full join event_log_counters c using (account_id, type, platform, day) where n is distinct from c.count`,
   'ledger differs from rows': `
     select * from (select id, external_id from platform_event_logs where external_id is not null) e
-    full join ledger l on l.record_id = e.id where e.id is null or l.record_id is null`,
+    full join (select * from ledger where projection = 'event-log') l on l.record_id = e.id where e.id is null or l.record_id is null`,
   'a stream has a hole or a double': `
     select stream from domain_events group by stream having count(*) <> max(revision) + 1 or min(revision) <> 0`,
   'one event id in two places': 'select id from domain_events group by id having count(*) > 1',

@@ -1,6 +1,7 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createPrivateKey, type KeyObject } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { slowness } from '../../support/patience';
+import { kickHeaders, stripeHeaders } from '../../support/webhooks';
 import { seeded, sleep, until } from './dose';
 import type { Lumio } from './lumio';
 
@@ -15,6 +16,10 @@ export interface Sent {
   tried: Set<string>;
   /** Labels of API keys whose creation was acknowledged; those tried. */
   keys: { acked: Set<string>; tried: Set<string> };
+  /** Ids of payment objects of Stripe. */
+  payments: { acked: Set<string>; tried: Set<string> };
+  /** Ids of chat messages of Kick; the acknowledged ones in the order of their acknowledgement. */
+  chat: { acked: Set<string>; tried: Set<string> };
   /** What no fault excuses: a vendor refused, a 5xx that is no 503 with Retry-After … */
   violations: string[];
   /** Status (0: no answer) to how often. */
@@ -31,6 +36,10 @@ export interface TrafficOptions {
   emits?: number;
   /** Lanes of POST /v1/api-keys under an Idempotency-Key. Default 1. */
   keys?: number;
+  /** Lanes of payments of Stripe, whose signature holds a time. Default 1. */
+  payments?: number;
+  /** Lanes of chat messages of Kick, whose signature holds a time. Default 1. */
+  chat?: number;
   /** Milliseconds between two items of a lane, on average. Default 2. */
   pause_ms?: number;
   /** Prefix of ids; two loads on one server need two. */
@@ -53,7 +62,7 @@ interface Answer {
 
 const IMPATIENCE_MS = 100;
 /** An account may have 500. */
-const MOST_KEYS = 400;
+const MAX_KEYS = 400;
 
 /** What is needed is away; the answer says when to come again. */
 const isAway = ({ status, retry_after }: Answer): boolean => status === 503 && Number(retry_after) > 0;
@@ -71,6 +80,7 @@ const shown = ({ status, text, retry_after }: Answer): string =>
 export class Traffic {
   readonly sent: Sent = nothing();
   private agent = new Agent();
+  private kick_key: KeyObject | undefined;
   /** By lane: the number of its next item, so that a load can be stopped and started. */
   private readonly numbers = new Map<string, number>();
   /** When each webhook that is under way was sent. */
@@ -86,7 +96,7 @@ export class Traffic {
 
   /** Sends until {@link stop}; may be called again after it. */
   start(): this {
-    const { webhooks = 6, emits = 1, keys = 1 } = this.options;
+    const { webhooks = 6, emits = 1, keys = 1, payments = 1, chat = 1 } = this.options;
     this.stopping = false;
     this.give_up_at = Number.POSITIVE_INFINITY;
     this.agent = new Agent({ keepAlive: true, maxSockets: 64 });
@@ -94,6 +104,8 @@ export class Traffic {
     for (let n = 0; n < webhooks; n += 1) lanes.push(this.lane(`w${n}`, (id) => this.webhook(id)));
     for (let n = 0; n < emits; n += 1) lanes.push(this.lane(`e${n}`, (id) => this.emit(id)));
     for (let n = 0; n < keys; n += 1) lanes.push(this.lane(`k${n}`, (id) => this.key(id)));
+    for (let n = 0; n < payments; n += 1) lanes.push(this.lane(`p${n}`, (id) => this.payment(id)));
+    for (let n = 0; n < chat; n += 1) lanes.push(this.lane(`c${n}`, (id) => this.message(id)));
     this.running = Promise.all(lanes);
     this.running.catch(() => undefined); // thrown by stop()
     return this;
@@ -175,6 +187,46 @@ export class Traffic {
     return taken;
   }
 
+  private async payment(id: string): Promise<boolean> {
+    const { payments } = this.sent;
+    payments.tried.add(id);
+    const created = Math.floor(Date.now() / 1000);
+    const object = { id, object: 'subscription', status: 'active', customer: 'cus_1', created, items: { data: [] } };
+    const event = { id: `evt_${id}`, object: 'event', type: 'customer.subscription.updated', created, livemode: false };
+    const body = JSON.stringify({ ...event, data: { object } });
+    const { stripe_secret } = this.lumio.credentials.webhook_signing;
+    const headers = stripeHeaders(Buffer.from(body), created, stripe_secret);
+    return this.signed('/v1/webhooks/stripe', id, body, headers, payments.acked);
+  }
+
+  private async message(id: string): Promise<boolean> {
+    const { chat } = this.sent;
+    chat.tried.add(id);
+    const { connections, webhook_signing } = this.lumio.credentials;
+    const broadcaster = { user_id: Number(connections.kick.platform_channel_id), username: 'us', channel_slug: 'us' };
+    const sender = { user_id: 7, username: 'viewer', channel_slug: 'viewer' };
+    const at = new Date().toISOString();
+    const body = JSON.stringify({
+      message_id: id,
+      broadcaster,
+      sender,
+      content: 'hello',
+      emotes: null,
+      created_at: at,
+    });
+    const key = (this.kick_key ??= createPrivateKey(webhook_signing.kick_private_key));
+    const headers = kickHeaders(Buffer.from(body), 'chat.message.sent', id, at, key);
+    return this.signed('/v1/webhooks/kick', id, body, headers, chat.acked);
+  }
+
+  /** A delivery that is acknowledged when it is answered 200. */
+  private async signed(path: string, id: string, body: string, headers: Record<string, string>, acked: Set<string>) {
+    const answer = await this.post(path, body, headers);
+    if (answer.status === 200) acked.add(id);
+    else if (answer.status !== 0 && !isAway(answer)) this.violate(`${path} ${id}: ${shown(answer)}`);
+    return answer.status === 200;
+  }
+
   private async emit(id: string): Promise<boolean> {
     this.sent.tried.add(id);
     const body = JSON.stringify({ event_type: 'twitch:cheer', external_id: id, raw: { bits: 1 } });
@@ -185,7 +237,7 @@ export class Traffic {
 
   private async key(id: string): Promise<boolean> {
     const { tried } = this.sent.keys;
-    if (tried.size >= MOST_KEYS && !tried.has(id)) {
+    if (tried.size >= MAX_KEYS && !tried.has(id)) {
       await sleep(50);
       return true;
     }
@@ -270,19 +322,25 @@ export const nothing = (): Sent => ({
   lanes: new Map(),
   tried: new Set(),
   keys: { acked: new Set(), tried: new Set() },
+  payments: { acked: new Set(), tried: new Set() },
+  chat: { acked: new Set(), tried: new Set() },
   violations: [],
   statuses: new Map(),
   answers: [],
+});
+
+const bothSets = (a: Sent['keys'], b: Sent['keys']): Sent['keys'] => ({
+  acked: new Set([...a.acked, ...b.acked]),
+  tried: new Set([...a.tried, ...b.tried]),
 });
 
 /** What two loads with lanes of their own sent and were promised. */
 export const both = (a: Sent, b: Sent): Sent => ({
   lanes: new Map([...a.lanes, ...b.lanes].map(([lane, ids]) => [lane, [...ids]])),
   tried: new Set([...a.tried, ...b.tried]),
-  keys: {
-    acked: new Set([...a.keys.acked, ...b.keys.acked]),
-    tried: new Set([...a.keys.tried, ...b.keys.tried]),
-  },
+  keys: bothSets(a.keys, b.keys),
+  payments: bothSets(a.payments, b.payments),
+  chat: bothSets(a.chat, b.chat),
   violations: [...a.violations, ...b.violations],
   statuses: new Map([...a.statuses, ...b.statuses]),
   answers: [...a.answers, ...b.answers],

@@ -1,0 +1,102 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Caller, CallerKind } from '../authentication/caller';
+import { CONTEXTS } from '../authentication/contexts';
+
+const EMITTED_KIB = 16 * 1024;
+
+/** A bucket and its units a minute; null is unlimited. */
+export type Bucket = Pick<Caller, 'rate_bucket' | 'rate_limit'>;
+
+/**
+ * Network of an anonymous caller for rate limits: an IPv4 address, or the /64 of an IPv6 address. Source: spec rulings,
+ * "rate-limit buckets".
+ */
+export function networkOf(ip: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip);
+  if (mapped) return mapped[1]!;
+  const plain = ip.replace(/%.*$/, '');
+  if (isIPv4(plain) || !isIPv6(plain)) return plain;
+  const [head = '', tail] = plain.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const after = tail === '' ? [] : tail.split(':');
+    // An embedded IPv4 tail stands for two groups.
+    const width = after.length + (after.at(-1)?.includes('.') ? 1 : 0);
+    while (groups.length + width < 8) groups.push('0');
+    groups.push(...after);
+  }
+  return `${groups
+    .slice(0, 4)
+    .map((group) => parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}
+
+/**
+ * Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests.
+ */
+export const upgradeBucket = ({ credential_id, rate_bucket, rate_limit }: Caller): Bucket => ({
+  rate_bucket: `upgrade:${credential_id ?? rate_bucket}`,
+  rate_limit,
+});
+
+/**
+ * Messages that a caller's sockets send: each costs a unit, a refused one several. Source: spec rulings, "sockets per
+ * caller".
+ */
+export const messageBucket = ({ rate_bucket, rate_limit }: Bucket): Bucket => ({
+  rate_bucket: `messages:${rate_bucket}`,
+  rate_limit,
+});
+
+/** Bucket of failed credentials and refused upgrades, separate from the anonymous requests of the same network. */
+export const failureBucket = (ip: string): Bucket => ({
+  rate_bucket: `failed:${networkOf(ip)}`,
+  rate_limit: CONTEXTS.anonymous.rate,
+});
+
+/** Bucket of a network for an operation that counts by address, whoever calls. */
+export const networkBucket = (name: string, ip: string, per_minute: number): Bucket => ({
+  rate_bucket: `network:${name}:${networkOf(ip)}`,
+  rate_limit: per_minute,
+});
+
+/** Bucket of preflights, as large as that of a logged-in user, because browsers send a preflight per request. */
+export const preflightBucket = (ip: string): Bucket => ({
+  rate_bucket: `preflight:${networkOf(ip)}`,
+  rate_limit: CONTEXTS.jwt.rate,
+});
+
+/** Units a minute of all keys of one account together, and of all its browser tokens. */
+const ACCOUNT_UNITS = 6_000;
+const KEYS: ReadonlySet<CallerKind> = new Set(['user_api_key', 'service_key']);
+/** Tokens that stand in the addresses of browser sources, where viewers of a stream may read them. */
+const BROWSER_TOKENS: ReadonlySet<CallerKind> = new Set(['popout', 'overlay', 'shared_overlay', 'extension', 'widget']);
+
+/**
+ * Common bucket of an account's keys, besides the bucket of each, because a member may create hundreds of keys. Browser
+ * tokens share another one, so that a leaked token cannot use up the units of the keys. Null for other callers.
+ */
+export function accountBucket({ kind, client, account_id }: Caller): Bucket | null {
+  if (account_id === null) return null;
+  if (BROWSER_TOKENS.has(kind)) return { rate_bucket: `account-tokens:${account_id}`, rate_limit: ACCOUNT_UNITS };
+  if (!KEYS.has(kind) && client === undefined) return null;
+  return { rate_bucket: `account:${account_id}`, rate_limit: ACCOUNT_UNITS };
+}
+
+/** Bucket of an authenticated OAuth client's calls of the token endpoint. */
+export const clientBucket = (client_id: string): Bucket => ({
+  rate_bucket: `client-tokens:${client_id}`,
+  rate_limit: CONTEXTS.jwt.rate,
+});
+
+/** KiB of events a minute that the callers of an account emit; test events are counted apart. */
+export const emittedBucket = ({ account_id, rate_limit }: Caller, name: 'emitted' | 'tested'): Bucket => ({
+  rate_bucket: `${name}:${account_id}`,
+  rate_limit: rate_limit === null ? null : EMITTED_KIB,
+});
+
+/** Bucket of one caller for an operation with a limit of its own. */
+export const operationBucket = ({ rate_bucket, rate_limit }: Bucket, name: string, per_minute: number): Bucket => ({
+  rate_bucket: `operation:${name}:${rate_bucket}`,
+  rate_limit: rate_limit === null ? null : per_minute,
+});

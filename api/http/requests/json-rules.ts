@@ -1,0 +1,28 @@
+import { ApiError } from '../../../kernel/errors';
+
+/** Deepest nesting of arrays and objects in a body, and in an argument of a GraphQL document. */
+export const MAX_JSON_DEPTH = 64;
+/** Most members of all objects of a body together, because objects with many names cost far more than their bytes. */
+export const MAX_JSON_MEMBERS = 5_000;
+
+/**
+ * Refusals of JSON values, with one text each for bodies and for literals in GraphQL documents.
+ */
+export const jsonRefusals = {
+  depth: () => new ApiError('BAD_REQUEST', `The request body is nested deeper than ${MAX_JSON_DEPTH} levels`),
+  members: () => new ApiError('BAD_REQUEST', `The request body has more than ${MAX_JSON_MEMBERS} members`),
+  nul: () => new ApiError('VALIDATION_ERROR', 'NUL characters are not allowed'),
+  lone_surrogate: () => new ApiError('VALIDATION_ERROR', 'Lone surrogates are not allowed in texts'),
+  member_name: (name: string) => new ApiError('VALIDATION_ERROR', `The member name ${name} is not allowed`),
+  number: () => new ApiError('VALIDATION_ERROR', 'A number is too large to be kept exactly: send it as a text'),
+} as const;
+
+/** Names that change an object's prototype instead of becoming a member of it. */
+export const isReservedMember = (name: string): boolean => name === '__proto__' || name === 'constructor';
+
+/**
+ * Whether a double keeps the JSON number `text` exactly; `whole` is true without fraction and exponent.
+ */
+export function isKeptExactly(text: string, whole: boolean): boolean {
+  return whole ? Number.isSafeInteger(Number(text)) : Number.isFinite(Number(text));
+}

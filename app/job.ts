@@ -1,0 +1,28 @@
+import type { z } from 'zod';
+import { job as declareJob, type JobDeclaration, type JobOptions } from '../kernel/job';
+import type { Blobs } from '../engines/blobs/port';
+import type { Logger } from '../engines/log/port';
+import type { Queryable } from '../engines/postgres/port';
+import type { HttpClients } from '../vendors/http/port';
+import type { VendorConnections } from '../services/connections/vendor-connections';
+
+/** Dependencies of a job, besides its payload. */
+export interface JobTools {
+  /** Reads the database; a job writes only by the effect that it returns. */
+  db: Pick<Queryable, 'query'>;
+  /** HTTP clients, for jobs that create a client of their vendor's hosts. */
+  http: HttpClients;
+  /** Vendor connections, for jobs that start or end something there. */
+  connections: VendorConnections;
+  /** Erases a user for good: their keys, here and in every backup, and the data of all areas. Idempotent. */
+  erase(user_id: string): Promise<void>;
+  /** Erases what names a person without keys, by their keyed hash. Idempotent. */
+  eraseRows(hash: string): Promise<void>;
+  blobs: Pick<Blobs, 'delete'>;
+  log: Logger;
+}
+
+export type AreaJob<Payload = unknown> = JobDeclaration<JobTools, Payload>;
+
+/** Declares a job of an area. Files at the first level of `reactors/` are discovered, and their jobs run. */
+export const job = <const Shape extends z.ZodRawShape>(options: JobOptions<JobTools, Shape>) => declareJob(options);

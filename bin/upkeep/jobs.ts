@@ -1,0 +1,82 @@
+import { clearStaleFlags } from '../../services/connections/connection-flags';
+import type { JobTools } from '../../app/job';
+import { renewKickSubscriptions, type VendorConnections } from '../../services/connections/vendor-connections';
+import { createPayloadSealing } from '../../engines/jobs/sealing';
+import type { Logger } from '../../engines/log/port';
+import type { Metrics } from '../../engines/metrics/port';
+import type { JobDeclaration } from '../../kernel/job';
+import type { Role, Settings } from '../../kernel/settings/settings';
+import type { ShutdownStack } from '../../lib/async/shutdown-stack';
+import { createArchiveReader } from '../../maintenance/archive/reader';
+import { eraseWithoutKeys } from '../../privacy/erasure/erasure';
+import { eraseUser } from '../../privacy/erasure/erase-person';
+import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
+import { indexAll } from '../../maintenance/archive/subject-index';
+import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
+import { archiving } from './archiving';
+import { JOBS } from '../areas';
+import type { Engines } from '../../engines/engines';
+import { erasingOn, RECORD_ERASERS } from './erasers';
+import { notedErasuresOn } from './noted-erasures';
+import { liveOf } from '../services';
+import { openHttp } from '../vendors/http';
+import { recurring, upkeep } from './upkeep';
+
+const HOUR_MS = 3_600_000;
+
+/** All jobs, and those that this process runs: a worker runs the areas' jobs and upkeep, a projector the archiver. */
+export function openJobs(
+  deps: { settings: Settings; engines: Engines; log: Logger; metrics: Metrics; stops: ShutdownStack },
+  connections: VendorConnections,
+) {
+  const { settings, engines, log, metrics } = deps;
+  const has = (role: Role) => settings.roles.includes(role);
+  const { jobs: queue, projector_db: db, events, subject_keys, tracing } = engines;
+  const own: JobDeclaration[] = has('worker')
+    ? upkeep({
+        ...{ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log },
+        ...{ live: liveOf(engines, metrics), grace_ms: settings.history.grace },
+      })
+    : [];
+  if (has('worker')) {
+    const index = { ...engines, db, readArchived: createArchiveReader(engines) };
+    const topics = RECORD_ERASERS.map(({ topic }) => topic);
+    own.push(recurring(HOUR_MS, 'subject-index', () => indexAll(index, topics), log));
+    own.push(recurring(HOUR_MS, 'noted-erasures', () => reapplyErasures({ ...notedErasuresOn(engines), db }), log));
+    const renew = (signal: AbortSignal) => renewKickSubscriptions({ ...connections, db }, log, signal);
+    own.push(recurring(6 * HOUR_MS, 'kick-subscriptions', renew, log));
+    own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
+  }
+  if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
+  const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
+  const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
+  const erasing = erasingOn(engines);
+  const services: JobTools = {
+    db: engines.db,
+    blobs: engines.blobs,
+    http: openHttp(deps),
+    log,
+    connections,
+    erase: async (user_id) => void (await eraseUser(erasing, user_id)),
+    eraseRows: async (hash) => {
+      await eraseWithoutKeys(
+        { ...erasing, db, erasers: RECORD_ERASERS, readArchived: createArchiveReader(engines) },
+        hash,
+      );
+      engines.wakeups.notify('messages-erased');
+    },
+  };
+  const jobs: Jobs<JobTools> = createJobs<JobTools>({
+    queue,
+    db,
+    declared,
+    sealing: createPayloadSealing(declared as JobDeclaration[], subject_keys),
+    services,
+    log,
+    metrics,
+    tracing,
+  });
+  return { jobs, start: () => (names.length === 0 ? undefined : jobs.start(names)) };
+}
+
+export type OpenJobs = ReturnType<typeof openJobs>;

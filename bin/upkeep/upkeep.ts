@@ -1,0 +1,91 @@
+import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
+import { sweepRefreshes } from '../../services/chat/person-profiles';
+import { sweepSends } from '../../services/chat/sends';
+import { correctSessions, sweepSessionRows, sweepSessions } from '../../services/history/stream-sessions';
+import { sweepGrants } from '../../services/connections/connection-grants';
+import { sweepLastUses } from '../../access/authentication/last-uses';
+import { sweepStates } from '../../services/oauth/oauth-states';
+import { sweepIdempotencyKeys } from '../../api/rest/idempotency';
+import type { LiveMessages } from '../../app/services';
+import { announceSession } from '../../services/history/live-sessions';
+import type { Blobs } from '../../engines/blobs/port';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Database } from '../../engines/postgres/port';
+import type { JobQueue } from '../../engines/jobs/port';
+import type { Logger } from '../../engines/log/port';
+import type { SubjectKeys } from '../../privacy/subject-keys/port';
+import { trimParkedWebhooks } from '../../ingest/runtime/parked/parked';
+import { periodic, type JobDeclaration } from '../../kernel/job';
+import { sweepChat } from '../../maintenance/retention/chat';
+import { sweepEvents } from '../../maintenance/retention/events';
+import { sweepUploads } from '../../maintenance/retention/upload-sweep';
+import { ensureEventLogPartitions } from '../../projections/events/event-log-partitions';
+import { trimRetriedLetters } from '../../projections/runtime/dead-letter/dead-letters';
+import { ensureLedgerPartitions, trimBodies } from '../../projections/runtime/ledger/ledger';
+import { ensureStreamSamplePartitions } from '../../projections/history/stream-samples';
+import { OPERATIONS } from '../areas';
+
+const SESSIONS_MS = 15_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+export interface UpkeepParts {
+  db: Database;
+  events: EventStore;
+  subject_keys: Pick<SubjectKeys, 'expire'>;
+  jobs: Pick<JobQueue, 'trim'>;
+  blobs: Pick<Blobs, 'delete'>;
+  live: LiveMessages;
+  /** Longest gap between two broadcasts of one session, in milliseconds. */
+  grace_ms: number;
+  log: Logger;
+}
+
+/** Recurring work of the system, run by one process at a time; each task is idempotent. */
+export function upkeep({ db, events, subject_keys, jobs, blobs, live, grace_ms, log }: UpkeepParts): JobDeclaration[] {
+  const uploads = OPERATIONS.flatMap(({ takes }) => takes ?? []);
+  const every = (every_ms: number, name: string, run: Parameters<typeof recurring>[2], timeout_ms?: number) =>
+    recurring(every_ms, name, run, log, timeout_ms);
+  const sessions = { db, events, grace_ms, announce: announceSession({ live, db }) };
+  return [
+    // A session of millions of messages takes longer than the period.
+    every(SESSIONS_MS, 'stream-sessions', (signal) => sweepSessions(sessions, signal), 10 * MINUTE_MS),
+    every(HOUR_MS, 'late-session-rows', (signal) => correctSessions(sessions, signal)),
+    every(DAY_MS, 'session-rows', () => sweepSessionRows(db)),
+    every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
+    every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
+    every(DAY_MS, 'events-retention', (signal) => sweepEvents(db, signal)),
+    every(DAY_MS, 'chat-retention', (signal) => sweepChat(db, signal)),
+    every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
+    every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),
+    every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),
+    every(DAY_MS, 'dead-letters', () => trimRetriedLetters(db)),
+    every(HOUR_MS, 'subject-keys', () => subject_keys.expire()),
+    every(DAY_MS, 'ledger-partitions', () => ensureLedgerPartitions(db)),
+    every(HOUR_MS, 'ledger-bodies', () => trimBodies(db)),
+    every(15 * MINUTE_MS, 'idempotency-keys', () => sweepIdempotencyKeys(db)),
+    every(HOUR_MS, 'abandoned-profiles', () => dropAbandonedProfiles({ db, events })),
+    every(HOUR_MS, 'oauth-states', () => sweepStates(db)),
+    every(DAY_MS, 'connection-grants', () => sweepGrants(db)),
+    every(DAY_MS, 'last-uses', () => sweepLastUses(db)),
+    every(DAY_MS, 'finished-jobs', () => jobs.trim()),
+    every(DAY_MS, 'uploads', (signal) => sweepUploads({ db, blobs, uploads }, signal)),
+  ];
+}
+
+/** Periodic job that logs the number of changes it made. */
+export const recurring = (
+  every_ms: number,
+  name: string,
+  run: (signal: AbortSignal) => Promise<number>,
+  log: Logger,
+  timeout_ms?: number,
+): JobDeclaration =>
+  periodic({
+    name,
+    every_ms,
+    ...(timeout_ms !== undefined && { timeout_ms }),
+    run,
+    onChanged: (changed) => log.info({ job: name, changed }, 'upkeep is done'),
+  });

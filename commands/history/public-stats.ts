@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { command, feature, invalid, notFound, permission, put } from '../../app/operation';
+import { PLATFORMS, type Platform } from '../../domain/common/vendors';
+import { publicStats, publicStatsStream, publicnessOf } from '../../domain/history/public-stats';
+import { readChannelName } from '../../services/connections/channel-names';
+import { ownChannel } from '../../services/connections/own-channel';
+import { handlesOf } from '../../services/history/channel-handles';
+import { ChannelPublicness } from '../../views/history/public-stats';
+
+const isPlatform = (name: string): name is Platform => (PLATFORMS as readonly string[]).includes(name);
+
+/** Opens or closes the public statistics of the account's channel. Source: spec doc2 §4.2 "Public statistics". */
+export const updateChannelPublicSettings = command({
+  name: 'updateChannelPublicSettings',
+  summary: "Shows or hides the public statistics of the account's channel on a platform",
+  rest: put('/v1/public-stats/channels/{platform}'),
+  guard: [feature('feature:public_stats_page'), permission('public-stats:edit')],
+  input: z.object({
+    platform: z.string().min(1).max(50),
+    is_public: z.boolean().nullish(),
+    show_top_chatters: z.boolean().nullish(),
+  }),
+  output: ChannelPublicness,
+  errors: {
+    NOT_SUPPORTED: invalid('Platform is not supported', { status: 422 }),
+    NO_CONNECTION: notFound('Channel connection not found'),
+    NO_HANDLE: invalid('The handle of the channel is not known: connect the channel again', { status: 422 }),
+  },
+  async run({ input, caller, context, act, refuse }, services) {
+    const { platform } = input;
+    const { account_id } = caller;
+    if (!isPlatform(platform)) throw refuse('NOT_SUPPORTED');
+    const channel = await ownChannel(services.db, account_id, platform);
+    if (channel === null) throw refuse('NO_CONNECTION');
+    const of = { platform, platform_channel_id: channel.channel_id };
+    const [handle] = await handlesOf(services, [of]);
+    if (handle === null) throw refuse('NO_HANDLE');
+    const { state } = await act(publicStats, publicStatsStream(account_id), {
+      type: 'public_stats:set',
+      account_id,
+      ...of,
+      is_public: input.is_public ?? undefined,
+      show_top_chatters: input.show_top_chatters ?? undefined,
+    });
+    const publicness = publicnessOf(state, of);
+    return {
+      ...of,
+      channel_name: await readChannelName(services, of),
+      ...publicness,
+      opted_out_via: publicness.is_public ? null : 'owner',
+      updated_at: new Date(context.now).toISOString(),
+    };
+  },
+});

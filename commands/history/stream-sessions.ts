@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import { command, conflict, del, feature, notFound, permission } from '../../app/operation';
+import { streamSession, streamSessionStream, type StreamSession } from '../../domain/history/stream-sessions';
+
+const DeleteReportResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteStreamReportResult' });
+
+/** Deletes the report of a finished session, with its shared links. Source: spec doc2 §4.2 "Stream history". */
+export const deleteChannelHistoryReport = command({
+  name: 'deleteChannelHistoryReport',
+  summary: 'Deletes the report of a finished session, and ends its shared links',
+  rest: del('/v1/history/reports/{id}'),
+  guard: [feature('feature:stream_history'), permission('history:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: DeleteReportResult,
+  errors: { REPORT_NOT_FOUND: notFound('Report not found'), REPORT_LIVE: conflict('The stream is still live') },
+  async run({ input: { id }, caller, act, refuse }) {
+    const given = ({ account_id }: StreamSession) => {
+      if (account_id !== caller.account_id) throw refuse('REPORT_NOT_FOUND');
+    };
+    await act(streamSession, streamSessionStream(id), { type: 'stream_session:delete' }, { given });
+    return { success: true };
+  },
+});

@@ -1,0 +1,278 @@
+import { z } from 'zod';
+import { mintBoundToken, revokeBoundTokens } from '../../access/authentication/tokens/bound-tokens';
+import {
+  badRequest,
+  command,
+  conflict,
+  del,
+  feature,
+  featureDisabled,
+  forbidden,
+  invalid,
+  notFound,
+  patch,
+  permission,
+  post,
+  put,
+  type Refuse,
+} from '../../app/operation';
+import type { Services } from '../../app/services';
+import { configProblem, fullConfig, widgetType } from '../../domain/studio/widget-types';
+import {
+  ACCESS_ROLES,
+  type AccessRole,
+  type Widget as WidgetState,
+  widget,
+  widgetChannel,
+  widgetStream,
+} from '../../domain/studio/widgets';
+import type { JsonObject } from '../../lib/json/json';
+import { accessOf, Widget, WidgetAccess, widgetOf } from '../../views/studio/widgets';
+
+const WIDGETS = feature('feature:widgets');
+const WIDGET_NOT_FOUND = { WIDGET_NOT_FOUND: notFound('Widget not found') };
+const NOT_AN_EDITOR = { NOT_AN_EDITOR: forbidden('Your access to this widget does not allow changes') };
+/** Widgets of an account. */
+const MAX_WIDGETS = 200;
+const TOO_MANY = { TOO_MANY_WIDGETS: conflict(`An account has at most ${MAX_WIDGETS} widgets`) };
+const config_errors = { BAD_CONFIG: invalid('{problem}') };
+const name = z.string().trim().min(1).max(100);
+const config = z.record(z.string(), z.unknown()).meta({ graphql: 'JSON' });
+
+const WidgetWithToken = z
+  .object({ ...Widget.shape, access_token: z.string().describe('Of its page; it is never shown again') })
+  .meta({ id: 'WidgetWithToken' });
+
+interface Acting {
+  account_id: string;
+  user_id: string | null;
+}
+
+/** The widget, where the caller may change it. @throws DomainError WIDGET_NOT_FOUND, NOT_AN_EDITOR */
+async function editable(
+  { db }: Pick<Services, 'db'>,
+  { account_id, user_id }: Acting,
+  id: string,
+  refuse: Refuse<typeof WIDGET_NOT_FOUND & typeof NOT_AN_EDITOR>,
+) {
+  const found = await widgetOf(db, { account_id, user_id }, id);
+  if (found === undefined) throw refuse('WIDGET_NOT_FOUND');
+  if (found.role === 'viewer') throw refuse('NOT_AN_EDITOR');
+  return found;
+}
+
+/** @throws DomainError TOO_MANY_WIDGETS; a repetition of one that was made needs no room */
+async function requireRoom(
+  { db }: Pick<Services, 'db'>,
+  { account_id }: Acting,
+  widget_id: string,
+  refuse: Refuse<typeof TOO_MANY>,
+): Promise<void> {
+  const [row] = await db.query<{ count: number }>(
+    'select count(*) as count from widgets where account_id = $1 and id <> $2',
+    [account_id, widget_id],
+    'widget-count',
+  );
+  if (row!.count >= MAX_WIDGETS) throw refuse('TOO_MANY_WIDGETS');
+}
+
+/** A new token of the widget's page; one that it had ends. */
+async function newToken({ db, access }: Services, { account_id }: Acting, widget_id: string): Promise<string> {
+  await revokeBoundTokens({ db, access }, { account_id, resource_id: widget_id });
+  const bound = { kind: 'widget' as const, account_id, resource_id: widget_id, channel: widgetChannel(widget_id) };
+  return (await mintBoundToken({ db }, { ...bound, expires_at: null })).token;
+}
+
+/** Creates a widget and shows the token of its page once. */
+export const createWidget = command({
+  name: 'createWidget',
+  summary: 'Creates a widget and shows the token of its page once',
+  rest: post('/v1/widgets', { status: 201 }),
+  graphql: { argument: 'input' },
+  guard: [WIDGETS, permission('widgets:create')],
+  input: z
+    .object({ widget_type: z.string().max(100), name: name.nullish(), config: config.nullish() })
+    .meta({ id: 'CreateWidgetInput' }),
+  output: WidgetWithToken,
+  errors: {
+    ...config_errors,
+    ...TOO_MANY,
+    UNKNOWN_TYPE: invalid('widget_type is none of the types of widgets'),
+    TYPE_DISABLED: featureDisabled('Feature not enabled: {flag}'),
+  },
+  async run({ input, caller, context, act, refuse, newId }, services) {
+    const { account_id, user_id } = caller;
+    const type = widgetType(input.widget_type);
+    if (type === undefined) throw refuse('UNKNOWN_TYPE');
+    if (type.flag !== null && !(await services.features.enabled(type.flag, account_id)))
+      throw refuse('TYPE_DISABLED', { flag: type.flag });
+    const given = (input.config ?? {}) as JsonObject;
+    const problem = configProblem(type, given);
+    if (problem !== null) throw refuse('BAD_CONFIG', { problem });
+    const widget_id = newId('widget');
+    await requireRoom(services, caller, widget_id, refuse);
+    const made = { widget_type: type.slug, name: input.name ?? type.name };
+    await act(widget, widgetStream(widget_id), {
+      type: 'widget:create',
+      ...{ widget_id, account_id, created_by: user_id, ...made },
+      config: JSON.stringify(fullConfig(type, given)),
+    });
+    const at = new Date(context.now).toISOString();
+    return {
+      ...{ id: widget_id, account_id, ...made, config: fullConfig(type, given), revision: 1 },
+      ...{ created_at: at, updated_at: at, access_token: await newToken(services, caller, widget_id) },
+    };
+  },
+});
+
+/** Changes a widget; its page is sent the change. */
+export const updateWidget = command({
+  name: 'updateWidget',
+  summary: 'Changes the name or settings of a widget; settings that are left out stay as they are',
+  rest: patch('/v1/widgets/{id}'),
+  per_minute: 120,
+  graphql: { argument: 'input', flat_arguments: ['id'] },
+  guard: [WIDGETS, permission('widgets:edit')],
+  input: z.object({ id: z.uuid(), name: name.nullish(), config: config.nullish() }).meta({ id: 'UpdateWidgetInput' }),
+  output: Widget,
+  errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR, ...config_errors },
+  async run({ input, caller, context, act, refuse }, services) {
+    const found = await editable(services, caller, input.id, refuse);
+    const type = widgetType(found.widget_type)!;
+    const changed = { ...(found.config as JsonObject), ...((input.config ?? {}) as JsonObject) };
+    const problem = configProblem(type, changed);
+    if (problem !== null) throw refuse('BAD_CONFIG', { problem });
+    const { state } = await act(widget, widgetStream(input.id), {
+      type: 'widget:update',
+      name: input.name ?? undefined,
+      config: JSON.stringify(changed),
+    });
+    const shown = { name: state.name, config: JSON.parse(state.config) as JsonObject, revision: state.revision };
+    const channel = widgetChannel(input.id);
+    const data = { widget_instance_id: input.id, ...shown };
+    await services.live.broadcast(channel, { type: 'event', channel, event_type: 'widget:update', data });
+    return { ...found, ...shown, updated_at: new Date(context.now).toISOString() };
+  },
+});
+
+/** Deletes a widget; its page is closed. */
+export const deleteWidget = command({
+  name: 'deleteWidget',
+  summary: 'Deletes a widget and ends its token',
+  rest: del('/v1/widgets/{id}'),
+  guard: [WIDGETS, permission('widgets:delete')],
+  input: z.object({ id: z.uuid() }),
+  output: z.object({ success: z.boolean() }).meta({ id: 'DeleteWidgetResult' }),
+  errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR },
+  async run({ input: { id }, caller, act, refuse }, services) {
+    const { db, access } = services;
+    const { account_id, user_id } = caller;
+    const found = await widgetOf(db, { account_id, user_id }, id);
+    if (found?.role === 'viewer') throw refuse('NOT_AN_EDITOR');
+    if (found !== undefined) await revokeBoundTokens({ db, access }, { account_id, resource_id: id });
+    // A repetition finds no row any more, and is answered by its own event.
+    const given = (state: WidgetState) => {
+      const is_hidden = found === undefined && state.status === 'active';
+      if (is_hidden || state.account_id !== account_id) throw refuse('WIDGET_NOT_FOUND');
+    };
+    await act(widget, widgetStream(id), { type: 'widget:delete' }, { given });
+    return { success: true };
+  },
+});
+
+/** Copies a widget, without its access entries. Source: spec doc2 §4.2 "Widgets". */
+export const duplicateWidget = command({
+  name: 'duplicateWidget',
+  summary: 'Copies a widget and shows the token of the copy once',
+  rest: post('/v1/widgets/{id}/duplicate', { status: 201 }),
+  guard: [permission('widgets:create')],
+  input: z.object({ id: z.uuid() }),
+  output: WidgetWithToken,
+  errors: { ...WIDGET_NOT_FOUND, ...TOO_MANY },
+  async run({ input, caller, context, act, refuse, newId }, services) {
+    const { account_id, user_id } = caller;
+    const found = await widgetOf(services.db, { account_id, user_id }, input.id);
+    if (found === undefined) throw refuse('WIDGET_NOT_FOUND');
+    const widget_id = newId('widget');
+    await requireRoom(services, caller, widget_id, refuse);
+    const copy = { widget_type: found.widget_type, name: `${found.name.slice(0, 93)} (copy)` };
+    await act(widget, widgetStream(widget_id), {
+      type: 'widget:create',
+      ...{ widget_id, account_id, created_by: user_id, ...copy, config: JSON.stringify(found.config) },
+    });
+    const at = new Date(context.now).toISOString();
+    return {
+      ...{ id: widget_id, account_id, ...copy, config: found.config, revision: 1, created_at: at, updated_at: at },
+      access_token: await newToken(services, caller, widget_id),
+    };
+  },
+});
+
+const WidgetToken = z
+  .object({ access_token: z.string().describe('It is never shown again') })
+  .meta({ id: 'WidgetToken' });
+
+/** Replaces the token of a widget's page; the old one ends at once. */
+export const rotateWidgetToken = command({
+  name: 'rotateWidgetToken',
+  summary: "Replaces the token of a widget's page and shows it once",
+  rest: post('/v1/widgets/{id}/rotate-token'),
+  guard: [WIDGETS, permission('widgets:edit')],
+  input: z.object({ id: z.uuid() }),
+  output: WidgetToken,
+  errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR },
+  async run({ input: { id }, caller, act, refuse }, services) {
+    await editable(services, caller, id, refuse);
+    await act(widget, widgetStream(id), { type: 'widget:rotate_token' });
+    return { access_token: await newToken(services, caller, id) };
+  },
+});
+
+/** Narrows what a member may do with a widget. Source: spec doc2 §4.2 "Widgets". */
+export const grantWidgetAccess = command({
+  name: 'grantWidgetAccess',
+  summary: 'Sets what a member may do with a widget; it never allows more than their role',
+  rest: put('/v1/widgets/{id}/access/{user_id}'),
+  guard: [permission('widgets:access-grant')],
+  input: z.object({ id: z.uuid(), user_id: z.uuid(), role: z.string().max(100) }),
+  output: WidgetAccess,
+  errors: {
+    ...WIDGET_NOT_FOUND,
+    INVALID_ROLE: badRequest('Invalid role'),
+    MEMBER_NOT_FOUND: notFound('Member not found'),
+  },
+  async run({ input, caller, context, act, refuse, newId }, { db }) {
+    const { id, user_id, role } = input;
+    const { account_id } = caller;
+    if ((await widgetOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('WIDGET_NOT_FOUND');
+    if (!isAccessRole(role)) throw refuse('INVALID_ROLE');
+    const member = 'select 1 from account_members where account_id = $1 and user_id = $2';
+    if ((await db.query(member, [account_id, user_id], 'is-member')).length === 0) throw refuse('MEMBER_NOT_FOUND');
+    const granted_by = caller.user_id;
+    const entry = { entry_id: newId('widget-access'), user_id, role, granted_by };
+    const { state } = await act(widget, widgetStream(id), { type: 'widget:grant_access', ...entry });
+    const [row] = await accessOf(db, id, user_id);
+    const created_at = row?.created_at ?? new Date(context.now).toISOString();
+    const { user_name = null, user_avatar = null } = row ?? {};
+    const { entry_id } = state.access[user_id] ?? entry;
+    return { id: entry_id, widget_id: id, user_id, user_name, user_avatar, role, granted_by, created_at };
+  },
+});
+
+const isAccessRole = (role: string): role is AccessRole => (ACCESS_ROLES as readonly string[]).includes(role);
+
+/** Removes a member's entry. */
+export const revokeWidgetAccess = command({
+  name: 'revokeWidgetAccess',
+  summary: 'Lets a member do with a widget what their role allows',
+  rest: del('/v1/widgets/{id}/access/{user_id}'),
+  guard: [permission('widgets:access-revoke')],
+  input: z.object({ id: z.uuid(), user_id: z.uuid() }),
+  output: z.object({ success: z.boolean() }).meta({ id: 'RevokeWidgetAccessResult' }),
+  errors: { ...WIDGET_NOT_FOUND, ENTRY_NOT_FOUND: notFound('Access entry not found') },
+  async run({ input: { id, user_id }, caller: { account_id }, act, refuse }, { db }) {
+    if ((await widgetOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('WIDGET_NOT_FOUND');
+    await act(widget, widgetStream(id), { type: 'widget:revoke_access', user_id });
+    return { success: true };
+  },
+});

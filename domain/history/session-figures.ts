@@ -1,0 +1,208 @@
+import { z } from 'zod';
+import type { Json } from '../../lib/json/json';
+import { memberAt, parsedJson } from '../../lib/json/paths';
+import { PLATFORMS } from '../common/vendors';
+
+/** Figures of streams: shapes of reports, and what an event counts for. Source: spec doc2 §2.14. */
+
+const count = z.int().min(0);
+const instant = z.iso.datetime();
+const untold = 'null where the platform does not report them';
+
+/** Sums of figures, of one stream or of a session. */
+export const StreamSums = z.object({
+  peak_viewers: count.nullable().describe(`Null without samples`),
+  avg_viewers: z.number().nullable().describe('Over the minutes with a sample'),
+  hours_watched: z.number().nullable(),
+  total_messages: count,
+  unique_chatters: count,
+  new_followers: count.nullable().describe(`Follow events; ${untold}`),
+  new_paid_subs: count.nullable().describe('First subscriptions that were paid, Prime included'),
+  resubs: count.nullable(),
+  sub_upgrades: count.nullable().describe('From a gift, from Prime, or to a higher level'),
+  gifted_subs: count.nullable().describe('Each single gift counts'),
+  bits: count.nullable(),
+  raids: count.nullable(),
+  raid_viewers: count.nullable(),
+  emote_count: count,
+  gif_count: count,
+});
+export type StreamSums = z.output<typeof StreamSums>;
+
+const ViewerMarkers = z
+  .object({ first: count, peak: count, peak_at: instant, average: z.number(), last: count })
+  .meta({ id: 'ViewerMarkers' });
+export type ViewerMarkers = z.output<typeof ViewerMarkers>;
+const FollowerMarkers = z.object({ first: count, last: count, gained: z.int() }).meta({ id: 'FollowerMarkers' });
+export type FollowerMarkers = z.output<typeof FollowerMarkers>;
+
+const CategoryTime = z
+  .object({
+    category: z.string(),
+    duration_secs: count,
+    avg_viewers: z.number(),
+  })
+  .meta({ id: 'StreamCategory' });
+
+const EmoteCount = z
+  .object({ id: z.string(), name: z.string(), url: z.string().nullable(), provider: z.string(), count })
+  .meta({ id: 'StreamEmote' });
+const GifCount = z
+  .object({ id: z.string(), url: z.string().nullable(), provider: z.string(), alt: z.string(), count })
+  .meta({ id: 'StreamGif' });
+
+/** A chatter by the key of the person; reading a report adds the name. */
+const ChatterCount = z.object({ platform: z.enum(PLATFORMS), person_key: z.uuid(), message_count: count });
+
+/** A broadcast within a session, with its figures. */
+export const StreamFigures = z
+  .object({
+    platform: z.enum(PLATFORMS),
+    platform_channel_id: z.string(),
+    broadcast_id: z.string(),
+    title: z.string().nullable(),
+    category: z.string().nullable(),
+    started_at: instant,
+    ended_at: instant.nullable(),
+    duration_secs: count,
+    ...StreamSums.shape,
+    viewer_markers: ViewerMarkers.nullable(),
+    follower_markers: FollowerMarkers.nullable(),
+    categories: z.array(CategoryTime).describe('Longest first'),
+    message_interval_secs: z.int().positive().describe('Length of the intervals of `message_counts`'),
+    message_counts: z.array(count).describe('Messages in each interval since the start'),
+  })
+  .meta({ id: 'StreamFigures' });
+export type StreamFigures = z.output<typeof StreamFigures>;
+
+const tops = {
+  top_chatters: z.array(ChatterCount),
+  top_emotes: z.array(EmoteCount),
+  top_gifs: z.array(GifCount),
+};
+
+/** The figures of a broadcast as they are stored, with its own top lists: public pages show broadcasts. */
+const StoredStream = z.object({ ...StreamFigures.shape, ...tops });
+export type StoredStream = z.output<typeof StoredStream>;
+
+/** Figures of a session as they are stored: nothing in them names a person. */
+export const SessionFigures = z.object({
+  title: z.string().nullable(),
+  titles: z.array(z.string()),
+  categories: z.array(z.string()),
+  duration_secs: count,
+  ...StreamSums.shape,
+  streams: z.array(StoredStream),
+  ...tops,
+  viewer_markers: ViewerMarkers.nullable(),
+  follower_markers: FollowerMarkers.nullable(),
+  /** Rows in the time of the streams; a later count of fewer rows corrects nothing, since retention takes rows. */
+  rows_counted: count,
+});
+export type SessionFigures = z.output<typeof SessionFigures>;
+
+/** Rows of the top lists. */
+export const TOP_ROWS = 100;
+/** Of one broadcast. */
+export const STREAM_TOP_ROWS = 20;
+
+/** Platforms that report a figure; elsewhere it is null. */
+const REPORTED: Readonly<Record<EventFigure, readonly string[]>> = {
+  new_followers: ['twitch', 'kick', 'trovo'],
+  new_paid_subs: PLATFORMS,
+  resubs: ['twitch', 'kick', 'youtube'],
+  sub_upgrades: ['twitch', 'youtube'],
+  gifted_subs: PLATFORMS,
+  bits: ['twitch'],
+  raids: ['twitch', 'trovo'],
+  raid_viewers: ['twitch', 'trovo'],
+};
+export type EventFigure =
+  'new_followers' | 'new_paid_subs' | 'resubs' | 'sub_upgrades' | 'gifted_subs' | 'bits' | 'raids' | 'raid_viewers';
+export type EventCounts = Record<EventFigure, number | null>;
+export const EVENT_FIGURES = Object.keys(REPORTED) as EventFigure[];
+
+/** Figures before the first event: 0 where the platform reports them, else null. */
+export const noCounts = (platform: string): EventCounts =>
+  Object.fromEntries(EVENT_FIGURES.map((name) => [name, REPORTED[name].includes(platform) ? 0 : null])) as EventCounts;
+
+const isObject = (value: Json | undefined): boolean => typeof value === 'object' && value !== null;
+type Counted = Partial<Record<EventFigure, number>>;
+type Value = Json;
+const whole = (value: Value | undefined): number => {
+  const found = typeof value === 'string' ? Number(value) : value;
+  return typeof found === 'number' && Number.isSafeInteger(found) && found > 0 ? found : 0;
+};
+
+/** Figures that an event of each type counts for. A gift of many is its total; the single gifts of it count nothing. */
+const COUNTED: Readonly<Record<string, (raw: Value) => Counted>> = {
+  'twitch:follower': () => ({ new_followers: 1 }),
+  'twitch:subscribe': () => ({ new_paid_subs: 1 }),
+  'twitch:resub': () => ({ resubs: 1 }),
+  'twitch:gift_upgrade': () => ({ sub_upgrades: 1 }),
+  'twitch:prime_upgrade': () => ({ sub_upgrades: 1 }),
+  'twitch:gift': (raw) => {
+    const many = memberAt(raw, ['community_sub_gift', 'total']);
+    if (many !== undefined && many !== null) return { gifted_subs: whole(many) };
+    const one = memberAt(raw, ['sub_gift']);
+    return { gifted_subs: isObject(one) && typeof memberAt(one, ['community_gift_id']) !== 'string' ? 1 : 0 };
+  },
+  'twitch:cheer': (raw) => ({ bits: whole(memberAt(raw, ['bits'])) }),
+  'twitch:raid': (raw) => ({ raids: 1, raid_viewers: whole(memberAt(raw, ['viewers'])) }),
+  'kick:follower': () => ({ new_followers: 1 }),
+  'kick:subscribe': (raw) => (whole(memberAt(raw, ['duration'])) > 1 ? { resubs: 1 } : { new_paid_subs: 1 }),
+  'kick:gift': (raw) => {
+    const giftees = memberAt(raw, ['giftees']);
+    return { gifted_subs: Array.isArray(giftees) ? giftees.length : 0 };
+  },
+  'youtube:member': (raw) => {
+    if (memberAt(raw, ['snippet', 'memberMilestoneChatDetails'])) return { resubs: 1 };
+    const is_upgrade = memberAt(raw, ['snippet', 'newSponsorDetails', 'isUpgrade']) === true;
+    return is_upgrade ? { sub_upgrades: 1 } : { new_paid_subs: 1 };
+  },
+  'youtube:gift_membership': (raw) => ({
+    gifted_subs: whole(memberAt(raw, ['snippet', 'membershipGiftingDetails', 'giftMembershipsCount'])),
+  }),
+  'trovo:follower': () => ({ new_followers: 1 }),
+  'trovo:subscribe': trovoSubscription,
+  'trovo:subscriber': trovoSubscription,
+  'trovo:raid': (raw) => {
+    const content = memberAt(raw, ['content']);
+    const viewers = typeof content === 'string' ? memberAt(parsedJson(content), ['raiderNum']) : undefined;
+    return { raids: 1, raid_viewers: whole(viewers) };
+  },
+};
+
+/** 5005 gives as many subscriptions as its content has, 5006 one. Source: vendors, Trovo. */
+function trovoSubscription(raw: Value): Counted {
+  const type = memberAt(raw, ['type']);
+  if (type === 5005) return { gifted_subs: whole(memberAt(raw, ['content'])) || 1 };
+  return type === 5006 ? { gifted_subs: 1 } : { new_paid_subs: 1 };
+}
+
+/** Types of events that count. */
+export const COUNTED_TYPES: readonly string[] = Object.keys(COUNTED);
+
+/** Adds an event to the figures of its stream. `raw` is JSON text; what it lacks counts 0. */
+export function countEvent(counts: EventCounts, type: string, raw: string): void {
+  const value = parsedJson(raw);
+  // About another room of a shared chat.
+  const notice = memberAt(value, ['notice_type']);
+  if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return;
+  const counted = COUNTED[type]?.(value) ?? {};
+  for (const [name, amount] of Object.entries(counted) as [EventFigure, number][]) {
+    counts[name] = (counts[name] ?? 0) + amount;
+  }
+}
+
+/** Sum of figures of several streams; null where none has the figure. */
+export function addedUp(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
+}
+
+/** Logins of well-known bots, whose messages count nowhere. */
+export const KNOWN_BOTS: readonly string[] = [
+  ...['nightbot', 'streamelements', 'streamlabs', 'moobot', 'fossabot', 'wizebot', 'botisimo', 'soundalerts'],
+  ...['sery_bot', 'botrixoficial', 'botrix', 'kickbot', 'streamstickers', 'pokemoncommunitygame', 'commanderroot'],
+];

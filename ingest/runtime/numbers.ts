@@ -1,5 +1,0 @@
-/** A count that is a number or a text; null where it is neither. */
-export function wholeOf(value: string | number | null | undefined): number | null {
-  const count = value === null || value === undefined || value === '' ? Number.NaN : Number(value);
-  return Number.isSafeInteger(count) && count >= 0 ? count : null;
-}

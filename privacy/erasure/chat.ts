@@ -1,0 +1,70 @@
+import { erasedPush } from '../../domain/chat/chat-push';
+import { TOPICS } from '../../domain/common/records';
+import type { Queryable } from '../../engines/postgres/port';
+import type { RecordEraser } from '../../kernel/eraser';
+
+/** Deletes messages, and subtracts them from the counts of their days. */
+const DELETE_MESSAGES = `
+  with gone as (
+    delete from platform_chat_messages where id = any($1::uuid[]) returning account_id, platform, created_at
+  ), counted as (
+    insert into chat_message_counts as c (account_id, platform, day, count)
+      select account_id, platform, (created_at at time zone 'UTC')::date, -count(*) from gone
+      group by 1, 2, 3 order by 1, 2, 3
+    on conflict (account_id, platform, day) do update set count = c.count + excluded.count
+  )
+  select count(*)::int as count from gone`;
+const DROP_EMPTY_DAYS = 'delete from chat_message_counts where account_id = any($1::uuid[]) and count = 0';
+const EMPTY_MESSAGES = `
+  update platform_chat_messages set message_id = null, live_chat_id = null, message = '', content = null,
+    is_paid = false, has_link = false, has_emote = false
+  where id = any($1::uuid[]) and content is not null returning 1 as one`;
+const DELETE_ACTS = 'delete from moderation_log where id = any($1::uuid[]) returning 1 as one';
+/** The first record that repeated a deleted act is the entry from now on. */
+const SUCCEED = `
+  with heirs as (
+    select distinct on (twin_of) id, twin_of from moderation_log
+    where twin_of = any($1::uuid[]) order by twin_of, place
+  )
+  update moderation_log l set is_listed = l.id = h.id, twin_of = case when l.id <> h.id then h.id end
+  from heirs h where l.twin_of = h.twin_of`;
+const UNNAME = `
+  update platform_users set platform_user_id = null, username = null, display_name = null, avatar_url = null,
+    roles = '{}'
+  where person_key = any($1::uuid[]) and platform_user_id is not null returning 1 as one`;
+
+/**
+ * Erases a person from the chats: messages by them are deleted, and messages that name them keep their time and author.
+ * Their counts stay, without names.
+ */
+export const chatLiveEraser: RecordEraser = {
+  projection: 'chat-live',
+  topic: TOPICS.chat_events,
+  tables: [
+    'platform_chat_messages',
+    'moderation_log',
+    'platform_users',
+    'platform_user_details',
+    'platform_user_refreshes',
+  ],
+  async erase(tx, records) {
+    const own = records.filter(({ subject_erased }) => subject_erased === true);
+    const all = records.map(({ id }) => id);
+    const [gone] = await tx.query<{ count: number }>(DELETE_MESSAGES, [own.map(({ id }) => id)]);
+    const emptied = await tx.query(EMPTY_MESSAGES, [all]);
+    const acts = await tx.query(DELETE_ACTS, [all]);
+    if (acts.length > 0) await tx.query(SUCCEED, [all]);
+    const unnamed = await unname(tx, [...new Set(own.flatMap(({ subject_key }) => subject_key ?? []))]);
+    if (gone!.count > 0) await tx.query(DROP_EMPTY_DAYS, [[...new Set(own.map(({ account_id }) => account_id))]]);
+    return gone!.count + emptied.length + acts.length + unnamed;
+  },
+  messages: (_tx, record_ids) => Promise.resolve(new Map(record_ids.map((id) => [id, erasedPush(id)]))),
+};
+
+/** Takes the names and details of persons off their counts. Returns the number of persons' rows. */
+export async function unname(tx: Queryable, person_keys: readonly string[]): Promise<number> {
+  if (person_keys.length === 0) return 0;
+  for (const table of ['platform_user_details', 'platform_user_refreshes'])
+    await tx.query(`delete from ${table} where person_key = any($1::uuid[])`, [person_keys]);
+  return (await tx.query(UNNAME, [person_keys])).length;
+}

@@ -1,0 +1,55 @@
+import type { Database } from '../../engines/postgres/port';
+import type { Wakeups } from '../../engines/wakeups/port';
+import type { ErasedChats, ErasureServices, Eraser, Person } from '../../kernel/eraser';
+import { deletingMessages } from '../../maintenance/retention/deleted-messages';
+import { unname } from './chat';
+import { eraseFromAreas } from './erase-person';
+
+export interface ChatErasureDeps extends ErasureServices {
+  db: Database;
+  erasers: readonly Eraser[];
+  wakeups: Pick<Wakeups, 'notify'>;
+  /** Destroys these keys durably, here and in every backup; returns their number. */
+  destroyKeysOf(key_ids: readonly string[]): Promise<number>;
+}
+
+/** Messages per transaction. */
+const TOGETHER = 5_000;
+const DELETE_OWN = deletingMessages(`
+    select account_id, platform, place from platform_chat_messages
+    where account_id = $1 and person_key = any($2::uuid[]) order by place limit ${TOGETHER}`);
+
+/**
+ * Destroys the persons' keys, deletes the messages by them, and takes their names off their counts; all that names them
+ * elsewhere is unreadable by then, and its rows stay pending for the hourly erasure. Idempotent.
+ */
+export async function eraseFromChats(deps: ChatErasureDeps, subjects: readonly string[]): Promise<ErasedChats> {
+  const { db, subject_keys, wakeups } = deps;
+  const key_ids: string[] = [];
+  for (const subject of subjects) key_ids.push(...(await subject_keys.keysOf(subject)));
+  const hashes = [...(await subject_keys.hashesOf(subjects)).values()];
+  const destroyed_keys = await deps.destroyKeysOf(key_ids);
+  wakeups.notify('subject-keys');
+  const accounts = await db.query<{ account_id: string }>(
+    'select distinct account_id from platform_users where person_key = any($1::uuid[]) order by account_id',
+    [key_ids],
+  );
+  let deleted_messages = 0;
+  for (const { account_id } of accounts) {
+    for (let some = TOGETHER; some === TOGETHER; deleted_messages += some) {
+      some = await db.transaction(async (tx) => {
+        const [row] = await tx.query<{ count: number }>(DELETE_OWN, [account_id, key_ids]);
+        await tx.query('delete from chat_message_counts where account_id = $1 and count = 0', [account_id]);
+        return row!.count;
+      });
+    }
+  }
+  await db.transaction((tx) => unname(tx, key_ids));
+  for (const subject of subjects) await eraseFromAreas(deps, personOf(subject));
+  return { hashes, destroyed_keys, deleted_messages, account_ids: accounts.map(({ account_id }) => account_id) };
+}
+
+function personOf(subject: string): Person {
+  const colon = subject.indexOf(':');
+  return { subject, kind: subject.slice(0, colon), id: subject.slice(colon + 1) };
+}

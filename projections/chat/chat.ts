@@ -1,0 +1,114 @@
+import { chatChannel, type ChatRecord, readChatRecord } from '../../domain/chat/chat-messages';
+import { chatPush } from '../../domain/chat/chat-push';
+import { TOPICS } from '../../domain/common/records';
+import { textArray, type Queryable } from '../../engines/postgres/port';
+import { holdable } from '../../kernel/texts';
+import type { LoggedRecord } from '../../engines/records/port';
+import { type ApplyMode, type ChannelMessage, projection, topic } from '../../kernel/projection';
+import { allSettledOrThrow } from '../../lib/async/all-settled';
+import { exactMicros, shownInstant } from '../../lib/time/instants';
+import { hasMessageRow, writeMessages } from './chat-messages';
+import { writeModeration } from './moderation-log';
+import { countAuthors } from './platform-users';
+
+/** A record of a chat with its place in the account's history. */
+export interface ChatEntry {
+  record: LoggedRecord;
+  /** In lower case. */
+  id: string;
+  account_id: string;
+  /** Null when erased, or of a release before the first version. */
+  read: ChatRecord | null;
+  place: number;
+  created_at: string;
+  /** `created_at` in microseconds since 1970. */
+  micros: number;
+}
+
+/**
+ * The history of an account's chats, their people and the log of their moderation (spec extra facts §11), and their
+ * messages on `chat:<account_id>` (doc3 §6.4): all of one decoding and one ledger entry a record.
+ */
+export const chatLive = projection({
+  name: 'chat-live',
+  version: 2,
+  awaited: false,
+  from: topic(TOPICS.chat_events),
+  tables: ['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],
+  late_indexes: [
+    'platform_chat_messages_person',
+    'platform_chat_messages_message',
+    'platform_chat_messages_paid',
+    'platform_chat_messages_late',
+    'platform_chat_messages_live_chat',
+  ],
+  async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
+    const applied = (id: string) => mode.applied?.has(id) === true;
+    const fresh = await placed((mode.again ?? true) ? await withoutStored(batch, tx) : batch, tx);
+    // After a restore the ledger may name records whose rows are not there yet.
+    const entries = fresh.filter((entry) => hasRow(entry) || !applied(entry.id));
+    if (entries.length === 0) return [];
+    const firsts = await countAuthors(entries, tx);
+    const twins = await writeModeration(entries, tx);
+    // Of several failures the first statement's is the cause.
+    await allSettledOrThrow([
+      writeMessages(entries, firsts, tx),
+      tx.query(SET_HEADS, headsOf(entries), 'chat-heads-set'),
+    ]);
+    if (mode.rebuilding || mode.loading) return [];
+    return entries.flatMap((entry) => (twins.has(entry.id) || applied(entry.id) ? [] : messagesOf(entry, firsts)));
+  },
+});
+
+function messagesOf({ record, id, read, account_id }: ChatEntry, firsts: ReadonlySet<string>): ChannelMessage[] {
+  if (read === null) return [];
+  const is_first_message = firsts.has(id);
+  const facts = { id, account_id: record.account_id, occurred_at: shownInstant(record.occurred_at), is_first_message };
+  return chatPush(read, facts).map((push) => ({ channel: chatChannel(account_id), ...push, trace: record.trace }));
+}
+
+const hasRow = (entry: ChatEntry): boolean => hasMessageRow(entry) || entry.read?.kind === 'moderation';
+
+const STORED = `
+  select id from platform_chat_messages where id = any($1::text[]::uuid[])
+  union all select id from moderation_log where id = any($1::text[]::uuid[])`;
+
+/** The records without a row. */
+async function withoutStored(batch: readonly LoggedRecord[], tx: Queryable): Promise<readonly LoggedRecord[]> {
+  if (batch.length === 0) return batch;
+  const rows = await tx.query<{ id: string }>(STORED, [textArray(batch.map(({ id }) => id))], 'chat-stored');
+  const stored = new Set(rows.map(({ id }) => id));
+  return batch.filter(({ id }) => !stored.has(id.toLowerCase()));
+}
+
+const HEADS = 'select account_id, place from chat_heads where account_id = any($1::text[]::uuid[])';
+/** Ordered, so that no two writers deadlock. */
+const SET_HEADS = `
+  insert into chat_heads (account_id, place)
+  select account_id, place from (select unnest($1::text[])::uuid as account_id, unnest($2::bigint[]) as place) heads
+  order by 1
+  on conflict (account_id) do update set place = excluded.place`;
+
+/** Places follow each other in the order of the log, so that a reader of newer messages misses none that is late. */
+async function placed(batch: readonly LoggedRecord[], tx: Queryable): Promise<ChatEntry[]> {
+  const accounts = [...new Set(batch.map(({ account_id }) => account_id.toLowerCase()))];
+  if (accounts.length === 0) return [];
+  const rows = await tx.query<{ account_id: string; place: number }>(HEADS, [textArray(accounts)], 'chat-heads');
+  const heads = new Map(rows.map(({ account_id, place }) => [account_id, Number(place)]));
+  return batch.map((record) => {
+    const account_id = record.account_id.toLowerCase();
+    const received = exactMicros(record.received_at) ?? Date.parse(record.received_at) * 1000;
+    const place = Math.max(received, (heads.get(account_id) ?? 0) + 1);
+    heads.set(account_id, place);
+    const occurred = exactMicros(record.occurred_at);
+    const created_at = occurred === null ? record.received_at : record.occurred_at;
+    const micros = occurred ?? received;
+    const read = holdable(readChatRecord(record), record.raw);
+    return { record, id: record.id.toLowerCase(), account_id, read, place, created_at, micros };
+  });
+}
+
+function headsOf(entries: readonly ChatEntry[]): unknown[] {
+  const heads = new Map(entries.map(({ account_id, place }) => [account_id, place]));
+  return [textArray([...heads.keys()]), [...heads.values()]];
+}

@@ -1,0 +1,20 @@
+import { reactor } from '../../app/reactor';
+import { DELETE_SESSIONS, sessionsOfLogin } from '../../services/identity/session-revocation';
+import { session, sessionStream } from '../../domain/identity/sessions';
+import { USER_EVENTS } from '../../domain/identity/users';
+
+/** Deletes the provider's data and tokens of a removed login, and ends the sessions that it opened. */
+export const loginGrants = reactor({
+  name: 'login-connections',
+  from: 'beginning',
+  events: [USER_EVENTS],
+  on: {
+    async 'user:login_disconnected'(login, { act, db, keep }) {
+      keep('delete from login_grants where login_connection_id = $1', [login.login_connection_id]);
+      // Sessions that the command did not end, because it died or a login was concurrent.
+      const ids = await sessionsOfLogin(db, login);
+      keep(DELETE_SESSIONS, [ids]);
+      for (const id of ids) await act(session, sessionStream(id), { type: 'session:end', reason: 'revoked' });
+    },
+  },
+});

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { feature, get, invalid, ndjson, permission, query, rateLimited } from '../../app/operation';
+import { EVENT_COLUMNS, EventRecord, eventRecord, eventRow, type EventRow } from '../../domain/events/events';
+import type { Queryable } from '../../engines/postgres/port';
+import { DomainError } from '../../kernel/errors';
+import { Parameters } from '../../kernel/sql';
+import { readInstant, readRange } from '../../lib/time/instants';
+
+/** Rows per read; no database resource is held in between. */
+const ROWS = 500;
+/** Accounts whose export this process sends. */
+const exporting = new Set<string>();
+
+interface Exported {
+  account_id: string;
+  types: readonly string[] | null;
+  from: string | null;
+  to: string | null;
+}
+
+/**
+ * The account's events from the read model, so that retention and erasures count; pages by place, never by offset. The
+ * result has no bound, and the reader sets its pace.
+ */
+export const exportEvents = query({
+  name: 'exportEvents',
+  summary: "The account's platform events as NDJSON, oldest first",
+  rest: get('/v1/events/export'),
+  graphql: null,
+  sends: ndjson(),
+  per_minute: 10,
+  guard: [feature('feature:events'), permission('events:read')],
+  input: z.object({
+    types: z.array(z.string().min(1).max(100)).max(100).nullish().describe('Exact event types'),
+    from: readInstant('from').nullish().describe('ISO 8601: not before this'),
+    to: readInstant('to').nullish().describe('ISO 8601: before this'),
+  }),
+  output: EventRecord,
+  errors: {
+    ENDS_BEFORE_IT_BEGINS: invalid('from must not be after to'),
+    EXPORT_RUNNING: rateLimited('Another export of the account is running', { retry_after_seconds: 30 }),
+  },
+  async run({ input, caller, refuse }, { db }) {
+    const { from, to, reversed } = readRange(input);
+    if (reversed) throw refuse('ENDS_BEFORE_IT_BEGINS');
+    const types = input.types && input.types.length > 0 ? input.types : null;
+    return begun(exported(db, { account_id: caller.account_id, types, from, to }));
+  },
+});
+
+/** Reads the first item, so that a refusal is the operation's; whoever ends the result ends the generator. */
+async function begun<Item>(items: AsyncGenerator<Item, void, undefined>): Promise<AsyncIterable<Item>> {
+  let first: IteratorResult<Item> | null = await items.next();
+  const iterator = {
+    next: async () => {
+      const next = first ?? (await items.next());
+      first = null;
+      return next;
+    },
+    return: () => items.return(),
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}
+
+/** @throws DomainError EXPORT_RUNNING before the first event */
+async function* exported(db: Queryable, of: Exported): AsyncGenerator<z.input<typeof EventRecord>> {
+  const { account_id } = of;
+  if (exporting.has(account_id)) throw new DomainError('EXPORT_RUNNING');
+  exporting.add(account_id);
+  try {
+    let after: EventRow | null = null;
+    for (;;) {
+      const rows = await eventsAfter(db, of, after);
+      for (const row of rows) yield eventRecord(eventRow(row));
+      after = rows.at(-1) ?? null;
+      if (rows.length < ROWS) return;
+    }
+  } finally {
+    exporting.delete(account_id);
+  }
+}
+
+function eventsAfter(db: Queryable, of: Exported, after: EventRow | null): Promise<EventRow[]> {
+  const p = new Parameters();
+  const wanted = [`account_id = ${p.add(of.account_id)}`];
+  if (of.types !== null) wanted.push(`type = any(${p.add(of.types)}::text[])`);
+  if (of.from !== null) wanted.push(`created_at >= ${p.add(of.from)}::timestamptz`);
+  if (of.to !== null) wanted.push(`created_at < ${p.add(of.to)}::timestamptz`);
+  if (after !== null)
+    wanted.push(`(created_at, id) > (${p.add(after.created_at)}::timestamptz, ${p.add(after.id)}::uuid)`);
+  return db.query<EventRow>(
+    `select ${EVENT_COLUMNS} from platform_event_logs where ${wanted.join(' and ')}
+     order by created_at, id limit ${ROWS}`,
+    p.values,
+  );
+}

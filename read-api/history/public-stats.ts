@@ -1,0 +1,283 @@
+import { z } from 'zod';
+import {
+  feature,
+  get,
+  notFound,
+  numbered,
+  offset,
+  permission,
+  publicAccess,
+  query,
+  type Refuse,
+  whole,
+} from '../../app/operation';
+import type { Services } from '../../app/services';
+import { PLATFORMS, type Platform } from '../../domain/common/vendors';
+import { readChannelName } from '../../services/connections/channel-names';
+import { channelOfHandle, handlesOf } from '../../services/history/channel-handles';
+import {
+  BROWSE_SORTS,
+  browsedChannels,
+  ChannelPublicness,
+  emotesOf,
+  gamesOf,
+  PublicChannel,
+  publicChannelOf,
+  PublicChannelSummary,
+  PublicEmote,
+  PublicGame,
+  publicnessOf,
+  PublicStream,
+  publicStreamOf,
+  StreamChange,
+  streamChangesOf,
+  trendsOf,
+} from '../../views/history/public-stats';
+
+/** Pages that caches may hold; an opt-out counts there after this. */
+const CACHED = { cache_seconds: 60 };
+/** Everybody, while the kill-switch is on. Source: spec doc2 §4.2 "Public statistics". */
+const PUBLIC = [publicAccess, feature('system:public_stats')] as const;
+const platform = z.enum(PLATFORMS);
+const channel = z.string().min(1).max(200).describe('The login or handle in its address, whatever its case');
+const CHANNEL = z.object({ platform, channel });
+const broadcast_id = z.string().min(1).max(500);
+const errors = { NO_CHANNEL: notFound('Channel not found') };
+const STREAM_NOT_FOUND = { STREAM_NOT_FOUND: notFound('Stream not found') };
+const HISTORY_PAGES = { items: 50, most: 200, rest: 'data' } as const;
+
+/** Publicness of the account's own channels. */
+export const channelPublicSettings = query({
+  name: 'channelPublicSettings',
+  summary: "Which of the account's channels have public statistics",
+  rest: get('/v1/public-stats/channels'),
+  pages: whole(),
+  guard: [feature('feature:public_stats_page'), permission('public-stats:read')],
+  input: z.object({}),
+  output: ChannelPublicness,
+  async run({ caller }, services) {
+    const rows = await publicnessOf(services.db, caller.account_id);
+    return Promise.all(rows.map(async (row) => ({ ...row, channel_name: await readChannelName(services, row) })));
+  },
+});
+
+/** A public channel. */
+export const publicChannelStats = query({
+  name: 'publicChannelStats',
+  summary: 'Public statistics of a channel, and its latest streams',
+  rest: get('/v1/public-stats/channels/{platform}/{channel}'),
+  ...CACHED,
+  guard: PUBLIC,
+  input: CHANNEL,
+  output: PublicChannel,
+  errors,
+  async run({ input, refuse }, services) {
+    const { found, ...of } = await publicChannel(services, input, refuse);
+    return { ...found, channel_display_name: (await readChannelName(services, of)) ?? input.channel };
+  },
+});
+
+/** @throws DomainError NO_CHANNEL for an unknown or closed channel, and for one without streams */
+async function publicChannel(
+  services: Pick<Services, 'db' | 'hashes'>,
+  input: { platform: Platform; channel: string },
+  refuse: Refuse<typeof errors>,
+) {
+  const platform_channel_id = await channelOfHandle(services, input.platform, input.channel);
+  const of = { platform: input.platform, platform_channel_id: platform_channel_id ?? '' };
+  const found = platform_channel_id === null ? undefined : await publicChannelOf(services.db, of);
+  if (found === undefined) throw refuse('NO_CHANNEL');
+  return { ...of, found };
+}
+
+const ProfileChange = z
+  .object({
+    change_type: z.enum(['bio', 'link', 'team']),
+    old_value: z.unknown().meta({ graphql: 'JSON' }),
+    new_value: z.unknown().meta({ graphql: 'JSON' }),
+    changed_at: z.string().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'PublicProfileChange' });
+
+/** Changes of a channel's profile, which a crawler finds: connected channels have none. */
+export const publicChannelProfileHistory = query({
+  name: 'publicChannelProfileHistory',
+  summary: "Changes of a channel's profile, newest first",
+  rest: get('/v1/public-stats/channels/{platform}/{channel}/profile-history'),
+  pages: offset('PublicProfileChangePage', HISTORY_PAGES),
+  ...CACHED,
+  guard: PUBLIC,
+  input: CHANNEL,
+  output: ProfileChange,
+  errors,
+  async run({ input, refuse }, services) {
+    await publicChannel(services, input, refuse);
+    return { items: [], total: 0 };
+  },
+});
+
+const Panel = z
+  .object({
+    panel_id: z.string(),
+    title: z.string().nullable(),
+    description: z.string().nullable(),
+    image_url: z.string().nullable(),
+    link_url: z.string().nullable(),
+    first_seen_at: z.string().meta({ format: 'date-time' }),
+    last_seen_at: z.string().meta({ format: 'date-time' }),
+    status: z.enum(['active', 'removed']),
+    removed_at: z.string().meta({ format: 'date-time' }).nullable(),
+    images: z.array(
+      z
+        .object({ image_url: z.string(), first_seen_at: z.string(), last_seen_at: z.string() })
+        .meta({ id: 'PublicPanelImage' }),
+    ),
+  })
+  .meta({ id: 'PublicPanel' });
+
+/** Panels of a channel that are marked as advertisements; no vendor API lists panels. */
+export const publicChannelPanelHistory = query({
+  name: 'publicChannelPanelHistory',
+  summary: "A channel's panels that are marked as advertisements",
+  rest: get('/v1/public-stats/channels/{platform}/{channel}/panel-history'),
+  pages: whole(),
+  ...CACHED,
+  guard: PUBLIC,
+  input: CHANNEL,
+  output: Panel,
+  errors,
+  async run({ input, refuse }, services) {
+    await publicChannel(services, input, refuse);
+    return [];
+  },
+});
+
+const RANGES = ['DAYS_30', 'DAYS_90', 'DAYS_180', 'DAYS_365'] as const;
+const Trends = z
+  .object({
+    follower_series: z.array(
+      z.object({ date: z.string().describe('YYYY-MM-DD, UTC'), follower_count: z.int() }).meta({ id: 'FollowerPoint' }),
+    ),
+    avg_viewer_series: z.array(
+      z.object({ date: z.string().describe('YYYY-MM-DD, UTC'), avg_viewers: z.number() }).meta({ id: 'ViewerDay' }),
+    ),
+  })
+  .meta({ id: 'PublicChannelTrends' });
+
+/** Followers and viewers of a channel by day. */
+export const publicChannelTrends = query({
+  name: 'publicChannelTrends',
+  summary: 'Followers and average viewers of a channel by day',
+  rest: get('/v1/public-stats/channels/{platform}/{channel}/trends'),
+  ...CACHED,
+  guard: PUBLIC,
+  input: CHANNEL.extend({ range: z.enum(RANGES) }),
+  output: Trends,
+  errors,
+  async run({ input, refuse }, services) {
+    const of = await publicChannel(services, input, refuse);
+    const days = await trendsOf(services.db, of, Number(input.range.slice('DAYS_'.length)));
+    return {
+      follower_series: days.flatMap(({ date, follower_count: count }) =>
+        count === null ? [] : [{ date, follower_count: count }],
+      ),
+      avg_viewer_series: days.flatMap(({ date, avg_viewers: viewers }) =>
+        viewers === null ? [] : [{ date, avg_viewers: viewers }],
+      ),
+    };
+  },
+});
+
+/** A public stream, finished or live. */
+export const publicStreamStats = query({
+  name: 'publicStreamStats',
+  summary: 'Public statistics of a stream',
+  rest: get('/v1/public-stats/streams/{platform}/{broadcast_id}'),
+  ...CACHED,
+  guard: PUBLIC,
+  input: z.object({ platform, broadcast_id }),
+  output: PublicStream,
+  errors: STREAM_NOT_FOUND,
+  async run({ input, refuse }, { db }) {
+    const stream = await publicStreamOf(db, input.platform, input.broadcast_id);
+    if (stream === undefined) throw refuse('STREAM_NOT_FOUND');
+    return stream;
+  },
+});
+
+/** Titles and categories that a stream has had. */
+export const publicStreamMetadataHistory = query({
+  name: 'publicStreamMetadataHistory',
+  summary: 'Changes of the title and the category of a stream, newest first',
+  rest: get('/v1/public-stats/streams/{platform}/{broadcast_id}/metadata-history'),
+  pages: offset('PublicStreamChangePage', HISTORY_PAGES),
+  ...CACHED,
+  guard: PUBLIC,
+  input: z.object({ platform, broadcast_id }),
+  output: StreamChange,
+  errors: STREAM_NOT_FOUND,
+  async run({ input, page, refuse }, { db }) {
+    const changes = await streamChangesOf(db, input, page);
+    if (changes === undefined) throw refuse('STREAM_NOT_FOUND');
+    return changes;
+  },
+});
+
+/** The directory of channels. */
+export const publicChannelBrowse = query({
+  name: 'publicChannelBrowse',
+  summary: 'Channels with public statistics',
+  rest: get('/v1/public-stats/browse'),
+  pages: numbered('PublicChannelPage'),
+  ...CACHED,
+  guard: PUBLIC,
+  input: z.object({
+    platform: platform.nullish(),
+    category: z.string().max(500).nullish().describe('Streamed in the last 30 days'),
+    sort_by: z.enum(BROWSE_SORTS).nullish().describe('Highest first; default `last_streamed_at`'),
+  }),
+  output: PublicChannelSummary,
+  async run({ input, page }, services) {
+    const filter = {
+      platform: input.platform ?? null,
+      category: input.category ?? null,
+      sort_by: input.sort_by ?? 'last_streamed_at',
+    };
+    const { items, total } = await browsedChannels(services.db, filter, page);
+    const handles = await handlesOf(services, items);
+    const named = items.flatMap((item, at) => (handles[at] ? [{ ...item, channel: handles[at] }] : []));
+    return { items: named, total };
+  },
+});
+
+const DIRECTORY = z.object({ platform: platform.nullish(), search: z.string().max(200).nullish() });
+
+/** The directory of games. */
+export const publicGames = query({
+  name: 'publicGames',
+  summary: 'Categories of the last 30 days, by the time that was streamed',
+  rest: get('/v1/public-stats/games'),
+  per_minute: 30,
+  pages: numbered('PublicGamePage'),
+  ...CACHED,
+  guard: PUBLIC,
+  input: DIRECTORY,
+  output: PublicGame,
+  run: ({ input, page }, { db }) =>
+    gamesOf(db, { platform: input.platform ?? null, search: input.search || null }, page),
+});
+
+/** The directory of emotes. */
+export const publicEmotes = query({
+  name: 'publicEmotes',
+  summary: 'Emotes of the last 30 days, by their use',
+  rest: get('/v1/public-stats/emotes'),
+  per_minute: 30,
+  pages: numbered('PublicEmotePage'),
+  ...CACHED,
+  guard: PUBLIC,
+  input: DIRECTORY,
+  output: PublicEmote,
+  run: ({ input, page }, { db }) =>
+    emotesOf(db, { platform: input.platform ?? null, search: input.search || null }, page),
+});

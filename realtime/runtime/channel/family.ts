@@ -1,0 +1,60 @@
+import type { Caller, CallerKind } from '../../../access/authentication/caller';
+import type { Queryable } from '../../../engines/postgres/port';
+import { channelForm, type ChannelFamily, type ChannelForm, type ChannelSubscriber } from '../../../kernel/channel';
+import type { PresenceRooms } from '../presence/presence-rooms';
+
+/** Services for the families of channels. */
+export interface ChannelServices {
+  db: Queryable;
+  /** Null where presence is not kept. */
+  rooms: PresenceRooms | null;
+  /** Public state of a broadcast: JSON, null for an unknown or hidden one. */
+  streamSnapshot(platform: string, broadcast_id: string): Promise<object | null>;
+}
+
+export type Family = ChannelFamily<Caller, CallerKind, ChannelServices>;
+export type Subscriber = ChannelSubscriber<Caller>;
+
+/** Declares a family of channels; what a file of this room's first level declares is served. */
+export const channel = (family: Family): Family => family;
+
+/** Owner of a channel bound to tokens: the account of the token; other callers get no owner. */
+export const ofBoundToken =
+  (prefix: string): NonNullable<Family['owner']> =>
+  async (id, { account_id, bound_channel }) =>
+    account_id !== null && bound_channel === `${prefix}:${id}` ? { account_id, bound: true, owned: false } : null;
+
+/** A channel by its name: the family it belongs to, and its id. */
+export interface NamedChannel {
+  family: Family;
+  form: ChannelForm;
+  id: string;
+}
+
+/** Every family there is. */
+export class Families {
+  private readonly byPrefix = new Map<string, { family: Family; form: ChannelForm }[]>();
+
+  /** @throws Error when two families have one pattern */
+  constructor(families: readonly Family[]) {
+    for (const family of families) {
+      const form = channelForm(family);
+      const neighbours = this.byPrefix.get(form.prefix) ?? [];
+      if (neighbours.some((other) => other.family.pattern === family.pattern))
+        throw new Error(`the channel ${family.pattern} is declared twice`);
+      this.byPrefix.set(form.prefix, [...neighbours, { family, form }]);
+    }
+  }
+
+  /** Null for a name that no family has (gate "Unknown": always rejected). */
+  of(name: string): NamedChannel | null {
+    const colon = name.indexOf(':');
+    if (colon <= 0) return null;
+    const id = name.slice(colon + 1);
+    const found = this.byPrefix.get(name.slice(0, colon))?.find(({ form }) => form.id.test(id));
+    return found ? { ...found, id } : null;
+  }
+
+  /** The `type` of the stored messages of a channel. */
+  messageType = (name: string): string => this.of(name)?.family.message_type ?? 'event';
+}

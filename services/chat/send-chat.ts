@@ -1,0 +1,159 @@
+import type { Platform } from '../../domain/common/vendors';
+import { DomainError } from '../../kernel/errors';
+import { OutcomeUnknown, NotSent } from '../../kernel/job';
+import type { Services } from '../../app/services';
+import { ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendors/chat/port';
+import { ownChannel } from '../connections/own-channel';
+import { TokenAway } from '../connections/connection-tokens';
+import { liveChatFor } from './live-chats';
+import { type EarlierSend, earlierSend, echoOf, endSend, keepSend } from './sends';
+import { LoginRefused, type Speaker, speakerFor } from './speakers';
+import { COSTS } from '../../vendors/youtube/port';
+
+/** Source: spec doc1 §7.1 rule 6. */
+export const SEND_ERRORS = ['login_reconnect_required', 'internal_error', 'send_failed'] as const;
+export type SendError = (typeof SEND_ERRORS)[number];
+
+export interface SendRequest {
+  account_id: string;
+  /** The member that speaks by their login; null: the bot speaks. */
+  user_id: string | null;
+  /** Id of the cause: one cause sends one message. */
+  cause_id: string;
+  platform: Platform;
+  text: string;
+  reply_to: string | null;
+  live_chat_id: string | null;
+  /** Keeps the message in the own channel of a shared chat of Twitch. */
+  for_source_only: boolean;
+}
+
+export type SendResult =
+  { sent: true; message_id: string | null } | { sent: false; error_code: SendError; error: string };
+
+type SendServices = Pick<
+  Services,
+  'db' | 'events' | 'secrets' | 'texts' | 'settings' | 'connection_tokens' | 'chat' | 'spendYoutube'
+>;
+
+const failed = (error_code: SendError, error: string): SendResult => ({ sent: false, error_code, error });
+const RECONNECT = failed('login_reconnect_required', 'Log in at the platform again to send messages there');
+const UNKNOWN = failed('internal_error', 'The platform did not answer; it is not known whether the message was sent');
+const NOT_ECHOED = failed('send_failed', 'The message did not appear in the chat');
+
+/**
+ * Sends one message for a cause. The cause is kept before the call; a repetition sends nothing: it answers the stored
+ * outcome, or looks for the platform's echo. History takes the echo alone.
+ * @throws DomainError TEXT_TOO_LONG, CHANNEL_NOT_CONNECTED, NOT_SOURCE_ONLY, and those of {@link liveChatFor}
+ */
+export async function sendChat(services: SendServices, request: SendRequest): Promise<SendResult> {
+  const { account_id, platform, cause_id: id } = request;
+  const { db } = services;
+  // First, so that what has changed since does not change the answer.
+  const earlier = await earlierSend(db, account_id, id);
+  if (earlier !== null) return repeated(services, request, earlier);
+  const vendor = services.chat.get(platform)!;
+  if ([...request.text].length > vendor.max_characters)
+    throw new DomainError('TEXT_TOO_LONG', { platform, most: vendor.max_characters });
+  const channel = await ownChannel(db, account_id, platform);
+  if (channel === null) throw new DomainError('CHANNEL_NOT_CONNECTED');
+  const { channel_id } = channel;
+  const live_chat_id = platform === 'youtube' ? await liveChatFor(db, account_id, request.live_chat_id) : null;
+  const message = { channel_id, text: request.text, reply_to: request.reply_to, live_chat_id };
+
+  const speaker = await speakerFor(services, request).catch(loginRefused);
+  if (speaker === null) return RECONNECT;
+  const send = senderOf(vendor, speaker, request);
+  const kept = await keepSend(
+    db,
+    { account_id, id, platform, speaker_id: speaker.id },
+    paceOf(vendor, speaker, message),
+  );
+  if (kept === 'too_fast') return failed('send_failed', 'You are sending messages too quickly');
+  if (kept !== 'kept') return repeated(services, request, kept);
+  if (platform === 'youtube' && !(await spends(services, speaker))) {
+    await endSend(db, { account_id, id }, 'refused');
+    return failed('send_failed', 'The quota of YouTube for messages is used up for now');
+  }
+  return outcome(services, request, () => send(message));
+}
+
+/** Runs the call and stores its outcome. */
+async function outcome(
+  { db }: SendServices,
+  { account_id, cause_id: id }: SendRequest,
+  call: () => Promise<string | null>,
+): Promise<SendResult> {
+  const end = (status: 'sent' | 'refused' | 'unknown', message_id?: string | null) =>
+    endSend(db, { account_id, id }, status, message_id);
+  try {
+    const message_id = await call();
+    await end('sent', message_id);
+    return { sent: true, message_id };
+  } catch (error) {
+    const result = failureOf(error);
+    if (result === null) throw error;
+    await end(result === UNKNOWN ? 'unknown' : 'refused');
+    return result;
+  }
+}
+
+/** The answer for a failure of the call; null for one of ours. */
+function failureOf(error: unknown): SendResult | null {
+  if (error instanceof LoginRefused) return RECONNECT;
+  if (error instanceof ChatRefused) return failed('send_failed', error.message);
+  if (error instanceof OutcomeUnknown) return UNKNOWN;
+  if (error instanceof NotSent || error instanceof TokenAway)
+    return failed('send_failed', 'The platform could not be reached; nothing was sent');
+  return null;
+}
+
+/** Answers the repetition of a send without sending. */
+async function repeated(
+  { db }: SendServices,
+  { account_id, cause_id: id, platform, text }: SendRequest,
+  earlier: EarlierSend,
+): Promise<SendResult> {
+  if (earlier.status === 'sent') return { sent: true, message_id: earlier.message_id };
+  if (earlier.status === 'refused') return failed('send_failed', 'The message was not sent');
+  const echo = await echoOf(db, { ...earlier, account_id, platform, text });
+  if (echo !== null) {
+    await endSend(db, { account_id, id }, 'sent', echo);
+    return { sent: true, message_id: echo };
+  }
+  if (!earlier.is_old) return UNKNOWN;
+  await endSend(db, { account_id, id }, 'refused');
+  return NOT_ECHOED;
+}
+
+const loginRefused = (error: unknown): null => {
+  if (error instanceof LoginRefused) return null;
+  throw error;
+};
+
+/**
+ * The call of the platform. A message for the own channel of a shared chat needs the app's token.
+ * @throws DomainError NOT_SOURCE_ONLY with the reason
+ */
+function senderOf(
+  vendor: ChatVendor,
+  speaker: Speaker,
+  { for_source_only }: SendRequest,
+): (message: OutgoingMessage) => Promise<string | null> {
+  if (!for_source_only) return (message) => speaker.speak((by) => vendor.send(by, message));
+  const { sendByApp } = vendor;
+  const no = (reason: string) => new DomainError('NOT_SOURCE_ONLY', { reason });
+  if (vendor.platform !== 'twitch') throw no('only Twitch has shared chats');
+  if (!sendByApp) throw no('the installation has no app secret of Twitch');
+  if (!speaker.scopes.includes('user:bot')) throw no('the speaker has not allowed the app to speak (scope user:bot)');
+  return (message) => sendByApp(speaker.user_id!, message);
+}
+
+/** The pace of the speaker: more messages in their own channel. */
+function paceOf({ pace }: ChatVendor, { user_id }: Speaker, { channel_id }: OutgoingMessage) {
+  if (pace === null) return null;
+  return { seconds: pace.seconds, messages: user_id === channel_id ? pace.own_channel : pace.messages };
+}
+
+const spends = ({ spendYoutube }: SendServices, speaker: Speaker): Promise<boolean> =>
+  spendYoutube(speaker.client_id, COSTS.write);

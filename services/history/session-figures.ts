@@ -1,0 +1,350 @@
+import { LATE_MICROS } from '../../domain/chat/chat-history';
+import {
+  addedUp,
+  COUNTED_TYPES,
+  countEvent,
+  EVENT_FIGURES,
+  type EventCounts,
+  KNOWN_BOTS,
+  noCounts,
+  type SessionFigures,
+  STREAM_TOP_ROWS,
+  type StoredStream,
+  type StreamFigures,
+  type StreamSums,
+  TOP_ROWS,
+} from '../../domain/history/session-figures';
+import type { SessionStream } from '../../domain/history/stream-sessions';
+import type { Queryable } from '../../engines/postgres/port';
+import { shownInstant } from '../../lib/time/instants';
+import { type Samples, sampleFigures } from './viewer-figures';
+
+/** A broadcast to count: `ended_at` is null while it is on air. */
+export interface CountedStream extends SessionStream {
+  ended_at: string | null;
+  /** YouTube's id of its live chat, where it is known. */
+  live_chat_id: string | null;
+}
+
+/** Intervals of messages in a report. */
+const MAX_INTERVALS = 1_440;
+/** Events that are read at a time. */
+const EVENT_ROWS = 2_000;
+
+/**
+ * Counts a session's figures from the read models. A live stream is counted up to `until`. Shared rooms of other
+ * channels, well-known bots and events that the account emitted itself count nothing.
+ * @returns figures in the form of `stream_session:finalized`; persons by their keys
+ */
+export async function countSession(
+  db: Queryable,
+  account_id: string,
+  streams: readonly CountedStream[],
+  until: string,
+): Promise<SessionFigures> {
+  const counted: Counted[] = [];
+  for (const stream of streams) counted.push(await countStream(db, account_id, stream, until));
+  await countEvents(db, account_id, counted);
+  const people = mergedPeople(counted);
+  const samples = sampleFigures(counted.flatMap(({ samples: of }) => of.minutes));
+  const parts = counted.map((one) => streamFigures(one));
+  const sum = (name: 'total_messages' | 'emote_count' | 'gif_count') =>
+    parts.reduce((total, one) => total + one[name], 0);
+  const texts = (name: 'titles' | 'categories') => [...new Set(counted.flatMap((one) => [...one.samples[name]]))];
+  const sums: StreamSums = {
+    ...samples.sums,
+    total_messages: sum('total_messages'),
+    unique_chatters: people.length,
+    ...(Object.fromEntries(EVENT_FIGURES.map((name) => [name, addedUp(parts.map((one) => one[name]))])) as EventCounts),
+    emote_count: sum('emote_count'),
+    gif_count: sum('gif_count'),
+  };
+  const followers = parts.flatMap(({ follower_markers }) => follower_markers ?? []);
+  return {
+    title: parts.at(-1)?.title ?? null,
+    titles: texts('titles'),
+    categories: texts('categories'),
+    duration_secs: secondsOnAir(parts, until),
+    ...sums,
+    streams: parts,
+    top_chatters: people.slice(0, TOP_ROWS),
+    top_emotes: topOf(counted.flatMap(({ emotes }) => emotes)),
+    top_gifs: gifsOf(counted.flatMap(({ gifs }) => gifs)),
+    viewer_markers: samples.viewer_markers,
+    follower_markers:
+      followers.length === 0
+        ? null
+        : {
+            first: total(followers.map(({ first }) => first)),
+            last: total(followers.map(({ last }) => last)),
+            gained: total(followers.map(({ gained }) => gained)),
+          },
+    rows_counted: await countRows(db, account_id, streams, until),
+  };
+}
+
+interface Emote {
+  id: string;
+  name: string;
+  url: string | null;
+  provider: string;
+  count: number;
+}
+
+interface Counted {
+  stream: CountedStream;
+  from: number;
+  to: number;
+  samples: Samples;
+  people: { person_key: string; message_count: number }[];
+  total_messages: number;
+  emotes: Emote[];
+  gifs: Emote[];
+  interval_secs: number;
+  message_counts: number[];
+  events: EventCounts;
+}
+
+const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+
+/** The messages of a stream as rows `m`; parameters $1 to $7. */
+const COLUMNS = 'person_key, content, has_emote, created_at';
+const ONES = 'account_id = $1 and platform = $2 and created_at >= $5::timestamptz and created_at < $6::timestamptz';
+const MESSAGES = `(
+  select ${COLUMNS} from platform_chat_messages
+  where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint
+    and ($7::text is null or live_chat_id = $7) and content ->> 'is_shared_chat' is distinct from 'true'
+  union all
+  select ${COLUMNS} from platform_chat_messages
+  where ${ONES} and is_late
+    and ($7::text is null or live_chat_id = $7) and content ->> 'is_shared_chat' is distinct from 'true') m`;
+const BY_PERSON = `
+  select g.person_key, g.count, coalesce(lower(u.username) = any($8::text[]), false) as is_bot
+  from (select person_key, count(*) as count from ${MESSAGES} group by person_key) g
+    left join platform_users u on u.account_id = $1 and u.person_key = g.person_key`;
+const NO_BOT = '(m.person_key is null or m.person_key <> all($8::uuid[]))';
+const BY_EMOTE = `
+  select p ->> 'type' as type, p ->> 'id' as id, coalesce(p ->> 'provider', $2) as provider,
+    max(p ->> 'text') as name, max(p ->> 'url') as url, count(*) as count
+  from ${MESSAGES} cross join json_array_elements(m.content -> 'parts') p
+  where (m.has_emote or m.content::text like '%"gif"%') and ${NO_BOT} and p ->> 'type' in ('emote', 'gif')
+  group by 1, 2, 3`;
+const BY_TIME = `
+  select floor(extract(epoch from m.created_at - $5::timestamptz) / $9)::int as place, count(*) as count
+  from ${MESSAGES} where ${NO_BOT} group by 1`;
+
+async function countStream(db: Queryable, account_id: string, stream: CountedStream, until: string): Promise<Counted> {
+  const [from, to] = [Date.parse(stream.started_at), Date.parse(stream.ended_at ?? until)];
+  const values = [
+    account_id,
+    stream.platform,
+    from * 1000 - LATE_MICROS,
+    to * 1000 + LATE_MICROS,
+    stream.started_at,
+    stream.ended_at ?? until,
+    stream.live_chat_id,
+  ];
+  type ByPerson = { person_key: string | null; count: number; is_bot: boolean };
+  const by_person = await db.query<ByPerson>(BY_PERSON, [...values, KNOWN_BOTS], 'session-people');
+  const counted = by_person.filter(({ is_bot }) => !is_bot);
+  const bots = by_person.filter(({ is_bot }) => is_bot).map(({ person_key }) => person_key);
+  const emotes = await db.query<Emote & { type: string }>(BY_EMOTE, [...values, bots], 'session-emotes');
+  const seconds = Math.max(60, Math.ceil((to - from) / 1000));
+  const interval_secs = 60 * Math.ceil(seconds / 60 / MAX_INTERVALS);
+  const by_time = await db.query<{ place: number; count: number }>(
+    BY_TIME,
+    [...values, bots, interval_secs],
+    'session-intervals',
+  );
+  const message_counts = Array.from({ length: Math.ceil(seconds / interval_secs) }, () => 0);
+  for (const { place, count } of by_time) if (place < message_counts.length) message_counts[place] = count;
+  const ofType = (wanted: string): Emote[] =>
+    emotes.flatMap(({ type, count, ...one }) => (type === wanted ? [{ ...one, count }] : []));
+  return {
+    stream,
+    from,
+    to,
+    samples: await samplesOf(db, account_id, stream, stream.ended_at ?? until),
+    people: counted.flatMap(({ person_key, count }) =>
+      person_key === null ? [] : [{ person_key, message_count: count }],
+    ),
+    total_messages: total(counted.map(({ count }) => count)),
+    emotes: ofType('emote'),
+    gifs: ofType('gif'),
+    interval_secs,
+    message_counts,
+    events: noCounts(stream.platform),
+  };
+}
+
+/** Number of messages, events and samples in the time of the streams, counted or not. */
+export async function countRows(
+  db: Queryable,
+  account_id: string,
+  streams: readonly CountedStream[],
+  until: string,
+): Promise<number> {
+  let rows = 0;
+  for (const { platform, broadcast_id, started_at, ended_at } of streams) {
+    const to = ended_at ?? until;
+    const places = [Date.parse(started_at) * 1000 - LATE_MICROS, Date.parse(to) * 1000 + LATE_MICROS];
+    const [found] = await db.query<{ count: number }>(
+      `select (select count(*) from platform_chat_messages
+               where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint)
+         + (select count(*) from platform_chat_messages where ${ONES} and is_late)
+         + (select count(*) from platform_event_logs where ${ONES} and type = any($7))
+         + (select count(*) from stream_samples
+            where account_id = $1 and platform = $2 and broadcast_id = $8) as count`,
+      [account_id, platform, ...places, started_at, to, COUNTED_TYPES, broadcast_id],
+      'session-rows',
+    );
+    rows += found!.count;
+  }
+  return rows;
+}
+
+/** Adds the account's events to the streams in whose time they are. */
+async function countEvents(db: Queryable, account_id: string, counted: readonly Counted[]): Promise<void> {
+  for (const platform of new Set(counted.map(({ stream }) => stream.platform))) {
+    const streams = counted.filter(({ stream }) => stream.platform === platform);
+    const from = new Date(Math.min(...streams.map((one) => one.from))).toISOString();
+    const to = new Date(Math.max(...streams.map((one) => one.to))).toISOString();
+    let after: { created_at: string; id: string } | undefined;
+    for (;;) {
+      // Versions 5 and 8 are those of events that the account emitted itself (`emittedId`).
+      const rows = await db.query<{ id: string; type: string; raw: string; created_at: string }>(
+        `select id, type, raw::text as raw, created_at from platform_event_logs
+         where account_id = $1 and platform = $2 and type = any($3) and created_at >= $4::timestamptz
+           and created_at < $5::timestamptz and get_byte(uuid_send(id), 6) >> 4 not in (5, 8)
+           and ($6::timestamptz is null or (created_at, id) > ($6::timestamptz, $7::uuid))
+         order by created_at, id limit ${EVENT_ROWS}`,
+        [account_id, platform, COUNTED_TYPES, from, to, after?.created_at ?? null, after?.id ?? null],
+        'session-events',
+      );
+      for (const { type, raw, created_at } of rows) {
+        const at = Date.parse(created_at);
+        const stream = streams.find((one) => at >= one.from && at < one.to);
+        if (stream !== undefined) countEvent(stream.events, type, raw);
+      }
+      after = rows.at(-1);
+      if (rows.length < EVENT_ROWS) break;
+    }
+  }
+}
+
+/** Samples that are read at a time. */
+const SAMPLE_ROWS = 10_000;
+
+async function samplesOf(
+  db: Queryable,
+  account_id: string,
+  { platform, broadcast_id, title, category, started_at }: CountedStream,
+  to: string,
+): Promise<Samples> {
+  const samples: Samples = { minutes: [], titles: new Set(), categories: new Set(), title, category };
+  if (title !== null) samples.titles.add(title);
+  if (category !== null) samples.categories.add(category);
+  let after: string | null = null;
+  for (;;) {
+    const rows: SampleRow[] = await db.query<SampleRow>(
+      `select sampled_at, viewer_count, follower_count, stream_title, category from stream_samples
+       where account_id = $1 and platform = $2 and broadcast_id = $3 and sampled_at >= $4::timestamptz
+         and sampled_at <= $5::timestamptz and ($6::timestamptz is null or sampled_at > $6::timestamptz)
+       order by sampled_at limit ${SAMPLE_ROWS}`,
+      [account_id, platform, broadcast_id, started_at, to, after],
+      'session-samples',
+    );
+    for (const row of rows) {
+      samples.minutes.push({
+        at: Date.parse(row.sampled_at),
+        viewers: row.viewer_count,
+        followers: row.follower_count,
+        category: row.category,
+      });
+      samples.title = row.stream_title ?? samples.title;
+      samples.category = row.category ?? samples.category;
+      if (row.stream_title !== null) samples.titles.add(row.stream_title);
+      if (row.category !== null) samples.categories.add(row.category);
+    }
+    after = rows.at(-1)?.sampled_at ?? null;
+    if (rows.length < SAMPLE_ROWS) return samples;
+  }
+}
+
+interface SampleRow {
+  [column: string]: unknown;
+  sampled_at: string;
+  viewer_count: number;
+  follower_count: number | null;
+  stream_title: string | null;
+  category: string | null;
+}
+
+function streamFigures({ stream, samples, events, ...counted }: Counted): StoredStream {
+  const { live_chat_id: _live_chat_id, ...shown } = stream;
+  const { sums, viewer_markers, follower_markers, categories } = sampleFigures(samples.minutes);
+  return {
+    ...shown,
+    started_at: shownInstant(stream.started_at),
+    ended_at: stream.ended_at === null ? null : shownInstant(stream.ended_at),
+    title: samples.title,
+    category: samples.category,
+    duration_secs: Math.max(0, Math.floor((counted.to - counted.from) / 1000)),
+    ...sums,
+    total_messages: counted.total_messages,
+    unique_chatters: counted.people.length,
+    ...events,
+    emote_count: total(counted.emotes.map(({ count }) => count)),
+    gif_count: total(counted.gifs.map(({ count }) => count)),
+    viewer_markers,
+    follower_markers,
+    categories,
+    message_interval_secs: counted.interval_secs,
+    message_counts: counted.message_counts,
+    top_chatters: mergedPeople([{ stream, people: counted.people }]).slice(0, STREAM_TOP_ROWS),
+    top_emotes: topOf(counted.emotes).slice(0, STREAM_TOP_ROWS),
+    top_gifs: gifsOf(counted.gifs).slice(0, STREAM_TOP_ROWS),
+  };
+}
+
+/** Everyone who wrote, most messages first. */
+function mergedPeople(counted: readonly Pick<Counted, 'stream' | 'people'>[]): SessionFigures['top_chatters'] {
+  const people = new Map<string, SessionFigures['top_chatters'][number]>();
+  for (const { stream, people: of } of counted) {
+    for (const { person_key, message_count } of of) {
+      const known = people.get(person_key);
+      if (known) known.message_count += message_count;
+      else people.set(person_key, { platform: stream.platform, person_key, message_count });
+    }
+  }
+  return [...people.values()].sort(
+    (a, b) => b.message_count - a.message_count || (a.person_key < b.person_key ? -1 : 1),
+  );
+}
+
+function topOf(all: readonly Emote[]): Emote[] {
+  const emotes = new Map<string, Emote>();
+  for (const one of all) {
+    const key = JSON.stringify([one.provider, one.id]);
+    const known = emotes.get(key);
+    if (known) known.count += one.count;
+    else emotes.set(key, { ...one });
+  }
+  return [...emotes.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, TOP_ROWS);
+}
+
+const gifsOf = (gifs: readonly Emote[]): SessionFigures['top_gifs'] =>
+  topOf(gifs).map(({ name: alt, ...gif }) => ({ ...gif, alt }));
+
+/** Seconds in which at least one stream was on air. */
+function secondsOnAir(streams: readonly StreamFigures[], until: string): number {
+  let [seconds, reached] = [0, -Infinity];
+  const ordered = [...streams].sort((a, b) => Date.parse(a.started_at) - Date.parse(b.started_at));
+  for (const { started_at, ended_at } of ordered) {
+    const [from, to] = [Math.max(Date.parse(started_at), reached), Date.parse(ended_at ?? until)];
+    if (to <= from) continue;
+    seconds += (to - from) / 1000;
+    reached = to;
+  }
+  return Math.floor(seconds);
+}

@@ -1,0 +1,52 @@
+import { v7 as uuid } from 'uuid';
+import { attributedEventStore } from '../../engines/event-store/decorators/attributed';
+import type { EventStore } from '../../engines/event-store/port';
+import { replayAccount } from '../../maintenance/archive/replay';
+import { accountEvents } from '../../projections/accounts/account-events';
+import { rebuild } from '../../projections/runtime/rebuild/rebuild';
+import type { TestDatabase } from '../support/database';
+import { enginesOfEach } from '../support/each';
+import { type Engines, runtimeOf, until } from '../support/projections';
+
+const projection = accountEvents(['x:happened', 'y:happened']);
+const [one, other] = [uuid(), uuid()];
+let t: TestDatabase;
+let on: Engines;
+let store: EventStore;
+enginesOfEach((database, embedded) => {
+  [t, on] = [database, embedded];
+  store = attributedEventStore(on.events);
+});
+
+async function replayed(account: string, types: string[] = []): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for await (const batch of replayAccount({ events: store, db: t.db }, { account, types }))
+    found.push(...batch.map(({ data }) => data['n']));
+  return found;
+}
+const stored = async () => Number((await t.db.query('select count(*) as n from account_events'))[0]!['n']);
+
+test('the events of an account are found in commit order, whatever streams they are in, and after a rebuild', async () => {
+  const runtime = runtimeOf(t.db, on, [projection]);
+  await runtime.start();
+  // Pages of both accounts by turns, over two streams each.
+  for (let n = 0; n < 1300; n += 1) {
+    const account_id = n % 2 === 0 ? one : other;
+    const event = { id: uuid(), type: n % 3 === 0 ? 'x:happened' : 'y:happened', data: { n, account_id } };
+    await store.append([{ stream: `${n % 4}-${account_id}`, expected: 'any', events: [event] }], {});
+  }
+  await store.append(
+    [{ stream: 'users', expected: 'none', events: [{ id: uuid(), type: 'x:happened', data: {} }] }],
+    {},
+  );
+  await until(async () => (await stored()) === 1301);
+  const even = Array.from({ length: 650 }, (_, n) => 2 * n);
+  expect(await replayed(one)).toEqual(even);
+  expect(await replayed(other, ['x:happened'])).toEqual(even.map((n) => n + 1).filter((n) => n % 3 === 0));
+  expect(await replayed('global')).toEqual([undefined]);
+  expect(await replayed(uuid())).toEqual([]);
+  await runtime.stop();
+
+  await rebuild({ db: t.db, ...on, projections: [projection], name: projection.name });
+  expect(await replayed(one)).toEqual(even);
+});

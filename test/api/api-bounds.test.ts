@@ -1,0 +1,344 @@
+import { createConnection, type Socket } from 'node:net';
+import { z } from 'zod';
+import { authenticated } from '../../access/authorization/guards';
+import { command, numbered, publicAccess, query } from '../../app/operation';
+import { createLocalRateLimits } from '../../engines/rate-limits/local';
+import { get, post } from '../../kernel/operations/routes';
+import { RawJson } from '../../lib/json/raw-json';
+import { callerOf, serveDeclared, type DeclaredApi } from '../support/declared-api';
+import { promised } from '../support/patience';
+import { parseAnswer } from '../support/raw-http';
+
+const MiB = 1024 * 1024;
+const MEGABYTE = new RawJson(JSON.stringify('x'.repeat(MiB)));
+const Great = z.object({ id: z.int(), raw: z.unknown() }).meta({ id: 'Great' });
+const Read = z.object({ characters: z.int() }).meta({ id: 'ReadText' });
+
+let waiting = Promise.resolve();
+/** Requests that wait. */
+let working = 0;
+
+/** Pages of megabytes, a query that waits, and a command that takes any JSON. */
+const operations = [
+  query({
+    name: 'greats',
+    summary: 'Rows of a megabyte',
+    rest: get('/v1/greats'),
+    pages: numbered('PaginatedGreatResult', { items: 100 }),
+    guard: [authenticated],
+    input: z.object({}),
+    output: Great,
+    async run({ page: { limit, max_bytes } }) {
+      const rows = Math.min(limit, Math.ceil(max_bytes / MiB));
+      return { items: Array.from({ length: rows }, (_, id) => ({ id, raw: MEGABYTE })), total: 100, cut: rows < limit };
+    },
+  }),
+  query({
+    name: 'waits',
+    summary: 'Answers when the test lets it',
+    rest: get('/v1/waits'),
+    guard: [authenticated],
+    input: z.object({}),
+    output: z.string(),
+    run: () => waiting.then(() => 'done'),
+  }),
+  command({
+    name: 'read',
+    summary: 'Reads any JSON',
+    rest: post('/v1/read', { envelope: 'bare' }),
+    guard: [publicAccess],
+    input: z.object({ raw: z.unknown(), kind: z.literal('waits').optional() }),
+    output: Read,
+    async run({ input }) {
+      if (input.kind) {
+        working += 1;
+        await waiting;
+      }
+      return { characters: JSON.stringify(input.raw).length };
+    },
+  }),
+];
+
+const callers = {
+  ada: callerOf({}),
+  few: callerOf({ rate_bucket: 'few', rate_limit: 10 }),
+  rest: callerOf({ rate_bucket: 'rest', rate_limit: 1000 }),
+  bob: callerOf({ user_id: 'user-2', rate_bucket: 'bob', rate_limit: 1000 }),
+  key: callerOf({ kind: 'service_key', account_id: 'one', rate_bucket: 'key', rate_limit: 1000 }),
+  other_key: callerOf({ kind: 'service_key', account_id: 'one', rate_bucket: 'other_key', rate_limit: 1000 }),
+};
+const STALLED_MS = 300;
+let api: DeclaredApi;
+/** Cuts readers early, so that only those that never read are sent to it. */
+let impatient: DeclaredApi;
+beforeAll(async () => {
+  api = await serveDeclared(operations, {}, callers, {}, { bodies: { network_bytes: 4 * MiB, all_bytes: 6 * MiB } });
+  const reading = { stalled_ms: STALLED_MS, bytes_per_second: 64 * MiB };
+  impatient = await serveDeclared(operations, {}, callers, {}, { reading });
+});
+afterAll(() => Promise.all([api?.close(), impatient?.close()]));
+
+const ended = (socket: Socket) => new Promise<void>((done) => socket.once('close', () => done()));
+
+/** A connection that has sent `text`; nothing of the answer is read. */
+async function deaf(url: string, text: string, localAddress = '127.0.0.1'): Promise<Socket> {
+  const { port, hostname } = new URL(url);
+  const socket = createConnection({ port: Number(port), host: hostname, localAddress });
+  socket.on('error', () => undefined);
+  await new Promise<void>((done) => socket.once('connect', () => done()));
+  socket.pause();
+  await new Promise<void>((done) => socket.write(text, () => done()));
+  return socket;
+}
+
+const head = (line: string, headers = '', as = 'ada') =>
+  `${line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${as}\r\n${headers}\r\n`;
+/** TCP connections of this process, both ends of each. */
+const connections = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+
+describe('answers', () => {
+  const rows = (alias: string) => `${alias}: greats(limit: 100) { items { id raw } nextCursor }`;
+
+  /** Asks for 12 MiB: more than the kernel takes for a connection that is not read. */
+  function great(as: string): string {
+    const body = JSON.stringify({ query: `{ ${['a', 'b', 'c'].map(rows).join(' ')} }` });
+    const headers = `content-type: application/json\r\ncontent-length: ${body.length}\r\n`;
+    return `POST /v1/gql HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${as}\r\n${headers}\r\n${body}`;
+  }
+
+  /** A reader that takes the beginning of an answer alone. */
+  const begun = async (server: DeclaredApi, as: string) => {
+    const socket = await deaf(server.url, great(as));
+    await new Promise<void>((done) => socket.once('data', () => done()).resume());
+    return socket.pause();
+  };
+
+  test('readers that never read hold one answer each and are cut', async () => {
+    const before = { connections: connections(), bytes: process.memoryUsage().arrayBuffers };
+    const READERS = 8;
+    const readers = await Promise.all(Array.from({ length: READERS }, () => deaf(impatient.url, great('ada'))));
+    let held = 0;
+    await promised(
+      async () => {
+        held = Math.max(held, process.memoryUsage().arrayBuffers - before.bytes);
+        return connections() <= before.connections + READERS || undefined;
+      },
+      'the server ends its side of all connections',
+      20 * STALLED_MS,
+    );
+    expect(held).toBeLessThan(READERS * 13 * MiB);
+    const received = await Promise.all(
+      readers.map(async (socket) => {
+        let bytes = 0;
+        socket.on('data', (chunk) => (bytes += chunk.length)).resume();
+        await ended(socket);
+        return bytes;
+      }),
+    );
+    expect(Math.max(...received)).toBeLessThan(12 * MiB);
+  });
+
+  test('that wait for their readers are bounded for each user and in all', async () => {
+    const reading = { share_bytes: 13 * MiB, all_bytes: 26 * MiB };
+    const bounded = await serveDeclared(operations, {}, callers, {}, { reading });
+    const status = async (as: string) => (await bounded.rest('GET', '/v1/greats', { as })).status;
+    const readers = [await begun(bounded, 'rest')];
+    expect(await status('rest')).toBe(429);
+    readers.push(await begun(bounded, 'ada'));
+    expect(await status('ada')).toBe(503);
+    for (const reader of readers) reader.destroy();
+    for (const as of ['rest', 'ada']) {
+      const room = async () => ((await status(as)) === 200 ? true : undefined);
+      expect(await promised(room, `room for ${as}`, 5_000)).toBe(true);
+    }
+    await bounded.close();
+  });
+
+  test('that wait for the keys of one account share their room', async () => {
+    const bounded = await serveDeclared(operations, {}, callers, {}, { reading: { share_bytes: 13 * MiB } });
+    const reader = await begun(bounded, 'key');
+    expect((await bounded.rest('GET', '/v1/greats', { as: 'other_key' })).status).toBe(429);
+    expect((await bounded.rest('GET', '/v1/greats', { as: 'rest' })).status).toBe(200);
+    reader.destroy();
+    await bounded.close();
+  });
+
+  test('that fill the room give way to those of others, the largest share first', async () => {
+    const reading = { share_bytes: 16 * MiB, all_bytes: 17 * MiB };
+    const bounded = await serveDeclared(operations, {}, callers, {}, { reading });
+    const reader = await begun(bounded, 'rest');
+    expect((await bounded.gql(`{ ${rows('a')} ${rows('b')} }`, { as: 'bob' })).status).toBe(200);
+    let closed = false;
+    reader.once('close', () => (closed = true)).resume();
+    const look = async () => closed || undefined;
+    expect(await promised(look, 'the connection of the reader is cut', 5_000)).toBe(true);
+    expect(reader.bytesRead).toBeLessThan(12 * MiB);
+    await bounded.close();
+  });
+
+  test('are cut where their reader is slower than the pace on the average', async () => {
+    const reading = { stalled_ms: STALLED_MS, bytes_per_second: MiB, share_bytes: 13 * MiB };
+    const bounded = await serveDeclared(operations, {}, callers, {}, { reading });
+    const status = async () => (await bounded.rest('GET', '/v1/greats', { as: 'bob' })).status;
+    const reader = await begun(bounded, 'bob');
+    expect(await status()).toBe(429);
+    reader.on('data', () => reader.pause());
+    const trickle = setInterval(() => reader.resume(), 200);
+    const look = async () => ((await status()) === 200 ? true : undefined);
+    expect(await promised(look, 'the answer leaves its room', 6_000)).toBe(true);
+    clearInterval(trickle);
+    reader.destroy();
+    await bounded.close();
+  });
+
+  test('that are queued on a connection leave their room when it is reset', async () => {
+    const bounded = await serveDeclared(operations, {}, callers, {}, { reading: { share_bytes: 9 * MiB } });
+    const both = `{ ${['a', 'b'].map(rows).join(' ')} }`;
+    const status = async () => (await bounded.gql(both, { as: 'rest' })).status;
+    const page = 'GET /v1/greats HTTP/1.1\r\nhost: x\r\nauthorization: Bearer rest\r\n\r\n';
+    const reader = await deaf(bounded.url, page + page);
+    const becomes = (wanted: number) => async () => ((await status()) === wanted ? true : undefined);
+    expect(await promised(becomes(429), 'both pages wait', 5_000)).toBe(true);
+    reader.resetAndDestroy();
+    expect(await promised(becomes(200), 'room for both pages', 5_000)).toBe(true);
+    await bounded.close();
+  });
+
+  test('a page of great rows arrives whole at a reader', async () => {
+    const { status, headers, text, json } = await api.rest('GET', '/v1/greats');
+    expect([status, Number(headers.get('content-length'))]).toEqual([200, text.length]);
+    expect(json.data).toHaveLength(4);
+    expect((await api.rest('HEAD', '/v1/greats')).status).toBe(200);
+  });
+
+  const raws = Array.from({ length: 8 }, (_, index) => `raw${index}: raw`).join(' ');
+  test.each([
+    ['pages share the bytes of a document', `{ ${['a', 'b', 'c', 'd'].map(rows).join(' ')} }`, 200],
+    ['a value under many names', `{ greats { items { ${raws} } } }`, 400],
+    [
+      'the same in many fields',
+      `{ ${['a', 'b'].map((one) => `${one}: greats { items { ${raws} } }`).join(' ')} }`,
+      400,
+    ],
+  ])('%s, however often it comes', async (_what, query, expected) => {
+    const texts = new Set<string>();
+    for (let call = 1; call <= 4; call += 1) {
+      const { status, text } = await api.gql(query);
+      expect([call, status]).toEqual([call, expected]);
+      expect(text.length).toBeLessThan(16 * MiB);
+      texts.add(text);
+    }
+    expect(texts.size).toBe(1);
+    const refusal = {
+      message: `The answer is larger than ${16 * MiB} bytes: ask for fewer rows or fields`,
+      extensions: { code: 'BAD_REQUEST' },
+    };
+    const { errors, data } = JSON.parse([...texts][0]!) as { errors?: unknown; data?: Record<string, unknown> };
+    expect(errors ?? Object.keys(data!)).toEqual(expected === 200 ? ['a', 'b', 'c', 'd'] : [refusal]);
+  });
+});
+
+describe('bodies', () => {
+  const BODY = 900_000;
+  const begun = (as = 'ada') =>
+    head('POST /v1/read', `content-type: application/json\r\ncontent-length: ${BODY}\r\n`, as);
+  const body = JSON.stringify({ kind: 'waits', raw: '' }).replace('""', `"${'x'.repeat(BODY - 25)}"`);
+  const held = (host?: string) => deaf(api.url, begun() + body, host);
+  const four = (text: string) => Promise.all([1, 2, 3, 4].map(() => deaf(api.url, text)));
+  /** Requests of the kind `waits` wait until the function that it returns is called. */
+  function hold(): () => void {
+    let end = (): void => undefined;
+    waiting = new Promise((done) => (end = done));
+    working = 0;
+    return () => end();
+  }
+  const works = async (count: number) => {
+    const look = async () => (working === count ? true : undefined);
+    expect(await promised(look, `${count} requests are worked on`, 5_000)).toBe(true);
+  };
+  const answerOf = async (socket: Socket) => {
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).resume();
+    await ended(socket);
+    return parseAnswer(text);
+  };
+  const free = () => api.rest('POST', '/v1/read', { body: { raw: 'x'.repeat(BODY) } });
+
+  test('that are under way are bounded for each address and in all, and leave room when they end', async () => {
+    expect(body).toHaveLength(BODY);
+    const end = hold();
+    const own = await four(begun() + body);
+    await works(4);
+    const refused = await answerOf(await held());
+    expect(refused).toMatchObject({ status: 429, headers: { 'retry-after': '5', connection: 'close' } });
+    expect((await api.rest('POST', '/v1/read', { body: { raw: 'small' } })).status).toBe(200);
+    const others = [await held('127.0.0.2'), await held('127.0.0.2')];
+    await works(6);
+    expect(await answerOf(await held('127.0.0.3'))).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
+    for (const socket of [...own, ...others]) socket.destroy();
+    const look = async () => ((await free()).status === 200 ? true : undefined);
+    expect(await promised(look, 'room for a body', 5_000)).toBe(true);
+    // Bodies that were worked on have left their room as well.
+    for (let count = 0; count < 10; count += 1) expect((await free()).status).toBe(200);
+    end();
+  });
+
+  test('that are only announced take no room', async () => {
+    const idle = [...(await four(begun())), ...(await four(begun()))];
+    for (let count = 0; count < 10; count += 1) expect((await free()).status).toBe(200);
+    for (const socket of idle) socket.destroy();
+  });
+
+  test('of anonymous callers fill a part of the room only', async () => {
+    const end = hold();
+    const socket = await deaf(api.url, begun('nobody') + body);
+    await works(1);
+    const { status } = await api.rest('POST', '/v1/read', { as: 'nobody', body: { raw: 'x'.repeat(BODY) } });
+    expect([status, (await free()).status]).toEqual([503, 200]);
+    socket.destroy();
+    end();
+  });
+
+  test('that are queued on a connection leave their room when it is reset', async () => {
+    const end = hold();
+    const queued = await four(head('GET /v1/waits') + begun() + body);
+    await works(4);
+    expect((await free()).status).toBe(429);
+    for (const socket of queued) socket.resetAndDestroy();
+    const look = async () => ((await free()).status === 200 ? true : undefined);
+    expect(await promised(look, 'room for a body', 5_000)).toBe(true);
+    end();
+  });
+
+  test.each([
+    ['a name', { ['m'.repeat(100_000)]: 1 }],
+    ['a value', { raw: 1, kind: 'k'.repeat(100_000) }],
+  ])('are refused in a short text, whatever %s they have', async (_what, body) => {
+    const { status, text } = await api.rest('POST', '/v1/read', { body });
+    expect([status, text.length < 1_000]).toEqual([400, true]);
+  });
+});
+
+test('a document that is new costs a unit more for each 1,024 characters', async () => {
+  const query = `{ ping }${' '.repeat(3 * 1024)}`;
+  const remaining = async (text: string) => (await api.gql(text, { as: 'few' })).headers.get('ratelimit-remaining');
+  expect(await remaining('{ ping }')).toBe('9');
+  expect(await remaining(query)).toBe('5');
+  expect(await remaining(query)).toBe('4');
+  expect((await api.gql(`${query} ${' '.repeat(2 * 1024)}`, { as: 'few' })).status).toBe(429);
+});
+
+test('a document that is new counts against the account of a key too', async () => {
+  const local = createLocalRateLimits();
+  const taken: [bucket: string, units: number][] = [];
+  const take: typeof local.take = (bucket, units, limit) => {
+    taken.push([bucket, units]);
+    return local.take(bucket, units, limit);
+  };
+  const counted = await serveDeclared(operations, {}, callers, {}, { rate_limits: { ...local, take } });
+  await counted.gql(`{ ping }${' '.repeat(3 * 1024)}`, { as: 'key' });
+  const both = (units: number) => ['key', 'account:one'].map((bucket) => [bucket, units]);
+  expect(taken).toEqual([...both(1), ...both(3)]);
+  await counted.close();
+  await local.close();
+});

@@ -1,0 +1,216 @@
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+import { FakeChatCloud } from '../vendors/chat-cloud';
+
+const WEB = 'https://app.example';
+
+let cloud: FakeChatCloud;
+let server: TestServer;
+let owner: ApiClient;
+let operator: ApiClient;
+let vendors: VendorCloud;
+let broadcaster: number;
+let said = 0;
+beforeAll(async () => {
+  cloud = await new FakeChatCloud().start();
+  server = await startServer({ env: { ...cloud.env(), LUMIO_HOSTS__WEB: WEB } });
+  owner = new ApiClient(server.base_url, server.credentials.access_token);
+  operator = new ApiClient(server.base_url, server.credentials.system_key);
+  vendors = new VendorCloud(server.base_url, server.credentials);
+  const { body } = await owner.get('/v1/connections/channel');
+  broadcaster = Number(body.data.find((one: any) => one.platform === 'kick').platform_channel_id);
+  // A channel connection with tokens, for the profile look-ups.
+  const begun = await owner.send('POST', '/v1/connections/oauth/kick/start', { kind: 'channel', return_to: WEB });
+  const { code, state } = cloud.login(begun.body.authorize_url, String(broadcaster));
+  expect((await owner.send('POST', '/v1/connections/oauth/kick/exchange', { code, state })).status).toBe(200);
+});
+afterAll(async () => {
+  await server?.dispose();
+  await cloud?.close();
+});
+
+const person = (id: number) => ({ user_id: id, username: `Name ${id}`, channel_slug: `name-${id}` });
+async function say(id: number, content: string, more: object = {}): Promise<void> {
+  said += 1;
+  const message = {
+    message_id: `m-${said}`,
+    broadcaster: person(broadcaster),
+    sender: person(id),
+    content,
+    emotes: null,
+    created_at: new Date().toISOString(),
+    ...more,
+  };
+  expect((await vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(message)))).status).toBe(200);
+  await eventually(
+    async () => ((await owner.get('/v1/chat/messages?limit=100')).text.includes(`"m-${said}"`) ? true : undefined),
+    'the message',
+  );
+}
+const profile = (id: string) => owner.get(`/v1/chat/users/kick/${id}`);
+const refresh = (id: string) => owner.send('POST', `/v1/chat/users/kick/${id}/refresh`, {});
+const lookups = () => cloud.calls.filter(({ path, query }) => path === '/public/v1/users' && query.has('id')).length;
+
+describe('profiles', () => {
+  test('somebody of the chats is shown with what the platform says, asked once a day', async () => {
+    await say(31, 'hello');
+    const shown = await profile('31');
+    expect(shown).toMatchObject({
+      status: 200,
+      body: {
+        data: {
+          platform: 'kick',
+          platform_user_id: '31',
+          username: 'name-31',
+          display_name: 'Name 31',
+          avatar_url: 'https://pictures.example/31.png',
+          description: 'Streams of 31',
+          message_count: 1,
+          is_moderator: false,
+          is_banned: false,
+          enriched_at: expect.any(String),
+        },
+      },
+    });
+    const asked = lookups();
+    expect((await profile('31')).body.data.enriched_at).toBe(shown.body.data.enriched_at);
+    expect(lookups()).toBe(asked);
+    const { data } = await owner.gql(
+      '{ platformUserProfile(platform: "kick", platformUserId: "31") { displayName description messageCount isVip } }',
+    );
+    expect(data.platformUserProfile).toEqual({
+      displayName: 'Name 31',
+      description: 'Streams of 31',
+      messageCount: 1,
+      isVip: false,
+    });
+  });
+
+  test('an unknown person has an empty profile, for which nobody is asked', async () => {
+    const asked = lookups();
+    expect((await profile('999')).body.data).toMatchObject({
+      platform_user_id: '999',
+      username: null,
+      message_count: 0,
+      enriched_at: null,
+    });
+    expect(lookups()).toBe(asked);
+  });
+
+  test('a refresh asks anew, and then not for ten minutes', async () => {
+    const asked = lookups();
+    expect((await refresh('31')).status).toBe(200);
+    expect(lookups()).toBe(asked + 1);
+    const refused = await refresh('31');
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { error: 'REFRESH_COOLDOWN', retry_after_seconds: expect.any(Number) },
+    });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(590);
+    const { errors } = await owner.gql(
+      'mutation { refreshPlatformUserProfile(platform: "kick", platformUserId: "31") { username } }',
+    );
+    expect(errors[0].extensions).toMatchObject({ code: 'REFRESH_COOLDOWN', retry_after_seconds: expect.any(Number) });
+    await server.database!.db.query(`update platform_user_refreshes set refreshed_at = now() - interval '10 minutes'`);
+    const [one, other] = await Promise.all([refresh('31'), refresh('31')]);
+    expect([one.status, other.status].sort()).toEqual([200, 429]);
+  });
+
+  test('a platform that does not answer leaves the profile as it is known', async () => {
+    await say(32, 'hi');
+    cloud.fail({ path: '/public/v1/users', status: 404 });
+    expect((await profile('32')).body.data).toMatchObject({ username: 'name-32', enriched_at: null });
+  });
+});
+
+describe('memberships', () => {
+  test('tiers come from the level names of member events', async () => {
+    expect((await owner.get('/v1/youtube/memberships/tiers')).body.data).toEqual([]);
+    const emit = async (snippet: object) => {
+      const sent = await owner.send('POST', '/v1/events/emit', { event_type: 'youtube:member', raw: { snippet } });
+      expect(sent.status).toBe(200);
+    };
+    await emit({ newSponsorDetails: { memberLevelName: 'Gold', isUpgrade: false } });
+    await emit({ memberMilestoneChatDetails: { memberLevelName: 'Gold', memberMonth: 6 } });
+    await emit({ memberMilestoneChatDetails: { memberLevelName: 'Gold', memberMonth: 24 } });
+    await emit({ newSponsorDetails: { memberLevelName: 'x'.repeat(40_000), isUpgrade: false } });
+    expect((await owner.get('/v1/youtube/memberships/tiers')).body.data).toMatchObject([
+      { tooltip: 'Gold', tier_name: 'Gold', duration_value: 1, duration_unit: 'MONTH', member_months_min: 0 },
+      { tooltip: 'Gold (6 months)', duration_value: 6, duration_unit: 'MONTHS', member_months_min: 6 },
+      { tooltip: 'Gold (2 years)', duration_value: 2, duration_unit: 'YEARS', member_months_min: 24, sort_order: 2 },
+    ]);
+  });
+});
+
+describe('erasure', () => {
+  test('needs exactly one person', async () => {
+    for (const body of [
+      {},
+      { user_id: '1' },
+      { platform: 'kick' },
+      { platform: 'kick', user_id: '1', lumio_user_id: server.credentials.user_id },
+    ])
+      expect(await operator.send('POST', '/v1/admin/privacy/chat/erase', body)).toMatchObject({
+        status: 400,
+        body: { error: 'VALIDATION_ERROR' },
+      });
+    const stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+    const person_1 = { platform: 'kick', user_id: '1' };
+    expect((await stranger.send('POST', '/v1/admin/privacy/chat/erase', person_1)).status).toBe(403);
+  });
+
+  test('messages go before the answer, and all that names the person soon after', async () => {
+    await say(41, 'secret words');
+    await say(41, 'more secret words');
+    await say(42, 'as you said', {
+      replies_to: { message_id: 'm-x', content: 'secret words', sender: person(41) },
+    });
+    expect((await profile('41')).body.data).toMatchObject({ message_count: 2, description: 'Streams of 41' });
+    const before = (await owner.get('/v1/chat/messages/count')).body.data.count;
+    const erased = await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '41' });
+    expect(erased).toMatchObject({
+      status: 200,
+      body: { data: { deleted_message_count: 2, affected_account_ids: [server.credentials.account_id] } },
+    });
+    expect((await owner.get('/v1/chat/messages/count')).body.data.count).toBe(before - 2);
+    expect(
+      (await owner.get('/v1/chat/messages?limit=100')).body.data.map((one: any) => one.platform_user_id),
+    ).not.toContain('41');
+    expect((await profile('41')).body.data).toMatchObject({ username: null, message_count: 0, description: null });
+    // The message that quotes them is emptied by a job.
+    await eventually(
+      async () => ((await owner.get('/v1/chat/messages?limit=100')).text.includes('secret words') ? undefined : true),
+      'the quotation to be erased',
+    );
+    const rows = await server.database!.db.query(
+      `select 1 as one from (
+         select t::text as text from platform_chat_messages t union all select t::text from moderation_log t
+         union all select t::text from platform_users t union all select t::text from platform_user_details t
+         union all select t::text from outbox t union all select t::text from audit_log t) everything
+       where text ~ 'secret words|name-41|Name 41|Streams of 41'`,
+    );
+    expect(rows).toEqual([]);
+    const log = await eventually(async () => {
+      const { body } = await operator.get('/v1/admin/audit-log?action=chat_pii_erasure');
+      return body.data?.[0];
+    }, 'the entry of the audit log');
+    expect(JSON.stringify(log)).not.toContain('kick:41');
+    const again = await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '41' });
+    expect(again).toMatchObject({
+      status: 200,
+      body: { data: { deleted_message_count: 0, affected_account_ids: [] } },
+    });
+  });
+
+  test('a member of a YouTube channel is erased with counts', async () => {
+    const gone = await operator.send('DELETE', '/v1/admin/privacy/youtube/member/UCsomebody', undefined);
+    expect(gone).toMatchObject({
+      status: 200,
+      body: { data: { erased_key_count: 0, deleted_message_count: 0, affected_account_ids: [] } },
+    });
+    const { data } = await operator.gql(
+      'mutation { eraseYoutubeMemberData(input: { id: "UCsomebody" }) { erasedKeyCount deletedMessageCount } }',
+    );
+    expect(data.eraseYoutubeMemberData).toEqual({ erasedKeyCount: 0, deletedMessageCount: 0 });
+  });
+});

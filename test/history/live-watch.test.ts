@@ -1,0 +1,473 @@
+import { v7 as uuid } from 'uuid';
+import { type ConnectionTokens, TokenAway } from '../../services/connections/connection-tokens';
+import type { ActiveConnection } from '../../services/connections/active-connections';
+import type { RecordEnvelope } from '../../domain/common/records';
+import type { LoggedRecord } from '../../engines/records/port';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { createKickLook } from '../../ingest/kick/live';
+import { normaliseKick } from '../../ingest/kick/webhook';
+import { createIntake } from '../../ingest/runtime/webhook/intake';
+import { type LiveLook, startLiveWatch, type WatchedChannel } from '../../ingest/runtime/live-status/live-watch';
+import { toDelivery } from '../../ingest/runtime/webhook/webhook';
+import { createTrovoLook } from '../../ingest/trovo/live';
+import { createTwitchLook } from '../../ingest/twitch/live';
+import { createYoutubeLook } from '../../ingest/youtube/live';
+import { createYoutubeQuota } from '../../ingest/youtube/quota';
+import type { Platform } from '../../domain/common/vendors';
+import { eventLog } from '../../projections/events/events';
+import { createHttpClients } from '../../vendors/http/client';
+import { HttpFailed } from '../../vendors/http/port';
+import { kickChannels } from '../../vendors/kick/channels';
+import { trovoOpenApi } from '../../vendors/trovo/open-api';
+import type { TwitchStreams } from '../../vendors/twitch/port';
+import { youtubeDataApi } from '../../vendors/youtube/data-api';
+import { type TestDatabase, testDatabase } from '../support/database';
+import { silentLog } from '../support/log';
+import { connectionsOf, keptRecords } from '../support/webhooks';
+import { eventually } from '../support/vendor-cloud';
+import { FakeKick } from '../vendors/kick-cloud';
+import { FakeTrovo } from '../vendors/trovo-cloud';
+import { FakeYoutube } from '../vendors/youtube-cloud';
+
+const metrics = createPrometheusMetrics({});
+const http = createHttpClients({ metrics, allow_loopback: true });
+const ACCOUNT = uuid();
+let t: TestDatabase;
+let kick: FakeKick;
+let trovo: FakeTrovo;
+let youtube: FakeYoutube;
+beforeAll(async () => {
+  t = await testDatabase();
+  [kick, trovo, youtube] = [new FakeKick(), new FakeTrovo(), new FakeYoutube()];
+  await Promise.all([kick.start(), trovo.start(), youtube.start()]);
+});
+afterAll(async () => {
+  await Promise.all([kick.close(), trovo.close(), youtube.close()]);
+  await http.close();
+  await t.drop();
+});
+
+const connection = (platform: Platform, platform_channel_id: string, account_id = ACCOUNT): ActiveConnection => ({
+  connection_id: uuid(),
+  account_id,
+  platform,
+  kind: 'channel',
+  platform_channel_id,
+  client_id: 'app',
+  bot_enabled: true,
+  since: new Date().toISOString(),
+});
+
+/** A watch whose records are applied as soon as they are stored, by the event log itself. */
+function watching(
+  look: LiveLook,
+  living: readonly ActiveConnection[],
+  { pieces, gone_ms = 0 }: { pieces?: number; gone_ms?: number } = {},
+) {
+  const records = keptRecords();
+  const messages: { channel: string; event_type: string; data: any }[] = [];
+  const seen = new Set<string | null>();
+  const append = records.append.bind(records);
+  records.append = async (topic, envelopes) => {
+    const ends = await append(topic, envelopes);
+    const counting = envelopes.filter(({ external_id }) => !seen.has(external_id));
+    for (const { external_id } of counting) seen.add(external_id);
+    if (topic === 'platform-events' && counting.length > 0) messages.push(...(await applied(counting)));
+    return ends;
+  };
+  const watch = startLiveWatch({
+    looks: [look],
+    living: {
+      of: async (platform) => living.filter((one) => one.platform === platform),
+      onChange: () => () => undefined,
+    },
+    db: t.db,
+    // One process that holds every piece.
+    shares: {
+      offer(_name, work) {
+        const ending = new AbortController();
+        const ended = work(ending.signal);
+        return {
+          async stop() {
+            ending.abort();
+            await ended;
+          },
+        };
+      },
+    },
+    intake: createIntake({ connections: connectionsOf({}, null), records, log: silentLog }),
+    log: silentLog,
+    metrics,
+    pieces,
+    every_ms: 30,
+    gone_ms,
+  });
+  const types = () => records.kept.map(({ type }) => type);
+  return { watch, records, messages, types };
+}
+
+async function applied(envelopes: readonly RecordEnvelope[]) {
+  const batch = envelopes.map((record, offset): LoggedRecord => ({
+    ...record,
+    topic: 'platform-events',
+    partition: 0,
+    offset,
+  }));
+  const sent = await t.db.transaction((tx) => eventLog.apply(batch, tx, { rebuilding: false }));
+  return sent.map(({ channel, event_type, data }) => ({ channel, event_type, data: JSON.parse(data) }));
+}
+const turnsOf = (messages: readonly { channel: string; event_type: string }[]) =>
+  messages.filter(({ channel }) => channel === `channel-status:${ACCOUNT}`).map(({ event_type }) => event_type);
+const tokensOf = (given: () => string): ConnectionTokens => ({ token: async () => given() });
+
+test('a Kick channel that goes live and offline is told once, with a sample a minute', async () => {
+  const token = kick.tokens.give('7').access_token;
+  const channel = kick.channel(7);
+  const look = createKickLook(
+    kickChannels(http, { api_url: kick.base_url }),
+    tokensOf(() => token),
+  );
+  const { watch, records, messages, types } = watching(look, [connection('kick', '7')]);
+  try {
+    await eventually(async () => kick.asked('/public/v1/channels') > 2 || undefined, 'looks');
+    expect(types()).toEqual([]);
+    kick.goLive(channel, 42);
+    await eventually(async () => types().includes('stream:sample') || undefined, 'a sample');
+    // The webhook tells the same; it counts as the same event.
+    const payload = { broadcaster: { user_id: 7 }, is_live: true, title: 'x', started_at: channel.started_at };
+    const delivery = toDelivery(
+      { 'kick-event-type': 'livestream.status.updated' },
+      Buffer.from(JSON.stringify(payload)),
+      0,
+    );
+    const outcome = normaliseKick(delivery);
+    const online = records.kept.find(({ type }) => type === 'kick:stream_online')!;
+    expect(outcome).toMatchObject({ records: [{ external_id: online.external_id, type: online.type }] });
+    const sample = records.kept.find(({ type }) => type === 'stream:sample')!;
+    expect(sample.occurred_at).toMatch(/:00\.000Z$/);
+    expect(JSON.parse(sample.raw)).toMatchObject({ viewer_count: 42, follower_count: null, tags: ['talk'] });
+
+    // One look that does not see it proves nothing.
+    kick.fail({ path: '/public/v1/channels', status: 429, retry_after: 0, times: 2 });
+    kick.goOffline(channel);
+    await eventually(async () => types().includes('kick:stream_offline') || undefined, 'the end');
+  } finally {
+    await watch.stop();
+  }
+  expect(types().filter((type) => type.startsWith('kick:'))).toEqual(['kick:stream_online', 'kick:stream_offline']);
+  expect(turnsOf(messages)).toEqual(['channel:online', 'channel:offline']);
+  expect(
+    messages.find(({ event_type, channel: name }) => event_type === 'channel:online' && name.startsWith('events:')),
+  ).toMatchObject({ data: { type: 'channel:online', platform: 'kick', payload: { channel_id: '7', ended_at: null } } });
+});
+
+test('a platform that asks for a pause is not asked before its end, whichever app was told so', async () => {
+  const RETRY_AFTER_MS = 400;
+  const looks: number[] = [];
+  const look: LiveLook = {
+    ...{ platform: 'kick', most: 1, every_ms: 30, turns: true },
+    look: ([channel]) => {
+      looks.push(performance.now());
+      return Promise.reject(
+        new HttpFailed('kick', 429, channel!.platform_channel_id === '9' ? RETRY_AFTER_MS : undefined),
+      );
+    },
+  };
+  const { watch } = watching(look, [connection('kick', '8'), connection('kick', '9')], { pieces: 1 });
+  try {
+    await eventually(async () => looks.length >= 4 || undefined, 'the second look');
+    expect(looks[2]! - looks[1]!).toBeGreaterThanOrEqual(RETRY_AFTER_MS - 1);
+  } finally {
+    await watch.stop();
+  }
+});
+
+test('a channel that shows more than can be stored hides no other', async () => {
+  const shown = (title: string) => ({
+    broadcasts: [
+      {
+        ...{
+          broadcast_id: `of ${title.length}`,
+          viewer_count: 1,
+          follower_count: null,
+          title,
+          category: null,
+          tags: [],
+        },
+        ...{ started_at: '2026-11-22T10:00:00Z', raw: { title } },
+      },
+    ],
+    over: [],
+  });
+  const living = [connection('trovo', 'long'), connection('trovo', 'short', uuid())];
+  const look: LiveLook = {
+    ...{ platform: 'trovo', most: 10, every_ms: 30, turns: true },
+    look: async (channels) =>
+      new Map(
+        channels.map((one) => [one.connection_id, shown('x'.repeat(one.platform_channel_id === 'long' ? 3 << 20 : 1))]),
+      ),
+  };
+  // Both are looked at together.
+  const { watch, records, types } = watching(look, living, { pieces: 1 });
+  try {
+    await eventually(async () => types().includes('stream:sample') || undefined, 'a sample');
+    expect(types()).toContain('trovo:stream_online');
+  } finally {
+    await watch.stop();
+  }
+  expect(new Set(records.kept.map(({ account_id }) => account_id))).toEqual(new Set([living[1]!.account_id]));
+});
+
+test.each([
+  ['two looks', 0, 2],
+  ['any number of looks within the time of an end', 60_000, 6],
+])('a broadcast that %s do not show goes on', async (_what, gone_ms, hidden) => {
+  const one = connection('trovo', 'seen', uuid());
+  const broadcast = {
+    ...{ broadcast_id: 'b', viewer_count: 1, follower_count: null, title: 't', category: null, tags: [] },
+    ...{ started_at: '2026-11-22T10:00:00Z', raw: { id: 'b', channel_id: 'seen' } },
+  };
+  let looks = 0;
+  const look: LiveLook = {
+    ...{ platform: 'trovo', most: 10, every_ms: 30, turns: true },
+    async look(_channels, online) {
+      if (online.size > 0) looks += 1;
+      const shown = looks === 0 || looks > hidden;
+      return new Map([[one.connection_id, { broadcasts: shown ? [broadcast] : [], over: [] }]]);
+    },
+  };
+  const { watch, types } = watching(look, [one], { pieces: 1, gone_ms });
+  try {
+    await eventually(async () => looks > hidden + 3 || undefined, 'looks');
+  } finally {
+    await watch.stop();
+  }
+  expect(types().filter((type) => type.startsWith('trovo:'))).toEqual(['trovo:stream_online']);
+});
+
+test('followers on Twitch are counted a few channels at a time, now and then, and one in trouble hides no other', async () => {
+  const channels = Array.from({ length: 30 }, (_, n) => connection('twitch', String(n + 1), uuid()));
+  let [asked, at_once, most] = [0, 0, 0];
+  const api = {
+    live: async (ids: readonly string[]) => ids.map((user_id) => ({ user_id, id: `s-${user_id}`, viewer_count: 1 })),
+    async followers(channel_id: string) {
+      asked += 1;
+      most = Math.max(most, (at_once += 1));
+      await new Promise((resume) => setTimeout(resume, 5));
+      at_once -= 1;
+      if (channel_id === '7') throw new TokenAway('planted');
+      return Number(channel_id);
+    },
+  } as unknown as TwitchStreams;
+  const look = createTwitchLook(
+    api,
+    tokensOf(() => 'token'),
+  );
+  const counts = async () => {
+    const seen = await look.look(channels as WatchedChannel[], new Map());
+    return channels.map(({ connection_id }) => seen.get(connection_id)!.broadcasts[0]!.follower_count);
+  };
+  const expected = channels.map((_, n) => (n === 6 ? null : n + 1));
+  expect(await counts()).toEqual(expected);
+  expect([asked, most]).toEqual([30, 8]);
+  expect(await counts()).toEqual(expected);
+  // The one in trouble alone is asked for again.
+  expect(asked).toBe(31);
+});
+
+test('a Trovo channel is looked at by its app alone', async () => {
+  const channel = trovo.channel('100');
+  const look = createTrovoLook(trovoOpenApi(http, { api_url: trovo.base_url, chat_url: trovo.chat_url }));
+  const { watch, records, types } = watching(look, [connection('trovo', '100'), connection('trovo', 'gone', uuid())]);
+  try {
+    trovo.goLive(channel, 9);
+    await eventually(async () => types().includes('stream:sample') || undefined, 'a sample');
+    trovo.goOffline(channel);
+    await eventually(async () => types().includes('trovo:stream_offline') || undefined, 'the end');
+  } finally {
+    await watch.stop();
+  }
+  const sample = records.kept.find(({ type }) => type === 'stream:sample')!;
+  expect(JSON.parse(sample.raw)).toMatchObject({ viewer_count: 9, follower_count: 27, category: 'Genshin Impact' });
+});
+
+test('YouTube is asked for fifty videos at once, a refused token is changed once, and a used up quota asks no more', async () => {
+  let token = youtube.tokens.give('UCa').access_token;
+  const tokens: ConnectionTokens = {
+    token: async (_id, refused) => (refused === undefined ? token : (token = youtube.tokens.give('UCa').access_token)),
+  };
+  youtube.subscribers.set('UCa', 77);
+  const quota = createYoutubeQuota({ db: t.db, daily_units: 1_000_000 });
+  const look = createYoutubeLook(youtubeDataApi(http, { api_url: youtube.base_url }), tokens, quota);
+  const { watch, records, messages, types } = watching(look, [connection('youtube', 'UCa')]);
+  try {
+    youtube.tokens.expire(token);
+    const broadcast = youtube.goLive('UCa', { viewers: 5 });
+    await eventually(async () => types().includes('stream:sample') || undefined, 'a sample');
+    const online = records.kept.find(({ type }) => type === 'youtube:stream_online')!;
+    expect(JSON.parse(online.raw)).toMatchObject({
+      id: broadcast.video_id,
+      snippet: { liveChatId: broadcast.live_chat_id },
+    });
+    const [row] = await t.db.query(`select live_chat_id, is_online from channel_status where platform = 'youtube'`);
+    expect(row).toEqual({ live_chat_id: broadcast.live_chat_id, is_online: true });
+    youtube.goOffline(broadcast);
+    await eventually(async () => types().includes('youtube:stream_offline') || undefined, 'the end');
+    await eventually(async () => turnsOf(messages).length > 1 || undefined, 'the news of it');
+    expect(turnsOf(messages)).toEqual(['channel:online', 'channel:offline']);
+    const sample = records.kept.find(({ type }) => type === 'stream:sample')!;
+    expect(JSON.parse(sample.raw)).toMatchObject({ viewer_count: 5, follower_count: 77, tags: ['games'] });
+
+    youtube.quota = 0;
+    await eventually(async () => (await isExhausted()) || undefined, 'a quota that is used up');
+    const asked = youtube.calls.length;
+    await new Promise((resume) => setTimeout(resume, 300));
+    expect(youtube.calls.length).toBe(asked);
+  } finally {
+    await watch.stop();
+  }
+});
+test('YouTube: who may not stream at all is not on air; a day’s quota has two words for its end', async () => {
+  const refuse = (reason: string) =>
+    youtube.fail({ path: '/youtube/v3/liveBroadcasts', status: 403, body: { error: { errors: [{ reason }] } } });
+  const api = youtubeDataApi(http, { api_url: youtube.base_url });
+  const { access_token } = youtube.tokens.give('UCnone');
+  refuse('liveStreamingNotEnabled');
+  await expect(api.activeBroadcasts(access_token)).resolves.toEqual([]);
+  refuse('dailyLimitExceeded');
+  const ended: string[] = [];
+  const quota = {
+    take: async () => ({ granted: true }) as const,
+    usedUp: async () => null,
+    spend: async () => true,
+    exhausted: async (client_id: string) => void ended.push(client_id),
+  };
+  const one = { ...connection('youtube', 'UCnone'), client_id: 'app' };
+  const look = createYoutubeLook(api, { token: async () => access_token } as unknown as ConnectionTokens, quota);
+  expect([...(await look.look([one], new Map()))]).toEqual([]);
+  expect(ended).toEqual(['app']);
+});
+
+const isExhausted = async () => (await t.db.query('select exhausted from youtube_quota'))[0]?.exhausted === true;
+
+describe('the share of a quota', () => {
+  const quota = (daily_units: number) => createYoutubeQuota({ db: t.db, daily_units });
+
+  test('nobody is let beyond the day’s units by many processes', async () => {
+    const client = uuid();
+    await quota(100).take(client, uuid(), 1);
+    await t.db.query('update youtube_quota set used = 93 where client_id = $1', [client]);
+    await t.db.query('update youtube_quota_shares set allowance = 5 where client_id = $1', [client]);
+    const shares = Array.from({ length: 10 }, () => uuid());
+    await t.db.query(
+      `insert into youtube_quota_shares (client_id, connection_id, allowance, at)
+       select $1, unnest($2::text[]), 5, clock_timestamp()`,
+      [client, shares],
+    );
+    const all = await Promise.all(shares.map((connection_id) => quota(100).take(client, connection_id, 5)));
+    expect(all.filter((one) => one.granted)).toHaveLength(1);
+    expect(await quota(100).take(client, uuid(), 5)).toMatchObject({ granted: false, exhausted: true });
+  });
+
+  test('connections that begin, or begin a day, use no more than a quarter of it ahead of time', async () => {
+    const client = uuid();
+    const [{ passed }] = (await t.db.query(
+      `select 1 - extract(epoch from ((now() at time zone 'America/Los_Angeles')::date + 1)::timestamp
+         - (now() at time zone 'America/Los_Angeles'))::float8 / 86400 as passed`,
+    )) as [{ passed: number }];
+    const shares = Array.from({ length: 30 }, () => uuid());
+    const takes = () => Promise.all(shares.map((connection_id) => quota(100).take(client, connection_id, 5)));
+    const most = Math.min(20, Math.ceil(100 * (passed + 0.25 + 0.01) / 5)); // prettier-ignore
+    const granted = (await takes()).filter((one) => one.granted).length;
+    expect(granted).toBeLessThanOrEqual(most);
+    expect(granted).toBeGreaterThanOrEqual(Math.min(5, most));
+    // What they saved up before is gone with its day.
+    await t.db.query('delete from youtube_quota where client_id = $1', [client]);
+    await t.db.query(
+      `update youtube_quota_shares set allowance = 12, at = now() - interval '2 days' where client_id = $1`,
+      [client],
+    );
+    expect((await takes()).filter((one) => one.granted).length).toBeLessThanOrEqual(most);
+  });
+
+  test('a connection that has used what it has waits for its part of the remaining day', async () => {
+    const client = uuid();
+    const [one, other] = [uuid(), uuid()];
+    const [{ seconds }] = (await t.db.query(
+      `select extract(epoch from ((now() at time zone 'America/Los_Angeles')::date + 1)::timestamp
+         at time zone 'America/Los_Angeles' - now())::int as seconds`,
+    )) as [{ seconds: number }];
+    // About a unit a second, whatever is left of the day: otherwise its last minutes earn units faster than calls take.
+    const asked = quota(Math.max(seconds, 3_600));
+    const waits: number[] = [];
+    for (const connection_id of [one, one, one, other, one]) {
+      const said = await asked.take(client, connection_id, 5);
+      waits.push(said.granted ? 0 : said.wait_ms);
+    }
+    expect(waits.slice(0, 2)).toEqual([0, 0]);
+    expect(waits[3]).toBe(0);
+    // Of two that share it each earns half.
+    expect(waits[4]! / waits[2]!).toBeGreaterThan(1.3);
+    expect(waits[4]! / waits[2]!).toBeLessThan(2.7);
+  });
+});
+
+describe('what is on air', () => {
+  const turn = (account_id: string, type: string, raw: object, occurred_at: string) => ({
+    id: uuid(),
+    account_id,
+    type,
+    platform: type.split(':')[0]!,
+    external_id: null,
+    occurred_at,
+    received_at: occurred_at,
+    subject: null,
+    raw: JSON.stringify(raw),
+    trace: null,
+  });
+  const said = async (...records: RecordEnvelope[]) => {
+    const types: string[] = [];
+    for (const record of records)
+      types.push(
+        ...(await applied([record])).flatMap(({ event_type, channel }) =>
+          channel.startsWith('events:') ? [event_type] : [],
+        ),
+      );
+    return types.filter((type) => type.startsWith('channel:'));
+  };
+
+  test('a Twitch stream is over by its time, whichever is told first', async () => {
+    const account = uuid();
+    const online = turn(
+      account,
+      'twitch:stream_online',
+      { id: 's1', broadcaster_user_id: '1', started_at: '2026-01-01T10:00:00Z' },
+      '2026-01-01T10:00:00Z',
+    );
+    const offline = turn(account, 'twitch:stream_offline', { broadcaster_user_id: '1' }, '2026-01-01T11:00:00Z');
+    expect(await said(offline, online)).toEqual([]);
+    const next = turn(
+      account,
+      'twitch:stream_online',
+      { id: 's2', started_at: '2026-01-01T11:00:01Z' },
+      '2026-01-01T11:00:01Z',
+    );
+    const end = turn(account, 'twitch:stream_offline', {}, '2026-01-01T12:00:00Z');
+    expect(await said(next, next, end, end)).toEqual(['channel:online', 'channel:offline']);
+  });
+
+  test('of two broadcasts of YouTube each is on air for itself, and what has no words of its own changes nothing', async () => {
+    const account = uuid();
+    const of = (type: string, id: string, at: string) => turn(account, `youtube:${type}`, { id, snippet: {} }, at);
+    const first = of('stream_online', 'v1', '2026-01-01T10:00:00Z');
+    const second = of('stream_online', 'v2', '2026-01-01T10:01:00Z');
+    const ended = of('stream_offline', 'v1', '2026-01-01T10:02:00Z');
+    expect(await said(first, second, ended)).toEqual(['channel:online', 'channel:online', 'channel:offline']);
+    expect(
+      await said(
+        { ...first, id: uuid(), raw: '"[erased]"' },
+        turn(account, 'kick:follower', {}, '2026-01-01T10:02:00Z'),
+      ),
+    ).toEqual(['channel:online']);
+  });
+});

@@ -1,0 +1,59 @@
+import { countEvent, type EventFigure, noCounts } from '../../domain/history/session-figures';
+import { fixture } from '../support/webhooks';
+
+const twitch = (name: string) => fixture('twitch', `channel.chat.notification.${name}.event.json`).toString();
+const count = (type: string, ...raws: string[]) => {
+  const counts = noCounts(type.slice(0, type.indexOf(':')));
+  for (const raw of raws) countEvent(counts, type, raw);
+  return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== 0 && value !== null));
+};
+
+test.each<[string, string, Partial<Record<EventFigure, number>>]>([
+  ['a gift bomb is its total', twitch('community_sub_gift_whole'), { gifted_subs: 5 }],
+  ['a single gift of it counts nothing more', twitch('sub_gift_of_community.partial'), {}],
+  ['a single gift of none is one', twitch('sub_gift_whole'), { gifted_subs: 1 }],
+  ['another room of a shared chat counts nothing', twitch('shared_chat_community_sub_gift'), {}],
+  ['nor does a gift there', twitch('shared_chat_sub_gift'), {}],
+  ['text that is no JSON counts nothing', '"[erased]"', {}],
+])('twitch:gift: %s', (_what, raw, figures) => {
+  expect(count('twitch:gift', raw)).toEqual(figures);
+});
+
+test('kick: the first month is new, a later one a renewal; each giftee counts', () => {
+  const kick = (name: string) => fixture('kick', `channel.${name}.json`).toString();
+  expect(count('kick:subscribe', kick('subscription.new'), kick('subscription.renewal'))).toEqual({
+    new_paid_subs: 1,
+    resubs: 1,
+  });
+  const { giftees } = JSON.parse(kick('subscription.gifts'));
+  expect(count('kick:gift', kick('subscription.gifts'), kick('subscription.gifts.anonymous'))).toEqual({
+    gifted_subs: giftees.length + JSON.parse(kick('subscription.gifts.anonymous')).giftees.length,
+  });
+});
+
+test('trovo: gifts, and raids whose size stands in a text', () => {
+  const trovo = (name: string) => fixture('trovo', `chat.item.${name}.json`).toString();
+  expect(
+    count('trovo:subscribe', trovo('subscription_5001'), trovo('gift_sub_5005'), trovo('gift_sub_to_one_5006')),
+  ).toEqual({ new_paid_subs: 1, gifted_subs: 2 });
+  expect(count('trovo:raid', trovo('raid_5008'))).toEqual({ raids: 1, raid_viewers: 96 });
+});
+
+test('youtube: new, upgraded and renewed memberships, and gifts by their count', () => {
+  const member = (snippet: object) => JSON.stringify({ snippet });
+  expect(
+    count(
+      'youtube:member',
+      member({ newSponsorDetails: { isUpgrade: false } }),
+      member({ newSponsorDetails: { isUpgrade: true } }),
+      member({ memberMilestoneChatDetails: { memberMonth: 3 } }),
+    ),
+  ).toEqual({ new_paid_subs: 1, sub_upgrades: 1, resubs: 1 });
+  const gift = member({ membershipGiftingDetails: { giftMembershipsCount: 50 } });
+  expect(count('youtube:gift_membership', gift)).toEqual({ gifted_subs: 50 });
+});
+
+test('figures that a platform does not report are null, the others 0', () => {
+  expect(noCounts('youtube')).toMatchObject({ new_followers: null, new_paid_subs: 0, bits: null, raids: null });
+  expect(noCounts('twitch')).toMatchObject({ new_followers: 0, bits: 0, raids: 0 });
+});

@@ -1,0 +1,422 @@
+import { unzipSync } from 'fflate';
+import { v7 as uuid } from 'uuid';
+import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
+import { engines, type Engines } from '../support/projections';
+import { chatRecord, message } from '../support/chat-records';
+import { Listener } from '../support/listener';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually } from '../support/vendor-cloud';
+
+const MASTER_KEY = `test:${Buffer.alloc(32, 7).toString('base64')}`;
+/** Two hours ago, at a whole minute. */
+const BEGAN = Math.floor((Date.now() - 7_200_000) / 60_000) * 60_000;
+const at = (minutes: number, seconds = 0) => new Date(BEGAN + minutes * 60_000 + seconds * 1000).toISOString();
+
+let server: TestServer;
+let on: Engines;
+let owner: ApiClient;
+let stranger: ApiClient;
+let account_id: string;
+/** The account's own channels. */
+let kick: string;
+let twitch: string;
+beforeAll(async () => {
+  server = await startServer({ env: { LUMIO_SECRETS__KEYS: MASTER_KEY, LUMIO_HISTORY__GRACE: '2m' } });
+  on = await engines(server.database!.db as never);
+  owner = new ApiClient(server.base_url, server.credentials.access_token);
+  stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+  ({ account_id } = server.credentials);
+  const { connections } = server.credentials;
+  kick = connections.kick.platform_channel_id;
+  twitch = connections.twitch.platform_channel_id;
+  await streamed();
+});
+afterAll(async () => {
+  await on?.close();
+  await server?.dispose();
+});
+
+const record = (type: string, occurred_at: string, raw: object): RecordEnvelope => ({
+  id: uuid(),
+  account_id,
+  type,
+  platform: type.slice(0, type.indexOf(':')),
+  external_id: null,
+  occurred_at,
+  received_at: occurred_at,
+  subject: null,
+  raw: JSON.stringify(raw),
+  trace: null,
+});
+const events = (...records: RecordEnvelope[]) => on.records.append(TOPICS.platform_events, records);
+const kickTurn = (is_live: boolean, started_at: string, ended_at: string | null, title: string) =>
+  record(is_live ? 'kick:stream_online' : 'kick:stream_offline', ended_at ?? started_at, {
+    broadcaster: { user_id: Number(kick) },
+    is_live,
+    title,
+    started_at,
+    ended_at,
+  });
+const kickId = (started_at: string) => `${kick}-${Date.parse(started_at) / 1000}`;
+const sample = (platform: string, broadcast_id: string, minute: number, viewer_count: number, category: string) => ({
+  ...record('stream:sample', at(minute), {
+    broadcast_id,
+    viewer_count,
+    follower_count: platform === 'twitch' ? 1_000 + minute : null,
+    title: 'Boss fight',
+    category,
+    tags: [],
+  }),
+  platform,
+});
+const said = (author: string, text: string, minute: number, second: number, more = {}) =>
+  chatRecord(message(author, text, more), { account_id, at: at(minute, second) });
+
+/** An hour on Kick; half an hour later on Twitch as well, for an hour; a drop of one minute on Kick. */
+async function streamed() {
+  const bot = { author: { id: '9', username: 'nightbot', display_name: 'Nightbot', avatar_url: null } };
+  const emote = { type: 'emote', text: 'Kappa', id: '25', provider: 'twitch', url: 'https://e/25', animated: false };
+  const gif = { type: 'gif', text: 'wave', id: 'g1', provider: 'kick', url: 'https://g/1' };
+  const chat = [
+    said('1', 'before', -1, 0, { platform: 'kick' }),
+    said('1', 'first', 0, 0, { platform: 'kick' }),
+    said('1', 'second', 10, 0, { platform: 'kick' }),
+    said('2', 'wave', 20, 0, { platform: 'kick', parts: [gif] }),
+    said('9', 'Follow!', 30, 0, { platform: 'kick', ...bot }),
+    said('3', 'Kappa Kappa', 40, 0, { parts: [emote, { type: 'text', text: ' ' }, emote] }),
+    said('3', 'elsewhere', 41, 0, {
+      shared_chat: {
+        channel: { id: '5', username: 'x', display_name: 'X', avatar_url: null },
+        message_id: null,
+        badges: [],
+      },
+    }),
+    said('1', 'after the drop', 65, 0, { platform: 'kick' }),
+    said('1', 'late', 95, 0, { platform: 'kick' }),
+  ];
+  for (const one of chat) await on.records.append(TOPICS.chat_events, [one]);
+  await on.records.append(TOPICS.stream_samples, [
+    ...Array.from({ length: 60 }, (_, minute) => sample('kick', kickId(at(0)), minute, minute + 1, 'Chess')),
+    ...Array.from({ length: 60 }, (_, minute) =>
+      sample('twitch', 'tw-1', minute + 30, 100, minute < 30 ? 'Chess' : 'Go'),
+    ),
+  ]);
+  await events(
+    kickTurn(true, at(0), null, '=Boss fight'),
+    record('kick:follower', at(5), { follower: { user_id: 1 } }),
+    record('kick:gift', at(6), { giftees: Array.from({ length: 50 }, (_, n) => ({ user_id: n })) }),
+    record('twitch:stream_online', at(30), { id: 'tw-1', broadcaster_user_id: twitch, started_at: at(30) }),
+    record('twitch:subscribe', at(35), { sub: { is_prime: true } }),
+    record('twitch:gift', at(36), { community_sub_gift: { id: 'c', total: 3 } }),
+    record('twitch:gift', at(36), { sub_gift: { community_gift_id: 'c' } }),
+    record('twitch:gift', at(37), { sub_gift: { community_gift_id: null } }),
+    record('twitch:raid', at(38), { viewers: 40 }),
+    record('twitch:raid', at(91), { viewers: 400 }),
+    kickTurn(false, at(0), at(60), '=Boss fight'),
+    kickTurn(true, at(61), null, '=Boss fight'),
+    kickTurn(false, at(61), at(70), '=Boss fight'),
+    record('twitch:stream_offline', at(90), { broadcaster_user_id: twitch }),
+    kickTurn(true, at(115), null, 'Still here'),
+  );
+  // Turns that the account makes up: of a channel that it does not have, and of no platform.
+  for (const [event_type, raw] of [
+    ['twitch:stream_online', { id: 'forged', broadcaster_user_id: '424242', started_at: at(0) }],
+    ['myspace:stream_online', { id: 'poison', broadcaster_user_id: '1', started_at: at(0) }],
+  ] as const)
+    expect((await owner.send('POST', '/v1/events/emit', { event_type, raw, created_at: at(0) })).status).toBe(200);
+  const emitted = { event_type: 'kick:follower', raw: {}, created_at: at(7) };
+  expect((await owner.send('POST', '/v1/events/emit', emitted)).status).toBe(200);
+}
+
+interface Session {
+  id: string;
+  is_live: boolean;
+  [figure: string]: unknown;
+}
+const list = async (query = '') => (await owner.get(`/v1/history${query}`)).body.data as Session[];
+const finished = () =>
+  eventually(async () => {
+    const sessions = await list();
+    return sessions.length === 2 && sessions.some(({ is_live }) => !is_live)
+      ? sessions.find((s) => !s.is_live)!
+      : undefined;
+  }, 'the finished session');
+const living = () => eventually(async () => (await list()).find(({ is_live }) => is_live), 'the live session');
+
+describe('a session', () => {
+  test('has the figures of all its streams; drops within the grace are bridged', async () => {
+    expect(await finished()).toMatchObject({
+      session_type: 'multi',
+      title: '=Boss fight',
+      platforms: ['kick', 'twitch'],
+      categories: ['Chess', 'Go'],
+      started_at: at(0),
+      ended_at: at(90),
+      duration_secs: 90 * 60,
+      peak_viewers: 160,
+      total_messages: 5,
+      unique_chatters: 3,
+      new_followers: 1,
+      new_paid_subs: 1,
+      gifted_subs: 54,
+      resubs: 0,
+      raids: 1,
+      raid_viewers: 40,
+      emote_count: 2,
+      gif_count: 1,
+      followers_per_hour: 0.7,
+    });
+  });
+
+  test('has a report with its streams, people, emotes and markers, the same on both protocols', async () => {
+    const { id } = await finished();
+    const { status, body } = await owner.get(`/v1/history/reports/${id}`);
+    expect(status).toBe(200);
+    const { data } = body;
+    expect(data.streams.map((one: any) => [one.platform, one.total_messages, one.new_followers, one.resubs])).toEqual([
+      ['kick', 3, 1, 0],
+      ['twitch', 1, 0, 0],
+      ['kick', 1, 0, 0],
+    ]);
+    expect(data.streams.map((one: any) => one.shared_chat_sources)).toEqual([null, null, null]);
+    expect(data.streams[1].categories).toEqual([
+      { category: 'Chess', duration_secs: 1800, avg_viewers: 100 },
+      { category: 'Go', duration_secs: 1800, avg_viewers: 100 },
+    ]);
+    expect(data.streams[0].message_counts.slice(0, 21)).toEqual([1, ...Array(9).fill(0), 1, ...Array(9).fill(0), 1]);
+    expect(data.top_chatters.map((one: any) => [one.display_name, one.message_count])).toEqual([
+      ['Name 1', 3],
+      ...data.top_chatters.slice(1).map((one: any) => [one.display_name, 1]),
+    ]);
+    expect(data.top_emotes).toEqual([{ id: '25', name: 'Kappa', url: 'https://e/25', provider: 'twitch', count: 2 }]);
+    expect(data.top_gifs).toEqual([{ id: 'g1', alt: 'wave', url: 'https://g/1', provider: 'kick', count: 1 }]);
+    expect(data.viewer_markers.total).toEqual({ first: 1, peak: 160, peak_at: at(59), average: 87, last: 100 });
+    expect(data.follower_markers.total).toEqual({ first: 1_030, last: 1_089, gained: 59 });
+    expect(data.comparison).toMatchObject({ sessions: 0, peak_viewers: null });
+    const gql = await owner.gql(
+      `{ channelHistoryReport(id: "${id}") { summary { peakViewers giftedSubs } topChatters { messageCount } } }`,
+    );
+    expect(gql.data.channelHistoryReport.summary).toEqual({ peakViewers: 160, giftedSubs: 54 });
+  });
+
+  test('is listed by every filter and sort, and its options are sorted', async () => {
+    const { id } = await finished();
+    const { id: live_id } = await living();
+    const ids = async (query: string) => (await list(query)).map((one) => one.id);
+    expect(await ids('')).toEqual([live_id, id]);
+    expect(await ids('?sort_dir=asc')).toEqual([id, live_id]);
+    // The live one has no samples: null sorts last either way.
+    expect(await ids('?sort_by=peak_viewers')).toEqual([id, live_id]);
+    expect(await ids('?sort_by=peak_viewers&sort_dir=asc')).toEqual([id, live_id]);
+    expect(await ids('?session_type=multi')).toEqual([id]);
+    expect(await ids('?session_type=single')).toEqual([live_id]);
+    expect(await ids('?platform=twitch')).toEqual([id]);
+    expect(await ids('?category=Go')).toEqual([id]);
+    expect(await ids('?search=bOSS')).toEqual([id]);
+    expect(await ids('?search=%25')).toEqual([]);
+    expect(await ids(`?from=${at(1)}`)).toEqual([live_id]);
+    expect(await ids(`?to=${at(1)}`)).toEqual([id]);
+    expect(await ids('?per_page=1&page=2')).toEqual([id]);
+    expect((await owner.get('/v1/history/filter-options')).body.data).toEqual({
+      platforms: ['kick', 'twitch'],
+      categories: ['Chess', 'Go'],
+    });
+    for (const query of ['?session_type=x', '?sort_by=x', `?from=${at(2)}&to=${at(1)}`, '?per_page=101']) {
+      expect(await owner.get(`/v1/history${query}`)).toMatchObject({
+        status: 400,
+        body: { error: 'VALIDATION_ERROR' },
+      });
+    }
+  });
+
+  test('has samples in pages, of one platform or of all', async () => {
+    const { id } = await finished();
+    const all: any[] = [];
+    let next = `/v1/history/reports/${id}/stats?limit=50`;
+    for (let page = 0; page < 3; page += 1) {
+      const { body } = await owner.get(next);
+      all.push(...body.data);
+      next = `/v1/history/reports/${id}/stats?limit=50&cursor=${body._meta.cursor ?? body._meta.next_cursor}`;
+    }
+    expect(all).toHaveLength(120);
+    expect(all.map((one) => one.sampled_at)).toEqual(all.map((one) => one.sampled_at).sort());
+    const { body } = await owner.get(`/v1/history/reports/${id}/stats?platform=twitch&limit=1`);
+    expect(body.data).toEqual([
+      {
+        sampled_at: at(30),
+        platform: 'twitch',
+        broadcast_id: 'tw-1',
+        viewer_count: 100,
+        follower_count: 1_030,
+        title: 'Boss fight',
+        category: 'Chess',
+      },
+    ]);
+  });
+
+  test('belongs to its account alone', async () => {
+    const { id } = await finished();
+    for (const path of ['', '/stats', '/export?format=json', '/shared-links'])
+      expect((await stranger.get(`/v1/history/reports/${id}${path}`)).status).toBe(404);
+    expect((await stranger.send('DELETE', `/v1/history/reports/${id}`, undefined)).status).toBe(404);
+    const link = { duration_secs: 3600 };
+    expect((await stranger.send('POST', `/v1/history/reports/${id}/shared-links`, link)).status).toBe(404);
+  });
+
+  test('of now is neither exported nor deleted', async () => {
+    const { id } = await living();
+    const conflict = { status: 409, body: { error: 'CONFLICT' } };
+    expect(await owner.get(`/v1/history/reports/${id}/export?format=csv`)).toMatchObject(conflict);
+    expect(await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).toMatchObject(conflict);
+  });
+
+  test('that goes on is announced with its figures, which the list shows', async () => {
+    const { id } = await living();
+    const listener = await Listener.to(server.ws_url, server.credentials.access_token, `history:${account_id}`);
+    try {
+      await on.records.append(TOPICS.chat_events, [
+        chatRecord(message('1', 'hi', { platform: 'kick' }), { account_id, at: new Date().toISOString() }),
+      ]);
+      const updated: any = await listener.next(
+        (one: any) => one.event_type === 'history:session_updated' && one.data.total_messages === 1,
+      );
+      expect(updated.data).toMatchObject({ session_id: id, is_live: true, platforms: ['kick'] });
+      expect((await list()).find((one) => one.id === id)).toMatchObject({ total_messages: 1, unique_chatters: 1 });
+    } finally {
+      listener.close();
+    }
+  });
+});
+
+describe('files', () => {
+  const file = async (format: string) => {
+    const { id } = await finished();
+    const path = `/v1/history/reports/${id}/export?format=${format}`;
+    const answer = await fetch(server.base_url + path, {
+      headers: { authorization: `Bearer ${server.credentials.access_token}` },
+    });
+    expect(answer.status).toBe(200);
+    const extension = format === 'csv' ? 'zip' : format;
+    expect(answer.headers.get('content-disposition')).toContain(
+      `stream-report-${at(0).slice(0, 10)}-${id}.${extension}`,
+    );
+    return { type: answer.headers.get('content-type'), bytes: Buffer.from(await answer.arrayBuffer()) };
+  };
+
+  test('csv is a ZIP of six files, without formulas', async () => {
+    const { type, bytes } = await file('csv');
+    expect(type).toBe('application/zip');
+    const files = unzipSync(bytes);
+    expect(Object.keys(files)).toEqual([
+      ...['summary.csv', 'streams.csv', 'timeseries.csv', 'top_chatters.csv', 'top_emotes.csv', 'top_gifs.csv'],
+    ]);
+    const lines = (name: string) => Buffer.from(files[name]!).toString().trimEnd().split('\r\n');
+    expect(lines('timeseries.csv')).toHaveLength(121);
+    expect(lines('streams.csv')).toHaveLength(4);
+    expect(lines('summary.csv')[1]).toContain(",'=Boss fight,");
+    expect(lines('top_emotes.csv')).toEqual(['id,name,provider,url,count', '25,Kappa,twitch,https://e/25,2']);
+  });
+
+  test('json has a version and the metrics of platforms', async () => {
+    const { bytes } = await file('json');
+    const read = JSON.parse(bytes.toString());
+    expect(read).toMatchObject({ schema_version: 1, summary: { peak_viewers: 160 } });
+    expect(read.platform_metrics).toHaveLength(3);
+    expect(read.timeseries).toHaveLength(120);
+  });
+
+  test('pdf has text, charts and pages', async () => {
+    const { type, bytes } = await file('pdf');
+    expect(type).toBe('application/pdf');
+    expect(bytes.subarray(0, 5).toString()).toBe('%PDF-');
+    expect(bytes.length).toBeGreaterThan(5_000);
+  });
+
+  test('txt can be read', async () => {
+    const { type, bytes } = await file('txt');
+    expect(type).toContain('text/plain');
+    expect(bytes.toString()).toContain('Peak viewers: 160');
+  });
+});
+
+describe('shared links', () => {
+  const link = async (body: object, id?: string) =>
+    owner.send('POST', `/v1/history/reports/${id ?? (await finished()).id}/shared-links`, body);
+  const shared = (token: string, password?: string) =>
+    fetch(`${server.base_url}/v1/history/shared/${token}`, {
+      headers: password === undefined ? {} : { 'x-share-password': password },
+    }).then(async (answer) => ({ status: answer.status, body: (await answer.json()) as any }));
+
+  test('open the report with samples; nothing lists their secrets', async () => {
+    const made = await link({ duration_secs: 3600, allow_export: true });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { data: { has_password: false, allow_export: true, is_active: true } },
+    });
+    const { token, url, id } = made.body.data;
+    expect(url).toContain(token);
+    const { status, body } = await shared(token);
+    expect(status).toBe(200);
+    expect(body.data.report.summary.peak_viewers).toBe(160);
+    expect(body.data.samples).toHaveLength(120);
+    expect(body.data.allow_export).toBe(true);
+    const exported = await fetch(`${server.base_url}/v1/history/shared/${token}/export?format=json`);
+    expect(exported.status).toBe(200);
+    const { id: report_id } = await finished();
+    const listed = await owner.get(`/v1/history/reports/${report_id}/shared-links`);
+    expect(listed.body.data.find((one: any) => one.id === id)).toMatchObject({ is_active: true });
+    expect(listed.text).not.toContain(token);
+  });
+
+  test('with a password; whatever is wrong is one answer', async () => {
+    const { token, id } = (await link({ duration_secs: 3600, password: 'open sesame' })).body.data;
+    expect((await shared(token, 'open sesame')).status).toBe(200);
+    expect((await fetch(`${server.base_url}/v1/history/shared/${token}?password=open+sesame`)).status).toBe(400);
+    const answers = [await shared(token), await shared(token, 'wrong'), await shared('unknown', 'open sesame')];
+    const no_export = await fetch(`${server.base_url}/v1/history/shared/${token}/export?format=json`, {
+      headers: { 'x-share-password': 'open sesame' },
+    });
+    expect(no_export.status).toBe(403);
+    expect((await owner.send('DELETE', `/v1/history/shared-links/${id}`, undefined)).status).toBe(204);
+    answers.push(await shared(token, 'open sesame'));
+    const [first] = answers;
+    expect(first).toMatchObject({ status: 401 });
+    for (const { status, body } of answers) {
+      expect({ status, error: body.error, message: body.message }).toEqual({
+        status: 401,
+        error: first!.body.error,
+        message: first!.body.message,
+      });
+    }
+  });
+
+  test('are extended by a duration, unless they have ended', async () => {
+    const { id, expires_at } = (await link({ duration_secs: 3600 })).body.data;
+    const extended = await owner.send('PATCH', `/v1/history/shared-links/${id}`, { duration_secs: 86_400 });
+    expect(Date.parse(extended.body.data.expires_at)).toBe(Date.parse(expires_at) + 86_400_000);
+    expect((await owner.send('PATCH', `/v1/history/shared-links/${id}`, { duration_secs: 5 })).status).toBe(400);
+    await owner.send('DELETE', `/v1/history/shared-links/${id}`, undefined);
+    expect((await owner.send('PATCH', `/v1/history/shared-links/${id}`, { duration_secs: 3600 })).status).toBe(409);
+    expect((await stranger.send('DELETE', `/v1/history/shared-links/${id}`, undefined)).status).toBe(404);
+  });
+
+  test('twenty are active at most, however many are asked for at once', async () => {
+    const { id } = await living();
+    const answers = await Promise.all(Array.from({ length: 22 }, () => link({ duration_secs: 3600 }, id)));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 201)).toHaveLength(20);
+    expect(statuses.filter((status) => status === 409)).toHaveLength(2);
+  });
+});
+
+test('a deleted report is gone with its links, and does not come back', async () => {
+  const { id } = await finished();
+  const made = await owner.send('POST', `/v1/history/reports/${id}/shared-links`, { duration_secs: 3600 });
+  const path = `/v1/history/shared/${made.body.data.token}`;
+  expect((await fetch(server.base_url + path)).status).toBe(200);
+  expect((await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).status).toBe(204);
+  expect((await fetch(server.base_url + path)).status).toBe(401);
+  expect((await owner.get(`/v1/history/reports/${id}`)).status).toBe(404);
+  expect((await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).status).toBe(404);
+  expect((await list()).map((one) => one.is_live)).toEqual([true]);
+});

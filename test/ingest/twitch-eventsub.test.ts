@@ -1,0 +1,597 @@
+import { readChatRecord } from '../../domain/chat/chat-messages';
+import { chatPush } from '../../domain/chat/chat-push';
+import { EngineUnavailable } from '../../kernel/failures';
+import { SUBSCRIPTIONS } from '../../ingest/twitch/subscriptions';
+import { type TestDatabase, testDatabase } from '../support/database';
+import { keptLog, silentLog } from '../support/log';
+import { slowness } from '../support/patience';
+import {
+  linkOf,
+  type LinkRow,
+  MemoryRecords,
+  QUICK,
+  startWorker,
+  TestConnections,
+  type TestWorker,
+} from '../support/twitch';
+import { until } from '../support/projections';
+import { FakeTwitch } from '../vendors/twitch-cloud';
+
+const CHANNEL = '1337';
+const follow = (user_id: string) => ({
+  user_id,
+  user_login: `viewer_${user_id}`,
+  user_name: `Viewer_${user_id}`,
+  broadcaster_user_id: CHANNEL,
+  followed_at: new Date().toISOString(),
+});
+
+describe('a channel on Twitch', () => {
+  let t: TestDatabase;
+  let twitch: FakeTwitch;
+  let connections: TestConnections;
+  let records: MemoryRecords;
+  const workers: TestWorker[] = [];
+
+  beforeAll(async () => {
+    t = await testDatabase();
+  });
+  afterAll(() => t.drop());
+  beforeEach(async () => {
+    twitch = await new FakeTwitch().start();
+    connections = new TestConnections(twitch);
+    records = new MemoryRecords();
+  });
+  afterEach(async () => {
+    for (const worker of workers.splice(0)) await worker.stop();
+    await twitch.close();
+    await t.db.query('delete from work_members');
+    await t.db.query('delete from work_holds');
+  });
+
+  function begin(log = silentLog, timings = QUICK, stop_within_ms?: number): TestWorker {
+    const worker = startWorker({ db: t.db, url: t.url, twitch, connections, records, log, timings, stop_within_ms });
+    workers.push(worker);
+    return worker;
+  }
+  // However slow the machine is, nobody leaves before the other is there.
+  const patient = { ...QUICK, handover_ms: 60_000, stop_handover_ms: 60_000 };
+  const subscribed = (channel_id = CHANNEL) =>
+    until(() => twitch.subscriptionsOf(channel_id).length === SUBSCRIPTIONS.length);
+  const statusOf = async (connection: { connection_id: string; account_id: string; channel_id: string }) =>
+    (await linkOf(t.db, connection))?.status;
+
+  test('is subscribed to everything over one socket, and what it sends is stored under its account', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    expect(twitch.sessions.size).toBe(1);
+    expect(twitch.notify(CHANNEL, 'channel.follow', follow('1'))).toBe(1);
+    await until(() => records.of('twitch:follower').length === 1);
+    expect(records.of('twitch:follower')[0]).toMatchObject({
+      account_id: connection.account_id,
+      platform: 'twitch',
+      subject: 'twitch:1',
+      external_id: expect.stringMatching(/^twitch:state:channel\.follow:1:/),
+    });
+    await until(async () => (await statusOf(connection)) === 'connected');
+    expect(twitch.inbound).toBe(0);
+  });
+
+  test('moves to another socket without a gap and without subscribing again', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const asked = twitch.asked('/helix/eventsub/subscriptions');
+    for (let n = 0; n < 5; n += 1) twitch.notify(CHANNEL, 'channel.follow', follow(`a${n}`));
+    const [old] = twitch.of(CHANNEL);
+    twitch.move(CHANNEL);
+    for (let n = 0; n < 5; n += 1) twitch.notify(CHANNEL, 'channel.follow', follow(`b${n}`));
+    await until(() => twitch.of(CHANNEL).length === 1 && twitch.of(CHANNEL)[0] !== old);
+    for (let n = 0; n < 5; n += 1) twitch.notify(CHANNEL, 'channel.follow', follow(`c${n}`));
+    await until(() => records.of('twitch:follower').length === 15);
+    await until(() => twitch.sessions.size === 1);
+    expect(twitch.asked('/helix/eventsub/subscriptions')).toBe(asked);
+  });
+
+  test('is opened anew when its socket is lost: what goes on is fetched, what cannot be is said', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    await until(() => records.of('twitch:follower').length === 1);
+    const channel = twitch.channel(CHANNEL);
+    channel.stream = {
+      id: 's-1',
+      user_id: CHANNEL,
+      user_login: 'us',
+      user_name: 'Us',
+      type: 'live',
+      started_at: new Date().toISOString(),
+    };
+    channel.polls = [
+      { id: 'p-1', status: 'ACTIVE', title: '?', choices: [], started_at: new Date().toISOString(), duration: 60 },
+    ];
+    channel.goals = [{ id: 'g-1', type: 'follower', current_amount: 7, target_amount: 10 }];
+    twitch.drop(CHANNEL, 4000);
+    await subscribed();
+    await until(() => records.of('twitch:goal').length === 1);
+    await until(() => records.of('twitch:poll').length === 1);
+    await until(() => records.of('twitch:stream_online').length === 1);
+    expect(records.of('twitch:stream_online')[0]).toMatchObject({ external_id: 'twitch:state:stream.online:s-1' });
+    expect(JSON.parse(records.of('twitch:poll')[0]!.raw)).toMatchObject({ id: 'p-1', status: 'active' });
+    await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
+    expect((await linkOf(t.db, connection))!.missed_detail).toContain('follows, cheers');
+
+    // The next gap tells what ended meanwhile, and nothing twice.
+    channel.stream = null;
+    channel.polls = [{ ...channel.polls[0], status: 'COMPLETED', ended_at: new Date().toISOString() }];
+    twitch.drop(CHANNEL, 4006);
+    await until(() => records.of('twitch:stream_offline').length === 1);
+    await until(() => records.of('twitch:poll_end').length === 1);
+    expect(records.of('twitch:goal')).toHaveLength(1);
+    expect(records.of('twitch:stream_online')).toHaveLength(1);
+  });
+
+  test('that its owner begins anew goes on from what was known of the channel, and says what may be missing', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    twitch.notify(CHANNEL, 'stream.online', { id: 's-1', broadcaster_user_id: CHANNEL, type: 'live' });
+    const known = () => t.db.query("select 1 from adapter_links where state #>> '{known,stream}' = 's-1'");
+    await until(async () => (await known()).length === 1);
+    const [old] = twitch.of(CHANNEL);
+    connections.beginAnew(connection);
+    await until(() => twitch.of(CHANNEL).length === 1 && twitch.of(CHANNEL)[0] !== old);
+    // Nobody was told that it has ended.
+    await until(() => records.of('twitch:stream_offline').length === 1);
+    await until(async () => typeof (await linkOf(t.db, connection))?.missed_detail === 'string');
+  });
+
+  test('that falls silent is given up after 1.2 times what was promised', async () => {
+    twitch.keepalive_seconds = 1;
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const [old] = twitch.of(CHANNEL);
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    twitch.silent = true;
+    const begun = performance.now();
+    await until(() => twitch.of(CHANNEL)[0] !== old);
+    expect(performance.now() - begun).toBeGreaterThan(1_190);
+    twitch.silent = false;
+  });
+
+  test('that promises a word in years is looked at in minutes', async () => {
+    const timers = jest.spyOn(global, 'setTimeout');
+    twitch.keepalive_seconds = 2e6;
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    // Others of the process wait for something, too.
+    const waits = timers.mock.calls.map(([, ms = 0]) => ms);
+    timers.mockRestore();
+    expect(waits).toContain(720_000);
+    expect(Math.max(...waits)).toBeLessThan(2 ** 31);
+  });
+
+  test('takes an older version where the newer one is not known, as at Twitch’s own mock', async () => {
+    const message = 'The combination of values in the type and version fields is not valid';
+    twitch.refused.set('channel.hype_train.progress/2', { status: 400, message });
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const made = twitch.subscriptionsOf(CHANNEL).filter(({ type }) => type.startsWith('channel.hype_train'));
+    expect(new Map(made.map(({ type, version }) => [type, version]))).toEqual(
+      new Map([
+        ['channel.hype_train.begin', '2'],
+        ['channel.hype_train.progress', '1'],
+        ['channel.hype_train.end', '2'],
+      ]),
+    );
+    await until(async () => (await statusOf(connection)) === 'connected');
+  });
+
+  test('is degraded by what Twitch refuses, and flagged when its owner takes it back', async () => {
+    twitch.refused.set('channel.moderate', { status: 403, message: 'subscription missing proper authorization' });
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await until(async () => (await statusOf(connection)) === 'degraded');
+    expect((await linkOf(t.db, connection))!.detail).toContain('channel.moderate');
+    twitch.revoke(CHANNEL, 'version_removed', 'channel.poll.begin');
+    await until(async () => (await linkOf(t.db, connection))!.detail!.includes('channel.poll.begin'));
+    twitch.revoke(CHANNEL, 'authorization_revoked');
+    await until(() => connections.refused.length > 0);
+    expect(connections.refused[0]).toEqual({
+      connection_id: connection.connection_id,
+      reason: 'authorization_revoked',
+    });
+    await until(async () => (await statusOf(connection)) === 'reconnect_required');
+  });
+
+  test('waits for a full bucket of calls, and bears errors of the server', async () => {
+    connections.connect(CHANNEL);
+    twitch.fail({ path: '/helix/eventsub', times: 3, status: 429, retry_after: 0 });
+    twitch.fail({ path: '/helix/eventsub', times: 2, status: 503 });
+    begin();
+    await subscribed();
+    expect(twitch.asked('/helix/eventsub/subscriptions')).toBe(SUBSCRIPTIONS.length + 5);
+  });
+
+  test('an act of a moderator that is told twice is kept once, in whatever order', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const moderator = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
+    const user = { user_id: '7', user_login: 'u', user_name: 'U' };
+    const ban = { ...user, ...moderator, broadcaster_user_id: CHANNEL, reason: '', is_permanent: true, ends_at: null };
+    const moderate = { ...moderator, broadcaster_user_id: CHANNEL, action: 'ban', ban: { ...user, reason: '' } };
+    twitch.notify(CHANNEL, 'channel.ban', ban);
+    twitch.notify(CHANNEL, 'channel.moderate', moderate);
+    twitch.notify(CHANNEL, 'channel.moderate', moderate);
+    twitch.notify(CHANNEL, 'channel.ban', ban);
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    await until(() => records.of('twitch:follower').length === 1);
+    expect(records.of('twitch:moderation')).toHaveLength(2);
+  });
+
+  test('waits for another socket of the same user to go, when Twitch allows no more', async () => {
+    const message = 'number of websocket transports limit exceeded';
+    twitch.refused.set('stream.online', { status: 429, message });
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await until(() => twitch.asked('/helix/eventsub/subscriptions') >= 1);
+    twitch.refused.clear();
+    await subscribed();
+    await until(async () => (await statusOf(connection)) === 'connected');
+    expect(twitch.sessions.size).toBe(1);
+  });
+
+  describe('acts of a moderator, reported under two types in either order', () => {
+    const moderator = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
+    const user = { user_id: '7', user_login: 'u', user_name: 'U' };
+    const target = { target_user_id: '7', target_user_login: 'u', target_user_name: 'U' };
+    const us = { broadcaster_user_id: CHANNEL };
+    const [banned_at, ends_at] = ['2026-01-01T10:00:00Z', '2026-01-01T10:10:00Z'];
+    const lasting = { ...us, ...user, ...moderator, reason: 'spam', banned_at };
+    type Frame = [type: string, event: Readonly<Record<string, unknown>>];
+    const acts: Record<string, [own: Frame, moderate: Frame]> = {
+      deletion: [
+        ['channel.chat.message_delete', { ...us, ...target, message_id: 'm-1' }],
+        [
+          'channel.moderate',
+          { ...us, ...moderator, action: 'delete', delete: { ...user, message_id: 'm-1', message_body: 'rude' } },
+        ],
+      ],
+      ban: [
+        ['channel.ban', { ...lasting, is_permanent: true, ends_at: null }],
+        ['channel.moderate', { ...us, ...moderator, action: 'ban', ban: { ...user, reason: 'spam' } }],
+      ],
+      timeout: [
+        ['channel.ban', { ...lasting, is_permanent: false, ends_at }],
+        [
+          'channel.moderate',
+          { ...us, ...moderator, action: 'timeout', timeout: { ...user, reason: 'spam', expires_at: ends_at } },
+        ],
+      ],
+    };
+    const orders = Object.keys(acts).flatMap((act) => [
+      [act, 'moderate first', [1, 0]] as const,
+      [act, 'moderate last', [0, 1]] as const,
+    ]);
+
+    test.each(orders)('%s, %s: one record, which names the moderator and is one log entry', async (act, _, order) => {
+      const connection = connections.connect(CHANNEL);
+      begin();
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      for (const n of order) twitch.notify(CHANNEL, ...acts[act]![n]!);
+      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+      await until(() => records.of('twitch:follower').length === 1);
+      // The session gives up what it still holds.
+      for (const worker of workers.splice(0)) await worker.stop();
+      expect(records.of('twitch:moderation')).toHaveLength(1);
+      const [record] = records.of('twitch:moderation');
+      const pushed = chatPush(readChatRecord(record!)!, { ...record!, occurred_at: record!.occurred_at });
+      const types = act === 'deletion' ? ['chat:delete'] : ['chat:clear_user'];
+      expect(pushed.map(({ event_type }) => event_type)).toEqual([...types, 'chat:moderation_log']);
+      expect(JSON.parse(pushed[0]!.data)).toMatchObject({ deleted_by: 'mod' });
+      expect(JSON.parse(pushed[1]!.data).data).toMatchObject({ moderator_id: '9', target_user_id: '7' });
+    });
+
+    test('a deletion whose moderator Twitch does not report is stored when the session ends', async () => {
+      const connection = connections.connect(CHANNEL);
+      begin();
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+      await until(() => records.of('twitch:follower').length === 1);
+      expect(records.of('twitch:moderation')).toEqual([]);
+      for (const worker of workers.splice(0)) await worker.stop();
+      expect(records.of('twitch:moderation')).toHaveLength(1);
+    });
+
+    test('a deletion whose moderator Twitch does not report is stored after a wait', async () => {
+      const connection = connections.connect(CHANNEL);
+      begin();
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      await until(() => records.of('twitch:moderation').length === 1);
+    });
+
+    test('a moderator that Twitch reports after the wait adds no second record', async () => {
+      const connection = connections.connect(CHANNEL);
+      begin();
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      await until(() => records.of('twitch:moderation').length === 1);
+      twitch.notify(CHANNEL, ...acts['deletion']![1]);
+      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+      await until(() => records.of('twitch:follower').length === 1);
+      for (const worker of workers.splice(0)) await worker.stop();
+      expect(records.of('twitch:moderation')).toHaveLength(1);
+    });
+
+    test('a deletion is stored at once where Twitch refuses channel.moderate', async () => {
+      twitch.refused.set('channel.moderate', { status: 403, message: 'subscription missing proper authorization' });
+      const connection = connections.connect(CHANNEL);
+      begin();
+      await until(async () => (await statusOf(connection)) === 'degraded');
+      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+      await until(() => records.of('twitch:follower').length === 1);
+      expect(records.of('twitch:moderation')).toHaveLength(1);
+    });
+  });
+
+  test('that is disconnected is let go, with its row', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    connections.disconnect(connection);
+    await until(() => twitch.sessions.size === 0);
+    await until(async () => (await linkOf(t.db, connection)) === undefined);
+  });
+
+  describe('that is flagged to be connected again', () => {
+    const flagged = async () => {
+      const connection = connections.connect(CHANNEL);
+      const online = { id: 's-1', broadcaster_user_id: CHANNEL, type: 'live', started_at: new Date().toISOString() };
+      twitch.channel(CHANNEL).stream = { ...online, user_id: CHANNEL, user_login: 'us', user_name: 'Us' };
+      begin();
+      await subscribed();
+      twitch.notify(CHANNEL, 'stream.online', online);
+      const known = () => t.db.query("select 1 from adapter_links where state #>> '{known,stream}' = 's-1'");
+      await until(async () => (await known()).length === 1);
+      connections.flag(connection);
+      await until(() => twitch.sessions.size === 0);
+      await until(async () => (await statusOf(connection)) === 'reconnect_required');
+      return connection;
+    };
+
+    test('keeps its state: after the next login it goes on, and the gap is shown', async () => {
+      const connection = await flagged();
+      expect((await linkOf(t.db, connection))!.missed_detail).toBeNull();
+      const flagged_at = Date.now();
+      connections.clear(connection);
+      await subscribed();
+      await until(async () => (await statusOf(connection)) === 'connected');
+      await until(async () => (await linkOf(t.db, connection))!.missed_detail !== null);
+      const { missed_from } = (await linkOf(t.db, connection))!;
+      expect(Date.parse(missed_from!)).toBeLessThanOrEqual(flagged_at);
+      expect(new Set(records.of('twitch:stream_online').map(({ external_id }) => external_id)).size).toBe(1);
+    });
+
+    test('is forgotten when its owner disconnects it', async () => {
+      const connection = await flagged();
+      connections.disconnect(connection);
+      await until(async () => (await linkOf(t.db, connection)) === undefined);
+    });
+  });
+
+  test('a broadcast is one event, whether EventSub or a look at Twitch reports it', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const online = { id: 's-9', broadcaster_user_id: CHANNEL, type: 'live', started_at: new Date().toISOString() };
+    twitch.notify(CHANNEL, 'stream.online', online);
+    await until(() => records.of('twitch:stream_online').length === 1);
+    expect(records.of('twitch:stream_online')[0]!.external_id).toBe('twitch:state:stream.online:s-9');
+  });
+
+  test('what is older than ten minutes by Twitch’s own clock is dropped, however wrong ours is', async () => {
+    twitch.skew_ms = -3_600_000;
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const minutesAgo = (minutes: number) => new Date(Date.now() + twitch.skew_ms - minutes * 60_000).toISOString();
+    twitch.notify(CHANNEL, 'channel.follow', follow('old'), { message_timestamp: minutesAgo(11) });
+    twitch.notify(CHANNEL, 'channel.follow', follow('new'), { message_timestamp: minutesAgo(9) });
+    await until(() => records.of('twitch:follower').length === 1);
+    expect(records.of('twitch:follower')[0]!.subject).toBe('twitch:new');
+  });
+
+  test('what is said while the log is away waits, and is stored in its order', async () => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    records.away = new EngineUnavailable('the log', new Error('connection refused'));
+    const users = Array.from({ length: 50 }, (_, n) => String(n + 1));
+    for (const user of users) twitch.notify(CHANNEL, 'channel.follow', follow(user));
+    await until(() => records.refused > 1);
+    expect(records.of('twitch:follower')).toEqual([]);
+    records.away = null;
+    await until(() => records.of('twitch:follower').length === users.length);
+    expect(records.of('twitch:follower').map(({ subject }) => subject)).toEqual(users.map((user) => `twitch:${user}`));
+  });
+
+  test('what is no frame of Twitch’s is parked, and the session goes on', async () => {
+    connections.connect(CHANNEL);
+    const log = keptLog();
+    begin(log);
+    await subscribed();
+    for (const text of ['{', '[]', '{"metadata":{"message_type":"notification"}}', '"x"']) twitch.frame(CHANNEL, text);
+    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
+    await until(() => records.of('twitch:follower').length === 1);
+    const parked = () => t.db.query('select reason from ingest_dead_letters order by reason');
+    await until(async () => (await parked()).length === 4);
+    expect((await parked()).map(({ reason }) => reason)).toEqual(['bad_json', ...Array(3).fill('bad_payload')]);
+    expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
+  test('that nobody listened to between two workers is said to have missed something', async () => {
+    const connection = connections.connect(CHANNEL);
+    const first = begin();
+    await subscribed();
+    await until(async () => (await statusOf(connection)) === 'connected');
+    await first.stop();
+    expect(twitch.sessions.size).toBe(0);
+    begin();
+    await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
+  });
+
+  test('whose successor comes up later than the worker before reads on is said to have missed something', async () => {
+    const connection = connections.connect(CHANNEL);
+    const hasty = { ...QUICK, handover_ms: 1, stop_handover_ms: 1 };
+    const first = begin(silentLog, hasty);
+    await subscribed();
+    await until(async () => (await statusOf(connection)) === 'connected');
+    begin(silentLog, hasty);
+    await first.stop();
+    await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
+  });
+
+  test('that waits for its turn in another worker is read and stored by the one before', async () => {
+    const channels = Array.from({ length: 20 }, (_, n) => String(n + 1));
+    const connected = channels.map((id) => connections.connect(id));
+    const first = begin(silentLog, patient);
+    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
+    const accounts = connected.map(({ account_id }) => account_id);
+    const holders = () =>
+      t.db.query(
+        'select holder, count(*)::int as links from adapter_links where account_id = any ($1) group by 1 order by 2',
+        [accounts],
+      );
+    const [before] = await holders();
+    const asked = twitch.asked('/helix/eventsub/subscriptions');
+    twitch.fail({ path: '/helix/eventsub', times: 16, status: 429, retry_after: 8 });
+    begin(silentLog, patient);
+    const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
+    await until(async () => (await offering()).length === 2);
+    const stopped = first.stop();
+    await until(() => twitch.asked('/helix/eventsub/subscriptions') === asked + 16);
+    for (const id of channels) twitch.notify(id, 'channel.follow', { ...follow(id), broadcaster_user_id: id });
+    await until(() => records.of('twitch:follower').length >= 4);
+    expect(await holders()).toMatchObject([{ holder: before!['holder'], links: 4 }, { links: 16 }]);
+    await stopped;
+    workers.shift();
+    await until(() => records.of('twitch:follower').length >= channels.length);
+    expect(records.of('twitch:follower')).toHaveLength(channels.length);
+  });
+
+  test('of many that a stopping worker holds, those left over at its end tell what is missing', async () => {
+    const STOP_WITHIN_MS = 3_000;
+    const channels = Array.from({ length: 40 }, (_, n) => String(n + 1));
+    const connected = channels.map((id) => connections.connect(id));
+    const first = begin(silentLog, QUICK, STOP_WITHIN_MS);
+    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
+    twitch.slow_ms = 150;
+    const sent: { user: string; at: number; channel_id: string }[] = [];
+    const timer = setInterval(() => {
+      for (const channel_id of channels) {
+        const user = String(sent.length + 1);
+        sent.push({ user, at: Date.now(), channel_id });
+        // Its message id differs for each session: an event of two sessions that is stored twice counts twice.
+        twitch.notify(channel_id, 'channel.cheer', { user_id: user, broadcaster_user_id: channel_id });
+      }
+    }, 50);
+    const second = begin();
+    const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
+    await until(async () => (await offering()).length === 2);
+    const stopped_at = performance.now();
+    await first.stop();
+    expect(performance.now() - stopped_at).toBeLessThan((STOP_WITHIN_MS + 1_000) * slowness());
+    workers.shift();
+    await until(() => second.held() === channels.length);
+    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
+    clearInterval(timer);
+    const last = sent.slice(-channels.length).map(({ user }) => `twitch:${user}`);
+    const stored = () => new Set(records.of('twitch:cheer').map(({ subject }) => subject));
+    await until(() => last.every((user) => stored().has(user)));
+    const rows = new Map<string, LinkRow>();
+    const untold = async () => {
+      for (const one of connected) rows.set(one.channel_id, (await linkOf(t.db, one))!);
+      const all = stored();
+      return sent.flatMap(({ user, at, channel_id }) => {
+        const { missed_from, missed_to } = rows.get(channel_id)!;
+        const told = missed_from !== null && at >= Date.parse(missed_from) && at <= Date.parse(missed_to!);
+        return told || all.has(`twitch:${user}`) ? [] : { at, channel_id, missed_from, missed_to };
+      });
+    };
+    // A gap is announced when Twitch was asked for what it still shows.
+    await until(async () => (await untold()).length === 0).catch(() => undefined);
+    expect(await untold()).toEqual([]);
+    expect(sent.filter(({ user }) => !stored().has(`twitch:${user}`)).length).toBeGreaterThan(0);
+    const ids = records.of('twitch:cheer').map(({ external_id }) => external_id);
+    expect(new Set(ids).size).toBe(new Set(records.of('twitch:cheer').map(({ subject }) => subject)).size);
+  });
+
+  test('that is looked back on is read on until another worker reads it', async () => {
+    connections.connect(CHANNEL);
+    twitch.fail({ path: '/helix/streams', status: 503, retry_after: 1 });
+    const first = begin(silentLog, patient);
+    await until(() => twitch.asked('/helix/streams') === 1);
+    // The other one is subscribed later than this one has looked back.
+    twitch.fail({ path: '/helix/eventsub', status: 503, retry_after: 2 });
+    let sent = 0;
+    const timer = setInterval(() => {
+      sent += 1;
+      if (twitch.notify(CHANNEL, 'channel.follow', follow(String(sent))) === 0) clearInterval(timer);
+    }, 5);
+    begin(silentLog, patient);
+    const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
+    await until(async () => (await offering()).length === 2);
+    await first.stop();
+    clearInterval(timer);
+    await until(() => records.of('twitch:follower').length >= sent);
+    const users = records.of('twitch:follower').map(({ subject }) => Number(subject!.slice('twitch:'.length)));
+    expect(users.sort((one, other) => one - other)).toEqual(Array.from({ length: sent }, (_, n) => n + 1));
+  });
+
+  test('a second worker takes its share without a gap, and all of it when the first one stops', async () => {
+    const channels = ['1', '2', '3', '4'];
+    const connected = channels.map((id) => connections.connect(id));
+    const first = begin(silentLog, patient);
+    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
+    let sent = 0;
+    const told: string[] = [];
+    const timer = setInterval(() => {
+      for (const id of channels) {
+        const user = String((sent += 1));
+        if (twitch.notify(id, 'channel.follow', { ...follow(user), broadcaster_user_id: id }) > 0) told.push(user);
+      }
+    }, 5);
+    const second = begin(silentLog, patient);
+    await until(() => second.held() === 2 && first.held() === 2);
+    for (const id of channels) await until(() => twitch.subscriptionsOf(id).length >= SUBSCRIPTIONS.length);
+    await first.stop();
+    workers.shift();
+    await until(() => second.held() === 4);
+    for (const id of channels) await subscribed(id);
+    clearInterval(timer);
+    await until(() =>
+      told.every((user) => records.of('twitch:follower').some(({ subject }) => subject === `twitch:${user}`)),
+    );
+    expect(told).toHaveLength(sent);
+    expect(
+      records
+        .of('twitch:follower')
+        .map(({ subject }) => subject)
+        .sort(),
+    ).toEqual(told.map((user) => `twitch:${user}`).sort());
+    for (const one of connected) expect(await linkOf(t.db, one)).toMatchObject({ missed_detail: null });
+  });
+});

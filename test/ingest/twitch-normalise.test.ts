@@ -1,0 +1,272 @@
+import fc from 'fast-check';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { readChatRecord } from '../../domain/chat/chat-messages';
+import { memberText } from '../../lib/json/members';
+import { normaliseTwitch } from '../../ingest/twitch/normalise';
+import { earlierThan, isBeforeFollowers, NOTHING_KNOWN, type SessionState } from '../../ingest/twitch/state';
+import type { Outcome } from '../../ingest/runtime/webhook/webhook';
+import RECORDS from '../fixtures/twitch-records.json';
+import { channelOf, twitchFrame } from '../support/twitch-frames';
+
+const NOW = Date.parse('2026-11-21T10:00:01Z');
+const of = (channel_id: string) => ({ connection_id: 'c', account_id: 'a', channel_id });
+const FILES = readdirSync(join(__dirname, '../fixtures/twitch')).filter((file) => file.endsWith('.json'));
+
+function read(file: string): Outcome {
+  const text = twitchFrame(file);
+  return normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+}
+
+const recordsOf = (file: string) => {
+  const outcome = read(file);
+  return outcome.kind === 'ok' ? outcome.records : [];
+};
+const chatOf = (file: string) => readChatRecord(recordsOf(file)[0]!);
+
+/** Type, time, whom it is about, and everybody else; or why it is not kept. */
+function told(outcome: Outcome): string[] | string {
+  if (outcome.kind === 'refuse') return outcome.message;
+  if (outcome.kind !== 'ok')
+    return [outcome.kind, outcome.reason, ...(outcome.detail ? [outcome.detail] : [])].join(' ');
+  return outcome.records.map(({ type, occurred_at, subject, subjects = [] }) =>
+    [type, occurred_at, subject, ...subjects].join(' '),
+  );
+}
+
+test.each(FILES)('%s is stored as the specification says', (file) => {
+  expect(told(read(file))).toEqual((RECORDS as Record<string, string | string[]>)[file]);
+});
+
+test('raw is the event alone, digit for digit', () => {
+  const text = twitchFrame('channel.cheer.v1.body.json').replace('"bits": 1000', '"bits": 820982911946154508 ');
+  const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of('1337'));
+  expect(outcome).toMatchObject({
+    records: [{ raw: expect.stringMatching(/^\{[^]*"bits": 820982911946154508 [^]*\}$/), external_id: 'twitch:m-1' }],
+  });
+});
+
+describe('an event that two sessions received', () => {
+  const CHAT = 'channel.chat.message.v1.body.json';
+  const idsOf = (file: string, message_id: string, changed: object = {}) => {
+    const frame = JSON.parse(twitchFrame(file));
+    frame.metadata.message_id = message_id;
+    Object.assign(frame.payload.event, changed);
+    const text = JSON.stringify(frame);
+    const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+    return outcome.kind === 'ok' ? outcome.records.map(({ external_id }) => external_id) : [];
+  };
+
+  test.each([
+    [CHAT, 'message_id'],
+    ['channel.chat.notification.v1.resub.body.json', 'message_id'],
+    ['channel.chat.message_delete.v1.body.json', 'message_id'],
+    ['channel.follow.v2.body.json', 'followed_at'],
+    ['channel.channel_points_custom_reward_redemption.add.v1.body.json', 'id'],
+    ['channel.ban.v1.body.json', 'banned_at'],
+  ])('has one id: %s', (file, identity) => {
+    const [id] = idsOf(file, 'm-1');
+    expect(idsOf(file, 'm-2')).toEqual([id]);
+    expect(idsOf(file, 'm-1', { [identity]: 'another' })).not.toEqual([id]);
+  });
+
+  test.each(['', null, {}])('has the id of its frame where its own is %j', (message_id) => {
+    expect(idsOf(CHAT, 'm-1', { message_id })).toEqual(['twitch:m-1']);
+  });
+});
+
+describe('a chat message', () => {
+  test('names everybody whom its payload names, the first of a thread too', () => {
+    const frame = JSON.parse(twitchFrame('channel.chat.message.v1.body.json'));
+    frame.payload.event.reply = {
+      ...{ parent_message_id: 'p', parent_message_body: 'hi', parent_user_id: '21', parent_user_name: 'P' },
+      ...{ parent_user_login: 'p', thread_message_id: 't', thread_user_id: '22', thread_user_name: 'T' },
+    };
+    const text = JSON.stringify(frame);
+    const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+    const { chatter_user_id } = frame.payload.event;
+    expect(outcome).toMatchObject({
+      records: [
+        {
+          subject: `twitch:${chatter_user_id}`,
+          subjects: expect.arrayContaining(['twitch:21', 'twitch:22']),
+        },
+      ],
+    });
+  });
+
+  test('in a room of several channels says whose room it was said in', () => {
+    expect(chatOf('channel.chat.message.v1.shared_chat.body.json')).toMatchObject({
+      kind: 'message',
+      roles: ['moderator', 'subscriber'],
+      shared_chat: {
+        channel: { id: '112233', username: 'streamer33' },
+        message_id: 'e03f6d5d-8ec8-4c63-b473-9e5fe61e289b',
+        badges: [{ kind: 'subscriber', id: '3', info: '3' }],
+      },
+    });
+  });
+
+  test('is taken apart into text, emotes with their address, mentions, links and cheermotes', () => {
+    const fragments = [
+      { type: 'text', text: 'see https://example.com/a, ' },
+      { type: 'mention', text: '@Bob', mention: { user_id: '8', user_login: 'bob', user_name: 'Bob' } },
+      { type: 'emote', text: 'Kappa', emote: { id: '25', format: ['static', 'animated'] } },
+      { type: 'cheermote', text: 'Cheer100', cheermote: { prefix: 'cheer', bits: 100, tier: 100 } },
+      { type: 'gif', text: 'x', gif: { id: 'g', url: 'https://gif.example/g' } },
+      { type: 'hologram', text: '?' },
+    ];
+    const event = {
+      chatter_user_id: '7',
+      message_id: 'x',
+      message_type: 'text',
+      message: { text: fragments.map(({ text }) => text).join(''), fragments },
+      cheer: { bits: 100 },
+      reply: { parent_message_id: 'p', parent_message_body: 'hi', parent_user_id: '9', thread_message_id: 't' },
+    };
+    const metadata = { message_id: 'm', message_type: 'notification', subscription_type: 'channel.chat.message' };
+    const text = JSON.stringify({ metadata, payload: { event } });
+    const outcome = normaliseTwitch({ text, received_at: NOW }, of('1'));
+    const [said, ...others] = outcome.kind === 'ok' ? outcome.records : [];
+    expect(others).toEqual([]);
+    expect(said!.first_message!()).toMatchObject({
+      type: 'twitch:first_message',
+      topic: 'platform-events',
+      subject: 'twitch:7',
+    });
+    expect(said).toMatchObject({ subject: 'twitch:7', subjects: ['twitch:9', 'twitch:8'] });
+    expect(readChatRecord(said!)).toMatchObject({
+      parts: [
+        { type: 'text', text: 'see ' },
+        { type: 'link', url: 'https://example.com/a' },
+        { type: 'text', text: ', ' },
+        { type: 'mention', user_id: '8', username: 'bob' },
+        { type: 'emote', provider: 'twitch', animated: true, url: expect.stringContaining('/25/') },
+        { type: 'cheermote', prefix: 'cheer', bits: 100, tier: 100 },
+        { type: 'gif', id: 'g', url: 'https://gif.example/g' },
+        { type: 'text', text: '?' },
+      ],
+      paid: { kind: 'bits', amount_minor: 100, currency: 'BITS' },
+      reply: { message_id: 'p', text: 'hi', author: { id: '9' }, thread_message_id: 't' },
+    });
+  });
+
+  test('by somebody who is new to another channel of a shared chat is no first message here', () => {
+    const frame = JSON.parse(twitchFrame('channel.chat.message.v1.shared_chat.body.json'));
+    const events = (event: object) => {
+      const text = JSON.stringify({ ...frame, payload: { event } });
+      const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+      return (outcome.kind === 'ok' ? outcome.records : []).map(({ first_message }) => first_message?.().type);
+    };
+    const { event } = frame.payload;
+    expect(events(event)).toEqual([undefined]);
+    expect(events({ ...event, source_broadcaster_user_id: event.broadcaster_user_id })).toEqual([
+      'twitch:first_message',
+    ]);
+  });
+
+  test('has bits however their number is written', () => {
+    const event = { chatter_user_id: '7', message_id: 'x', message: { text: 'Cheer100' }, cheer: { bits: '100' } };
+    const metadata = { message_id: 'm', message_type: 'notification', subscription_type: 'channel.chat.message' };
+    const text = JSON.stringify({ metadata, payload: { event } });
+    const outcome = normaliseTwitch({ text, received_at: NOW }, of('1'));
+    const [said] = outcome.kind === 'ok' ? outcome.records : [];
+    expect(readChatRecord(said!)).toMatchObject({ paid: { kind: 'bits', amount_minor: 100 } });
+  });
+
+  test('said with /me is an act, without the mark that it is delivered with', () => {
+    expect(chatOf('channel.chat.message.action.event.json')).toMatchObject({
+      action: true,
+      text: 'chat test',
+      parts: [{ type: 'text', text: 'chat test' }],
+      roles: ['broadcaster'],
+    });
+    expect(chatOf('channel.chat.message.v1.body.json')).toMatchObject({ action: false });
+  });
+
+  test('of a kind that is not known is kept with what it says', () => {
+    expect(chatOf('channel.chat.notification.v1.modiversary.body.json')).toMatchObject({
+      message_type: 'modiversary',
+      text: 'This is a test Kappa',
+      system_text: 'has been a moderator for 48 months!',
+      raw: { modiversary: { months: 48 } },
+    });
+  });
+});
+
+test.each([
+  ['channel.moderate.timeout.captured.ws.json', { action: 'timeout', ends_at: '2024-11-27T20:01:55.358Z' }],
+  ['channel.ban.v1.body.json', { action: 'timeout', duration_secs: 60, reason: 'Offensive language' }],
+  ['channel.ban.cli.body.json', { action: expect.stringMatching(/ban|timeout/) }],
+  ['channel.moderate.delete_long.event.json', { action: 'delete', message_id: '4b596dd8-8ab1-4ea1-9f1f-d0b5e1dc9868' }],
+  ['channel.moderate.add_blocked_term.event.json', { action: 'add_blocked_term', text: 'my phrase', target: null }],
+  ['channel.moderate.shared_ban_reason.event.json', { shared_chat: { channel: { id: '900000002' } } }],
+  ['channel.suspicious_user.update.no_treatment.event.json', { user_treatment: 'none' }],
+  ['channel.suspicious_user.message.monitored.event.json', { user_treatment: 'active_monitoring' }],
+])('%s says %p', (file, expected) => {
+  expect(chatOf(file)).toMatchObject(expected);
+});
+
+describe('whatever arrives', () => {
+  const frames = FILES.map(twitchFrame);
+
+  test('never makes the normaliser throw', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(['ok', 'skip', 'park']).toContain(normaliseTwitch({ text, received_at: NOW }, of('1')).kind);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...frames), fc.nat(), fc.nat(20), fc.string(), (text, at, cut, put) => {
+        const from = at % text.length;
+        const bent = text.slice(0, from) + put + text.slice(from + cut);
+        expect(['ok', 'skip', 'park']).toContain(normaliseTwitch({ text: bent, received_at: NOW }, of('1')).kind);
+      }),
+    );
+  });
+
+  test('has the value of a member as its text, as JSON.parse would have it', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), fc.nat(3), (others, value, blanks) => {
+        const text = JSON.stringify({ ...others, payload: { ...others, event: value } }, null, blanks);
+        const found = memberText(text, ['payload', 'event']);
+        expect(JSON.parse(found!)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  test.each([
+    ['{"payload":{"event":{"n":1}},"payload":{"event":{"n":2},"x":"}"}}', '{"n":2}'],
+    ['{"payload":{"event":1,"event":[{"event":2}]},"z":{"payload":{"event":3}}}', '[{"event":2}]'],
+    ['{"payload":{"event":1},"payload":{}}', undefined],
+    ['{"payload":{"event":1},"payload":"event"}', undefined],
+    ['{"payload":{"x":{"event":1}}}', undefined],
+    ['{}', undefined],
+    ['["payload"]', undefined],
+  ])('of members of one name the last counts, and none of another place: %s', (text, found) => {
+    expect(memberText(text, ['payload', 'event'])).toBe(found);
+    const { payload } = JSON.parse(text) as { payload?: { event?: unknown } };
+    expect(found && JSON.parse(found)).toEqual(payload?.event);
+  });
+});
+
+test('what a paused process heard is its own until the first who followed listens, however often it has moved since', () => {
+  const at = (second: number) => `2026-11-21T10:00:${second}.500000000Z`;
+  const session = (second: number, before: SessionState | null): SessionState => ({
+    session_id: String(second),
+    since: { 'channel.follow': at(second) },
+    known: NOTHING_KNOWN,
+    earlier: earlierThan(before),
+  });
+  const [first, own] = [session(10, null), session(20, session(10, null))];
+  const follower = session(30, own);
+  const holder = session(50, session(40, follower));
+  const alone = (second: number, state: SessionState) => isBeforeFollowers(state, own, 'channel.follow', at(second));
+  for (const state of [follower, holder]) expect([25, 35, 45, 55].map((n) => alone(n, state))).toEqual([true, ...NOT]);
+  expect(isBeforeFollowers(holder, own, 'channel.cheer', at(45))).toBe(true);
+  // What a build before kept names the last holder alone.
+  const { earlier: _earlier, ...kept } = follower;
+  expect(isBeforeFollowers(kept, first, 'channel.follow', at(25))).toBe(true);
+  expect(session(60, holder).earlier).toHaveLength(3);
+});
+const NOT = [false, false, false];

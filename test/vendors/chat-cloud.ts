@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import type { FakeAnswer, FakeCall } from './cloud';
+import { APP, FakeOAuthCloud } from './oauth-cloud';
+
+/** A message that somebody sent to a chat, or an act of a moderator, as the platform got it. */
+export interface ChatCall {
+  /** The vendor's id of the token's owner; null for the app. */
+  owner: string | null;
+  body: Record<string, any>;
+  query: Record<string, string>;
+}
+
+const REFUSED: FakeAnswer = { status: 401, body: { status: 401, message: 'Invalid OAuth token' } };
+
+/** The chats of four platforms and their logins, on one address. Source: vendors.md §2 to §5. */
+export class FakeChatCloud extends FakeOAuthCloud {
+  readonly sent: ChatCall[] = [];
+  readonly acts: (ChatCall & { route: string })[] = [];
+  /** Twitch answers that it dropped the message. */
+  drop_reason: string | null = null;
+
+  constructor() {
+    super();
+    this.on('GET /oauth2/validate', (call) => {
+      const grant = this.tokens.of(call.headers.authorization);
+      if (!grant?.owner) return REFUSED;
+      const { owner: user_id, scopes } = grant;
+      return { body: { client_id: APP.client_id, user_id, login: `l${user_id}`, scopes, expires_in: 3_600 } };
+    });
+    this.on('GET /public/v1/users', (call) => {
+      const owner = this.tokens.of(call.headers.authorization)?.owner;
+      if (!owner) return REFUSED;
+      const id = call.query.get('id') ?? owner;
+      const profile_picture = `https://pictures.example/${id}.png`;
+      return { body: { data: [{ user_id: Number(id), name: `Name ${id}`, profile_picture }] } };
+    });
+    this.on('GET /public/v1/channels', (call) => {
+      const id = call.query.get('broadcaster_user_id')!;
+      return { body: { data: [{ broadcaster_user_id: Number(id), channel_description: `Streams of ${id}` }] } };
+    });
+    this.on('POST /helix/chat/messages', (call) =>
+      this.taken(call, (said) => {
+        const is_sent = this.drop_reason === null;
+        if (is_sent) this.sent.push(said);
+        const drop_reason = is_sent ? null : { code: 'msg_rejected', message: this.drop_reason };
+        return { body: { data: [{ message_id: is_sent ? randomUUID() : '', is_sent, drop_reason }] } };
+      }),
+    );
+    this.on('POST /youtube/v3/liveChat/messages', (call) =>
+      this.taken(call, (said) => this.said(said, { id: 'yt-1' })),
+    );
+    this.on('POST /public/v1/chat', (call) =>
+      this.taken(call, (said) => this.said(said, { data: { is_sent: true, message_id: randomUUID() }, message: 'OK' })),
+    );
+    this.on('POST /openplatform/chat/send', (call) => this.taken(call, (said) => this.said(said, {})));
+    for (const route of [
+      'POST /helix/moderation/bans',
+      'DELETE /helix/moderation/chat',
+      'POST /youtube/v3/liveChat/bans',
+      'DELETE /youtube/v3/liveChat/messages',
+      'DELETE /public/v1/chat/*',
+      'POST /openplatform/channels/command',
+    ])
+      this.on(route, (call) =>
+        this.taken(call, (said) => {
+          this.acts.push({ ...said, route: `${call.method} ${call.path}` });
+          return route.startsWith('POST') ? { body: { data: [{}] } } : { status: 204 };
+        }),
+      );
+  }
+
+  private taken(call: FakeCall, answer: (said: ChatCall) => FakeAnswer): FakeAnswer {
+    const grant = this.tokens.of(call.headers.authorization);
+    if (grant === null) return REFUSED;
+    const body = call.body === '' ? {} : (JSON.parse(call.body) as Record<string, any>);
+    return answer({ owner: grant.owner, body, query: Object.fromEntries(call.query) });
+  }
+
+  private said(said: ChatCall, body: object): FakeAnswer {
+    this.sent.push(said);
+    return { body };
+  }
+}

@@ -1,0 +1,84 @@
+/** Slug of a platform with chats. */
+export type ChatPlatform = 'twitch' | 'youtube' | 'kick' | 'trovo';
+
+/** Credential of a call: the platform user that acts, their access token, and the app that obtained it. */
+export interface ChatLogin {
+  user_id: string;
+  token: string;
+  client_id: string;
+}
+
+export interface OutgoingMessage {
+  channel_id: string;
+  text: string;
+  /** The platform's id of the message that this one replies to. */
+  reply_to: string | null;
+  /** YouTube's id of the live chat; null on other platforms. */
+  live_chat_id: string | null;
+}
+
+/** Somebody whom a moderator acts on in a channel. */
+export interface ModeratedUser {
+  channel_id: string;
+  user_id: string;
+  /** Login of the person, for platforms that take no id; null where it is unknown. */
+  username: string | null;
+  live_chat_id: string | null;
+  reason: string | null;
+}
+
+export interface ModeratedMessage {
+  channel_id: string;
+  message_id: string;
+}
+
+/** Somebody as their platform shows them; null for what it does not tell. */
+export interface ChatProfile {
+  avatar_url: string | null;
+  description: string | null;
+  /** RFC 3339: when their account was made. */
+  account_created_at: string | null;
+  broadcaster_type: string | null;
+}
+
+/** Whether somebody follows a channel, and since when; null where the token may not ask. */
+export type Following = { is_follower: boolean; followed_at: string | null } | null;
+
+/** The platform understood the request and does not do it; `message` is the platform's own, or its status. */
+export class ChatRefused extends Error {
+  override readonly name = 'ChatRefused';
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Calls to the chat of one platform. Each call is sent once.
+ * @throws ChatRefused when the platform does not do it; status 401 for a token that is not taken
+ * @throws NotSent when nothing reached the platform; OutcomeUnknown when it may have been done
+ */
+export interface ChatVendor {
+  readonly platform: ChatPlatform;
+  /** Most characters (code points) of a message. */
+  readonly max_characters: number;
+  /** Messages of one sender within a number of seconds; null where the platform publishes no such limit. */
+  readonly pace: { messages: number; own_channel: number; seconds: number } | null;
+  /** Returns the platform's id of the message; null where it names none. */
+  send(by: ChatLogin, message: OutgoingMessage): Promise<string | null>;
+  /**
+   * Sends with the app's own token, which keeps the message of a shared chat in the channel that it is sent to. Absent
+   * without an app, and where there are no shared chats.
+   */
+  sendByApp?(sender_id: string, message: OutgoingMessage): Promise<string | null>;
+  /** Null where the platform knows nobody of this id. Throws as `HttpClient.ask`. */
+  profile(by: ChatLogin, user_id: string): Promise<ChatProfile | null>;
+  /** Throws as `HttpClient.ask`. */
+  following?(by: ChatLogin, channel_id: string, user_id: string): Promise<Following>;
+  ban?(by: ChatLogin, who: ModeratedUser): Promise<void>;
+  timeout?(by: ChatLogin, who: ModeratedUser, seconds: number): Promise<void>;
+  remove?(by: ChatLogin, message: ModeratedMessage): Promise<void>;
+}
+export type ChatVendors = ReadonlyMap<ChatPlatform, ChatVendor>;

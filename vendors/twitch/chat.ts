@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { bodyAs } from '../http/body';
+import { hostOf } from '../http/hosts';
+import { type HttpClients, HttpFailed } from '../http/port';
+import type { OAuthApp } from '../oauth/port';
+import { chatCall, chatRead, profileText, profileTime } from '../chat/calls';
+import { type ChatLogin, ChatRefused, type ChatVendor, type ModeratedUser, type OutgoingMessage } from '../chat/port';
+import { AppTokens } from './app-token';
+
+const Sent = z.object({
+  data: z.array(
+    z.object({
+      message_id: z.string().nullish(),
+      is_sent: z.boolean(),
+      drop_reason: z.object({ code: z.string().nullish(), message: z.string().nullish() }).nullish(),
+    }),
+  ),
+});
+
+const Users = z.object({
+  data: z.array(
+    z.object({
+      profile_image_url: z.string().nullish(),
+      description: z.string().nullish(),
+      created_at: z.string().nullish(),
+      broadcaster_type: z.string().nullish(),
+    }),
+  ),
+});
+const Followers = z.object({ data: z.array(z.object({ user_id: z.string(), followed_at: z.string().nullish() })) });
+
+export interface TwitchChatOptions {
+  api_url: string;
+  id_url: string;
+  /** The installation's app; null without its secret. */
+  app: OAuthApp | null;
+}
+
+/** Calls of Helix for a channel's chat; the sender must own the token. Source: vendors.md §2 "Helix calls". */
+export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchChatOptions): ChatVendor {
+  const client = http.client('twitch-chat', [...new Set([hostOf(api_url), hostOf(id_url)])]);
+  const app_tokens = new AppTokens(client, id_url);
+  const helix = ({ token, client_id }: Pick<ChatLogin, 'token' | 'client_id'>) => ({
+    authorization: `Bearer ${token}`,
+    'client-id': client_id,
+  });
+  const urlOf = (path: string, query: Readonly<Record<string, string>>) =>
+    `${api_url}/helix/${path}?${new URLSearchParams(query).toString()}`;
+
+  async function say(by: ChatLogin, { channel_id, text, reply_to }: OutgoingMessage, more: object) {
+    const answer = await chatCall(client, {
+      method: 'POST',
+      url: `${api_url}/helix/chat/messages`,
+      headers: helix(by),
+      json: {
+        broadcaster_id: channel_id,
+        sender_id: by.user_id,
+        message: text,
+        ...(reply_to !== null && { reply_parent_message_id: reply_to }),
+        ...more,
+      },
+    });
+    const said = bodyAs(answer, Sent)?.data[0];
+    if (said?.is_sent === false)
+      throw new ChatRefused(200, said.drop_reason?.message ?? said.drop_reason?.code ?? 'Twitch dropped the message');
+    return said?.message_id || null;
+  }
+
+  async function sayByApp(app: OAuthApp, user_id: string, message: OutgoingMessage): Promise<string | null> {
+    const say_once = async () =>
+      say({ user_id, token: await app_tokens.token(app), client_id: app.client_id }, message, {
+        for_source_only: true,
+      });
+    try {
+      return await say_once();
+    } catch (error) {
+      if (!(error instanceof ChatRefused) || error.status !== 401) throw error;
+      app_tokens.forget(app);
+      return say_once();
+    }
+  }
+
+  async function ban(by: ChatLogin, { channel_id, user_id, reason }: ModeratedUser, more: object): Promise<void> {
+    await chatCall(client, {
+      method: 'POST',
+      url: urlOf('moderation/bans', { broadcaster_id: channel_id, moderator_id: by.user_id }),
+      headers: helix(by),
+      json: { data: { user_id, ...more, ...(reason !== null && { reason: reason.slice(0, 500) }) } },
+    });
+  }
+
+  return {
+    platform: 'twitch',
+    max_characters: 500,
+    pace: { messages: 20, own_channel: 100, seconds: 30 },
+    send: (by, message) => say(by, message, {}),
+    ...(app && { sendByApp: (sender_id, message) => sayByApp(app, sender_id, message) }),
+    async profile(by, user_id) {
+      const request = { method: 'GET', url: urlOf('users', { id: user_id }), headers: helix(by) } as const;
+      const [user] = (await chatRead(client, request, Users)).data;
+      if (user === undefined) return null;
+      return {
+        avatar_url: profileText(user.profile_image_url),
+        description: profileText(user.description),
+        account_created_at: profileTime(user.created_at),
+        broadcaster_type: profileText(user.broadcaster_type),
+      };
+    },
+    async following(by, broadcaster_id, user_id) {
+      const url = urlOf('channels/followers', { broadcaster_id, user_id });
+      try {
+        const { data } = await chatRead(client, { method: 'GET', url, headers: helix(by) }, Followers);
+        const found = data.find((one) => one.user_id === user_id);
+        return { is_follower: found !== undefined, followed_at: profileTime(found?.followed_at) };
+      } catch (error) {
+        // The scope moderator:read:followers is missing.
+        if (error instanceof HttpFailed && (error.status === 401 || error.status === 403)) return null;
+        throw error;
+      }
+    },
+    ban: (by, who) => ban(by, who, {}),
+    timeout: (by, who, seconds) => ban(by, who, { duration: seconds }),
+    async remove(by, { channel_id, message_id }) {
+      const query = { broadcaster_id: channel_id, moderator_id: by.user_id, message_id };
+      await chatCall(client, { method: 'DELETE', url: urlOf('moderation/chat', query), headers: helix(by) });
+    },
+  };
+}

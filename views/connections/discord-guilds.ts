@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { guildStream } from '../../domain/connections/connection-reservations';
+import type { ReservationEvent } from '../../domain/common/reservations';
+import type { EventStore } from '../../engines/event-store/port';
+import type { Queryable } from '../../engines/postgres/port';
+import { rowsOf, type Rows } from '../../kernel/operations/pages';
+import { ACCOUNT_NAME } from '../accounts/accounts';
+import { grantNames } from '../../services/connections/connection-grants';
+import { isRareTerm, namedAccounts, accountOrOwnerMatches } from '../identity/name-search';
+import type { Services } from '../../app/services';
+import { fromStored } from '../../app/write-path/aggregate-cache';
+
+const dateTime = z.string().meta({ format: 'date-time' });
+/** In the stream's name a character may take five, of 400 at most (domain/common/reservations.ts). */
+export const GuildId = z.string().min(1).max(80);
+
+const Linked = z.object({
+  guild_id: z.string(),
+  connection_id: z.uuid(),
+  account_id: z.uuid(),
+  account_name: z.string(),
+  connected_at: dateTime,
+});
+
+/** A Discord server that the bot was added to, for an account. Source: spec extra-facts §27. */
+export const DiscordGuild = Linked.extend({ guild_name: z.string().nullable() }).meta({ id: 'AdminDiscordGuild' });
+export type DiscordGuild = z.output<typeof DiscordGuild>;
+
+/** Query of servers by account name ($1); `few` starts from the few matching accounts. */
+const guilds = (few: boolean): string => `(
+  ${few ? `with found as materialized (${namedAccounts('$1')})` : ''}
+  select b.platform_user_id as guild_id, b.id as connection_id, b.account_id, ${ACCOUNT_NAME} as account_name,
+    b.connected_at
+  from bot_connections b join accounts a on a.id = b.account_id left join profiles p on p.user_id = a.owner_id
+  where b.platform = 'discord' and ${few ? OF_FOUND : OF_ALL}
+) guilds`;
+const OF_ALL = `($1 = '' or b.platform_user_id = $1 or ${accountOrOwnerMatches('$1')})`;
+const OF_FOUND = `b.id in (
+  select o.id from found join bot_connections o on o.account_id = found.id
+  union select id from bot_connections where platform = 'discord' and platform_user_id = $1)`;
+
+/** Servers, newest first; `search` is part of an account's name or its owner's, or the server's whole id. */
+export async function discordGuildsOf(
+  services: Pick<Services, 'texts'> & { db: Queryable },
+  page: Rows,
+  search: string,
+): Promise<{ items: DiscordGuild[]; total: number }> {
+  const few = await isRareTerm(services.db, search);
+  const { items, total } = await rowsOf(services.db, page, Linked, {
+    from: guilds(few),
+    order: 'connected_at desc, guild_id',
+    values: [search],
+  });
+  const names = await grantNames(
+    services,
+    items.map(({ connection_id }) => connection_id),
+  );
+  const named = items.map((one) => ({ ...one, guild_name: names.get(one.connection_id)?.display_name ?? null }));
+  return { items: named, total };
+}
+
+/** The account that a Discord server is or was last connected to; null if there was none. */
+export async function accountOfGuild(events: EventStore, guild_id: string): Promise<string | null> {
+  const [last] = await events.read(guildStream(guild_id), undefined, { limit: 1, backwards: true });
+  return last === undefined ? null : fromStored<ReservationEvent>(last).owner;
+}
