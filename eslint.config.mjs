@@ -4,15 +4,17 @@ import jest from 'eslint-plugin-jest';
 import tseslint from 'typescript-eslint';
 import { plainComment } from './scripts/lint/plain-comment.mjs';
 
-const NODE_GLOBALS = ['process', 'console', 'module', 'require', 'Buffer', 'URL', 'fetch', 'performance'].concat([
-  'setTimeout',
-  'clearTimeout',
-  'setInterval',
-  'clearInterval',
-  'AbortController',
-  'AbortSignal',
-  'WebSocket',
-]);
+const NODE_GLOBALS = [
+  'process',
+  'console',
+  'module',
+  'require',
+  '__dirname',
+  'Buffer',
+  'URL',
+  'fetch',
+  'performance',
+].concat(['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'AbortController', 'AbortSignal', 'WebSocket']);
 
 const LINES = {
   code: 120,

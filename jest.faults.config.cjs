@@ -10,6 +10,7 @@ module.exports = {
   ...shared,
   testMatch: ['<rootDir>/test/faults/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
+  globals: { ASSERTS_TIMES: true },
   testTimeout: process.env.LUMIO_FAULT_DOSE === 'full' ? 1_800_000 : 480_000,
   maxWorkers: 2,
 };

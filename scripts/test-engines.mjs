@@ -1,6 +1,6 @@
 // npm run test:engines: the adapters against the real engines. Arguments go to jest (a part of a file's path runs that
-// file alone). Fails when a test fails, when an engine cannot be installed, when anything was skipped, and when a file
-// or folder was left behind.
+// file alone). npm run test:contracts adds --contracts: the contract suites alone, on Kafka, Redis and S3. Fails when a
+// test fails, when an engine cannot be installed, when anything was skipped, and when a file or folder was left behind.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,8 @@ import { build, install, root } from './prepare.mjs';
 import { JEST_CACHE, openRunFolder } from './run-folder.mjs';
 
 install({ dev: true });
-const versions = installEngines();
+const contracts = process.argv[2] === '--contracts';
+const versions = installEngines(contracts ? ['kafka', 'redis', 'versitygw'] : undefined);
 await build();
 
 const run = mkdtempSync(join(tmpdir(), 'lumio-engines-'));
@@ -25,7 +26,7 @@ const args = [
   '--forceExit',
   '--json',
   `--outputFile=${report}`,
-  ...process.argv.slice(2),
+  ...(contracts ? ['test/engines/contracts', ...process.argv.slice(3)] : process.argv.slice(2)),
 ];
 const { status } = spawnSync(process.execPath, [jest, ...args], {
   cwd: root,

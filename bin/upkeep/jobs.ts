@@ -35,7 +35,11 @@ export function openJobs(
   const own: JobDeclaration[] = has('worker')
     ? upkeep({
         ...{ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log },
-        ...{ live: liveOf(engines, metrics), grace_ms: settings.history.grace },
+        ...{
+          live: liveOf(engines, metrics),
+          grace_ms: settings.history.grace,
+          sessions_ms: settings.history.count_every,
+        },
       })
     : [];
   if (has('worker')) {

@@ -25,7 +25,6 @@ import { ensureLedgerPartitions, trimBodies } from '../../projections/runtime/le
 import { ensureStreamSamplePartitions } from '../../projections/history/stream-samples';
 import { OPERATIONS } from '../areas';
 
-const SESSIONS_MS = 15_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
@@ -39,18 +38,21 @@ export interface UpkeepParts {
   live: LiveMessages;
   /** Longest gap between two broadcasts of one session, in milliseconds. */
   grace_ms: number;
+  /** Interval of the job that joins and counts sessions, in milliseconds. */
+  sessions_ms: number;
   log: Logger;
 }
 
 /** Recurring work of the system, run by one process at a time; each task is idempotent. */
-export function upkeep({ db, events, subject_keys, jobs, blobs, live, grace_ms, log }: UpkeepParts): JobDeclaration[] {
+export function upkeep(parts: UpkeepParts): JobDeclaration[] {
+  const { db, events, subject_keys, jobs, blobs, live, grace_ms, sessions_ms, log } = parts;
   const uploads = OPERATIONS.flatMap(({ takes }) => takes ?? []);
   const every = (every_ms: number, name: string, run: Parameters<typeof recurring>[2], timeout_ms?: number) =>
     recurring(every_ms, name, run, log, timeout_ms);
   const sessions = { db, events, grace_ms, announce: announceSession({ live, db }) };
   return [
     // A session of millions of messages takes longer than the period.
-    every(SESSIONS_MS, 'stream-sessions', (signal) => sweepSessions(sessions, signal), 10 * MINUTE_MS),
+    every(sessions_ms, 'stream-sessions', (signal) => sweepSessions(sessions, signal), 10 * MINUTE_MS),
     every(HOUR_MS, 'late-session-rows', (signal) => correctSessions(sessions, signal)),
     every(DAY_MS, 'session-rows', () => sweepSessionRows(db)),
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),

@@ -195,6 +195,7 @@ export const SettingsSchema = z.strictObject({
   history: z
     .strictObject({
       grace: duration('5m').describe('Longest gap between two broadcasts of one session of stream history'),
+      count_every: duration('15s').describe('Interval at which sessions of stream history are joined and counted'),
     })
     .prefault({})
     .meta(HISTORY),

@@ -1,9 +1,10 @@
 // Real engines for test:engines, from package registries alone, at fixed versions, into a folder outside the checkout.
-// Installed engines are kept.
+// Installed engines are kept. Usage: node scripts/engines/install.mjs [NAME ...] (without a name, all of them)
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { root } from '../prepare.mjs';
 
 export const folder = process.env.LUMIO_ENGINES_DIR ?? join(homedir(), '.cache/lumio-engines');
@@ -157,4 +158,10 @@ export function installEngines(names = Object.keys(ENGINES)) {
   }
   if (versions.redis) versions.redis = /v=([\d.]+)/.exec(answer('redis-server', ['--version']) ?? '')?.[1];
   return versions;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const names = process.argv.slice(2);
+  const versions = installEngines(names.length > 0 ? names : undefined);
+  for (const [name, version] of Object.entries(versions)) console.log(`${name} ${version}`);
 }

@@ -93,8 +93,6 @@ async function deaf(url: string, text: string, localAddress = '127.0.0.1'): Prom
 
 const head = (line: string, headers = '', as = 'ada') =>
   `${line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${as}\r\n${headers}\r\n`;
-/** TCP connections of this process, both ends of each. */
-const connections = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
 describe('answers', () => {
   const rows = (alias: string) => `${alias}: greats(limit: 100) { items { id raw } nextCursor }`;
@@ -112,31 +110,6 @@ describe('answers', () => {
     await new Promise<void>((done) => socket.once('data', () => done()).resume());
     return socket.pause();
   };
-
-  test('readers that never read hold one answer each and are cut', async () => {
-    const before = { connections: connections(), bytes: process.memoryUsage().arrayBuffers };
-    const READERS = 8;
-    const readers = await Promise.all(Array.from({ length: READERS }, () => deaf(impatient.url, great('ada'))));
-    let held = 0;
-    await promised(
-      async () => {
-        held = Math.max(held, process.memoryUsage().arrayBuffers - before.bytes);
-        return connections() <= before.connections + READERS || undefined;
-      },
-      'the server ends its side of all connections',
-      20 * STALLED_MS,
-    );
-    expect(held).toBeLessThan(READERS * 13 * MiB);
-    const received = await Promise.all(
-      readers.map(async (socket) => {
-        let bytes = 0;
-        socket.on('data', (chunk) => (bytes += chunk.length)).resume();
-        await ended(socket);
-        return bytes;
-      }),
-    );
-    expect(Math.max(...received)).toBeLessThan(12 * MiB);
-  });
 
   test('that wait for their readers are bounded for each user and in all', async () => {
     const reading = { share_bytes: 13 * MiB, all_bytes: 26 * MiB };

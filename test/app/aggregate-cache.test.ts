@@ -302,30 +302,6 @@ describe('an account of ten thousand members', () => {
   });
   const history = (members: number): AccountEvent[] => [...roles, ...Array.from({ length: members }, joined)];
 
-  test('is folded in a time that grows with its members', () => {
-    const [small, large] = [history(1_000), history(10_000)];
-    const cpu = (work: () => void) => {
-      const started = process.cpuUsage();
-      work();
-      const { user, system } = process.cpuUsage(started);
-      return user + system;
-    };
-    fold(account, large);
-    const least = { small: Infinity, large: Infinity };
-    for (let round = 0; round < 5; round += 1) {
-      least.small = Math.min(
-        least.small,
-        cpu(() => Array.from({ length: 10 }, () => fold(account, small))),
-      );
-      least.large = Math.min(
-        least.large,
-        cpu(() => fold(account, large)),
-      );
-    }
-    // The same number of steps; a copy of all members at each would make it ten times as much.
-    expect(least.large / least.small).toBeLessThan(4);
-  });
-
   test('takes a command by reading what came since the last one, and a lost race by reading what it lost to', async () => {
     const services: Pick<Services, 'events' | 'commit' | 'awaitShown'> = {
       events: store,

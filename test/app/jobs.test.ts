@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -357,44 +357,6 @@ test('a backup holds jobs and finished keys: restored, what waited or ran then r
   }
 });
 
-test('a worker that stops lets its jobs end, and gives back what does not end in time without counting the try', async () => {
-  const one = noting();
-  const on = await node(t.url, [one], { outside });
-  await enqueue(on, one, 'short', 1_500);
-  await enqueue(on, one, 'long', 600_000);
-  await eventually(async () => (calls().length === 2 ? true : undefined), 'both to run');
-  await on.running!.stop();
-  on.running = undefined;
-  expect(await effects()).toEqual([{ key: 'noting-repeat/short', note: 'short' }]);
-  expect((await on.queue.list({ limit: 9 })).map(({ key, state, attempts }) => ({ key, state, attempts }))).toEqual([
-    { key: 'noting-repeat/long', state: 'ready', attempts: 0 },
-  ]);
-  expect(await t.db.query('select 1 from job_holders')).toEqual([]);
-});
-
-test('a worker that stops leaves a job behind that ignores its signal, and gives it back', async () => {
-  let runs = 0;
-  let release!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  const deaf = periodic({
-    name: 'deaf',
-    every_ms: 3_600_000,
-    run: async () => {
-      runs += 1;
-      await released;
-      return 0;
-    },
-  });
-  const on = await node(t.url, [deaf], undefined);
-  await eventually(async () => (runs === 1 ? true : undefined), 'the job to run');
-  await on.running!.stop();
-  on.running = undefined;
-  expect((await on.queue.list({ limit: 9 })).map(({ state, attempts }) => ({ state, attempts }))).toEqual([
-    { state: 'ready', attempts: 0 },
-  ]);
-  release();
-});
-
 test('workers that stop while they say that they live leave no holder behind', async () => {
   const one = noting();
   const on = await node(t.url, [one], { outside }, { beat_ms: 1 });
@@ -406,54 +368,6 @@ test('workers that stop while they say that they live leave no holder behind', a
     on.running = undefined;
     expect(await t.db.query('select 1 from job_holders')).toEqual([]);
   }
-});
-
-describe('a process that is killed', () => {
-  async function child(): Promise<ChildProcess> {
-    const made = spawn(process.execPath, [join(__dirname, '../../dist/test/support/jobs-child.js'), t.url, outside], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    children.push(made);
-    await new Promise((resolve, reject) => {
-      made.stdout!.once('data', resolve);
-      made.once('exit', () => reject(new Error('the child ended')));
-    });
-    return made;
-  }
-
-  test('its jobs run again elsewhere, one effect each; those that must not be repeated are parked', async () => {
-    const [again, once] = [noting('repeat'), noting('park')];
-    const first = await node(t.url, [again, once], { outside }, { start: false });
-    const victim = await child();
-    await enqueue(first, again, 'again', 60_000);
-    await enqueue(first, once, 'once', 60_000);
-    await eventually(async () => (calls().length === 2 ? true : undefined), 'both to run');
-    victim.kill('SIGKILL');
-    await t.db.query(`update graphile_worker._private_jobs set payload = '{"note": "late", "wait_ms": 0}'`);
-    const killed_at = performance.now();
-    first.running = await first.jobs.start();
-    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect');
-    await settled(first as unknown as JobNode<never>);
-    expect(performance.now() - killed_at).toBeGreaterThan(900);
-    expect(await effects()).toEqual([{ key: 'noting-repeat/again', note: 'late' }]);
-    expect((await first.queue.list({ limit: 9 })).map(({ key, state }) => ({ key, state }))).toEqual([
-      { key: 'noting-park/once', state: 'parked' },
-    ]);
-    expect(calls().filter((key) => key === 'noting-park/once')).toHaveLength(1);
-  });
-
-  test('while it lives nobody else has its jobs, though its link to the database was cut', async () => {
-    const one = noting('repeat');
-    const first = await node(t.url, [one], { outside }, { start: false });
-    await child();
-    await enqueue(first, one, 'long', 6_000);
-    await eventually(async () => (calls().length === 1 ? true : undefined), 'it to run');
-    first.running = await first.jobs.start();
-    await t.asAdmin(`select pg_terminate_backend(pid) from pg_stat_activity
-      where application_name = 'lumio process' and datname = current_database()`);
-    await eventually(async () => ((await effects()).length === 1 ? true : undefined), 'the effect');
-    expect(calls()).toEqual(['noting-repeat/long']);
-  });
 });
 
 test('the library installs the step that this build was tested with', async () => {

@@ -317,20 +317,6 @@ test('what must be connected again is shown to its people alone, and cleared by 
   await events.close();
 });
 
-test('a vendor that is away is 503, and a wrong secret says so', async () => {
-  const begun = cloud.login((await start(stranger, 'spotify')).body.authorize_url, 'eve');
-  cloud.fail({ path: '/api/token', status: 503, times: 10, retry_after: 7 });
-  const { code, state } = begun;
-  expect(await exchange(stranger, 'spotify', { code, state })).toMatchObject({ status: 503 });
-  cloud.heal();
-  cloud.apps.set(APP.client_id, 'changed');
-  expect(await connect(stranger, 'spotify', 'eve')).toMatchObject({
-    status: 400,
-    body: { message: 'spotify does not take the app credentials' },
-  });
-  cloud.apps.set(APP.client_id, APP.client_secret);
-});
-
 test('a switch of the provider and the plan stop what is new, and what is there may be connected again', async () => {
   expect((await owner.send('PATCH', '/v1/admin/providers/spotify', { channel: false })).status).toBe(200);
   expect(await start(owner, 'spotify')).toMatchObject({

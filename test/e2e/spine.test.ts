@@ -172,4 +172,24 @@ describe('a webhook, all the way', () => {
     ].filter(([name, labels, value]) => !line(name as string, labels as string, value as RegExp));
     expect(missing).toEqual([]);
   });
+
+  test('killed and started again, the server has lost nothing', async () => {
+    const last = socket.messages.findLast((message) => message.channel === channel && message.id !== undefined)!;
+    expect((await vendors.kickFollow(9, 'before the kill')).status).toBe(200);
+    await server.kill();
+    await socket.closed();
+    server = await server.restart();
+
+    api = new ApiClient(server.base_url, server.credentials.access_token);
+    const [stored] = await eventually(async () => {
+      const rows = await api.allEvents('&types=kick:follower&user_id=9');
+      return rows.length > 0 ? rows : undefined;
+    }, 'the event that was acknowledged before the kill');
+    const { data } = await api.gql(`{ event(id: "${stored.id}") { id eventType } }`);
+    expect(data.event).toEqual({ id: stored.id, eventType: 'kick:follower' });
+    socket = await Client.open(server.ws_url, server.credentials.access_token);
+    expect(await socket.subscribe(channel, last.id)).toMatchObject({ type: 'subscribed', recovered: true });
+    expect((await live('kick:follower', 0)).data).toMatchObject({ id: stored.id });
+    expect((await api.get('/v1/events?types=shopify:order')).body._meta.total).toBe(1);
+  });
 });

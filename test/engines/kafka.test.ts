@@ -5,7 +5,7 @@ import { createKafkaBroker, type KafkaBrokerOptions } from '../../engines/broker
 import { kafkaAddresses } from '../../engines/broker/kafka/client';
 import { partitionOf } from '../../engines/broker/partitioner';
 import { type Broker, type BrokerRecord, type Offsets, OffsetOutOfRange } from '../../engines/broker/port';
-import { brokerContract, until } from '../contracts/broker';
+import { until } from '../contracts/broker';
 import { type Kafka, startKafka } from './support/kafka';
 import { freePort } from './support/process';
 import { startToxiproxy, type ProxyLink, type Toxiproxy } from './support/toxiproxy';
@@ -45,11 +45,6 @@ describe('kafka', () => {
     await kafka.kill();
     await proxy.kill();
   });
-
-  brokerContract('kafka', async () => ({
-    open: () => createKafkaBroker({ url: kafka.url }),
-    stop: async () => undefined,
-  }));
 
   /** Reads a topic as a projection does: effect and checkpoint move together, and only from where the checkpoint is. */
   function follow(broker: Broker, topic: string, group: string, checkpoint: Offsets, seen: string[]) {

@@ -25,6 +25,7 @@ beforeAll(async () => {
       LUMIO_HOSTS__WEB: WEB,
       LUMIO_SECRETS__KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
       LUMIO_HISTORY__GRACE: '1s',
+      LUMIO_HISTORY__COUNT_EVERY: '1s',
       LUMIO_TRUSTED_PROXIES: 'loopback',
     },
   });

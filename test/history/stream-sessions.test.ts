@@ -3,7 +3,6 @@ import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
 import { engines, type Engines } from '../support/projections';
 import { chatRecord, message } from '../support/chat-records';
-import { Listener } from '../support/listener';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
@@ -21,7 +20,9 @@ let account_id: string;
 let kick: string;
 let twitch: string;
 beforeAll(async () => {
-  server = await startServer({ env: { LUMIO_SECRETS__KEYS: MASTER_KEY, LUMIO_HISTORY__GRACE: '2m' } });
+  server = await startServer({
+    env: { LUMIO_SECRETS__KEYS: MASTER_KEY, LUMIO_HISTORY__GRACE: '2m', LUMIO_HISTORY__COUNT_EVERY: '1s' },
+  });
   on = await engines(server.database!.db as never);
   owner = new ApiClient(server.base_url, server.credentials.access_token);
   stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
@@ -101,6 +102,16 @@ async function streamed() {
       sample('twitch', 'tw-1', minute + 30, 100, minute < 30 ? 'Chess' : 'Go'),
     ),
   ]);
+  // The session job counts the rows that it finds: chat and samples have topics of their own, and may be later.
+  const { db } = server.database!;
+  await eventually(async () => {
+    const [rows] = await db.query<{ messages: number; samples: number }>(
+      `select (select count(*)::int from platform_chat_messages where account_id = $1) as messages,
+         (select count(*)::int from stream_samples where account_id = $1) as samples`,
+      [account_id],
+    );
+    return rows!.messages === chat.length && rows!.samples === 120 ? true : undefined;
+  }, 'chat and samples to be stored');
   await events(
     kickTurn(true, at(0), null, '=Boss fight'),
     record('kick:follower', at(5), { follower: { user_id: 1 } }),
@@ -268,23 +279,6 @@ describe('a session', () => {
     const conflict = { status: 409, body: { error: 'CONFLICT' } };
     expect(await owner.get(`/v1/history/reports/${id}/export?format=csv`)).toMatchObject(conflict);
     expect(await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).toMatchObject(conflict);
-  });
-
-  test('that goes on is announced with its figures, which the list shows', async () => {
-    const { id } = await living();
-    const listener = await Listener.to(server.ws_url, server.credentials.access_token, `history:${account_id}`);
-    try {
-      await on.records.append(TOPICS.chat_events, [
-        chatRecord(message('1', 'hi', { platform: 'kick' }), { account_id, at: new Date().toISOString() }),
-      ]);
-      const updated: any = await listener.next(
-        (one: any) => one.event_type === 'history:session_updated' && one.data.total_messages === 1,
-      );
-      expect(updated.data).toMatchObject({ session_id: id, is_live: true, platforms: ['kick'] });
-      expect((await list()).find((one) => one.id === id)).toMatchObject({ total_messages: 1, unique_chatters: 1 });
-    } finally {
-      listener.close();
-    }
   });
 });
 

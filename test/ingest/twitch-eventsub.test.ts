@@ -1,19 +1,11 @@
 import { readChatRecord } from '../../domain/chat/chat-messages';
 import { chatPush } from '../../domain/chat/chat-push';
+import type { LinkedConnection } from '../../ingest/runtime/connection/adapter';
 import { EngineUnavailable } from '../../kernel/failures';
 import { SUBSCRIPTIONS } from '../../ingest/twitch/subscriptions';
 import { type TestDatabase, testDatabase } from '../support/database';
 import { keptLog, silentLog } from '../support/log';
-import { slowness } from '../support/patience';
-import {
-  linkOf,
-  type LinkRow,
-  MemoryRecords,
-  QUICK,
-  startWorker,
-  TestConnections,
-  type TestWorker,
-} from '../support/twitch';
+import { linkOf, MemoryRecords, QUICK, startWorker, TestConnections, type TestWorker } from '../support/twitch';
 import { until } from '../support/projections';
 import { FakeTwitch } from '../vendors/twitch-cloud';
 
@@ -60,6 +52,9 @@ describe('a channel on Twitch', () => {
     until(() => twitch.subscriptionsOf(channel_id).length === SUBSCRIPTIONS.length);
   const statusOf = async (connection: { connection_id: string; account_id: string; channel_id: string }) =>
     (await linkOf(t.db, connection))?.status;
+
+  const knowsStream = (connection: LinkedConnection, stream_id: string) =>
+    until(async () => (await linkOf(t.db, connection))?.state?.known?.stream === stream_id);
 
   test('is subscribed to everything over one socket, and what it sends is stored under its account', async () => {
     const connection = connections.connect(CHANNEL);
@@ -138,8 +133,7 @@ describe('a channel on Twitch', () => {
     begin();
     await subscribed();
     twitch.notify(CHANNEL, 'stream.online', { id: 's-1', broadcaster_user_id: CHANNEL, type: 'live' });
-    const known = () => t.db.query("select 1 from adapter_links where state #>> '{known,stream}' = 's-1'");
-    await until(async () => (await known()).length === 1);
+    await knowsStream(connection, 's-1');
     const [old] = twitch.of(CHANNEL);
     connections.beginAnew(connection);
     await until(() => twitch.of(CHANNEL).length === 1 && twitch.of(CHANNEL)[0] !== old);
@@ -364,8 +358,7 @@ describe('a channel on Twitch', () => {
       begin();
       await subscribed();
       twitch.notify(CHANNEL, 'stream.online', online);
-      const known = () => t.db.query("select 1 from adapter_links where state #>> '{known,stream}' = 's-1'");
-      await until(async () => (await known()).length === 1);
+      await knowsStream(connection, 's-1');
       connections.flag(connection);
       await until(() => twitch.sessions.size === 0);
       await until(async () => (await statusOf(connection)) === 'reconnect_required');
@@ -462,81 +455,6 @@ describe('a channel on Twitch', () => {
     begin(silentLog, hasty);
     await first.stop();
     await until(async () => (await linkOf(t.db, connection))?.missed_detail !== null);
-  });
-
-  test('that waits for its turn in another worker is read and stored by the one before', async () => {
-    const channels = Array.from({ length: 20 }, (_, n) => String(n + 1));
-    const connected = channels.map((id) => connections.connect(id));
-    const first = begin(silentLog, patient);
-    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
-    const accounts = connected.map(({ account_id }) => account_id);
-    const holders = () =>
-      t.db.query(
-        'select holder, count(*)::int as links from adapter_links where account_id = any ($1) group by 1 order by 2',
-        [accounts],
-      );
-    const [before] = await holders();
-    const asked = twitch.asked('/helix/eventsub/subscriptions');
-    twitch.fail({ path: '/helix/eventsub', times: 16, status: 429, retry_after: 8 });
-    begin(silentLog, patient);
-    const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
-    await until(async () => (await offering()).length === 2);
-    const stopped = first.stop();
-    await until(() => twitch.asked('/helix/eventsub/subscriptions') === asked + 16);
-    for (const id of channels) twitch.notify(id, 'channel.follow', { ...follow(id), broadcaster_user_id: id });
-    await until(() => records.of('twitch:follower').length >= 4);
-    expect(await holders()).toMatchObject([{ holder: before!['holder'], links: 4 }, { links: 16 }]);
-    await stopped;
-    workers.shift();
-    await until(() => records.of('twitch:follower').length >= channels.length);
-    expect(records.of('twitch:follower')).toHaveLength(channels.length);
-  });
-
-  test('of many that a stopping worker holds, those left over at its end tell what is missing', async () => {
-    const STOP_WITHIN_MS = 3_000;
-    const channels = Array.from({ length: 40 }, (_, n) => String(n + 1));
-    const connected = channels.map((id) => connections.connect(id));
-    const first = begin(silentLog, QUICK, STOP_WITHIN_MS);
-    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
-    twitch.slow_ms = 150;
-    const sent: { user: string; at: number; channel_id: string }[] = [];
-    const timer = setInterval(() => {
-      for (const channel_id of channels) {
-        const user = String(sent.length + 1);
-        sent.push({ user, at: Date.now(), channel_id });
-        // Its message id differs for each session: an event of two sessions that is stored twice counts twice.
-        twitch.notify(channel_id, 'channel.cheer', { user_id: user, broadcaster_user_id: channel_id });
-      }
-    }, 50);
-    const second = begin();
-    const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
-    await until(async () => (await offering()).length === 2);
-    const stopped_at = performance.now();
-    await first.stop();
-    expect(performance.now() - stopped_at).toBeLessThan((STOP_WITHIN_MS + 1_000) * slowness());
-    workers.shift();
-    await until(() => second.held() === channels.length);
-    for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
-    clearInterval(timer);
-    const last = sent.slice(-channels.length).map(({ user }) => `twitch:${user}`);
-    const stored = () => new Set(records.of('twitch:cheer').map(({ subject }) => subject));
-    await until(() => last.every((user) => stored().has(user)));
-    const rows = new Map<string, LinkRow>();
-    const untold = async () => {
-      for (const one of connected) rows.set(one.channel_id, (await linkOf(t.db, one))!);
-      const all = stored();
-      return sent.flatMap(({ user, at, channel_id }) => {
-        const { missed_from, missed_to } = rows.get(channel_id)!;
-        const told = missed_from !== null && at >= Date.parse(missed_from) && at <= Date.parse(missed_to!);
-        return told || all.has(`twitch:${user}`) ? [] : { at, channel_id, missed_from, missed_to };
-      });
-    };
-    // A gap is announced when Twitch was asked for what it still shows.
-    await until(async () => (await untold()).length === 0).catch(() => undefined);
-    expect(await untold()).toEqual([]);
-    expect(sent.filter(({ user }) => !stored().has(`twitch:${user}`)).length).toBeGreaterThan(0);
-    const ids = records.of('twitch:cheer').map(({ external_id }) => external_id);
-    expect(new Set(ids).size).toBe(new Set(records.of('twitch:cheer').map(({ subject }) => subject)).size);
   });
 
   test('that is looked back on is read on until another worker reads it', async () => {

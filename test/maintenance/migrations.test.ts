@@ -3,7 +3,7 @@ import { LOCKS } from '../../engines/locks/port';
 import { MIGRATIONS, type Migration } from '../../migrations';
 import { until } from '../contracts/event-store';
 import { emptyDatabase, ORDINARY_ROLE, type TestDatabase } from '../support/database';
-import { slowness } from '../support/patience';
+import { timeLimit } from '../support/patience';
 
 describe('migrations', () => {
   let target: TestDatabase;
@@ -78,7 +78,7 @@ describe('migrations', () => {
     );
     const began = performance.now();
     expect(await held.db.query('select name from leases')).toEqual([]);
-    expect(performance.now() - began).toBeLessThan(6_000 * slowness());
+    expect(performance.now() - began).toBeLessThan(timeLimit(6_000));
     expect(done).toBe(false);
     await holder.query('commit');
     holder.release();

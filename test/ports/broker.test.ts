@@ -8,7 +8,7 @@ import { createLocalWakeups } from '../../engines/wakeups/local';
 import { createPostgresWakeups } from '../../engines/wakeups/postgres';
 import { brokerContract, until } from '../contracts/broker';
 import { testDatabase, type TestDatabase } from '../support/database';
-import { slowness } from '../support/patience';
+import { timeLimit } from '../support/patience';
 
 /** An adapter as a process of its own would have it: own pool, own wake-up link. */
 function open(url: string): Broker {
@@ -120,7 +120,7 @@ describe('broker on PostgreSQL', () => {
       waits.push((await arrival) - published);
     }
     // Nothing but memory lies between: half of the pace of a stream would show.
-    expect(waits.sort((a, b) => a - b)[10]).toBeLessThan(7 * slowness());
+    expect(waits.sort((a, b) => a - b)[10]).toBeLessThan(timeLimit(7));
     await tail.stop();
     await broker.close();
   });

@@ -1,8 +1,6 @@
 import { lookup } from 'node:dns';
-import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcp, type AddressInfo, type Socket } from 'node:net';
-import { queryObjects } from 'node:v8';
 import { gzipSync } from 'node:zlib';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
@@ -11,6 +9,7 @@ import { createHttpClients } from '../../vendors/http/client';
 import { HttpFailed, type HttpClient, type HttpClients } from '../../vendors/http/port';
 import { retryAfterMs } from '../../vendors/http/retry-after';
 import { until } from '../support/projections';
+import { timeLimit } from '../support/patience';
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
@@ -51,18 +50,6 @@ afterEach(async () => {
   await new Promise((closed) => server.close(closed));
 });
 const at = (path = '/') => `http://127.0.0.1:${port}${path}`;
-
-test('calls leave nothing behind in a signal that outlives them', async () => {
-  const { signal } = new AbortController();
-  const call = () => client.ask({ method: 'GET', url: at(), signal });
-  await call();
-  // Collects garbage first.
-  const signals = () => queryObjects(AbortSignal, { format: 'count' });
-  const before = signals();
-  for (let n = 0; n < 30; n += 1) await call();
-  expect(signals() - before).toBeLessThan(10);
-  expect(getEventListeners(signal, 'abort')).toEqual([]);
-});
 
 test('a call is sent as it is asked for, and its answer is whole', async () => {
   answer = (_request, response) => response.writeHead(201, { 'x-said': 'yes' }).end('{"id":820982911946154508}');
@@ -194,7 +181,7 @@ describe('what is not of the open internet is refused', () => {
     const call = named.call({ method: 'POST', url: `https://api.example.com:${silent}/`, deadline_ms: 1_500 });
     // A handshake that nobody answers ends with the deadline, too.
     await expect(call).rejects.toThrow(NotSent);
-    expect(performance.now() - begun).toBeLessThan(10_000);
+    expect(performance.now() - begun).toBeLessThan(timeLimit(10_000));
     expect({ asked: asked(), connected: sockets.length }).toEqual({ asked: 1, connected: 1 });
     sockets.forEach((socket) => socket.destroy());
     await new Promise((closed) => tcp.close(closed));
@@ -217,7 +204,7 @@ describe('bounds', () => {
     };
     const begun = performance.now();
     await expect(client.call({ method: 'POST', url: at(), deadline_ms: 300 })).rejects.toThrow(OutcomeUnknown);
-    expect(performance.now() - begun).toBeLessThan(10_000);
+    expect(performance.now() - begun).toBeLessThan(timeLimit(10_000));
   });
 
   test('the deadline holds for a server that never answers', async () => {

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import * as prometheus from 'prom-client';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { listenMetrics } from '../../api/health/metrics-listener';
-import { ORDINARY_ROLE } from '../support/database';
 import { documentedSeries, queryableNames, servedSeries } from '../support/metrics';
 import { Client } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
@@ -133,46 +132,6 @@ describe('metrics', () => {
       return (missing as unknown[]).length === 0 || undefined;
     }, 'the counts').catch(() => undefined);
     expect(missing).toEqual([]);
-  });
-
-  test('a session that idles in a transaction shows, and passes', async () => {
-    const client = await server.database!.db.pool.connect();
-    try {
-      await client.query('begin');
-      await client.query('select 1');
-      await eventually(
-        async () => (valueOf(await scrape(), 'lumio_db_oldest_idle_in_transaction_seconds') ?? 0) > 1 || undefined,
-        'the idle transaction',
-      );
-      expect(valueOf(await scrape(), 'lumio_db_oldest_transaction_seconds')).toBeGreaterThan(1);
-    } finally {
-      await client.query('rollback');
-      client.release();
-    }
-    await eventually(
-      async () => valueOf(await scrape(), 'lumio_db_oldest_idle_in_transaction_seconds') === 0 || undefined,
-      'its end',
-    );
-  });
-
-  test("another role's idle transaction is hidden from an ordinary role, which says so, and sees it with the right", async () => {
-    const { asAdmin, adminClient } = server.database!;
-    const client = await adminClient();
-    const value = async (name: string) => valueOf(await scrape(), name);
-    try {
-      await client.query('begin; select 1');
-      await eventually(async () => (await value('lumio_db_hidden_sessions')) === 1 || undefined, 'the hidden session');
-      expect(await value('lumio_db_oldest_idle_in_transaction_seconds')).toBe(0);
-      await asAdmin(`grant pg_read_all_stats to ${ORDINARY_ROLE}`);
-      await eventually(
-        async () => ((await value('lumio_db_oldest_idle_in_transaction_seconds')) ?? 0) > 0 || undefined,
-        'the idle transaction',
-      );
-      expect(await value('lumio_db_hidden_sessions')).toBe(0);
-    } finally {
-      await asAdmin(`revoke pg_read_all_stats from ${ORDINARY_ROLE}`);
-      await client.end();
-    }
   });
 
   test('a parked delivery waits in a gauge', async () => {

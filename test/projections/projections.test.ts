@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { TOPICS } from '../../domain/common/records';
 import { PostgresDatabase } from '../../engines/postgres/pool';
@@ -28,7 +26,6 @@ import {
   record,
   rowsOf,
   runtimeOf,
-  seeded,
   tally,
   until,
 } from '../support/projections';
@@ -132,36 +129,6 @@ describe('a failure between any two statements', () => {
     expect(await rowsOf(t.db, 'event_tally')).toEqual(fold(happened));
     await expectOutbox([...published, ...happened]);
   });
-});
-
-test('kill -9 at random points, again and again: the rows are the fold', async () => {
-  const random = seeded(26);
-  const published: [string, string][] = [];
-  const happened: [string, string][] = [];
-  await opened(t.db, on, [tally(), eventTally()]);
-  for (let kill = 0; kill < 6; kill += 1) {
-    published.push(...(await publish(400)));
-    happened.push(...(await happen(4, 10)));
-    const child = spawn(
-      process.execPath,
-      [join(__dirname, '../../dist/test/support/projector-child.js'), 'run', t.url],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    );
-    const dead = new Promise((resolve) => child.once('exit', resolve));
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    await new Promise((resolve) => setTimeout(resolve, random() * 120));
-    child.kill('SIGKILL');
-    await dead;
-  }
-  const runtime = runtimeOf(t.db, on, [tally(), eventTally()]);
-  await runtime.start();
-  await until(async () => (await total()) >= published.length && (await total('event_tally')) >= happened.length);
-  await runtime.stop();
-  expect(await rowsOf(t.db)).toEqual(fold(published));
-  expect(await rowsOf(t.db, 'event_tally')).toEqual(fold(happened));
-  await expectOutbox([...published, ...happened]);
 });
 
 describe('two workers', () => {

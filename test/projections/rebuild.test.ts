@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { PROJECTIONS } from '../../bin/areas';
 import { TOPICS } from '../../domain/common/records';
@@ -80,42 +78,6 @@ test('under live traffic the rows are the fold, no reader sees a gap, and the st
   expect(await shadows()).toBe(0);
   // A rebuild makes no message again.
   expect((await t.db.query('select count(*) as n from outbox'))[0]!.n).toBe(published.length);
-});
-
-test('killed midway, twice, it leaves the live side whole; run again it ends', async () => {
-  const published = await publish(2000);
-  const runtime = runtimeOf(t.db, on, [tally()]);
-  await runtime.start();
-  await until(async () => (await total()) === 2000);
-  for (const wait of [0, 40]) {
-    const child = spawn(
-      process.execPath,
-      [join(__dirname, '../../dist/test/support/projector-child.js'), 'rebuild', t.url],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    );
-    const dead = new Promise((resolve) => child.once('exit', resolve));
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    await new Promise((resolve) => setTimeout(resolve, wait));
-    child.kill('SIGKILL');
-    await dead;
-    published.push(...(await publish(20)));
-    await until(async () => (await total()) === published.length);
-    expect(await rowsOf(t.db)).toEqual(fold(published));
-  }
-  await until(async () => {
-    try {
-      return await rebuildOf();
-    } catch (error) {
-      // The server may need a moment to see that the killed process is gone.
-      if (error instanceof RebuildRunning) return false;
-      throw error;
-    }
-  });
-  await runtime.stop();
-  expect(await rowsOf(t.db)).toEqual(fold(published));
-  expect(await shadows()).toBe(0);
 });
 
 test('a projection over domain events, of a newer version: built anew by itself, then driven on', async () => {

@@ -98,69 +98,6 @@ test('a session of two channels gets both in one write, each in its order', asyn
   expect(both.writes).toEqual([['large 12', 'small 12']]);
 });
 
-test('a small channel is written before a large one that came first, and once only', async () => {
-  const fan_out = fanOut();
-  const [large, small] = [channel('large'), channel('small')];
-  let written = 0;
-  let before = -1;
-  const slow = () => {
-    written += 1;
-    for (const until = performance.now() + 0.02; performance.now() < until;);
-  };
-  const crowd = Array.from({ length: 1_000 }, () => new Taking(slow));
-  for (const session of crowd) join(large, session);
-  const quick = new Taking(() => (before = written));
-  join(small, quick);
-  add(fan_out, large, 'x');
-  await turned(() => written > 0);
-  add(fan_out, small, 'y');
-  await turned(() => written === 1_000);
-  expect(quick.writes).toEqual([['small y']]);
-  // One slice of the large one was under way, at most two.
-  expect(before).toBeLessThan(500);
-  expect(crowd.every(({ writes }) => writes.length === 1)).toBe(true);
-});
-
-test('a large channel under small ones that never stop is written after twenty milliseconds', async () => {
-  const fan_out = fanOut();
-  const large = channel('large');
-  let [small_writes, large_writes] = [0, 0];
-  const burn = () => {
-    for (const until = performance.now() + 0.02; performance.now() < until;);
-  };
-  for (let n = 0; n < 400; n += 1)
-    join(
-      large,
-      new Taking(() => {
-        large_writes += 1;
-        burn();
-      }),
-    );
-  const smalls = Array.from({ length: 10 }, (_, n) => {
-    const small = channel(`small ${n}`);
-    for (let member = 0; member < 25; member += 1)
-      join(
-        small,
-        new Taking(() => {
-          small_writes += 1;
-          burn();
-        }),
-      );
-    return small;
-  });
-  // 250 writes of 20 us come due every 4 ms: more than there is time for.
-  const load = setInterval(() => {
-    for (const small of smalls) if (small.gathering === null) add(fan_out, small, 's');
-  }, 1);
-  for (const small of smalls) add(fan_out, small, 's');
-  add(fan_out, large, 'l');
-  await turned(() => large_writes === 400).finally(() => clearInterval(load));
-  // 20 ms of small ones, then every second slice: in all no more than 50 ms of writes, the large one's 8 among them.
-  expect(small_writes).toBeGreaterThan(50);
-  expect(small_writes).toBeLessThan(2_100);
-  fan_out.drain();
-});
-
 test('a message after a pause leaves at once; those that follow a flush leave together', async () => {
   const fan_out = fanOut();
   const busy = channel('busy');

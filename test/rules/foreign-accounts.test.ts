@@ -98,6 +98,7 @@ describe('every operation, called from another account', () => {
         LUMIO_TRUSTED_PROXIES: 'loopback',
         LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
         LUMIO_HISTORY__GRACE: '0s',
+        LUMIO_HISTORY__COUNT_EVERY: '1s',
       },
     });
     const { credentials, base_url } = server;

@@ -16,8 +16,12 @@ export interface TestDatabase {
 /** Who owns the run's databases: a role without any right beyond them, as an operator's is. */
 export const ORDINARY_ROLE = 'lumio_ordinary';
 
-/** A fresh, migrated database of its own on the run's PostgreSQL. */
-export const testDatabase = (size = 10): Promise<TestDatabase> => createDatabase('template lumio_test_template', size);
+/**
+ * A fresh, migrated database of its own on the run's PostgreSQL. Files are copied, because the default strategy writes
+ * each page to the write-ahead log.
+ */
+export const testDatabase = (size = 10): Promise<TestDatabase> =>
+  createDatabase('template lumio_test_template strategy file_copy', size);
 
 /** An empty database without our schema, for tests of the migrations. */
 export const emptyDatabase = (): Promise<TestDatabase> => createDatabase('', 10);

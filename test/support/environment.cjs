@@ -25,7 +25,7 @@ module.exports = class Environment extends TestEnvironment {
   }
 
   async teardown() {
-    const file = process.env.CI_MINUTES_FILE;
+    const file = process.env.CI_RESULTS_FILE;
     if (file && this.all.length > 0) {
       const slowness = Math.round(Math.max(...this.all) * 10) / 10;
       const line = { stage: process.env.CI_STAGE ?? '', measured_in: this.file, slowness };

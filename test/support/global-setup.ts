@@ -15,11 +15,11 @@ export interface TestCluster {
 /** One real PostgreSQL for the run, with a migrated database that every test file copies. */
 export default async function setup(): Promise<void> {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-test-'));
-  // What is tested is never the machine's power failing: without fsync a copy of the template costs milliseconds.
+  // No test is about a power failure, so nothing needs to reach the disk.
   const postgres = await startEmbeddedPostgres({
     data_dir,
     log: silentLog,
-    settings: ['fsync=off', 'max_connections=400'],
+    settings: ['fsync=off', 'full_page_writes=off', 'max_connections=400'],
   });
   const admin = new pg.Client({ connectionString: postgres.url });
   await admin.connect();

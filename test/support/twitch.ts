@@ -278,6 +278,7 @@ export interface LinkRow {
   status: string;
   detail: string | null;
   token: number;
+  state: { known?: { stream: string | null } } | null;
   missed_detail: string | null;
   missed_from: string | null;
   missed_to: string | null;

@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestDatabase, testDatabase } from '../../support/database';
+import { slowness } from '../../support/patience';
+import { type DevCredentials, settingsOf, spawnLumio } from '../../support/server';
+import { ApiClient, eventually } from '../../support/vendor-cloud';
+
+const STOPS_WITHIN_MS = 10_000;
+
+describe('lumio demo', () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'lumio-demo-'));
+  const keys = `test:${randomBytes(32).toString('base64')}`;
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await testDatabase(2);
+  });
+  afterAll(async () => {
+    await database?.drop();
+    rmSync(data_dir, { recursive: true, force: true });
+  });
+
+  test.each([
+    ['plays a stream on all platforms', [], []],
+    ['plays it through every adapter', ['--vendors'], ['discord', 'spotify', 'streamelements']],
+  ])('%s, tells how it goes, and ends by SIGINT', async (_name, options, others) => {
+    const child = spawnLumio(['demo', '--rate', '20', ...options], {
+      ...settingsOf(data_dir),
+      LUMIO_DATABASE__URL: database.url,
+      LUMIO_SECRETS__KEYS: keys,
+    });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    const ended = new Promise<number | null>((done) => child.once('close', done));
+    try {
+      await eventually(async () => (output.includes('lumio ready at http') ? true : undefined), 'the server');
+      const path = join(data_dir, 'dev-credentials.json');
+      const { base_url, access_token } = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
+      const api = new ApiClient(base_url, access_token);
+      const platforms = ['kick', 'shopify', 'trovo', 'twitch', 'youtube', ...others];
+      await eventually(async () => {
+        // Asked of the table, since asking a page again and again is limited.
+        const rows = await database.db.query('select distinct platform from platform_event_logs');
+        const seen = new Set(rows.map(({ platform }) => platform as string));
+        return platforms.every((platform) => seen.has(platform)) ? true : undefined;
+      }, 'events of every platform');
+      expect((await api.allEvents()).length).toBeGreaterThan(platforms.length);
+      const sampled = async () =>
+        (await database.db.query('select 1 from broadcast_figures limit 1')).length || undefined;
+      await eventually(sampled, 'how many watch');
+      const status = await eventually(async () => /^demo {2}.*$/m.exec(output)?.[0], `a status line in: ${output}`);
+      expect(status).toMatch(/^demo {2}\w+ +[\d.]+\/s {2}accepted [1-9]\d* {2}refused 0 {2}lost 0$/);
+
+      const asked = Date.now();
+      child.kill('SIGINT');
+      expect(await ended).toBe(0);
+      expect(Date.now() - asked).toBeLessThan(STOPS_WITHIN_MS * slowness());
+      expect(existsSync(join(data_dir, 'lumio.lock'))).toBe(false);
+      expect(output).not.toMatch(/"level":"(error|fatal)"/);
+    } finally {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+      await ended;
+    }
+  });
+});

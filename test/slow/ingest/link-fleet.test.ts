@@ -1,0 +1,82 @@
+import { dose } from '../../faults/support/dose';
+import { type TestDatabase, testDatabase } from '../../support/database';
+import { type FleetLink, LinkFleet } from '../../support/link-fleet';
+import { PATIENCE_MS, slowness } from '../../support/patience';
+import { until } from '../../support/projections';
+
+const CHANNELS = dose(40, 2_000);
+const PER_SECOND = dose(200, 500);
+const TIMES = dose(5, 20);
+/** Promised: messages are stored within 2 s, links of a killed worker are open again within 40 s. */
+const LATE_MS = 2_000;
+const BACK_MS = 40_000;
+const OPENING_MS = dose(PATIENCE_MS, 600_000);
+
+describe('two workers that hold the channels of many accounts', () => {
+  let t: TestDatabase;
+  let fleet: LinkFleet;
+  beforeAll(async () => {
+    t = await testDatabase();
+    fleet = await LinkFleet.start(t.url, { workers: 2, channels: CHANNELS });
+  });
+  afterAll(async () => {
+    await fleet.close();
+    await t.drop();
+  });
+
+  const open = (links: readonly FleetLink[]) =>
+    links.filter(({ vendor, status }) => vendor === 'twitch' && status === 'connected');
+  const tokens = (links: readonly FleetLink[]) => new Map(open(links).map(({ link, token }) => [link, token]));
+
+  test(
+    'no link moves when another connection comes and goes; those of a killed worker are back soon, gaps told',
+    async () => {
+      await until(async () => (await fleet.open()).links === CHANNELS, OPENING_MS);
+      const before = await fleet.links();
+      const shares = [...new Set(before.map(({ holder }) => holder))].map(
+        (holder) => before.filter((link) => link.holder === holder).length,
+      );
+      expect(shares).toEqual([CHANNELS / 2, CHANNELS / 2]);
+
+      fleet.talk(PER_SECOND);
+      for (let n = 0; n < TIMES; n += 1) {
+        fleet.connectPlayer();
+        await until(() => fleet.playing());
+        fleet.disconnectPlayer();
+        await until(async () => !(await fleet.playing()));
+      }
+      fleet.silence();
+      await until(async () => (await fleet.judge()).missing === 0);
+      expect(tokens(await fleet.links())).toEqual(tokens(before));
+      const quiet = await fleet.judge();
+      expect(quiet.sent).toBeGreaterThan(0);
+      expect(quiet.latest_ms).toBeLessThan(LATE_MS * slowness());
+
+      const killed_at = performance.now();
+      fleet.workers[0]!.kill('SIGKILL');
+      await until(async () => {
+        const { links, holders } = await fleet.open();
+        return links === CHANNELS && holders === 1;
+      }, OPENING_MS);
+      const back_ms = performance.now() - killed_at;
+      expect(back_ms).toBeLessThan(BACK_MS * slowness());
+      const held = tokens(before);
+      const moved = new Set(
+        [...tokens(await fleet.links())].flatMap(([link, token]) => (held.get(link) === token ? [] : link)),
+      );
+      expect(moved.size).toBe(CHANNELS / 2);
+      await until(async () =>
+        (await fleet.links()).every((one) => moved.has(one.link) === (one.missed_detail !== null)),
+      );
+
+      fleet.forget();
+      fleet.talk(PER_SECOND);
+      await until(async () => (await fleet.judge()).sent >= CHANNELS);
+      fleet.silence();
+      await until(async () => (await fleet.judge()).missing === 0);
+      const figures = { channels: CHANNELS, messages: quiet.sent, latest_ms: quiet.latest_ms };
+      process.stdout.write(`link fleet: ${JSON.stringify({ ...figures, back_ms: Math.round(back_ms) })}\n`);
+    },
+    OPENING_MS * 3,
+  );
+});
