@@ -2,7 +2,8 @@ import { runLumio, startServer, type TestServer } from '../../support/server';
 import { eventually } from '../../support/vendor-cloud';
 
 let server: TestServer;
-beforeAll(async () => (server = await startServer()));
+// Every job's period is longer than the test.
+beforeAll(async () => (server = await startServer({ env: { LUMIO_HISTORY__COUNT_EVERY: '1h' } })));
 afterAll(() => server?.dispose());
 
 const db = () => server.database!.db;

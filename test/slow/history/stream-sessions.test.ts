@@ -143,7 +143,14 @@ interface Session {
   [figure: string]: unknown;
 }
 const list = async (query = '') => (await owner.get(`/v1/history${query}`)).body.data as Session[];
-const living = () => eventually(async () => (await list()).find(({ is_live }) => is_live), 'the live session');
+/** The session on air, once the one before it has ended. */
+const living = () =>
+  eventually(async () => {
+    const sessions = await list();
+    return sessions.length === 2 && sessions.some(({ is_live }) => !is_live)
+      ? sessions.find(({ is_live }) => is_live)
+      : undefined;
+  }, 'the live session');
 
 describe('a session', () => {
   test('that goes on is announced with its figures, which the list shows', async () => {
