@@ -6,10 +6,13 @@ import { roleChanges, roleInput } from '../../app/role-input';
 import { firstMissingAdminPermission } from '../../access/authorization/role-grants';
 import type { Services } from '../../app/services';
 import { load } from '../../app/write-path/aggregate-cache';
-import { shownUserRole, UserRole } from '../../views/operators/user-roles';
+import { shownUserRole, UserRole, userRoleNames } from '../../views/operators/user-roles';
 import { isAdminPermission, isUserRolePermission, USER_ROLE_PERMISSIONS } from '../../domain/common/permissions';
+import { reservation, reservationStream, Taken } from '../../domain/common/reservations';
+import { comparableName, freeSlug } from '../../domain/common/slugs';
 import { permissionsAfter } from '../../domain/operators/role-permissions';
 import {
+  USER_ROLE_SLUG,
   userRole,
   userRoleHolder,
   userRoleHolderStream,
@@ -44,18 +47,35 @@ export const createUserRole = command({
   errors: {
     ...BEYOND_OWN,
     ...UNKNOWN,
-    NO_SLUG: invalid('Name must contain a letter or a digit'),
     TAKEN: conflict('Role name already in use'),
   },
-  async run({ input, caller, act, newId, refuse }, { db }) {
+  async run({ input, caller, act, newId, refuse }, { db, events }) {
     const { name, description = null, permissions } = input;
     const role_id = newId('user-role');
-    const create = { type: 'user_role:create', role_id, name, description, permissions } as const;
-    const { state } = await act(userRole, userRoleStream(role_id), create, {
-      given: () => requireRoleGrantable(caller, permissionsAfter([], permissions, isUserRolePermission), refuse),
-      reservations: userRoleReservations,
-    });
-    return shownUserRole(db, state);
+    const others = (await userRoleNames(db)).filter(({ id }) => id !== role_id);
+    const sameName = (other: string) => comparableName(other) === comparableName(name);
+    const slugs = new Set(others.map(({ slug }) => slug));
+    for (;;) {
+      const slug = freeSlug(name, slugs);
+      const create = { type: 'user_role:create', role_id, slug, name, description, permissions } as const;
+      try {
+        const { state } = await act(userRole, userRoleStream(role_id), create, {
+          given() {
+            requireRoleGrantable(caller, permissionsAfter([], permissions, isUserRolePermission), refuse);
+            return others.some((other) => sameName(other.name)) && refuse('TAKEN');
+          },
+          reservations: userRoleReservations,
+        });
+        return await shownUserRole(db, state);
+      } catch (error) {
+        // The role that holds the slug is newer than the read model.
+        if (!(error instanceof Taken)) throw error;
+        const { owner } = (await load(events, reservation, reservationStream(USER_ROLE_SLUG, slug)))?.state ?? {};
+        const holder = owner ? await load(events, userRole, userRoleStream(owner)) : null;
+        if (holder !== null && sameName(holder.state.name)) throw error;
+        slugs.add(slug);
+      }
+    }
   },
 });
 

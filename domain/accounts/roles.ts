@@ -3,6 +3,7 @@ import { event, instant } from '../../kernel/event';
 import { DomainError } from '../../kernel/errors';
 import type { Account, AccountEvent } from './accounts';
 import { ACCOUNT_PERMISSIONS, DEFAULT_ROLES, isAccountPermission } from '../common/permissions';
+import { comparableName, freeSlug } from '../common/slugs';
 import { unreachable } from '../common/unreachable';
 
 const account_id = z.uuid();
@@ -151,7 +152,7 @@ export function decideRole(state: Account, account_id: string, command: RoleComm
       requireFreeName(state, role_id, name);
       if (state.roles.size >= MAX_ROLES) throw new DomainError('TOO_MANY_ROLES');
       const position = Math.max(...[...state.roles.values()].map((role) => role.position)) + 1;
-      const slug = freeSlug(state, name);
+      const slug = freeSlug(name, new Set([...state.roles.values()].map((role) => role.slug)));
       const made = { account_id, role_id, slug, name, description, color, position };
       return [{ type: 'account:role_created', ...made, permissions: inOrder(permissions), created_at: now }];
     }
@@ -196,30 +197,11 @@ export function decideRole(state: Account, account_id: string, command: RoleComm
 const inOrder = (permissions: readonly string[]): string[] =>
   ACCOUNT_PERMISSIONS.filter((name) => permissions.includes(name));
 
-/** As people read it: without what shows nothing. */
-const folded = (name: string) =>
-  name
-    .normalize('NFKC')
-    .replace(/\p{Cf}/gu, '')
-    .trim()
-    .toLowerCase();
-
 function requireFreeName(state: Account, role_id: string, name: string): void {
-  const taken = [...state.roles].some(([id, role]) => id !== role_id && folded(role.name) === folded(name));
+  const taken = [...state.roles].some(
+    ([id, role]) => id !== role_id && comparableName(role.name) === comparableName(name),
+  );
   if (taken) throw new DomainError('ROLE_NAME_TAKEN', { name });
-}
-
-/** Lower-case words of the name, with a number where another role has them. */
-function freeSlug(state: Account, name: string): string {
-  const taken = new Set([...state.roles.values()].map(({ slug }) => slug));
-  const words = folded(name)
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '');
-  const slug = words === '' ? 'role' : words;
-  if (!taken.has(slug)) return slug;
-  let number = 2;
-  while (taken.has(`${slug}-${number}`)) number += 1;
-  return `${slug}-${number}`;
 }
 
 export function evolveRoles(

@@ -81,7 +81,7 @@ export const SYSTEM_USER_ROLES: readonly SystemUserRole[] = [
 ];
 
 export type UserRoleCommand =
-  | ({ type: 'user_role:create'; role_id: string; now: string } & Described)
+  | ({ type: 'user_role:create'; role_id: string; slug: string; now: string } & Described)
   | ({ type: 'user_role:seed'; now: string } & SystemUserRole)
   | {
       type: 'user_role:update';
@@ -104,19 +104,10 @@ export interface UserRole extends Described {
 }
 
 /** Kind of the reservation that makes a slug one role's. */
-const USER_ROLE_SLUG = 'user_role_slug';
+export const USER_ROLE_SLUG = 'user_role_slug';
 
 export const userRoleStream = (role_id: string): string => `user-role-${role_id}`;
 export const userRoleHolderStream = (user_id: string): string => `user-role-holder-${user_id}`;
-
-/** Empty for a name without a letter or a digit of the Latin alphabet. */
-export const slugOf = (name: string): string =>
-  name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replaceAll(/\p{M}+/gu, '')
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-|-$/g, '');
 
 const initial: UserRole = {
   status: 'none',
@@ -141,9 +132,7 @@ function decide(state: UserRole, command: UserRoleCommand): UserRoleEvent[] {
   }
   if (command.type === 'user_role:create') {
     if (state.status !== 'none') throw new DomainError('ROLE_EXISTS', { role_id: state.role_id });
-    const { role_id, name, description } = command;
-    const slug = slugOf(name);
-    if (slug === '') throw new DomainError('NO_SLUG', { name });
+    const { role_id, slug, name, description } = command;
     const permissions = permissionsAfter([], command.permissions, isUserRolePermission);
     const role = { role_id, slug, name, description, permissions, is_system: false, is_default: false };
     return [{ type: 'user_role:created', ...role, created_at: now }];

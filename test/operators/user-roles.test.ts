@@ -1,5 +1,6 @@
+import fc from 'fast-check';
+import { freeSlug } from '../../domain/common/slugs';
 import {
-  slugOf,
   SYSTEM_USER_ROLES,
   userRole,
   userRoleHolder,
@@ -42,17 +43,14 @@ const given_to = (user_id: string, role: string | null): UserRoleGiven => ({
 
 describe('a role of people', () => {
   const given = decider(userRole);
-  const create = (change: object = {}) => ({ type: 'user_role:create', role_id, ...reader, ...change, now }) as const;
+  const create = (change: object = {}) =>
+    ({ type: 'user_role:create', role_id, slug: 'altere-leser', ...reader, ...change, now }) as const;
   test('has a slug of its first name, which stays', () => {
     given([]).when(create()).then(created);
-    given([])
-      .when(create({ name: '!!' }))
-      .thenFails('NO_SLUG');
     const { name: _name, ...rest } = reader;
     given([created])
       .when({ type: 'user_role:update', name: 'Reader', now })
       .then({ type: 'user_role:updated', role_id, name: 'Reader', ...rest, updated_at: now });
-    expect(slugOf('  Süße  Maus 2 ')).toBe('su-e-maus-2');
   });
   test('lists user permissions, and those of moderators, and no others', () => {
     given([])
@@ -86,6 +84,30 @@ describe('a role of people', () => {
       .when({ type: 'user_role:take', ...command })
       .thenNothing();
   });
+});
+
+test('a slug derived from a name is never empty, and unique', () => {
+  const slugs = new Set<string>();
+  const next = (name: string) => {
+    const slug = freeSlug(name, slugs);
+    slugs.add(slug);
+    return slug;
+  };
+  expect(['ボランティア', 'Помощник', '!!'].map(next)).toEqual(['role', 'role-2', 'role-3']);
+  expect(['F+', 'F#', 'Größe', 'Große'].map(next)).toEqual(['f', 'f-2', 'grosse', 'grosse-2']);
+  expect(next('  Süße  Maus 2 ')).toBe('susse-maus-2');
+  const names = fc.array(fc.string({ unit: 'binary', maxLength: 100 }));
+  fc.assert(
+    fc.property(names, (all) => {
+      const taken = new Set<string>();
+      for (const name of all) {
+        const slug = freeSlug(name, taken);
+        expect(slug).toMatch(/^[a-z0-9]+(-[a-z0-9]+)*$/);
+        expect(taken).not.toContain(slug);
+        taken.add(slug);
+      }
+    }),
+  );
 });
 
 test('the read model shows the same rows when a page comes twice, and asks again about whom a change concerns', async () => {
@@ -175,6 +197,18 @@ describe('on a server', () => {
       'moderator',
       'restricted',
     ]);
+  });
+
+  test('names of every script have a role, and only an equal name is refused', async () => {
+    const make = (name: string) => operator.api.send('POST', '/v1/user-roles', { name, permissions: ['ideas:read'] });
+    for (const name of ['ボランティア', 'Помощник', 'مساعد', 'Größe', 'Große'])
+      expect(await make(name)).toMatchObject({ status: 201, body: { data: { name } } });
+    expect(await make('F+')).toMatchObject({ status: 201, body: { data: { slug: 'f' } } });
+    expect(await make('F#')).toMatchObject({ status: 201, body: { data: { slug: 'f-2' } } });
+    const again = await make('помощник');
+    expect(again).toMatchObject({ status: 409, body: { message: 'Role name already in use' } });
+    const racing = await Promise.all(['G+', 'G#', 'g+', 'G+'].map(make));
+    expect(racing.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409]);
   });
 
   test('an operator gives nothing of the admin scope that they lack', async () => {

@@ -36,6 +36,10 @@ export const userRoles = (db: Queryable, id: string | null = null): Promise<User
     'user-roles',
   );
 
+/** Names and slugs of all roles. */
+export const userRoleNames = (db: Queryable): Promise<{ id: string; slug: string; name: string }[]> =>
+  db.query('select id, slug, name from user_roles', [], 'user-role-names');
+
 /** Answer for a role from its decided state; only the number of members is from the read model. */
 export async function shownUserRole(db: Queryable, role: RoleState): Promise<UserRole> {
   const { status: _status, role_id: id, permissions, ...rest } = role;
