@@ -15,10 +15,10 @@ module.exports = {
     {
       name: 'domain-imports-the-kernel-alone',
       comment:
-        'domain is pure: kernel, lib, zod (shapes) and immutable (values); no other room, no node module, no other package',
+        'domain is pure: kernel, lib, zod (shapes), immutable (values), linkify-it (addresses in chat); nothing else',
       severity: 'error',
       from: { path: '^domain/' },
-      to: { pathNot: ['^(domain|kernel|lib)/', 'node_modules/(zod|immutable)/'] },
+      to: { pathNot: ['^(domain|kernel|lib)/', 'node_modules/(zod|immutable|linkify-it)/'] },
     },
     {
       name: 'kernel-knows-no-room',

@@ -1,11 +1,14 @@
 import type { ChatPart } from './chat-messages';
+import { findLinks } from './links';
 
-/** Web addresses with a scheme or `www.`, and `@name`; of a mention the character before it is not part of a word. */
-const NOTABLE =
-  /(?:https?:\/\/|www\.)[^\s<>"'\u3000]{2,2000}|(?<![\p{L}\p{N}_@./])@[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}/giu;
-/** Punctuation after an address that does not belong to it. */
-const AFTER_ADDRESS = /[.,;:!?)\]}…]+$/u;
+/** `@name`; the character before it is not part of a word. */
+const MENTION = /(?<![\p{L}\p{N}_@./])@[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}/gu;
 const AFTER_NAME = /[.-]+$/u;
+
+interface Found {
+  index: number;
+  part: ChatPart;
+}
 
 /** A piece of a message that the platform does not take apart: its text, links and mentions, in their order. */
 export function textParts(text: string): ChatPart[] {
@@ -16,12 +19,13 @@ export function textParts(text: string): ChatPart[] {
   const plain = (to: number) => {
     if (to > from) parts.push({ type: 'text', text: text.slice(from, to) });
   };
-  for (const found of text.matchAll(NOTABLE)) {
-    const part = found[0].startsWith('@') ? mention(found[0]) : link(found[0]);
-    if (part === null) continue;
-    plain(found.index);
+  const links = findLinks(text).map(({ index, ...link }): Found => ({ index, part: { type: 'link', ...link } }));
+  const mentions = [...text.matchAll(MENTION)].map(({ index, 0: name }): Found => ({ index, part: mention(name) }));
+  for (const { index, part } of [...links, ...mentions].sort((a, b) => a.index - b.index)) {
+    if (index < from) continue;
+    plain(index);
     parts.push(part);
-    from = found.index + part.text.length;
+    from = index + part.text.length;
   }
   plain(text.length);
   return parts;
@@ -30,12 +34,6 @@ export function textParts(text: string): ChatPart[] {
 function mention(found: string): ChatPart {
   const text = found.replace(AFTER_NAME, '');
   return { type: 'mention', text, user_id: null, username: text.slice(1) };
-}
-
-function link(found: string): ChatPart | null {
-  const text = found.replace(AFTER_ADDRESS, '');
-  const url = /^www\./i.test(text) ? `https://${text}` : text;
-  return URL.canParse(url) ? { type: 'link', text, url } : null;
 }
 
 /** The text of all parts, joined. */

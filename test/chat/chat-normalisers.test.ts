@@ -279,13 +279,53 @@ const UNCONVERTIBLE = JSON.stringify({
 });
 const headersOfChat = { 'kick-event-type': 'chat.message.sent' };
 
-test('the parts of a text, joined, are the text', () => {
+const linksIn = (text: string) => textParts(text).flatMap((part) => (part.type === 'link' ? [part.url] : []));
+
+test.each([
+  ['see https://wiki.example/Java_(island) now', 'https://wiki.example/Java_(island)'],
+  ["see https://wiki.example/Ohm's_law now", "https://wiki.example/Ohm's_law"],
+  ['(see https://wiki.example/a).', 'https://wiki.example/a'],
+  ['https://wiki.example/[x]', 'https://wiki.example/[x]'],
+  ['go to www.example.net now', 'https://www.example.net'],
+  ['(WWW.example.net/a), yes', 'https://WWW.example.net/a'],
+  ['\u{1f389}www.example.net', 'https://www.example.net'],
+  ['見てhttps://a.example/b', 'https://a.example/b'],
+  ['https://bücher.example/ä', 'https://bücher.example/ä'],
+  ['http://a.example:8080/?q=a%20b&c=d#top!', 'http://a.example:8080/?q=a%20b&c=d#top'],
+  ['https://ada:secret@a.example/b', 'https://ada:secret@a.example/b'],
+  ['"https://a.example/b", he said', 'https://a.example/b'],
+  ['https://a.example/b…', 'https://a.example/b'],
+])('the link of %s', (text, url) => {
+  expect(linksIn(text)).toEqual([url]);
+});
+
+test.each([
+  'hmmwww...yes really',
+  'ewww.nasty',
+  'www...yes',
+  'me@www.example.net',
+  'me@example.net',
+  'xhttps://a.example',
+])('no link in %s', (text) => {
+  expect(textParts(text)).toEqual([{ type: 'text', text }]);
+});
+
+test.each(['example.net', 'a.www.example.net', 'ftp://a.example', '//a.example', 'mailto:me@a.example'])(
+  'no link without http or www: %s',
+  (text) => {
+    expect(linksIn(text)).toEqual([]);
+  },
+);
+
+test('the parts of a text, joined, are the text, and each address opens', () => {
   const piece = fc.oneof(
     fc.string(),
-    fc.constantFrom(' ', '@ada', 'https://a.example/b).', 'www.', 'http://', '@', '.'),
+    fc.constantFrom(' ', '@ada', 'https://a.example/b).', 'www.', 'http://', '@', '.', '(', "'", 'a.b', '\u{1f389}'),
+    fc.string({ unit: 'binary' }),
   );
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
+      expect(linksIn(pieces.join('')).filter((url) => !URL.canParse(url))).toEqual([]);
       expect(textOfParts(textParts(pieces.join('')))).toBe(pieces.join(''));
     }),
   );
