@@ -15,6 +15,7 @@ import type { ReadingBounds } from './http/answers/answer-room';
 import { asyncApiDocument } from './documents/asyncapi';
 import { acceptJson } from './http/requests/bodies';
 import { type BodyLimits, boundBodies } from './http/requests/body-room';
+import { clientIp, trustedProxies } from './http/requests/client-ip';
 import { challengeOf } from './http/answers/challenges';
 import { registerDocs } from './documents/docs';
 import { restBody, toFailure } from './http/answers/errors';
@@ -89,7 +90,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   const { settings, log, metrics } = deps;
   const app = Fastify({
     logger: false,
-    trustProxy: settings.trusted_proxies.length > 0 ? [...settings.trusted_proxies] : false,
+    trustProxy: settings.trusted_proxies.length > 0 ? trustedProxies(settings.trusted_proxies) : false,
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: 500, ignoreTrailingSlash: false },
     requestTimeout: 60_000,
@@ -106,6 +107,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.decorateRequest('state', null);
   app.decorateRequest('correlation_id', '');
   app.decorateRequest('span', null);
+  const clientOf = clientIp(settings.trusted_proxies);
+  app.decorateRequest('client_ip', {
+    getter() {
+      return clientOf(this.raw);
+    },
+  });
 
   const logFailure = createFailureLog(log);
   const limiter = createLimiter(createRateLimiter({ limits: deps.rate_limits, log, metrics }));

@@ -1,6 +1,6 @@
-import { isIPv4, isIPv6 } from 'node:net';
 import type { Caller, CallerKind } from '../authentication/caller';
 import { CONTEXTS } from '../authentication/contexts';
+import { networkOfAddress } from '../../lib/net/addresses';
 
 const EMITTED_KIB = 16 * 1024;
 
@@ -8,28 +8,11 @@ const EMITTED_KIB = 16 * 1024;
 export type Bucket = Pick<Caller, 'rate_bucket' | 'rate_limit'>;
 
 /**
- * Network of an anonymous caller for rate limits: an IPv4 address, or the /64 of an IPv6 address. Source: spec rulings,
+ * Network of an anonymous caller for rate limits: an IPv4 address, or the /64 of an IPv6 address. Text that is no
+ * address has one bucket, because each spelling would otherwise have a limit of its own. Source: spec rulings,
  * "rate-limit buckets".
  */
-export function networkOf(ip: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip);
-  if (mapped) return mapped[1]!;
-  const plain = ip.replace(/%.*$/, '');
-  if (isIPv4(plain) || !isIPv6(plain)) return plain;
-  const [head = '', tail] = plain.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const after = tail === '' ? [] : tail.split(':');
-    // An embedded IPv4 tail stands for two groups.
-    const width = after.length + (after.at(-1)?.includes('.') ? 1 : 0);
-    while (groups.length + width < 8) groups.push('0');
-    groups.push(...after);
-  }
-  return `${groups
-    .slice(0, 4)
-    .map((group) => parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
-}
+export const networkOf = (ip: string): string => networkOfAddress(ip) || 'unknown';
 
 /**
  * Upgrades have a bucket of their own per credential, so that reconnecting sockets do not use up a caller's requests.

@@ -71,7 +71,7 @@ export function createHttpHooks(options: HttpHookOptions): {
       method: request.method,
       url: request.url,
       query: request.query as Record<string, unknown>,
-      ip: request.ip,
+      ip: request.client_ip,
     });
     if (!(found instanceof Promise)) return admit(found, request, reply);
     return found.then(async (one) => {
@@ -89,7 +89,7 @@ export function createHttpHooks(options: HttpHookOptions): {
    * its own, so that preflights use up no caller's requests.
    */
   async function answerPreflight(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await limiter.count(preflightBucket(request.ip), 1, reply);
+    await limiter.count(preflightBucket(request.client_ip), 1, reply);
     void reply.code(204).send();
   }
 

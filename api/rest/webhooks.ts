@@ -41,7 +41,13 @@ export async function registerWebhooks(
         config: { limit: 'exempt', routine: true, challenge: SIGNATURE },
         handler: async (request, reply) => {
           const countRefusal = async () => {
-            const anonymous = { headers: {}, method: request.method, url: route.path, query: {}, ip: request.ip };
+            const anonymous = {
+              headers: {},
+              method: request.method,
+              url: route.path,
+              query: {},
+              ip: request.client_ip,
+            };
             const { caller } = await resolveCaller(anonymous);
             await limiter.count(caller, 1, reply);
           };
@@ -50,7 +56,7 @@ export async function registerWebhooks(
             query: request.query as Record<string, unknown>,
             raw_body: (request.body as Buffer | undefined) ?? EMPTY,
             received_at: Date.now(),
-            ip: request.ip,
+            ip: request.client_ip,
             trace: traceOf(request),
             log_facts: logFacts(request),
             params: request.params as Record<string, string>,

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { Settings } from '../../kernel/settings/settings';
 import { environmentName, SettingsError } from '../../kernel/settings/error';
-import { clientIp } from '../../api/http/requests/client-ip';
+import { trustedProxies } from '../../api/http/requests/client-ip';
 import { isOwnName, isPublic } from '../../vendors/http/addresses';
 
 /** Checks rules across several settings, or beyond the schema. @throws SettingsError naming the key */
@@ -25,7 +25,7 @@ export function contradictions(settings: Settings): void {
     }
   }
   try {
-    clientIp(settings.trusted_proxies);
+    trustedProxies(settings.trusted_proxies);
   } catch (error) {
     throw new SettingsError(`LUMIO_TRUSTED_PROXIES (trusted_proxies): ${(error as Error).message}`);
   }

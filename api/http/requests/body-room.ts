@@ -53,7 +53,7 @@ export function boundBodies(app: FastifyInstance, limits: BodyLimits = BODY_LIMI
 
   app.addHook('preParsing', (request, reply, payload, done) => {
     if (!isCounted(request.raw)) return done(null, payload);
-    const network = networkOf(request.ip);
+    const network = networkOf(request.client_ip);
     const sender = senderOf(request);
     let held = 0;
     let ended = false;

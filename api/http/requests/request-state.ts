@@ -33,6 +33,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     state: RequestState | null;
     correlation_id: string;
+    /** The client's address without port; Fastify's own `ip` is the text that a proxy sent. */
+    readonly client_ip: string;
     /** Null while tracing is off. */
     span: Span | null;
   }
@@ -87,7 +89,7 @@ export function contextOf(request: FastifyRequest): RequestContext {
   return {
     correlation_id: request.correlation_id,
     trace: traceOf(request),
-    ip: request.ip,
+    ip: request.client_ip,
     now: Date.now(),
     idempotency_seed: null,
     onGone: goneOf(request),

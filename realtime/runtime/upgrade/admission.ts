@@ -7,6 +7,7 @@ import type { CallerResolver } from '../../../access/authentication/resolve';
 import type { Logger } from '../../../engines/log/port';
 import type { Slots } from '../../../engines/slots/port';
 import { ApiError } from '../../../kernel/errors';
+import { plainAddress } from '../../../lib/net/addresses';
 import { LIMITS } from '../channel/limits';
 import { inTime } from '../delivery/outbox';
 import { refuseEarly, requestUrl, type Refusal } from './upgrade';
@@ -64,7 +65,7 @@ export class UpgradeAdmission {
   /** A refusal costs the network a unit, of a bucket that holds nothing else. */
   private async check(req: IncomingMessage): Promise<Refusal | Caller> {
     const url = requestUrl(req);
-    const ip = this.deps.client_ip?.(req) ?? req.socket.remoteAddress ?? '';
+    const ip = this.deps.client_ip?.(req) ?? plainAddress(req.socket.remoteAddress ?? '');
     const early = refuseEarly(req, url, this.deps.origins);
     if (early) return this.counted(early, ip);
     const account = req.headers['x-lumio-account'];
