@@ -10,11 +10,14 @@ const node = (script, ...args) => ['node', `scripts/${script}`, ...args];
 const seed = process.env.LUMIO_TEST_SEED ?? String(randomInt(2 ** 31));
 console.log(`seed of this run: LUMIO_TEST_SEED=${seed}`);
 
+/** For test suites alone: a server refuses to start with an unknown `LUMIO_*` name. */
+const env = { LUMIO_TEST_SEED: seed };
+
 const STAGES = [
-  { name: 'tests with the seed of this run', command: npm('test') },
-  { name: 'slow tests', command: npm('test:slow') },
-  { name: 'real engines', command: npm('test:engines') },
-  { name: 'faults', command: npm('test:faults') },
+  { name: 'tests with the seed of this run', command: npm('test'), env },
+  { name: 'slow tests', command: npm('test:slow'), env },
+  { name: 'real engines', command: npm('test:engines'), env },
+  { name: 'faults', command: npm('test:faults'), env },
   { name: 'kill loop', command: npm('soak', '--seconds', '60', '--seed', seed) },
   { name: 'kill loop over Kafka', command: npm('soak', '--kafka', '--seconds', '60', '--seed', seed) },
   { name: 'walk through README.md and docs/tutorial.md', command: node('ci/readme.mjs') },
@@ -30,5 +33,5 @@ const STAGES = [
 
 // A second look is for the gate alone.
 delete process.env.CI;
-process.env.LUMIO_TEST_SEED = seed;
+delete process.env.LUMIO_TEST_SEED;
 process.exit(await runStages(chooseStages(STAGES, only), { keep_going: true }));
