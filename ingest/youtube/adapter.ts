@@ -231,7 +231,7 @@ class ChannelReading {
       this.pages.set(chat, next);
       this.keep();
     }
-    return typeof member(head, 'offlineAt') === 'string' || items.some((text) => text.includes('"chatEndedEvent"'));
+    return typeof member(head, 'offlineAt') === 'string' || hasEnd(member(head, 'items'));
   }
 
   /** Waits until this connection's share of the quota covers a call. False when the connection is given up. */
@@ -285,6 +285,10 @@ class ChannelReading {
     this.link.status(status, detail);
   }
 }
+
+/** Whether one of these items is the end of its chat, by its type: viewers write the same word in their texts. */
+const hasEnd = (items: unknown): boolean =>
+  Array.isArray(items) && items.some((item) => member(item, 'snippet', 'type') === 'chatEndedEvent');
 
 /** Tokens of pages in a kept state, by chat. */
 function pagesIn(state: Json): [string, string | null][] {

@@ -2,11 +2,12 @@ import { TOPICS } from '../../domain/common/records';
 import { textArray, type Queryable } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
 import { projection, topic } from '../../kernel/projection';
+import { memberText } from '../../lib/json/members';
 
 /** Keeps the authors of each account's chat. Separate from `chat-live`, whose announcements no build may interrupt. */
 export const chatters = projection({
   name: 'chatters',
-  version: 1,
+  version: 2,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: ['chatters'],
@@ -49,9 +50,8 @@ async function addChatters(batch: readonly LoggedRecord[], tx: Queryable): Promi
   await tx.query(ADD, columns.map(textArray), 'chatters-add');
 }
 
-/** Matches the record's member alone: inside a text the quotation marks would be escaped. */
-const OWN_ROOM = '"shared_chat":null';
-
+/** Reads the record's own member: the vendor's payload inside the record may have one of the same name. */
 function isFromAnotherRoom({ raw }: LoggedRecord): boolean {
-  return raw.includes('"shared_chat":') && !raw.includes(OWN_ROOM);
+  const shared_chat = memberText(raw, ['shared_chat']);
+  return shared_chat !== undefined && shared_chat !== 'null';
 }

@@ -184,6 +184,54 @@ describe('a YouTube chat', () => {
     expect(texts()).toEqual(['one', 'while nobody listened']);
   });
 
+  describe.each([
+    ['as a stream', true],
+    ['by pages', false],
+  ])('read %s', (_way, streaming) => {
+    beforeEach(() => {
+      Object.assign(youtube, { quota: 1_000_000, streaming, polling_interval_ms: 20 });
+      on_air = [youtube.goLive('UCa')];
+    });
+    const snippet = (messageText: string, type = 'textMessageEvent') => ({
+      type,
+      publishedAt: new Date().toISOString(),
+      textMessageDetails: { messageText },
+    });
+    const author = (displayName: string) => ({ channelId: 'UCviewer', displayName });
+    const end = { snippet: { type: 'chatEndedEvent', publishedAt: new Date().toISOString() } };
+    const detail = (words: RegExp) => async () => words.test((await linkOf(connection))?.detail ?? '') || undefined;
+
+    test.each([
+      ['the text of a message', { snippet: snippet('chatEndedEvent'), authorDetails: author('Ada') }],
+      ['the name of a viewer', { snippet: snippet('hello'), authorDetails: author('chatEndedEvent') }],
+      ['the name of an unknown member', { snippet: { ...snippet('hello'), chatEndedEvent: {} } }],
+      ['the type of something inside a message', { snippet: { ...snippet('hello'), inner: end } }],
+    ])('continues when %s is the type of its end', async (_name, item) => {
+      worker(adapter(), connection, renewed);
+      const [broadcast] = on_air as [FakeBroadcast];
+      youtube.text(broadcast, 'UCviewer', 'good evening');
+      await eventually(said('good evening'), 'the first message');
+      youtube.say(broadcast, item);
+      await eventually(async () => texts().length === 2 || undefined, 'the second message');
+      youtube.text(broadcast, 'UCviewer', 'anyone there');
+      await eventually(said('anyone there'), 'the third message');
+    });
+
+    test('ends with the item of its end', async () => {
+      worker(adapter(), connection, renewed);
+      const [broadcast] = on_air as [FakeBroadcast];
+      youtube.text(broadcast, 'UCviewer', 'good night');
+      await eventually(detail(/^Reading the live chat/), 'its status');
+      youtube.say(broadcast, end);
+      await eventually(detail(/^Waiting for a broadcast/), 'its end');
+      youtube.text(broadcast, 'UCviewer', 'anyone there');
+      on_air.push(youtube.goLive('UCa'));
+      youtube.text(on_air[1]!, 'UCviewer', 'welcome back');
+      await eventually(said('welcome back'), 'the next broadcast');
+      expect(texts()).toEqual(['good night', 'welcome back']);
+    });
+  });
+
   test('waits visibly, and asks nothing, when the quota of the day is used up', async () => {
     youtube.quota = 0;
     on_air = [youtube.goLive('UCa')];
