@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { TOPICS } from '../../domain/common/records';
 import type { Received } from '../runtime/connection/adapter';
 import { readJson, storableJson } from '../runtime/parse/text';
-import { eventTime, readTime } from '../runtime/parse/times';
+import { eventTime } from '../runtime/parse/times';
+import { readTime } from '../../lib/time/vendor-times';
 import * as webhook from '../runtime/webhook/webhook';
 import type { Outcome } from '../runtime/webhook/webhook';
 

@@ -266,7 +266,10 @@ export class DiscordSession implements AdapterSession {
     const guild_id = keptId(member(data, 'guild_id'));
     const user_id = keptId(member(data, 'user', 'id'));
     if (happened === null || guild_id === null || user_id === null) return;
-    const boosts = this.boosts.begins(guild_id, user_id, member(data, 'premium_since'), received_at);
+    const premium_since = member(data, 'premium_since');
+    // An update without the member leaves the boost as it is; null ends it.
+    if (happened === 'member_update' && premium_since === undefined) return;
+    const boosts = this.boosts.begins(guild_id, user_id, premium_since, received_at);
     if (happened === 'member_update' && !boosts) return;
     const account_id = await this.accountOf(guild_id);
     if (account_id === null) return;

@@ -49,9 +49,9 @@ export function kickMessage(channel_id: string, payload: unknown): ChatDraft {
 }
 
 /** Converts `moderation.banned`; a ban without an end is permanent. */
-export function kickBan(channel_id: string, payload: unknown): ChatDraft {
+export function kickBan(channel_id: string, payload: unknown, sent_at: string | null): ChatDraft {
   const at = (...path: string[]) => member(payload, ...path);
-  const timeout = until(at('metadata', 'expires_at'), at('metadata', 'created_at'));
+  const timeout = until(at('metadata', 'expires_at'), at('metadata', 'created_at'), at('created_at'), sent_at);
   return {
     ...PLAIN_MODERATION,
     platform: 'kick',

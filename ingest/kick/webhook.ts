@@ -63,7 +63,7 @@ export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor
 interface Reading {
   /** Suffix of `kick:`; null for records of the chat. */
   name: string | null;
-  chat?: (channel_id: string, payload: unknown) => ChatDraft;
+  chat?: (channel_id: string, payload: unknown, sent_at: string | null) => ChatDraft;
   /** The person whom the event is about, then all other persons in it. */
   people: readonly unknown[];
   /** Candidates for the time of the event, best first. */
@@ -105,7 +105,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
     ...kickIdentity(delivery, type, body.value, streamId(channel_id, reading)),
     occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
   } as const;
-  if (reading.chat) return webhook.ok(chatRecord(reading.chat(channel_id, body.value), body.raw, rest));
+  if (reading.chat) return webhook.ok(chatRecord(reading.chat(channel_id, body.value, sent_at), body.raw, rest));
   return webhook.ok({
     ...rest,
     topic: TOPICS.platform_events,

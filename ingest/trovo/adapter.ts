@@ -8,7 +8,7 @@ import { withToken } from '../../services/connections/with-token';
 import type { TrovoOpenApi } from '../../vendors/trovo/port';
 import { type Adapter, type AdapterSession, type Link, LinkLost, type Received } from '../runtime/connection/adapter';
 import { readJson } from '../runtime/parse/text';
-import { readTime } from '../runtime/parse/times';
+import { readTime } from '../../lib/time/vendor-times';
 import { idText, member } from '../runtime/webhook/webhook';
 import { normaliseTrovoChat } from './chat';
 

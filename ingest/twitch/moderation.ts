@@ -30,15 +30,16 @@ const act = (event: Members, channel_id: string, { action, target, moderator }: 
 
 /** `channel.ban`: for ever, or until `ends_at`. */
 export function ban({ event, timestamp }: Notification, channel_id: string): ChatModerationDraft {
-  const for_ever = event['is_permanent'] === true || event['ends_at'] === null || event['ends_at'] === undefined;
+  const end = event['is_permanent'] === true ? null : event['ends_at'];
+  const timeout = until(end, event['banned_at'], timestamp);
   return {
     ...act(event, channel_id, {
-      action: for_ever ? 'ban' : 'timeout',
+      action: timeout.ends_at === null ? 'ban' : 'timeout',
       target: personAt(event, 'user'),
       moderator: personAt(event, 'moderator_user'),
     }),
     reason: textAt(event, 'reason'),
-    ...(!for_ever && until(event['ends_at'], event['banned_at'] ?? timestamp)),
+    ...timeout,
   };
 }
 
@@ -68,7 +69,7 @@ export function moderate({ event, timestamp }: Notification, channel_id: string,
     message_id: idText(detail['message_id']),
     text: textAt(detail, 'message_body') ?? termsOf(detail),
     reason: textAt(detail, 'reason') ?? textAt(detail, 'moderator_message'),
-    ...(detail['expires_at'] !== undefined && until(detail['expires_at'], timestamp)),
+    ...until(detail['expires_at'], null, timestamp),
   };
 }
 

@@ -3,7 +3,8 @@ import { TOPICS } from '../../domain/common/records';
 import type { LinkedConnection, Received } from '../runtime/connection/adapter';
 import { chatRecord, people } from '../runtime/parse/chat-record';
 import { MAX_DEPTH } from '../../lib/json/depth';
-import { eventTime, readTime } from '../runtime/parse/times';
+import { eventTime } from '../runtime/parse/times';
+import { readTime } from '../../lib/time/vendor-times';
 import {
   type DraftRecord,
   externalId,

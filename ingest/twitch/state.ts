@@ -3,7 +3,8 @@ import type { Json } from '../../lib/json/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import type { Received } from '../runtime/connection/adapter';
 import { readJson } from '../runtime/parse/text';
-import { instantAt, isBefore, mayBeBefore, readTime } from '../runtime/parse/times';
+import { instantAt, isBefore, mayBeBefore } from '../runtime/parse/times';
+import { readSeconds, readTime } from '../../lib/time/vendor-times';
 import { idText, keptId, member, textOf } from '../runtime/webhook/webhook';
 import { isObject, type Members } from './frame';
 import { textAt } from './people';
@@ -291,8 +292,8 @@ const LOOKS: readonly (readonly [string, Look])[] = [
 const offline = (stream_id: string): Caught => ({ type: 'stream.offline', id: stream_id, event: {} });
 
 function endOf(poll: Members): string | null {
-  const [started, seconds] = [readTime(poll['started_at']), poll['duration']];
-  return started !== null && typeof seconds === 'number' ? instantAt(started + seconds * 1000) : null;
+  const [started, seconds] = [readTime(poll['started_at']), readSeconds(poll['duration'])];
+  return started !== null && seconds !== null ? instantAt(started + seconds * 1000) : null;
 }
 
 /** Votes or points as a short text, so that an unchanged state is reported once. */

@@ -3,6 +3,7 @@ import { HttpFailed } from '../../vendors/http/port';
 import { COSTS, isUsedUp, YoutubeRefused, type YoutubeDataApi } from '../../vendors/youtube/port';
 import { objectsAt } from '../../lib/json/digits';
 import { memberText } from '../../lib/json/members';
+import { readTime } from '../../lib/time/vendor-times';
 import type { Json } from '../../lib/json/json';
 import { Backoff } from '../../lib/async/retry';
 import { pause } from '../../lib/async/signal';
@@ -231,7 +232,7 @@ class ChannelReading {
       this.pages.set(chat, next);
       this.keep();
     }
-    return typeof member(head, 'offlineAt') === 'string' || hasEnd(member(head, 'items'));
+    return readTime(member(head, 'offlineAt')) !== null || hasEnd(member(head, 'items'));
   }
 
   /** Waits until this connection's share of the quota covers a call. False when the connection is given up. */

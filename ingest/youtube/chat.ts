@@ -13,6 +13,7 @@ import { TOPICS } from '../../domain/common/records';
 import type { LinkedConnection, Received } from '../runtime/connection/adapter';
 import { chatRecord, ownerOf, people, readReceived } from '../runtime/parse/chat-record';
 import { eventTime } from '../runtime/parse/times';
+import { readSeconds } from '../../lib/time/vendor-times';
 import {
   type DraftRecord,
   externalId,
@@ -189,11 +190,10 @@ function paidOf(kind: 'superchat' | 'supersticker', details: unknown): ChatMessa
 function banOf(details: unknown) {
   const of = (name: string) => textOf(member(details, 'bannedUserDetails', name));
   const id = idText(member(details, 'bannedUserDetails', 'channelId'));
-  const seconds = numberOf(member(details, 'banDurationSeconds'));
   const temporary = textOf(member(details, 'banType'))?.toLowerCase() === 'temporary';
   return {
     action: temporary ? 'timeout' : 'ban',
     target: id === null ? null : chatPerson(id, of('displayName'), of('displayName'), of('profileImageUrl')),
-    duration_secs: temporary && Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : null,
+    duration_secs: temporary ? readSeconds(member(details, 'banDurationSeconds')) : null,
   };
 }

@@ -106,7 +106,8 @@ export function createYoutubeLook(api: YoutubeDataApi, tokens: ConnectionTokens,
 }
 
 const isLive = (video: YoutubeVideo | undefined): boolean =>
-  readInstant(video?.liveStreamingDetails?.actualStartTime) !== null && !video?.liveStreamingDetails?.actualEndTime;
+  readInstant(video?.liveStreamingDetails?.actualStartTime) !== null &&
+  readInstant(video?.liveStreamingDetails?.actualEndTime) === null;
 
 function lookedAt(
   ids: readonly string[],

@@ -217,6 +217,16 @@ describe('a YouTube chat', () => {
       await eventually(said('anyone there'), 'the third message');
     });
 
+    test.each([null, '', 0, '0001-01-01T00:00:00Z'])('continues while the time of its end is %p', async (no_end) => {
+      youtube.no_end = no_end;
+      worker(adapter(), connection, renewed);
+      const [broadcast] = on_air as [FakeBroadcast];
+      youtube.text(broadcast, 'UCviewer', 'good evening');
+      await eventually(said('good evening'), 'the first message');
+      youtube.text(broadcast, 'UCviewer', 'anyone there');
+      await eventually(said('anyone there'), 'the second message');
+    });
+
     test('ends with the item of its end', async () => {
       worker(adapter(), connection, renewed);
       const [broadcast] = on_air as [FakeBroadcast];

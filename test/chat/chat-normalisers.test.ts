@@ -80,6 +80,13 @@ describe('youtube', () => {
     });
   });
 
+  test.each(['null', '""', '"0"', '0', '-1'])('a timeout of %s seconds has no known length', (seconds) => {
+    const banned = fixture('youtube', 'livechat.item.userBannedEvent.json').toString();
+    const without = banned.replace(/"banDurationSeconds":\s*"?300"?/, `"banDurationSeconds": ${seconds}`);
+    expect(without).not.toBe(banned);
+    expect(chatOf(recordsOf(read(without)))).toMatchObject({ action: 'timeout', duration_secs: null });
+  });
+
   test('a poll is stored once in each of its states, and with each count of its votes', () => {
     const poll = (status: string, ...tallies: unknown[]) => {
       const metadata = { status, options: tallies.map((tally) => ({ optionText: 'o', tally })) };
@@ -164,8 +171,10 @@ describe('trovo', () => {
 
 describe('kick', () => {
   const headers = (type: string) => ({ 'kick-event-type': type, 'kick-event-message-id': '01J' });
-  const read = (body: Buffer | string, type: string) =>
-    chatOf(recordsOf(normaliseKick(toDelivery(headers(type), Buffer.from(body), NOW, { id_signed: true }))));
+  const read = (body: Buffer | string, type: string, more: Record<string, string> = {}) =>
+    chatOf(
+      recordsOf(normaliseKick(toDelivery({ ...headers(type), ...more }, Buffer.from(body), NOW, { id_signed: true }))),
+    );
 
   test('a message has its emotes, badges, roles and what it replies to', () => {
     expect(read(fixture('kick', 'chat.message.sent.json'), 'chat.message.sent')).toMatchObject({
@@ -226,13 +235,36 @@ describe('kick', () => {
       target: { id: '135790135' },
       moderator: { id: '987654321' },
     });
-    const before = body.toString().replace('2025-01-14T16:10:06Z', '2025-01-14T16:08:00Z');
-    expect(read(before, 'moderation.banned')).toMatchObject({ action: 'timeout', duration_secs: null });
     const in_seconds = body.toString().replace('"2025-01-14T16:10:06Z"', '1736871006');
     expect(read(in_seconds, 'moderation.banned')).toMatchObject({ action: 'timeout', duration_secs: 121 });
-    const forever = body.toString().replace('"2025-01-14T16:10:06Z"', 'null');
-    expect(read(forever, 'moderation.banned')).toMatchObject({ action: 'ban', duration_secs: null, ends_at: null });
   });
+
+  test.each([
+    'null',
+    '""',
+    '" "',
+    '0',
+    '"0"',
+    '"0001-01-01T00:00:00Z"',
+    '"0001-01-01T00:00:00.000000000Z"',
+    '"1970-01-01T00:00:00Z"',
+    '"2025-01-14T16:08:00Z"',
+  ])('a ban with the end %s is permanent', (end) => {
+    const body = fixture('kick', 'moderation.banned.json').toString().replace('"2025-01-14T16:10:06Z"', end);
+    expect(read(body, 'moderation.banned')).toMatchObject({ action: 'ban', duration_secs: null, ends_at: null });
+  });
+
+  test.each(['null', '""', '0', '"0001-01-01T00:00:00Z"'])(
+    'a ban without its time (%s) has that of its message',
+    (at) => {
+      const body = fixture('kick', 'moderation.banned.json').toString().replace('"2025-01-14T16:08:05Z"', at);
+      const sent = (time: string) => read(body, 'moderation.banned', { 'kick-event-message-timestamp': time });
+      const ends_at = '2025-01-14T16:10:06.000Z';
+      expect(sent('2025-01-14T16:00:06Z')).toMatchObject({ action: 'timeout', duration_secs: 600, ends_at });
+      // The message may be late, so that its time does not make the end a wrong one.
+      expect(sent('2025-01-14T16:20:06Z')).toMatchObject({ action: 'timeout', duration_secs: null, ends_at });
+    },
+  );
 });
 
 test('whatever a vendor sends, its normaliser answers, and what it keeps can be read', () => {

@@ -327,6 +327,20 @@ test('YouTube is asked for fifty videos at once, a refused token is changed once
     await watch.stop();
   }
 });
+test.each([null, '', '0001-01-01T00:00:00Z'])('a YouTube broadcast with the end %p is on air', async (no_end) => {
+  const token = youtube.tokens.give('UCon').access_token;
+  const quota = createYoutubeQuota({ db: t.db, daily_units: 1_000_000 });
+  const tokens = { token: async () => token } as unknown as ConnectionTokens;
+  const look = createYoutubeLook(youtubeDataApi(http, { api_url: youtube.base_url }), tokens, quota);
+  const one = { ...connection('youtube', 'UCon'), client_id: uuid() };
+  const { video_id } = youtube.goLive('UCon');
+  Object.assign(youtube, { no_end, quota: 10_000 });
+  const seen = (await look.look([one], new Map())).get(one.connection_id);
+  youtube.broadcasts.delete(video_id);
+  youtube.no_end = undefined;
+  expect(seen).toMatchObject({ broadcasts: [{ broadcast_id: video_id }], over: [] });
+});
+
 test('YouTube: who may not stream at all is not on air; a day’s quota has two words for its end', async () => {
   const refuse = (reason: string) =>
     youtube.fail({ path: '/youtube/v3/liveBroadcasts', status: 403, body: { error: { errors: [{ reason }] } } });

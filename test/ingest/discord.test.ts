@@ -96,6 +96,28 @@ test('joining, leaving and a boost that begins become events of the account that
   expect(link.records[0]).toMatchObject({ occurred_at: '2024-04-09T04:00:26.288Z' });
 });
 
+test('an update without the time of a boost keeps what is known, and null ends the boost', async () => {
+  const { link } = await opened();
+  const update = (nick: string, of: object = {}) => vendor.say('GUILD_MEMBER_UPDATE', person('9', { nick, ...of }));
+  const since = '2026-09-24T00:00:00Z';
+  vendor.say('GUILD_MEMBER_ADD', person('9', { joined_at: '2026-11-21T10:00:00Z', premium_since: null }));
+  update('first', { premium_since: since });
+  update('partial');
+  update('unchanged', { premium_since: since.replace('Z', '+00:00') });
+  for (const [day, none] of [null, '', 0, '0001-01-01T00:00:00Z'].entries()) {
+    update('ended', { premium_since: none });
+    update('partial again');
+    update('again', { premium_since: `2026-10-0${day + 1}T00:00:00Z` });
+  }
+  vendor.say('GUILD_MEMBER_REMOVE', person('9'));
+  await until(() => types(link).at(-1) === 'discord:member_leave');
+  expect(types(link)).toEqual([
+    'discord:member_join',
+    ...Array<string>(5).fill('discord:boost'),
+    'discord:member_leave',
+  ]);
+});
+
 test('what was said while nobody listened is repeated to who goes on, and what was stored counts once', async () => {
   const { link, session } = await opened();
   vendor.say('GUILD_MEMBER_ADD', person('1', { joined_at: '2026-11-21T10:00:00Z' }));

@@ -407,6 +407,14 @@ describe('a channel on Twitch', () => {
     expect(records.of('twitch:follower')[0]!.subject).toBe('twitch:new');
   });
 
+  test.each([null, '', 0, '0001-01-01T00:00:00Z'])('a notification sent at %p has no known age', async (sent_at) => {
+    connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    twitch.notify(CHANNEL, 'channel.follow', follow('new'), { message_timestamp: sent_at });
+    await until(() => records.of('twitch:follower').length === 1);
+  });
+
   test('what is said while the log is away waits, and is stored in its order', async () => {
     connections.connect(CHANNEL);
     begin();

@@ -207,6 +207,44 @@ test.each([
   expect(chatOf(file)).toMatchObject(expected);
 });
 
+describe('a moderation of Twitch', () => {
+  const NONE = [null, undefined, '', 0, '0', '0001-01-01T00:00:00Z', '1970-01-01T00:00:00Z'];
+  const acted = (file: string, change: (event: any) => void) => {
+    const frame = JSON.parse(twitchFrame(file)) as { payload: { event: object } };
+    change(frame.payload.event);
+    const text = JSON.stringify(frame);
+    const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+    const [record] = outcome.kind === 'ok' ? outcome.records : [];
+    return readChatRecord(record!);
+  };
+
+  test.each([...NONE, '2019-01-01T00:00:00Z'])('of channel.ban with the end %p is a ban', (ends_at) =>
+    expect(
+      acted('channel.ban.v1.body.json', (event) => Object.assign(event, { ends_at, is_permanent: false })),
+    ).toMatchObject({
+      action: 'ban',
+      duration_secs: null,
+      ends_at: null,
+    }),
+  );
+
+  test.each(NONE)('of channel.ban at %p has the length from the time of its message', (banned_at) => {
+    const frame = JSON.parse(twitchFrame('channel.ban.v1.body.json')) as { metadata: { message_timestamp: string } };
+    const ends_at = new Date(Date.parse(frame.metadata.message_timestamp) + 600_000).toISOString();
+    const change = { banned_at, ends_at, is_permanent: false };
+    expect(acted('channel.ban.v1.body.json', (event) => Object.assign(event, change))).toMatchObject({
+      ...{ action: 'timeout', ends_at },
+      duration_secs: 600,
+    });
+  });
+
+  test.each(NONE)('of channel.moderate with the end %p has none', (expires_at) =>
+    expect(
+      acted('channel.moderate.timeout.captured.ws.json', ({ timeout }) => Object.assign(timeout, { expires_at })),
+    ).toMatchObject({ action: 'timeout', duration_secs: null, ends_at: null }),
+  );
+});
+
 describe('whatever arrives', () => {
   const frames = FILES.map(twitchFrame);
 

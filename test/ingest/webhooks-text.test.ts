@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { decodeText, readJson, storableJson } from '../../ingest/runtime/parse/text';
-import { eventTime, isBefore, mayBeBefore, parseTime, readTime } from '../../ingest/runtime/parse/times';
+import { eventTime, isBefore, mayBeBefore } from '../../ingest/runtime/parse/times';
+import { parseTime, readSeconds, readTime } from '../../lib/time/vendor-times';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 
@@ -105,6 +106,8 @@ describe('times', () => {
     '2026-00-01T00:00:00Z',
     '2026-01-00T00:00:00Z',
     '1900-02-29T00:00:00Z',
+    '0001-01-01T00:00:00Z',
+    '0099-12-31T23:59:59+00:00',
     '02026-01-01T00:00:00Z',
     'now',
     '',
@@ -114,8 +117,16 @@ describe('times', () => {
     for (const value of [1785582123, '1785582123', 1785582123000, '1785582123000', 1785582123000000]) {
       expect(readTime(value)).toBe(1785582123000);
     }
-    expect([0, -1, Number.NaN, {}, true, null].map(readTime)).toEqual([null, null, null, null, null, null]);
   });
+
+  test.each([
+    ...[null, undefined, '', ' ', 0, '0', -1, Number.NaN, {}, true],
+    ...['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000000000Z', '0001-01-01 00:00:00+00:00', '1970-01-01T00:00:00Z'],
+  ])('%p is no time', (value) => expect(readTime(value)).toBeNull());
+
+  test.each([null, undefined, '', ' ', 0, '0', -1, 1.5, 'soon', {}, true])('%p is no duration', (value) =>
+    expect(readSeconds(value)).toBeNull(),
+  );
 
   test('one time is before another by the last digit of a nanosecond', () => {
     const times = ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.000000001Z', '2026-11-21T11:00:00.00000001+01:00'];

@@ -12,7 +12,7 @@ import { parseInstant } from '../../lib/time/instants';
 import { createKickWebhook } from '../../ingest/kick/webhook';
 import { createShopifyWebhook } from '../../ingest/shopify/webhook';
 import { hmacMatches, prefixedSignature } from '../../ingest/runtime/webhook/signatures';
-import { readTime } from '../../ingest/runtime/parse/times';
+import { readTime } from '../../lib/time/vendor-times';
 import { createTrovoWebhook } from '../../ingest/trovo/webhook';
 import { toDelivery, type WebhookVendor } from '../../ingest/runtime/webhook/webhook';
 import { createYoutubeWebhook } from '../../ingest/youtube/webhook';

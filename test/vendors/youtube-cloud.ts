@@ -44,6 +44,8 @@ export class FakeYoutube extends FakeVendor {
   polling_interval_ms = 1_000;
   /** Whether the stream is offered; without it only pages are. */
   streaming = true;
+  /** Time of the end of a running broadcast: `offlineAt` of pages, `actualEndTime` of videos. */
+  no_end: unknown = undefined;
   /** A stream ends after its first page, though the chat goes on. */
   brief = false;
 
@@ -187,7 +189,11 @@ export class FakeYoutube extends FakeVendor {
         liveStreamingDetails: {
           actualStartTime: broadcast.started_at,
           ...(broadcast.ended_at === null
-            ? { concurrentViewers: String(broadcast.viewers), activeLiveChatId: broadcast.live_chat_id }
+            ? {
+                concurrentViewers: String(broadcast.viewers),
+                activeLiveChatId: broadcast.live_chat_id,
+                actualEndTime: this.no_end,
+              }
             : { actualEndTime: broadcast.ended_at }),
         },
       }));
@@ -239,7 +245,7 @@ export class FakeYoutube extends FakeVendor {
       nextPageToken: pageToken(from + items.length),
       pollingIntervalMillis: this.polling_interval_ms,
       pageInfo: { totalResults: items.length, resultsPerPage: items.length },
-      ...(chat.ended_at === null ? {} : { offlineAt: chat.ended_at }),
+      offlineAt: chat.ended_at ?? this.no_end,
       items,
     };
   }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { HttpClients } from '../http/port';
 import { asking, textOf } from '../login/asking';
 import { TokenRefused, type IdentityProvider } from '../login/port';
+import { readTime } from '../../lib/time/vendor-times';
 
 const Authorization = z.object({
   application: z.object({ id: z.string() }),
@@ -34,7 +35,6 @@ export function discordIdentity(http: HttpClients, { client_ids, api_url }: Disc
       if (said.user === undefined || !client_ids.includes(said.application.id)) throw new TokenRefused();
       const user = await askIfAllowed({ method: 'GET', url: `${api_url}/api/v10/users/@me`, headers }, User);
       const own = user?.id === said.user.id ? user : null;
-      const ends = said.expires ? Date.parse(said.expires) : NaN;
       return {
         provider_id: said.user.id,
         username: textOf(own?.username),
@@ -42,7 +42,7 @@ export function discordIdentity(http: HttpClients, { client_ids, api_url }: Disc
         avatar_url: own?.avatar ? `${PICTURES}/${own.id}/${own.avatar}.png` : null,
         email: textOf(own?.email),
         scopes: said.scopes,
-        expires_at: Number.isNaN(ends) ? null : ends,
+        expires_at: readTime(said.expires),
       };
     },
   };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { bodyOf } from '../http/body';
 import type { HttpClient } from '../http/port';
 import type { OAuthApp } from '../oauth/port';
+import { readSeconds } from '../../lib/time/vendor-times';
 
 const Token = z.object({ access_token: z.string(), expires_in: z.number().nullish() });
 
@@ -48,7 +49,7 @@ export class AppTokens {
       repeatable: true,
     });
     const { access_token, expires_in } = bodyOf(answer, Token, this.id_url);
-    expires(Date.now() + (expires_in ?? LIFETIME_S) * 1000 - EARLY_MS);
+    expires(Date.now() + (readSeconds(expires_in) ?? LIFETIME_S) * 1000 - EARLY_MS);
     return access_token;
   }
 }

@@ -5,6 +5,7 @@ import { limitOrRefusal } from './limit';
 import type { OAuthApp } from '../oauth/port';
 import { AppTokens } from './app-token';
 import type { ConduitShard, ConduitSubscriptionAnswer, TwitchConduits } from './port';
+import { readTime } from '../../lib/time/vendor-times';
 
 export interface ConduitsOptions {
   api_url: string;
@@ -155,10 +156,9 @@ export function createTwitchConduits(http: HttpClients, { api_url, id_url }: Con
 }
 
 function shardOf({ id, status, transport }: z.output<typeof Shard>): ConduitShard {
-  const ended = Date.parse(transport?.disconnected_at ?? '');
   return {
     ...{ id, enabled: status === 'enabled', session_id: transport?.session_id ?? null },
-    disconnected_at: Number.isFinite(ended) ? ended : null,
+    disconnected_at: readTime(transport?.disconnected_at),
   };
 }
 

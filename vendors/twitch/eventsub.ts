@@ -3,6 +3,7 @@ import { pause } from '../../lib/async/signal';
 import { destination } from '../http/destinations';
 import { Socket, type Welcome, WELCOME_MS } from './eventsub-socket';
 import { EventSubEnded, type EventSubFrame, type EventSubListener, type EventSubSession } from './port';
+import { readTime } from '../../lib/time/vendor-times';
 
 export interface EventSubOptions {
   /** `wss://eventsub.wss.twitch.tv/ws`. */
@@ -120,8 +121,8 @@ class Session implements EventSubSession {
     const before = this.current;
     this.current = socket;
     this.session_id = welcome.session_id;
-    const at = Date.parse(welcome.at);
-    if (Number.isFinite(at)) this.ahead_ms = Date.now() - at;
+    const at = readTime(welcome.at);
+    if (at !== null) this.ahead_ms = Date.now() - at;
     if (this.paused) socket.pause();
     if (before) this.leave(before);
     if (this.over.signal.aborted) this.leave(socket);
@@ -136,7 +137,7 @@ class Session implements EventSubSession {
     const value = parsed(text);
     const metadata = membersOf(membersOf(value)['metadata']);
     const stamp = metadata['message_timestamp'];
-    const sent_at = (typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN) + this.ahead_ms;
+    const sent_at = (readTime(stamp) ?? Number.NaN) + this.ahead_ms;
     // Frames sent after the last resume did not wait for us.
     if (!this.paused && sent_at >= this.resumed_at) this.behind_since = undefined;
     const { behind_since } = this;

@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, timingSafeEqual, verify, type KeyObject } from 'node:crypto';
-import { readTime } from '../parse/times';
+import { readTime } from '../../../lib/time/vendor-times';
 
 /**
  * Checks of vendors' signatures, all over the raw bytes: a re-serialised body is another body.

@@ -3,6 +3,7 @@ import type { OAuthApp } from '../../../vendors/oauth/port';
 import { namedBy } from './condition';
 import type { Conduits } from './conduits';
 import { listedAtTwitch } from './listed';
+import { readTime } from '../../../lib/time/vendor-times';
 
 /** Maximum pages of 100 subscriptions compared, and maximum channels asked for, per check. */
 const MAX_PAGES = 10;
@@ -88,7 +89,7 @@ export class Comparison {
         const { channel_id, name } = named;
         const since = created_at ?? new Date().toISOString();
         await store.write(conduit_id, channel_id, [{ name, subscription_id: id, since, refused: null, consent: null }]);
-      } else if (Date.now() - Date.parse(created_at ?? '') > YOUNG_MS) {
+      } else if (Date.now() - (readTime(created_at) ?? Number.NaN) > YOUNG_MS) {
         // One without a row is another installation's, which knows channels that this one does not.
         if (named !== null && (await store.names(conduit_id, named))) await deps.twitch.unsubscribe(app, id);
       }
