@@ -3,18 +3,19 @@ import { endOfString, isWithinJsonBounds } from '../../lib/json/bounds';
 /** Longest payload of an event on its channel, in bytes: with its record it fits a message. */
 export const MAX_DISPLAY_PAYLOAD = 48 * 1024;
 
-/** Names of members that hold contact data, lower case and without separators. */
-const CONTACT_NAME = new RegExp(
-  'mail|phone|mobile|address|zip|postal|postcode|street|latitude|longitude|^ip$|' +
-    '(?:browser|client|remote|user|customer|payer)ip$|clientdetails|payerinfo|taxid|birth|statusurl|receipturl|' +
-    'invoiceurl|invoicepdf|landingsite|noteattributes',
-);
-/** Lower-case JSON text without any of these holds no contact data. */
-const SIGNS = (
-  '@ \\u "+ mail phone mobile address zip postal postcode post_code post-code street latitude longitude ip" ' +
-  'client_details clientdetails payer_info payerinfo tax_id taxid birth status_url statusurl receipt_url receipturl ' +
-  'invoice_url invoiceurl invoice_pdf invoicepdf landing note_attributes noteattributes'
+/** Parts of the names of members that hold contact data; `-` stands for any separator, or none. */
+const CONTACT_WORDS = (
+  'mail phone mobile address zip postal post-code street latitude longitude client-details payer-info tax-id birth ' +
+  'status-url receipt-url invoice-url invoice-pdf landing-site note-attributes'
 ).split(' ');
+/** Matches a name of a member that holds contact data, lower case and without separators. */
+const CONTACT_NAME = new RegExp(
+  `${CONTACT_WORDS.join('|').replaceAll('-', '')}|^ip$|(?:browser|client|remote|user|customer|payer)ip$`,
+);
+/** Lower-case JSON text without a match holds no contact data. */
+const SIGN = new RegExp(
+  `@|\\\\u|"(?:\\\\.|\\s){0,8}\\+|ip[^a-z0-9"]{0,3}"|${CONTACT_WORDS.join('|').replaceAll('-', '[^a-z0-9"]{0,3}')}`,
+);
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@.]+$/;
 const PHONE = /^\+\d[\d ()/.-]{6,}$/;
 /** Longest contact value; RFC 5321 allows 320 characters of an address. */
@@ -28,8 +29,7 @@ const BOUNDS = { depth: 200, members: Infinity } as const;
  * @throws Error when the text is not JSON
  */
 export function displayPayload(raw: string): string | null {
-  const text = raw.toLowerCase();
-  if (!SIGNS.some((sign) => text.includes(sign))) return fits(raw);
+  if (!SIGN.test(raw.toLowerCase())) return fits(raw);
   return isWithinJsonBounds(raw, BOUNDS) ? fits(new Cleaner(raw).value()) : null;
 }
 

@@ -91,6 +91,18 @@ test('a payload without contact data keeps its bytes; digits stay beside contact
   expect(displayPayload('"[erased]"')).toBe('"[erased]"');
 });
 
+test.each(
+  ['payer-info', 'Payer Info', 'tax.id', 'post_code', 'note-attributes', 'landing page', 'ip_', 'client_details'].map(
+    (name) => [name, name !== 'landing page'],
+  ),
+)('a member named %j is contact data: %p', (name, contact) => {
+  const payload = JSON.stringify({ [String(name)]: 'x', n: 1 });
+  expect(displayPayload(payload)).toBe(contact ? '{"n":1}' : payload);
+});
+
+test('a phone number after white space is contact data', () =>
+  expect(displayPayload(JSON.stringify({ n: '\t +49 30 1234567' }))).toBe('{"n":null}'));
+
 const folder = join(__dirname, '../fixtures');
 const fixtures = ['shopify', 'paypal', 'stripe', 'stripe-connect', 'streamelements'].flatMap((vendor) =>
   readdirSync(join(folder, vendor))
