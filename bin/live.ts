@@ -4,7 +4,7 @@ import { keepsOneOrder } from '../projections/runtime/outbox/order';
 import { createRealtime } from '../realtime/runtime/service';
 import { CHANNELS } from './areas';
 import type { CallersDeps, Callers } from './callers';
-import { clientIp } from '../api/http/requests/client-ip';
+import { clientIp, requestHost } from '../api/http/requests/client-ip';
 import { once } from '../lib/async/shutdown-stack';
 import { VERSION } from './version';
 
@@ -27,6 +27,7 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         resolve: (credentials) => resolver.resolve(credentials),
         permissions_on: members.permissionsOn,
         client_ip: clientIp(settings.trusted_proxies),
+        request_host: requestHost(settings.trusted_proxies),
         again: resolver.again,
         on_revoked: (listener) => tail.on(listener),
         counts,

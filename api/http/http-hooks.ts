@@ -7,6 +7,7 @@ import type { Settings } from '../../kernel/settings/settings';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
 import type { Tracing } from '../../engines/tracing/port';
+import { OriginPolicy } from '../../lib/net/origins';
 import { corsOf, foreignCookies } from './requests/cross-origin';
 import type { Limiter } from './rate-limit';
 import { createRequestEnds } from './requests/request-ends';
@@ -40,7 +41,8 @@ export function createHttpHooks(options: HttpHookOptions): {
 } {
   const { settings, tracing, limiter, resolveCaller } = options;
   const ended = createRequestEnds(options);
-  const cookies = foreignCookies(settings);
+  const origins = new OriginPolicy(settings);
+  const cookies = foreignCookies(origins);
   const headers: Record<string, string> = {
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
@@ -119,7 +121,7 @@ export function createHttpHooks(options: HttpHookOptions): {
         }
         done();
       });
-      if (settings.allowed_origins.length > 0) await app.register(cors, corsOf(settings));
+      if (settings.allowed_origins.length > 0) await app.register(cors, corsOf(origins));
       app.addHook('onRequest', (request, reply, done) => {
         if (request.method === 'OPTIONS') {
           answerPreflight(request, reply).catch(done);

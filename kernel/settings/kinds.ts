@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { HOSTLESS_ORIGINS, plainOrigin } from '../../lib/net/origins';
 
 const UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
@@ -34,16 +35,23 @@ export const listOf = (value: unknown) =>
     : value;
 export const strings = z.preprocess(listOf, z.array(z.string()));
 
-/** `*`, or what browsers send as `Origin`: scheme and host without a path, which would never match. */
+/** Schemes whose pages, if there are any, have another `Origin` than scheme and host. */
+const NEVER_ORIGINS = /^(?:wss?|ftp|file|blob|data|about|javascript):/;
+
+/** `*`, or a value that browsers send as `Origin`, in its plain spelling. Refuses what no page can match. */
 export const origins = z.preprocess(
   listOf,
   z.array(
-    z
-      .string()
-      .regex(
-        /^(?:\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/i,
-        'must be * or an origin without a path, like https://app.example',
-      ),
+    z.string().transform((text, ctx) => {
+      if (text === '*' || HOSTLESS_ORIGINS.includes(text)) return text;
+      const origin = plainOrigin(text);
+      if (origin !== null && !NEVER_ORIGINS.test(origin)) return origin;
+      ctx.addIssue({
+        code: 'custom',
+        message: 'must be *, null, file:// or an origin without a path, like https://app.example',
+      });
+      return z.NEVER;
+    }),
   ),
 );
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });

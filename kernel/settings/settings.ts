@@ -80,7 +80,8 @@ export const SettingsSchema = z.strictObject({
     .default([])
     .describe(
       'Origins whose pages may call the API, separated by commas. Pages of a listed origin may send cookies; `*` ' +
-        'allows all others without cookies',
+        'allows all others without cookies. `null` (sandboxed frames) and `file://` (local files) allow only sockets ' +
+        'with a token in the query',
     ),
   stop_within: duration('9s').describe(
     'Longest time between a signal and the end of the process; most supervisors wait 10 s',

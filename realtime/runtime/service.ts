@@ -12,6 +12,7 @@ import type { Relay } from '../../engines/relay/port';
 import type { Slots } from '../../engines/slots/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import type { Wakeups } from '../../engines/wakeups/port';
+import { OriginPolicy } from '../../lib/net/origins';
 import { olderNodesConnected } from './delivery/older-nodes';
 import { Families, type ChannelServices, type Family } from './channel/family';
 import { ChannelAuthorizers, type AuthorizerDeps } from './channel/gates';
@@ -48,6 +49,8 @@ export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permiss
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
   client_ip?: (req: IncomingMessage) => string;
+  /** The host that the client addressed, behind trusted proxies; default: the request's `Host`. */
+  request_host?: (req: IncomingMessage) => string | undefined;
   again: CallerResolver['again'];
   /** The durable tail of revocations; returns a function that ends it. */
   on_revoked?: (listener: (revocation: Revocation) => void) => () => void;
@@ -154,10 +157,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     },
   });
   hub.channels.onShard = (shard, wanted) => receiver.listen(shard, wanted);
-  const origins = [...deps.settings.allowed_origins];
-  if (deps.settings.public_url) origins.push(new URL(deps.settings.public_url).origin);
-  const { resolve, client_ip, counts, slots } = deps;
-  const door = new UpgradeAdmission({ origins, resolve, client_ip, counts, slots, log });
+  const origins = new OriginPolicy(deps.settings);
+  const { resolve, client_ip, request_host, counts, slots } = deps;
+  const door = new UpgradeAdmission({ origins, resolve, client_ip, request_host, counts, slots, log });
 
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until `ws` takes the socket over nobody else listens: a reset in between must not end the process.

@@ -1,5 +1,5 @@
 import { networkOf } from '../../access/limits/rate-buckets';
-import { clientIp } from '../../api/http/requests/client-ip';
+import { clientIp, requestHost } from '../../api/http/requests/client-ip';
 import { plainAddress } from '../../lib/net/addresses';
 import { Client, refused } from '../support/realtime';
 import { sharedServer, type SharedServer } from '../support/shared-server';
@@ -46,6 +46,13 @@ describe('an address', () => {
     expect(from('10.0.0.1', '198.51.100.9, unknown')).toBe('');
     expect(from('192.0.2.1', '198.51.100.9')).toBe('192.0.2.1');
     expect(from(undefined, '198.51.100.9')).toBe('');
+    const hostOf = (remoteAddress: string, headers: object, proxies = ['10.0.0.0/8']) =>
+      requestHost(proxies)({ socket: { remoteAddress }, headers: { host: 'inner', ...headers } } as never);
+    const forwarded = { 'x-forwarded-host': 'spoofed.example, stage.example' };
+    expect(hostOf('10.0.0.1', forwarded)).toBe('stage.example');
+    expect(hostOf('10.0.0.1', {})).toBe('inner');
+    expect(hostOf('192.0.2.1', forwarded)).toBe('inner');
+    expect(hostOf('10.0.0.1', forwarded, [])).toBe('inner');
     const own = clientIp([])({ socket: { remoteAddress: '::ffff:192.0.2.1' }, headers: {} } as never);
     expect(own).toBe('192.0.2.1');
   });

@@ -189,6 +189,23 @@ test('a cookie alone changes nothing for a page from elsewhere', async () => {
   expect((await api.rest('GET', '/v1/notes', { as: '', headers: { cookie: 'lumio-popout-token=x' } })).status).toBe(
     200,
   );
+  const { port } = new URL(api.url);
+  expect((await create({ origin: `HTTP://127.0.0.1:${port}` })).status).toBe(201);
+  expect((await create({ origin: 'HTTPS://App.example:443' })).status).toBe(201);
+  expect((await create({ origin: `https://127.0.0.1:${port}` })).status).toBe(201);
+  expect((await create({ origin: 'http://127.0.0.1' })).status).toBe(401);
+});
+
+test('null and file:// never let a cookie count, nor have CORS headers', async () => {
+  const named = await startSampleApi(database.url, { allowed_origins: ['null', 'file://'] });
+  for (const origin of ['null', 'file://']) {
+    const answer = await named.rest('POST', '/v1/notes', {
+      ...{ as: '', body: { note_text: 'a' } },
+      headers: { cookie: 'lumio-popout-token=x', origin },
+    });
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null]);
+  }
+  await named.stop();
 });
 
 test('a request that is on its way when the server stops is answered as any other, and its connection ends', async () => {

@@ -106,7 +106,6 @@ describe('settings', () => {
     [{ LUMIO_DATA_DIR: '' }, /^LUMIO_DATA_DIR \(data_dir\): /],
     [{ LUMIO_PUBLIC_URL: 'localhost:7070' }, 'LUMIO_PUBLIC_URL (public_url): must be an http or https URL'],
     [{ LUMIO_ALLOWED_ORIGINS: 'https://a.example,app.example' }, /^LUMIO_ALLOWED_ORIGINS \(allowed_origins\): /],
-    [{ LUMIO_ALLOWED_ORIGINS: 'https://a.example/' }, /^LUMIO_ALLOWED_ORIGINS \(allowed_origins\): /],
     [
       { LUMIO_HOSTS__WEB: 'https://app.example/connections' },
       /^LUMIO_HOSTS__WEB \(hosts\.web\): must be an address without/,
@@ -126,6 +125,32 @@ describe('settings', () => {
     const line = refusal(env as unknown as Record<string, string>);
     expect(line).toMatch(message);
     expect(line).not.toContain('\n');
+  });
+
+  test.each([
+    ...[
+      'https://a.example/',
+      'file://*',
+      'file://host',
+      'file:///',
+      'NULL',
+      'https://*.example',
+      'https://a@b.example',
+    ],
+    ...['https://a.example:99999', 'wss://a.example', 'https://', 'https://a b.example', 'https://a.example\\x'],
+  ])('the origin %s, which no page has, is refused', (origin) =>
+    expect(refusal({ LUMIO_ALLOWED_ORIGINS: `*,${origin}` })).toMatch(
+      /^LUMIO_ALLOWED_ORIGINS \(allowed_origins.*\): must be \*, null, file:\/\/ or an origin without a path/,
+    ),
+  );
+
+  test('origins are read in the spelling that browsers send', () => {
+    const origins =
+      '*, null, file://, HTTPS://App.Example:443, http://a.example:8080, capacitor://LocalHost, https://bü.example';
+    expect(load({ LUMIO_ALLOWED_ORIGINS: origins }).allowed_origins).toEqual([
+      ...['*', 'null', 'file://', 'https://app.example', 'http://a.example:8080', 'capacitor://localhost'],
+      'https://xn--b-eha.example',
+    ]);
   });
 
   test('the file takes dotted keys as well as nested ones', () => {

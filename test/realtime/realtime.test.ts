@@ -70,6 +70,53 @@ describe('the upgrade', () => {
     }
   });
 
+  test('the host is compared with the origin by scheme, lower case and default port', async () => {
+    const status = async (host: string, origin: string) =>
+      (await refused(`${node.url}?token=forged`, { headers: { host, origin } })).status;
+    for (const [host, origin] of [
+      ['stage.example:443', 'https://stage.example'],
+      ['STAGE.example', 'https://stage.example'],
+      ['stage.example', 'HTTPS://STAGE.example:443'],
+      ['stage.example:80', 'http://stage.example'],
+      ['[2001:DB8::1]:443', 'https://[2001:db8::1]'],
+    ] as const) {
+      expect(await status(host, origin)).toBe(401);
+    }
+    for (const [host, origin] of [
+      ['stage.example:443', 'http://stage.example'],
+      ['stage.example:80', 'https://stage.example'],
+      ['stage.example:8443', 'https://stage.example'],
+      ['stage.example', 'https://evil.example/@stage.example'],
+      ['', 'null'],
+      ['null', 'null'],
+    ] as const) {
+      expect(await status(host, origin)).toBe(403);
+    }
+  });
+
+  test('null and file:// are admitted by name, with a token in the query alone', async () => {
+    const named = await realtimeNode(t, {
+      settings: { allowed_origins: ['null', 'file://'], public_url: undefined, realtime: { resume_window: 1_000 } },
+    });
+    for (const origin of ['null', 'file://']) {
+      (await Client.open(named.url, 'good', { headers: { origin } })).end();
+      for (const url of [named.url, `${named.url}?token=`]) {
+        expect((await refused(url, { headers: { origin, authorization: 'Bearer good' } })).status).toBe(403);
+      }
+    }
+    for (const origin of [
+      'https://evil.example',
+      'capacitor://localhost',
+      'file:///',
+      'file://host',
+      'data:',
+      'NULL',
+    ]) {
+      expect((await refused(`${named.url}?token=good`, { headers: { origin } })).status).toBe(403);
+    }
+    await named.stop();
+  });
+
   test('other paths and too many headers are refused', async () => {
     expect((await refused(node.url.replace('/v1/ws', '/v1/other'))).status).toBe(404);
     const headers = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`x-${i}`, 'y']));

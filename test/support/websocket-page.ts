@@ -47,8 +47,8 @@ A credential goes into \`Authorization\`, or, for those that [say so](access.md#
 \`?token=\`; keys go into the header alone. Browsers use [a ws token](access.md#websocket), minted anew for each attempt,
 since proxies write query strings down. Without a credential you are nobody, who reaches public channels. What is
 refused is refused before the switch of protocols, by HTTP with \`{error, message}\`: 401 for a credential that fails
-(\`TOKEN_EXPIRED\`, \`UNAUTHORIZED\`), 403 for a page of another origin (\`LUMIO_ALLOWED_ORIGINS\`), 429 with \`Retry-After\`
-for too many sockets.
+(\`TOKEN_EXPIRED\`, \`UNAUTHORIZED\`), 403 for a page of another origin (\`LUMIO_ALLOWED_ORIGINS\`; a listed \`null\` or
+\`file://\` needs the token in the query), 429 with \`Retry-After\` for too many sockets.
 
 A socket ends with the credential that opened it, within ${seconds(LIMITS.heartbeat_ms)} on every node. permessage-deflate is
 refused: it would cost a compression per connection instead of one frame for all.`;

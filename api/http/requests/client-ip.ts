@@ -18,3 +18,13 @@ export function clientIp(trusted_proxies: readonly string[]): (req: IncomingMess
   const trust = trustedProxies(trusted_proxies);
   return (req) => plainAddress(proxyAddr(req, trust) ?? '');
 }
+
+/** The host that the client addressed, behind trusted proxies: the last one of `X-Forwarded-Host`, else `Host`. */
+export function requestHost(trusted_proxies: readonly string[]): (req: IncomingMessage) => string | undefined {
+  const trust = trustedProxies(trusted_proxies);
+  return ({ headers, socket }) => {
+    const forwarded = headers['x-forwarded-host'];
+    if (forwarded === undefined || !trust(socket.remoteAddress ?? '', 0)) return headers.host;
+    return String(forwarded).split(',').at(-1)!.trim();
+  };
+}

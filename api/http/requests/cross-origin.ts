@@ -1,6 +1,6 @@
 import type { FastifyCorsOptions } from '@fastify/cors';
 import type { FastifyRequest } from 'fastify';
-import type { Settings } from '../../../kernel/settings/settings';
+import type { OriginPolicy } from '../../../lib/net/origins';
 
 /** Response headers that a page of another origin may read. */
 const EXPOSED_HEADERS = [
@@ -26,15 +26,13 @@ const ALLOWED_HEADERS = [
   'x-share-password',
 ];
 
-type OriginSettings = Pick<Settings, 'allowed_origins' | 'public_url'>;
 type AnswerFor = (request: FastifyRequest, answer: (error: null, options: FastifyCorsOptions) => void) => void;
 
 /**
  * CORS options per origin: pages of a listed origin may send their visitors' cookies, `*` allows all others without
  * cookies.
  */
-export function corsOf({ allowed_origins }: OriginSettings): { delegator: AnswerFor } {
-  const named = new Set(allowed_origins);
+export function corsOf(origins: OriginPolicy): { delegator: AnswerFor } {
   const shared: FastifyCorsOptions = {
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     allowedHeaders: ALLOWED_HEADERS,
@@ -44,32 +42,26 @@ export function corsOf({ allowed_origins }: OriginSettings): { delegator: Answer
     preflightContinue: true,
     strictPreflight: false,
   };
-  const toNamed = { ...shared, origin: allowed_origins.filter((origin) => origin !== '*'), credentials: true };
   const toAnybody = { ...shared, origin: '*' };
+  const toNobody = { ...shared, origin: [], credentials: true };
   return {
-    delegator: ({ headers: { origin } }, answer) =>
-      answer(null, named.has('*') && !named.has(origin ?? '') ? toAnybody : toNamed),
-  };
-}
-
-/** Protects cookies from pages of other origins: a cookie alone must not change anything. Source: spec rulings, c20. */
-export function foreignCookies({ allowed_origins, public_url }: OriginSettings): {
-  /** The headers of a request, without the cookie when the page's origin may not use it. */
-  dropped(request: FastifyRequest): FastifyRequest['headers'];
-} {
-  const origins = new Set(allowed_origins);
-  if (public_url !== undefined) origins.add(new URL(public_url).origin);
-  return {
-    dropped({ headers, method, host }) {
-      if (headers.cookie === undefined || headers.authorization !== undefined) return headers;
-      if (method === 'GET' || method === 'HEAD') return headers;
-      const { origin } = headers;
-      const own = origin !== undefined && (origins.has(origin) || hostOf(origin) === host);
-      return own ? headers : { ...headers, cookie: undefined };
+    delegator({ headers: { origin } }, answer) {
+      if (origin !== undefined && origins.isListed(origin)) answer(null, { ...toNobody, origin });
+      else answer(null, origins.any ? toAnybody : toNobody);
     },
   };
 }
 
-function hostOf(origin: string): string | null {
-  return URL.canParse(origin) ? new URL(origin).host : null;
+/** Protects cookies from pages of other origins: a cookie alone must not change anything. Source: spec rulings, c20. */
+export function foreignCookies(origins: OriginPolicy): {
+  /** The headers of a request, without the cookie when the page's origin may not use it. */
+  dropped(request: FastifyRequest): FastifyRequest['headers'];
+} {
+  return {
+    dropped({ headers, method, host }) {
+      if (headers.cookie === undefined || headers.authorization !== undefined) return headers;
+      if (method === 'GET' || method === 'HEAD') return headers;
+      return origins.allowsCookies(headers.origin, host) ? headers : { ...headers, cookie: undefined };
+    },
+  };
 }

@@ -8,17 +8,20 @@ import type { Logger } from '../../../engines/log/port';
 import type { Slots } from '../../../engines/slots/port';
 import { ApiError } from '../../../kernel/errors';
 import { plainAddress } from '../../../lib/net/addresses';
+import type { OriginPolicy } from '../../../lib/net/origins';
 import { LIMITS } from '../channel/limits';
 import { inTime } from '../delivery/outbox';
 import { refuseEarly, requestUrl, type Refusal } from './upgrade';
 
 export interface DoorDeps {
-  /** Origins of pages that may open sockets, besides the same host. */
-  origins: readonly string[];
+  /** Decides which pages may open sockets. */
+  origins: OriginPolicy;
   /** Resolves the caller; a request without a credential is the anonymous caller. */
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
   client_ip?: ((req: IncomingMessage) => string) | undefined;
+  /** The host that the client addressed, behind trusted proxies; default: the request's `Host`. */
+  request_host?: ((req: IncomingMessage) => string | undefined) | undefined;
   /** Counts upgrades, those that are refused too. */
   counts: Pick<RateLimiter, 'wait'>;
   /** Counts the sockets of each caller. */
@@ -66,7 +69,8 @@ export class UpgradeAdmission {
   private async check(req: IncomingMessage): Promise<Refusal | Caller> {
     const url = requestUrl(req);
     const ip = this.deps.client_ip?.(req) ?? plainAddress(req.socket.remoteAddress ?? '');
-    const early = refuseEarly(req, url, this.deps.origins);
+    const host = this.deps.request_host?.(req) ?? req.headers.host;
+    const early = refuseEarly(req, url, this.deps.origins, host);
     if (early) return this.counted(early, ip);
     const account = req.headers['x-lumio-account'];
     const resolving = this.deps.resolve({

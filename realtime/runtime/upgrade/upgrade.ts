@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { OriginPolicy } from '../../../lib/net/origins';
 import { LIMITS } from '../channel/limits';
 
 /**
@@ -61,8 +62,16 @@ export function requestUrl(req: IncomingMessage): URL | null {
   }
 }
 
-/** Refusal that needs no credential check; null to go on. */
-export function refuseEarly(req: IncomingMessage, url: URL | null, origins: readonly string[]): Refusal | null {
+/**
+ * Refusal that needs no credential check; null without one.
+ * @param host host that the client addressed
+ */
+export function refuseEarly(
+  req: IncomingMessage,
+  url: URL | null,
+  origins: OriginPolicy,
+  host: string | undefined,
+): Refusal | null {
   if (url === null || url.pathname.replace(/\/$/, '') !== '/v1/ws') {
     return { status: 404, error: 'NOT_FOUND', message: 'Not found' };
   }
@@ -75,19 +84,7 @@ export function refuseEarly(req: IncomingMessage, url: URL | null, origins: read
     return { status: 426, error: 'BAD_REQUEST', message: 'Only WebSocket version 13 is spoken' };
   if (!/^[+/0-9A-Za-z]{22}==$/.test(req.headers['sec-websocket-key'] ?? ''))
     return { status: 400, error: 'BAD_REQUEST', message: 'Missing or invalid Sec-WebSocket-Key' };
-  if (!originAllowed(req, origins)) return { status: 403, error: 'FORBIDDEN', message: 'Origin not allowed' };
+  if (!origins.allowsSocket(req.headers.origin, host, (url.searchParams.get('token') ?? '') !== ''))
+    return { status: 403, error: 'FORBIDDEN', message: 'Origin not allowed' };
   return null;
-}
-
-/**
- * Only browsers send `Origin`, and it keeps other sites' pages from speaking in a visitor's name: same host or listed.
- */
-function originAllowed(req: IncomingMessage, origins: readonly string[]): boolean {
-  const { origin, host } = req.headers;
-  if (origin === undefined || origins.includes('*') || origins.includes(origin)) return true;
-  try {
-    return new URL(origin).host === host;
-  } catch {
-    return false;
-  }
 }
