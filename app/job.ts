@@ -2,8 +2,11 @@ import type { z } from 'zod';
 import { job as declareJob, type JobDeclaration, type JobOptions } from '../kernel/job';
 import type { Blobs } from '../engines/blobs/port';
 import type { Logger } from '../engines/log/port';
+import type { RecordLog } from '../engines/records/port';
 import type { Queryable } from '../engines/postgres/port';
 import type { HttpClients } from '../vendors/http/port';
+import type { LiveMessages } from './services';
+import type { Act } from './write-path/act';
 import type { VendorConnections } from '../services/connections/vendor-connections';
 
 /** Dependencies of a job, besides its payload. */
@@ -19,6 +22,12 @@ export interface JobTools {
   /** Erases what names a person without keys, by their keyed hash. Idempotent. */
   eraseRows(hash: string): Promise<void>;
   blobs: Pick<Blobs, 'delete'>;
+  /** Runs a command in the job's name; ids of its events derive from the job's key. */
+  act: Act;
+  /** Appends records. An `external_id` that derives from the job's key counts once over all tries. */
+  records: Pick<RecordLog, 'append'>;
+  /** Sends messages that are not stored; a later try sends them again. */
+  live: LiveMessages;
   log: Logger;
 }
 

@@ -109,7 +109,7 @@ export interface ApplyMode {
    */
   loading?: boolean;
   /**
-   * Stores jobs in the transaction that moves the checkpoint, each key once for ever. Absent where nothing may follow:
+   * Stores jobs in the transaction that moves the checkpoint, each key once. Absent where nothing may follow:
    * in a rebuild and in a silent build.
    */
   enqueue?: (tx: Queryable, jobs: readonly JobRequest[]) => Promise<void>;

@@ -2842,6 +2842,8 @@ CREATE INDEX jobs_main_index ON graphile_worker._private_jobs
   USING btree (priority, run_at) INCLUDE (id, task_id, job_queue_id) WHERE (is_available = true);
 CREATE INDEX jobs_no_queue_index ON graphile_worker._private_jobs
   USING btree (priority, run_at) INCLUDE (id, task_id) WHERE ((is_available = true) AND (job_queue_id IS NULL));
+CREATE INDEX lumio_jobs_owner ON graphile_worker._private_jobs
+  USING btree (((flags ->> 'owner'::text))) WHERE (flags ? 'owner'::text);
 
 create table graphile_worker._private_known_crontabs (
   identifier text not null,

@@ -12,6 +12,7 @@ import { eraseWithoutKeys } from '../../privacy/erasure/erasure';
 import { eraseUser } from '../../privacy/erasure/erase-person';
 import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
 import { indexAll } from '../../maintenance/archive/subject-index';
+import { actingForJob } from '../../reactors/runtime/acting';
 import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
 import { archiving } from './archiving';
 import { JOBS } from '../areas';
@@ -55,8 +56,10 @@ export function openJobs(
   const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
   const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
   const erasing = erasingOn(engines);
-  const services: JobTools = {
+  const services: Omit<JobTools, 'act'> = {
     db: engines.db,
+    records: engines.records,
+    live: liveOf(engines, metrics),
     blobs: engines.blobs,
     http: openHttp(deps),
     log,
@@ -75,7 +78,8 @@ export function openJobs(
     db,
     declared,
     sealing: createPayloadSealing(declared as JobDeclaration[], subject_keys),
-    services,
+    services: services as JobTools,
+    servicesOf: (job) => ({ act: actingForJob(job, events, Date.now()) }),
     log,
     metrics,
     tracing,

@@ -4,11 +4,14 @@ import { isPassing } from '../../kernel/failures';
 import type { Database, Queryable } from '../postgres/port';
 import { JOB_SCHEMA } from './names';
 import { JobLost, type HeldJob } from './port';
+import { EXPIRES_AT, INTERRUPTED } from './flags';
 import { UNKNOWN } from './rows';
 
 const JOBS = `${JOB_SCHEMA}._private_jobs`;
 /** Time for which an effect is retried while the database seems unavailable; then the whole job is tried again. */
 const FINISH_WITHIN_MS = 60_000;
+/** Time for which the key of a finished job is kept. */
+const KEEP_MS = 7 * 86_400_000;
 const LONGEST_ERROR = 1_000;
 /** Error text without NUL, because PostgreSQL refuses NUL and a job whose end cannot be written is tried again. */
 const written = (error: string): string => error.slice(0, LONGEST_ERROR).replaceAll('\0', '\ufffd');
@@ -21,6 +24,8 @@ export interface JobRow {
   payload: unknown;
   attempts: number;
   max_attempts: number;
+  created_at: Date | string;
+  flags: Readonly<Record<string, unknown>> | null;
 }
 
 export interface HeldBy {
@@ -62,9 +67,12 @@ export function claimedJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
     payload: (typeof row.payload === 'string' ? JSON.parse(row.payload) : row.payload) as JsonObject,
     attempt,
     tries: row.max_attempts,
+    enqueued_at: new Date(row.created_at).toISOString(),
+    expires_at: (row.flags?.[EXPIRES_AT] as string | undefined) ?? null,
+    interrupted: row.flags?.[INTERRUPTED] === true,
     signal,
     finishedBefore: () => withPatience(() => isFinished(db)),
-    finish: (effect, keep_ms) =>
+    finish: (effect, keep_ms = KEEP_MS) =>
       withPatience(
         () =>
           db.transaction(async (tx) => {
@@ -80,7 +88,7 @@ export function claimedJob(row: JobRow, { db, pool, signal }: HeldBy): HeldJob {
             const first = await tx.query(
               `insert into finished_jobs (key, kept_until) values ($1, now() + $2 * interval '1 millisecond')
              on conflict do nothing returning 1 as one`,
-              [key, keep_ms ?? null],
+              [key, keep_ms],
             );
             if (first.length === 0) return false;
             await effect?.(tx);

@@ -1,7 +1,8 @@
 import { LOCKS } from '../locks/port';
 import type { Database, Queryable } from '../postgres/port';
 import { JOB_SCHEMA } from './names';
-import { PARKS, UNKNOWN } from './rows';
+import { ENDS, INTERRUPTED, PARKS } from './flags';
+import { UNKNOWN } from './rows';
 
 const JOBS = `${JOB_SCHEMA}._private_jobs`;
 
@@ -27,12 +28,13 @@ export async function unregister(db: Database, pool: string): Promise<void> {
 
 const DIED = 'the process that ran it died';
 
-/** Unlocks jobs whose try has an unknown outcome; non-repeatable jobs are parked. */
+/** Unlocks jobs whose try has an unknown outcome; those that park are parked, those that end are marked. */
 async function release(tx: Queryable, where: string, values: readonly unknown[]): Promise<number> {
   const released = await tx.query(
     `update ${JOBS} set locked_at = null, locked_by = null, updated_at = now(),
        last_error = case when flags ? '${PARKS}' then '${UNKNOWN}${DIED}' else '${DIED}' end,
-       attempts = case when flags ? '${PARKS}' then max_attempts else attempts end
+       attempts = case when flags ? '${PARKS}' then max_attempts else attempts end,
+       flags = case when flags ? '${ENDS}' then flags || '{"${INTERRUPTED}": true}' else flags end
      where ${where} returning 1 as one`,
     values,
   );

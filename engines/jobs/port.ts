@@ -6,15 +6,21 @@ export const JOBS_WAKEUP = 'jobs';
 
 export interface NewJob {
   name: string;
-  /** Unique among all jobs ever; the same key is the same job. At most 400 characters, nothing personal. */
+  /** Unique among all jobs; the same key within 7 days is the same job. At most 400 characters, nothing personal. */
   key: string;
   payload: JsonObject;
   /** RFC 3339; default: at once. */
-  run_at?: string;
+  run_at?: string | undefined;
   /** Most tries, at least 1. */
   tries: number;
-  /** A try with an unknown outcome is not repeated but left to an operator. */
-  park: boolean;
+  /** Treatment of a try with an unknown outcome: it is repeated, left to an operator, or ended by the job itself. */
+  after_unknown: 'repeat' | 'park' | 'end';
+  /** A process runs at most four jobs of one lane at a time. */
+  lane?: string | undefined;
+  /** Waiting jobs of an owner can be cancelled together. */
+  owner?: string | undefined;
+  /** RFC 3339; no try begins later. */
+  expires_at?: string | undefined;
   /** Not stored while a job of its name has tries left, or is in its last one. */
   alone?: boolean;
 }
@@ -50,13 +56,18 @@ export interface HeldJob {
   /** 1 for the first. */
   readonly attempt: number;
   readonly tries: number;
+  readonly enqueued_at: string;
+  /** RFC 3339; null without an end. */
+  readonly expires_at: string | null;
+  /** True for a job that ends after an unknown outcome, when an earlier try of it was cut off. */
+  readonly interrupted: boolean;
   /** Aborted when this process stops, and when others may treat it as dead. */
   readonly signal: AbortSignal;
   /** True when a job of this key was finished before. */
   finishedBefore(): Promise<boolean>;
   /**
    * Ends the job: the effect, the finished key and the end of the job are one transaction. False when the key had been
-   * finished before; then there is no effect. `keep_ms` bounds the storage of the key; default: for ever.
+   * finished before; then there is no effect. `keep_ms` bounds the storage of the key; default: 7 days.
    */
   finish(effect?: (tx: Queryable) => Promise<unknown>, keep_ms?: number): Promise<boolean>;
   /** Schedules the next try after a pause, unless this was the last one. */
@@ -95,6 +106,8 @@ export interface JobQueue {
   enqueue(tx: Queryable, jobs: readonly NewJob[]): Promise<number>;
   /** To be called after the commit. */
   wake(): void;
+  /** Deletes the jobs of an owner that do not run. Returns their number. */
+  cancel(tx: Queryable, owner: string): Promise<number>;
   /** Runs jobs until stopped. Jobs of a dead process are released within 60 s, of a live one never. */
   work(options: WorkOptions): Promise<JobWorkers>;
   /** By state, oldest first. */

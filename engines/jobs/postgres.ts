@@ -3,7 +3,7 @@ import type { PostgresDatabase } from '../postgres/pool';
 import type { Wakeups } from '../wakeups/port';
 import type { LivingProcess } from './holders';
 import { JOBS_WAKEUP, type JobQueue } from './port';
-import { counts, drop, enqueue, list, retry, trim } from './rows';
+import { cancel, counts, drop, enqueue, list, retry, trim } from './rows';
 
 export interface PostgresJobsOptions {
   /** Database of the workers: a transaction for the end of each job, and one connection that listens. */
@@ -24,6 +24,7 @@ export function createPostgresJobs(options: PostgresJobsOptions): JobQueue {
   const { db, wakeups, process, log, grace_ms = 20_000, beat_ms = 5_000, poll_ms = 5_000 } = options;
   return {
     enqueue,
+    cancel,
     wake: () => wakeups.notify(JOBS_WAKEUP),
     list: (filter) => list(db, filter),
     counts: () => counts(db),

@@ -1,4 +1,5 @@
 import type { Queryable } from '../postgres/port';
+import { flagsText, OWNER } from './flags';
 import { JOB_SCHEMA } from './names';
 import type { JobQueue, JobState, NewJob, StoredJob } from './port';
 
@@ -9,8 +10,6 @@ const TASKS = `${JOB_SCHEMA}._private_tasks`;
 const LONGEST_KEY = 400;
 /** Prefix of the error of a job that waits for an operator, because the outcome of its last try is unknown. */
 export const UNKNOWN = 'outcome unknown: ';
-/** Flag of a job that is not repeated after a try with an unknown outcome. */
-export const PARKS = 'park';
 
 const STATE = `case
   when j.locked_at is not null then 'running'
@@ -38,9 +37,9 @@ export async function enqueue(tx: Queryable, jobs: readonly NewJob[]): Promise<n
   const rows = await tx.query(
     `insert into ${JOBS} (task_id, key, payload, run_at, max_attempts, flags)
      select t.id, n.key, n.payload::json, coalesce(n.run_at::timestamptz, now()), n.tries,
-       case when n.park then '{"${PARKS}": true}'::jsonb end
-     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::boolean[], $7::boolean[])
-       as n (name, key, payload, run_at, tries, park, alone)
+       n.flags::jsonb
+     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::boolean[])
+       as n (name, key, payload, run_at, tries, flags, alone)
      join ${TASKS} t on t.identifier = n.name
      where not exists (select from finished_jobs f where f.key = n.key)
        and not (n.alone and exists (
@@ -54,7 +53,7 @@ export async function enqueue(tx: Queryable, jobs: readonly NewJob[]): Promise<n
       jobs.map(({ payload }) => JSON.stringify(payload)),
       jobs.map(({ run_at }) => run_at ?? null),
       jobs.map(({ tries }) => tries),
-      jobs.map(({ park }) => park),
+      jobs.map(flagsText),
       jobs.map(({ alone }) => alone ?? false),
     ],
   );
@@ -99,6 +98,14 @@ export async function retry(db: Queryable, ids: readonly number[]): Promise<numb
 /** Deletes jobs; running jobs are unaffected. Returns the number of deleted jobs. */
 export async function drop(db: Queryable, ids: readonly number[]): Promise<number> {
   return (await db.query(`select id from ${JOB_SCHEMA}.complete_jobs($1::bigint[])`, [ids])).length;
+}
+
+export async function cancel(tx: Queryable, owner: string): Promise<number> {
+  const cancelled = await tx.query(
+    `delete from ${JOBS} where flags ? '${OWNER}' and flags->>'${OWNER}' = $1 and locked_at is null returning 1 as one`,
+    [owner],
+  );
+  return cancelled.length;
 }
 
 export async function trim(db: Queryable): Promise<number> {

@@ -4,7 +4,9 @@ import { pause } from '../../lib/async/signal';
 import type { Logger } from '../log/port';
 import type { PostgresDatabase } from '../postgres/pool';
 import { claimedJob, type JobRow } from './claimed';
+import { laneIn } from './flags';
 import { extendLocks, register, releaseDead, unregister, type LivingProcess } from './holders';
+import { Lanes } from './lanes';
 import { JOB_SCHEMA } from './names';
 import type { JobWorkers, WorkOptions } from './port';
 
@@ -29,6 +31,8 @@ const NO_JOB = '-1';
 class EndedByUs extends Error {}
 
 const RESTART_MS = 1_000;
+/** Most idle workers that search for jobs after a wake-up; each that finds one searches again. */
+const MAX_NUDGED = 10;
 
 /**
  * Runs jobs through the library's pool of workers, and makes a new pool when one ends unexpectedly. This process is
@@ -36,6 +40,7 @@ const RESTART_MS = 1_000;
  */
 export class Workers implements JobWorkers {
   private readonly running = new Map<string, AbortController>();
+  private readonly lanes = new Lanes();
   private readonly stopping = new AbortController();
   private pool: WorkerPool | undefined;
   private lost_at: number | null = null;
@@ -55,7 +60,7 @@ export class Workers implements JobWorkers {
   nudge(): void {
     if (this.stopping.signal.aborted) return;
     try {
-      this.pool?.nudge(this.options.concurrency);
+      this.pool?.nudge(Math.min(this.options.concurrency, MAX_NUDGED));
     } catch (error) {
       // The library throws for a pool that ends by itself; the next pool searches for jobs at its start.
       this.deps.log.debug({ err: error }, 'the workers of jobs are ending');
@@ -105,6 +110,7 @@ export class Workers implements JobWorkers {
         concurrency,
         pollInterval: poll_ms,
         noHandleSignals: true,
+        forbiddenFlags: () => this.lanes.full(),
         logger: this.logger(),
         preset: {
           plugins: [
@@ -129,8 +135,16 @@ export class Workers implements JobWorkers {
     const ending = new AbortController();
     const id = String(row.id);
     this.running.set(id, ending);
+    const lane = laneIn(row.flags);
+    let entered = false;
     try {
       const held = claimedJob(row, { db: this.deps.db, pool: pool.id, signal: ending.signal });
+      entered = lane !== undefined && this.lanes.enter(lane);
+      if (lane !== undefined && !entered) {
+        // Two workers searched before the lane was full.
+        await held.giveBack();
+        throw new EndedByUs();
+      }
       let finished = false;
       const finish: typeof held.finish = async (...effect) => {
         const first = await held.finish(...effect);
@@ -141,6 +155,7 @@ export class Workers implements JobWorkers {
       if (!finished) throw new EndedByUs();
     } finally {
       job.id = NO_JOB;
+      if (entered) this.lanes.leave(lane!);
       this.running.delete(id);
     }
   }

@@ -4,8 +4,10 @@ import { Backoff, type Pauses } from '../../lib/async/retry';
 import { pause } from '../../lib/async/signal';
 import { JobLost, type HeldJob } from '../../engines/jobs/port';
 import type { Logger } from '../../engines/log/port';
+import type { Queryable } from '../../engines/postgres/port';
 import type { Tracing } from '../../engines/tracing/port';
 import type { JobMetrics } from './job-metrics';
+import type { Jobs } from './jobs';
 
 /** Encrypts and decrypts personal members of payloads; null after the erasure of the subject's key. */
 export interface PayloadSealing {
@@ -26,14 +28,26 @@ export interface TriesDeps<Services> {
   metrics: JobMetrics;
   tracing: Tracing;
   pauses: Pauses;
+  enqueue: Jobs<never>['enqueue'];
+  /** To be called after the commit of enqueued jobs. */
+  wake(): void;
+  servicesOf?: ((job: RunningJob) => Partial<Services>) | undefined;
 }
 
-/** `repeated`: its key was finished before; `returned`: this process stops; `lost`: another process has it. */
-type Outcome = 'done' | 'repeated' | 'again' | 'failed' | 'parked' | 'returned' | 'lost';
+/** Identity of a running job: its key is the same over all tries. */
+export type RunningJob = Pick<HeldJob, 'name' | 'key' | 'enqueued_at'>;
+
+/**
+ * `repeated`: its key was finished before; `expired`: its time was over; `cancelled`: its owner does not want it any
+ * more; `unknown`: ended by its own effect for unknown outcomes; `returned`: this process stops; `lost`: another
+ * process has it.
+ */
+type Outcome =
+  'done' | 'repeated' | 'expired' | 'cancelled' | 'unknown' | 'again' | 'failed' | 'parked' | 'returned' | 'lost';
 
 /** Runs one attempt of a job. */
 export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob) => Promise<void> {
-  const { declared, sealing, services, log, metrics, tracing } = deps;
+  const { declared, sealing, log, metrics, tracing } = deps;
 
   async function payloadOf(one: JobDeclaration<Services>, held: HeldJob): Promise<unknown> {
     const clear = await sealing.open(one.name, held.key, held.payload);
@@ -49,17 +63,35 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
   async function effectOf(
     one: JobDeclaration<Services>,
     payload: unknown,
-    held: HeldJob,
-    signal: AbortSignal,
+    try_: Try<Services>,
   ): Promise<Effect | void> {
+    const { held, signal, services } = try_;
     try {
       return await one.run(payload, { key: held.key, number: held.attempt, signal }, services);
     } catch (error) {
-      const outcome_told = [NotSent, JobRefused, OutcomeUnknown].some((kind) => error instanceof kind);
-      throw outcome_told || one.after_unknown === 'repeat'
+      const has_known_outcome = [NotSent, JobRefused, OutcomeUnknown].some((kind) => error instanceof kind);
+      throw has_known_outcome || one.after_unknown === 'repeat'
         ? error
         : unknown(error, `nobody knows what it did: ${describe(one, error)}`);
     }
+  }
+
+  /** Ends the job with its effect; false when its key was finished before. */
+  async function finish(one: JobDeclaration<Services>, held: HeldJob, effect: Effect | void): Promise<boolean> {
+    const keep_ms = one.every_ms === undefined ? undefined : one.every_ms * PERIODS_KEPT;
+    let enqueued = false;
+    const run = effect
+      ? (tx: Queryable) =>
+          effect(tx, {
+            async enqueue(declaration, ...jobs) {
+              await deps.enqueue(tx, declaration, ...jobs);
+              enqueued = true;
+            },
+          })
+      : undefined;
+    const first = await held.finish(run, keep_ms);
+    if (enqueued) deps.wake();
+    return first;
   }
 
   async function work(one: JobDeclaration<Services>, held: HeldJob): Promise<Outcome> {
@@ -67,47 +99,68 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
       await held.finish();
       return 'repeated';
     }
+    if (!held.interrupted && isExpired(held, Date.now())) {
+      await held.finish();
+      return 'expired';
+    }
     const signal = AbortSignal.any([held.signal, AbortSignal.timeout(one.timeout_ms)]);
+    const services = { ...deps.services, ...deps.servicesOf?.(held) };
+    const try_ = { held, signal, services };
+    let payload: unknown;
     let effect: Effect | void;
     try {
-      effect = await unlessLeft(effectOf(one, await payloadOf(one, held), held, signal), held.signal);
+      payload = await payloadOf(one, held);
+      if (held.interrupted) throw unknown(undefined, 'an earlier try was cut off');
+      if ((await one.isWanted?.(payload, services)) === false) {
+        await held.finish();
+        return 'cancelled';
+      }
+      effect = await unlessLeft(effectOf(one, payload, try_), held.signal);
     } catch (error) {
-      return failed(one, held, error, signal);
+      return failed(one, try_, payload, error);
     }
     try {
-      const keep_ms = one.every_ms === undefined ? undefined : one.every_ms * PERIODS_KEPT;
-      return (await held.finish(effect ?? undefined, keep_ms)) ? 'done' : 'repeated';
+      return (await finish(one, held, effect)) ? 'done' : 'repeated';
     } catch (error) {
       // The vendor was called: the next attempt calls it again under the same key.
       if (error instanceof JobLost) throw error;
-      return failed(one, held, one.after_unknown === 'park' ? unknown(error, NOT_STORED) : error, signal);
+      return failed(one, try_, payload, one.after_unknown === 'repeat' ? error : unknown(error, NOT_STORED));
     }
   }
 
   async function failed(
     one: JobDeclaration<Services>,
-    held: HeldJob,
+    { held, signal, services }: Try<Services>,
+    payload: unknown,
     error: unknown,
-    signal: AbortSignal,
   ): Promise<Outcome> {
-    const said = describe(one, error);
-    log.warn({ job: one.name, key: held.key, attempt: held.attempt, error: said }, 'a job failed');
-    const known = !(error instanceof OutcomeUnknown) && (!signal.aborted || error instanceof NotSent);
-    if (!known && one.after_unknown === 'park') {
-      await held.park(said);
+    const text = describe(one, error);
+    log.warn({ job: one.name, key: held.key, attempt: held.attempt, error: text }, 'a job failed');
+    // A payload that was not read was not sent.
+    const is_known =
+      payload === undefined || (!(error instanceof OutcomeUnknown) && (!signal.aborted || error instanceof NotSent));
+    if (!is_known && one.after_unknown === 'park') {
+      await held.park(text);
       return 'parked';
     }
+    if (!is_known && one.onUnknown !== undefined) {
+      return (await finish(one, held, one.onUnknown(payload, services))) ? 'unknown' : 'repeated';
+    }
     if (error instanceof JobRefused) {
-      await held.fail(said);
+      await held.fail(text);
       return 'failed';
     }
     if (held.signal.aborted) {
       await held.giveBack();
       return 'returned';
     }
-    const pauses = one.every_ms === undefined ? deps.pauses : PERIODIC_PAUSES;
-    const pause_ms = new Backoff(pauses, held.attempt - 1).next();
-    return held.again(said, Math.max(askedFor(error) ?? 0, pause_ms));
+    const pauses = one.pauses ?? (one.every_ms === undefined ? deps.pauses : PERIODIC_PAUSES);
+    const pause_ms = Math.max(askedFor(error) ?? 0, new Backoff(pauses, held.attempt - 1).next());
+    if (isExpired(held, Date.now() + pause_ms)) {
+      await held.finish();
+      return 'expired';
+    }
+    return held.again(text, pause_ms);
   }
 
   return async (held) => {
@@ -128,6 +181,16 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
     }
   };
 }
+
+/** A running try. */
+interface Try<Services> {
+  held: HeldJob;
+  /** Aborted when the time of the try is over, and with the signal of the held job. */
+  signal: AbortSignal;
+  services: Services;
+}
+
+const isExpired = ({ expires_at }: HeldJob, at: number): boolean => expires_at !== null && Date.parse(expires_at) <= at;
 
 /** Time for a job that ignores its signal, out of the 9 s that a stopping process has. */
 const LET_GO_MS = 1_000;

@@ -10,7 +10,7 @@ import type { Metrics } from '../../engines/metrics/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import { jobMetrics } from './job-metrics';
-import { createTries, type PayloadSealing } from './job-tries';
+import { createTries, type PayloadSealing, type RunningJob } from './job-tries';
 
 export interface JobsDeps<Services> {
   queue: JobQueue;
@@ -19,12 +19,16 @@ export interface JobsDeps<Services> {
   declared: readonly JobDeclaration<Services>[];
   sealing: PayloadSealing;
   services: Services;
+  /** Services of one job, besides {@link services}. */
+  servicesOf?: (job: RunningJob) => Partial<Services>;
   log: Logger;
   metrics: Metrics;
   /** Default: off. */
   tracing?: Tracing;
-  /** Concurrent jobs of this process. Default 10. */
+  /** Concurrent jobs of this process without a lane. Default 10. */
   concurrency?: number;
+  /** Concurrent jobs of this process with a lane. Default 40. */
+  lane_concurrency?: number;
   /** Pauses between attempts. Default 10 s to six hours. */
   pauses?: Pauses;
 }
@@ -43,6 +47,8 @@ export interface Jobs<Services> {
   /** Enqueues jobs by name, for callers without the declarations. @throws Error for an undeclared name */
   enqueueNamed(tx: Queryable, requests: readonly JobRequest[]): Promise<void>;
   has(name: string): boolean;
+  /** Deletes the waiting jobs of an owner. Returns their number. */
+  cancel(tx: Queryable, owner: string): Promise<number>;
   wake(): void;
   /** Runs jobs in this process: all that are declared, or those of these names. */
   start(names?: readonly string[]): Promise<{ stop(): Promise<void> }>;
@@ -61,8 +67,8 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
   if (declared.size !== deps.declared.length) throw new Error('two jobs have one name');
 
   const stored = async <Payload>(
-    { name, payload: schema, retries, after_unknown, every_ms }: JobDeclaration<Services, Payload>,
-    { key: own, payload, run_at }: Enqueued<Payload>,
+    { name, payload: schema, retries, after_unknown, every_ms, lane, owner }: JobDeclaration<Services, Payload>,
+    { key: own, payload, run_at, expires_at }: Enqueued<Payload>,
   ): Promise<NewJob> => {
     const key = `${name}/${own}`;
     const { success, data, error } = schema.safeParse(payload);
@@ -74,15 +80,20 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
       payload: await sealing.seal(name, key, data as JsonObject),
       run_at,
       tries: retries + 1,
-      park: after_unknown === 'park',
+      after_unknown,
+      lane: lane?.(data),
+      owner: owner?.(data),
+      expires_at,
       alone: every_ms !== undefined,
     };
   };
 
+  const enqueue: Jobs<Services>['enqueue'] = async (tx, one, ...jobs) => {
+    await queue.enqueue(tx, await Promise.all(jobs.map((each) => stored(one, each))));
+  };
+
   return {
-    async enqueue(tx, one, ...jobs) {
-      await queue.enqueue(tx, await Promise.all(jobs.map((each) => stored(one, each))));
-    },
+    enqueue,
     async enqueueNamed(tx, requests) {
       const jobs = requests.map(({ name, ...one }) => {
         const declaration = declared.get(name);
@@ -92,6 +103,7 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
       await queue.enqueue(tx, await Promise.all(jobs));
     },
     has: (name) => declared.has(name),
+    cancel: (tx, owner) => queue.cancel(tx, owner),
     wake: () => queue.wake(),
     async start(names = [...declared.keys()]) {
       const stopping = new AbortController();
@@ -106,13 +118,22 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
         metrics,
         tracing,
         pauses: deps.pauses ?? PAUSES,
+        enqueue: enqueue as Jobs<never>['enqueue'],
+        wake: () => queue.wake(),
+        servicesOf: deps.servicesOf,
       });
-      const workers = await queue.work({
-        names,
-        concurrency: deps.concurrency ?? 10,
-        run: attempt,
-        onReleased: (jobs) => metrics.released.inc(jobs),
-      });
+      const work = (of: readonly string[], concurrency: number) =>
+        of.length === 0
+          ? []
+          : [queue.work({ names: of, concurrency, run: attempt, onReleased: (jobs) => metrics.released.inc(jobs) })];
+      const has_lane = (name: string) => declared.get(name)?.lane !== undefined;
+      const workers = await Promise.all([
+        ...work(
+          names.filter((name) => !has_lane(name)),
+          deps.concurrency ?? 10,
+        ),
+        ...work(names.filter(has_lane), deps.lane_concurrency ?? 40),
+      ]);
       const again = [...declared.values()].flatMap((one) =>
         one.every_ms === undefined || !names.includes(one.name) ? [] : [everyPeriod(one, one.every_ms)],
       );
@@ -151,7 +172,7 @@ export function createJobs<Services>(deps: JobsDeps<Services>): Jobs<Services> {
       return {
         async stop() {
           stopping.abort();
-          await Promise.all([workers.stop(DRAIN_MS), ...again]);
+          await Promise.all([...workers.map((each) => each.stop(DRAIN_MS)), ...again]);
         },
       };
     },

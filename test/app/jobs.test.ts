@@ -294,7 +294,7 @@ test('a periodic job that has used up all its tries holds up none of the periods
   const on = await node(t.url, [again], undefined, { start: false });
   const period = (key: string) =>
     on.db.transaction((tx) =>
-      on.queue.enqueue(tx, [{ name: 'again', key, payload: {}, tries: 3, park: false, alone: true }]),
+      on.queue.enqueue(tx, [{ name: 'again', key, payload: {}, tries: 3, after_unknown: 'repeat', alone: true }]),
     );
   expect([await period('one'), await period('two')]).toEqual([1, 0]);
   await t.db.query('update graphile_worker._private_jobs set attempts = max_attempts, locked_at = now()');
@@ -389,7 +389,8 @@ test('the end of a try that was released is not the end of the next one, though 
   const taken = async (attempts: number) => {
     const [row] = await on.db.query<JobRow>(
       `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'pool', attempts = $1
-       where key = 'idle/x' returning id, key, 'idle' as task_identifier, payload, attempts, max_attempts`,
+       where key = 'idle/x' returning id, key, 'idle' as task_identifier, payload, attempts, max_attempts,
+         created_at, flags`,
       [attempts],
     );
     return claimedJob(row!, { db: on.db, pool: 'pool', signal: new AbortController().signal });

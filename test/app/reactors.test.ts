@@ -98,7 +98,8 @@ describe('reactors', () => {
         blobs: { delete: async () => undefined },
         eraseRows: async () => undefined,
         // No job here speaks with a vendor.
-        connections: undefined as never,
+        ...{ connections: undefined as never, act: undefined as never },
+        ...{ records: undefined as never, live: undefined as never },
       },
       log,
       metrics: noMetrics,
