@@ -14,6 +14,7 @@ import { testDatabase } from '../support/database';
 import { decider } from '../support/decider';
 import type { Door } from '../support/door';
 import { feed, uuid } from '../support/identity';
+import { inTime } from '../support/patience';
 import { Client } from '../support/realtime';
 import { sharedServer, type MadeAccount, type MadeMember, type SharedServer } from '../support/shared-server';
 
@@ -350,6 +351,8 @@ describe('on the server', () => {
     const key = { label: 'Bot', permissions: ['events:read'] };
     const { json } = await member.door.rest('POST', '/v1/api-keys', { body: key });
     const bot = server.door(json.data.key);
+    const headers = { authorization: `Bearer ${json.data.key}` };
+    const of_bot = await Client.open(server.ws_url, null, { headers });
     const invite = { body: { role_id: roles.viewer } };
     const { code } = (await member.door.rest('POST', path('/invites'), invite)).json.data;
     // In the owner's name, but the member's work.
@@ -358,7 +361,8 @@ describe('on the server', () => {
     const { token } = (await member.door.rest('POST', '/v1/tokens', { body: page })).json.data;
     const through = (await server.door(token).rest('POST', path('/invites'), invite)).json.data.code;
     const socket = await Client.open(server.ws_url, member.access_token);
-    expect(await socket.subscribe(`events:${home.account_id}`)).toMatchObject({ type: 'subscribed' });
+    for (const channel of [`events:${home.account_id}`, `user:${member.user_id}`])
+      expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
     expect((await bot.rest('GET', '/v1/events')).status).toBe(200);
 
     const place = path(`/members/${member.user_id}`);
@@ -366,7 +370,18 @@ describe('on the server', () => {
     expect((await bot.rest('GET', '/v1/events')).status).toBe(401);
     expect((await member.door.rest('GET', '/v1/events')).status).toBe(403);
     expect((await member.door.rest('GET', path('/members'))).status).toBe(403);
-    expect(await socket.closed()).toBe(4401);
+    // The session stays without the account; the key has ended.
+    const lost = await inTime(
+      socket.next(({ type }) => type === 'error', 'the end of the channel'),
+      server,
+    );
+    expect(lost).toMatchObject({ code: 'UNAUTHORIZED', channel: `events:${home.account_id}` });
+    expect(await of_bot.closed()).toBe(4401);
+    expect(of_bot.close_reason).toBe('TOKEN_REVOKED');
+    await socket.ask({ type: 'ping' }, 'pong');
+    expect(socket.messages.filter(({ type }) => type === 'error')).toHaveLength(1);
+    expect(await socket.subscribe(`events:${home.account_id}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+    socket.end();
     for (const left of [code, through]) expect((await accept((await somebody()).door, left)).status).toBe(404);
     expect(await home.door.rest('DELETE', place)).toMatchObject({ status: 404, json: { message: 'Member not found' } });
   });

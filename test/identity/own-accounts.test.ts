@@ -350,7 +350,10 @@ describe('on the server', () => {
     expect((await door.rest('GET', path)).status).toBe(403);
     expect((await guest.door.rest('GET', '/v1/events')).status).toBe(403);
     expect((await server.door('').rest('GET', `/v1/invites/${code}`)).status).toBe(404);
-    expect(await socket.closed()).toBe(4401);
+    const lost = await socket.next(({ type }) => type === 'error', 'the end of the channel');
+    expect(lost).toMatchObject({ code: 'UNAUTHORIZED', channel: `events:${account_id}` });
+    await socket.ask({ type: 'ping' }, 'pong');
+    socket.end();
     const after = server.door(answer.json.token);
     expect((await after.rest('GET', '/v1/accounts')).json.data).toEqual([]);
     expect((await create(after, { name: 'Next' })).status).toBe(201);

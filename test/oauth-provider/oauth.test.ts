@@ -11,6 +11,7 @@ import { OPERATIONS } from '../../bin/areas';
 import type { StoredEvent } from '../../engines/event-store/port';
 import { oauthGrantEnds } from '../../reactors/oauth-provider/oauth-grants';
 import { inTime } from '../support/patience';
+import { Client as Socket } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
@@ -428,6 +429,27 @@ describe('OAuth for clients of others', () => {
     expect(await closed).toEqual([4401, 'TOKEN_REVOKED']);
   });
 
+  test('a removed member’s grant loses the channels of the account; its socket goes on', async () => {
+    const { account_id, other } = server.credentials;
+    const viewer = (await owner.get('/v1/roles')).body.data.find(({ slug }: { slug: string }) => slug === 'viewer');
+    const invite = await owner.send('POST', `/v1/accounts/${account_id}/invites`, { role_id: viewer.id });
+    expect((await stranger.send('POST', `/v1/invites/${invite.body.data.code}/accept`, {})).status).toBe(200);
+    const switched = await stranger.send('PATCH', '/v1/users/me', { active_account_id: account_id });
+    const guest = new ApiClient(server.base_url, switched.body.data.token);
+    const client = await register();
+    const given = (await token(await agreed(client, {}, guest))).body;
+    const socket = await Socket.open(server.ws_url, String(given.access_token));
+    const channel = `events:${account_id}`;
+    expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+    const removed = await owner.send('DELETE', `/v1/accounts/${account_id}/members/${other.user_id}`, undefined);
+    expect(removed.status).toBe(204);
+    const end = socket.next(({ type }) => type === 'error', 'the end of the channel');
+    expect(await inTime(end, server)).toMatchObject({ code: 'UNAUTHORIZED', channel });
+    await socket.ask({ type: 'ping' }, 'pong');
+    expect(socket.close_code).toBeNull();
+    socket.end();
+  });
+
   test('a grant ends with the session in which the user agreed', async () => {
     const client = await register();
     const { other } = server.credentials;
@@ -529,29 +551,28 @@ describe('OAuth for clients of others', () => {
     await until(['events:create']);
   });
 
-  test('a scope taken from a client counts at the next request, and for open sockets in time', async () => {
-    const client = await register();
-    const given = await tokens(client, { scope: SCOPES.join(' ') });
-    const socket = new WebSocket(`${server.ws_url}?token=${given.access_token}`);
-    const over = new Promise<true>((done) => {
-      socket.once('close', () => done(true));
-      socket.on('message', (data: Buffer) => data.includes('"UNAUTHORIZED"') && done(true));
-    });
-    const subscribed = new Promise<void>((done) => {
-      socket.on('message', (data: Buffer) => data.includes('"subscribed"') && done());
-    });
-    await new Promise((open, fail) => socket.once('open', open).once('error', fail));
-    socket.send(JSON.stringify({ type: 'subscribe', channel: `events:${server.credentials.account_id}` }));
-    await subscribed;
-    expect((await as(given).get('/v1/events')).status).toBe(200);
+  test('a scope taken from a client counts at the next request, and ends its channels on open sockets', async () => {
+    const { account_id } = server.credentials;
+    const client = await register({ grant_types: ALL_GRANTS, account_id });
+    const asking = { grant_type: 'client_credentials', ...naming(client) };
+    const given = [await tokens(client, { scope: SCOPES.join(' ') }), (await token(asking)).body];
+    const channel = `events:${account_id}`;
+    const sockets = await Promise.all(given.map(({ access_token }) => Socket.open(server.ws_url, access_token!)));
+    for (const socket of sockets) expect(await socket.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+    for (const one of given) expect((await as(one).get('/v1/events')).status).toBe(200);
 
     const changed = await owner.send('PATCH', `${admin}/${client.client_id}`, { scopes: ['members:read'] });
     expect(changed.status).toBe(200);
-    expect((await as(given).get('/v1/events')).status).toBe(403);
-    expect(await inTime(over, server)).toBe(true);
-    // The token goes on with what is left.
-    expect((await as(given).get('/v1/tokens/me')).body.data.permissions).toEqual(['members:read']);
-    socket.terminate();
+    for (const one of given) expect((await as(one).get('/v1/events')).status).toBe(403);
+    const ends = sockets.map((socket) => socket.next(({ type }) => type === 'error', 'the end of the channel'));
+    expect(await inTime(Promise.all(ends), server)).toMatchObject(
+      sockets.map(() => ({ code: 'UNAUTHORIZED', channel })),
+    );
+    // Token and socket go on with what is left.
+    for (const one of given)
+      expect((await as(one).get('/v1/tokens/me')).body.data.permissions).toEqual(['members:read']);
+    for (const socket of sockets) await socket.ask({ type: 'ping' }, 'pong');
+    sockets.forEach((socket) => socket.end());
   });
 
   test('the token endpoint answers as RFC 6749 says, in forms and in JSON', async () => {

@@ -588,13 +588,27 @@ describe('the end of a session', () => {
     await own.stop();
   });
 
-  test('a credential that acts on another account ends its sockets', async () => {
+  test('a caller who left the account loses its channels alone; another account ends the socket', async () => {
     const own = await realtimeNode(t);
+    const user_id = '0f000000-0000-4000-8000-0000000000aa';
+    const mine = `user:${user_id}`;
+    own.callers.set('good', caller({ user_id }));
     const client = await Client.open(own.url);
-    own.current.set('c1', caller({ account_id: null }));
-    own.revoke({ user_id: 'u1' });
-    expect(await client.closed()).toBe(4401);
-    expect(client.close_reason).toBe('TOKEN_REVOKED');
+    for (const channel of [EVENTS, mine]) expect(await client.subscribe(channel)).toMatchObject({ type: 'subscribed' });
+    own.current.set('c1', caller({ user_id, account_id: null, permissions: new Set() }));
+    own.revoke({ user_id, account_id: ACCOUNT });
+    const lost = await client.next(({ type }) => type === 'error', 'the end of the channel');
+    expect(lost).toMatchObject({ code: 'UNAUTHORIZED', channel: EVENTS });
+    await publish(t, own, mine, [{ n: 1 }]);
+    await client.until(() => client.events(mine).length === 1, 'the message on the other channel');
+    expect(client.messages.filter(({ type }) => type === 'error')).toHaveLength(1);
+
+    own.current.clear();
+    const other = await Client.open(own.url);
+    own.current.set('c1', caller({ user_id, account_id: OTHER_ACCOUNT }));
+    own.revoke({ user_id });
+    expect(await other.closed()).toBe(4401);
+    expect(other.close_reason).toBe('TOKEN_REVOKED');
     await own.stop();
   });
 

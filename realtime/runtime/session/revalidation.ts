@@ -1,4 +1,4 @@
-import { grantsAlike } from '../../../access/authentication/caller';
+import { grantsAlike, type Caller } from '../../../access/authentication/caller';
 import type { CallerResolver } from '../../../access/authentication/resolve';
 import type { Logger } from '../../../engines/log/port';
 import type { ChannelAuthorizers, Verdict } from '../channel/gates';
@@ -21,6 +21,11 @@ interface Group {
   sessions: Session[];
   age: number;
 }
+
+/** Whether a credential acts on another account or resource than before. Without an account it acts on none. */
+const actsElsewhere = (now: Caller, held: Caller): boolean =>
+  now.bound_channel !== held.bound_channel ||
+  (now.account_id !== held.account_id && now.account_id !== null && held.account_id !== null);
 
 /** Beats between two looks at a credential. */
 const BEATS = LIMITS.revalidate_ms / LIMITS.heartbeat_ms;
@@ -110,8 +115,8 @@ export class Revalidation {
 
   /**
    * Judges each socket of one credential by what the credential grants now: it goes on with that, and loses the
-   * channels that this no longer opens. It ends with its credential, and where that acts on another account. Source:
-   * spec rulings, "rights lost while a socket is open".
+   * channels that this no longer opens. It ends with its credential, and where that acts on another account; a caller
+   * who left the account keeps it. Source: spec rulings, "rights lost while a socket is open".
    */
   private async checkGroup({ sessions }: Group): Promise<void> {
     const { caller: now, failure } = await this.deps.again(sessions[0]!.caller, Date.now());
@@ -127,12 +132,13 @@ export class Revalidation {
     };
     for (const session of sessions) {
       const { caller: held } = session;
-      if (now.account_id !== held.account_id || now.bound_channel !== held.bound_channel) {
+      if (actsElsewhere(now, held)) {
         this.deps.end(session, 'TOKEN_REVOKED');
         continue;
       }
       // A caller that has not changed is kept, so that sockets go on sharing one object.
-      if (!grantsAlike(now, held)) session.caller = { ...now, expires_at: held.expires_at };
+      const kept = now.account_id === held.account_id && grantsAlike(now, held);
+      if (!kept) session.caller = { ...now, expires_at: held.expires_at };
       await this.judge(session, mayRead);
       session.checked_at_beat = this.beats;
     }

@@ -213,7 +213,7 @@ describe('what is ended on one node is over on the other', () => {
     [
       'a membership',
       403,
-      'cut',
+      'UNAUTHORIZED',
       async () => {
         const { boss, access_token: token, user_id, account_id } = await member('moderator');
         const path = `/v1/accounts/${account_id}/members/${user_id}`;
@@ -286,7 +286,7 @@ describe('what is ended on one node is over on the other', () => {
     [
       'a session on an account that is dissolved',
       403,
-      'cut',
+      'UNAUTHORIZED',
       async () => {
         const { access_token: token, api, account_id, name } = await owner();
         const path = `/v1/accounts/${account_id}?confirm_name=${encodeURIComponent(name)}`;
