@@ -483,6 +483,19 @@ create table connection_secrets (
   constraint connection_secrets_pkey PRIMARY KEY (connection_id)
 );
 
+create table credential_origins (
+  credential_id uuid not null,
+  kind text not null,
+  account_id uuid not null,
+  user_id uuid not null,
+  session_id uuid not null,
+  login_connection_id uuid,
+  constraint credential_origins_pkey PRIMARY KEY (credential_id),
+  constraint credential_origins_kind_check CHECK ((kind = ANY (ARRAY['api_key'::text, 'popout_token'::text])))
+);
+CREATE INDEX credential_origins_account ON public.credential_origins USING btree (account_id);
+CREATE INDEX credential_origins_user ON public.credential_origins USING btree (user_id);
+
 create table credential_uses (
   credential_id text not null,
   last_used_at timestamp with time zone not null,

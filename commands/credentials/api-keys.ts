@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { UserApiKey, userApiKeys } from '../../views/credentials/api-keys';
 import { command, del, feature, firstParty, notFound, patch, permission, post, type Refuse } from '../../app/operation';
 import { generateKey } from '../../access/authentication/keys';
+import { recordOrigin } from '../../services/identity/credential-origins';
 import { apiKey, type ApiKey, apiKeyStream } from '../../domain/credentials/api-keys';
 import {
   revokeBeforeAppend,
@@ -12,6 +13,7 @@ import {
   requireRoom,
   scope,
   SCOPE_ERRORS,
+  SESSION_ENDED,
   scopeOf,
   toKeyView,
   TOO_MANY_KEYS,
@@ -52,13 +54,15 @@ export const createUserApiKey = command({
   guard: [firstParty, feature('feature:apikeys'), permission('apikeys:create')],
   input: CreateUserApiKeyInput,
   output: CreateUserApiKeyResult,
-  errors: { ...SCOPE_ERRORS, ...TOO_MANY_KEYS, KEY_NOT_SHOWN: KEY_NOT_IN_VIEW },
+  errors: { ...SCOPE_ERRORS, ...TOO_MANY_KEYS, ...SESSION_ENDED, KEY_NOT_SHOWN: KEY_NOT_IN_VIEW },
   async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id, user_id } = caller;
     const { permissions, expires_at } = await scopeOf(input, caller, context, services, refuse);
     const key_id = newId('api-key');
     const keys = 'api_keys where account_id = $1 and user_id = $2 and id <> $3';
     await requireRoom(services, { keys, values: [account_id, user_id, key_id] }, refuse);
+    const made_in = { credential_id: key_id, kind: 'api_key', account_id } as const;
+    if (!(await recordOrigin(services.db, caller, made_in))) throw refuse('SESSION_ENDED');
     const made = generateKey('user_api_key');
     const { events } = await act(apiKey, apiKeyStream(key_id), {
       type: 'api_key:create',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Caller } from '../../access/authentication/caller';
 import { grantorOf } from '../../access/authorization/delegation';
-import { conflict, forbidden, invalid, type Refuse } from '../../app/operation';
+import { conflict, forbidden, invalid, unauthorized, type Refuse } from '../../app/operation';
 import type { Services } from '../../app/services';
 import { load } from '../../app/write-path/aggregate-cache';
 import { account, accountStream } from '../../domain/accounts/accounts';
@@ -49,6 +49,9 @@ export const KEY_NOT_IN_VIEW = conflict(
     shows: ['id'],
   },
 );
+
+/** The caller's login was removed while the request ran. */
+export const SESSION_ENDED = { SESSION_ENDED: unauthorized('The session has ended') };
 
 const MAX_KEYS = 500;
 export const TOO_MANY_KEYS = {

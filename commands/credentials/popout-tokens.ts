@@ -14,6 +14,7 @@ import {
   type Refuse,
 } from '../../app/operation';
 import { PopoutToken, popoutTokenOf } from '../../views/credentials/popout-tokens';
+import { recordOrigin } from '../../services/identity/credential-origins';
 import { shownInstant } from '../../lib/time/instants';
 import { popoutToken, popoutTokenStream, type PopoutToken as Token } from '../../domain/credentials/popout-tokens';
 import {
@@ -29,6 +30,7 @@ import {
   scope,
   SCOPE_ERRORS,
   scopeOf,
+  SESSION_ENDED,
   TOO_MANY_KEYS,
 } from './keys';
 
@@ -76,6 +78,7 @@ export const createPopoutToken = command({
   errors: {
     ...SCOPE_ERRORS,
     ...TOO_MANY_KEYS,
+    ...SESSION_ENDED,
     NO_MEMBER: invalid('user_id must be a member of the account'),
     KEY_NOT_SHOWN: KEY_NOT_IN_VIEW,
   },
@@ -93,6 +96,8 @@ export const createPopoutToken = command({
     const keys = `member_tokens m where account_id = $1 and user_id = $2 and token_id <> $3
       and exists (select 1 from popout_tokens t where t.id = m.token_id and t.created_by = m.user_id)`;
     await requireRoom({ db }, { keys, values: [account_id, created_by, token_id] }, refuse);
+    const made_in = { credential_id: token_id, kind: 'popout_token', account_id } as const;
+    if (!(await recordOrigin(db, caller, made_in))) throw refuse('SESSION_ENDED');
     const made = generateKey('popout');
     const { events } = await act(popoutToken, popoutTokenStream(token_id), {
       type: 'popout_token:create',

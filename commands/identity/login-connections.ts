@@ -4,6 +4,7 @@ import { findActiveSession } from '../../services/identity/active-sessions';
 import { LoginConnection, loginConnectionsOf } from '../../views/identity/login-connections';
 import { linkLogin } from '../../services/identity/logins';
 import { command, conflict, del, firstParty, forbidden, notFound, post, put } from '../../app/operation';
+import { loginBehind } from '../../services/identity/credential-origins';
 import { endRemovedLogins } from '../../services/identity/session-revocation';
 import { ExchangeTokenInput, identify, providerErrors } from '../../services/identity/provider-logins';
 import { loginReservations } from '../../domain/identity/login-connections';
@@ -40,7 +41,8 @@ export const linkLoginConnection = command({
     const session = credential_id === null ? null : await findActiveSession(services.db, credential_id, context.now);
     if (session === null || context.now - session.created_at > FRESH_MS) throw refuse('OLD_SESSION');
     const { provider, said } = await identify(services, input, refuse);
-    const linked = { user_id, provider, said, access_token: input.access_token };
+    const linked_with = await loginBehind(services.db, caller);
+    const linked = { user_id, provider, said, access_token: input.access_token, linked_with };
     const id = await linkLogin({ act, context, newId }, services, linked);
     const [known] = await loginConnectionsOf(services.db, user_id, id);
     // The read model is behind: the answer uses the provider's data of this call.
@@ -64,7 +66,7 @@ export const linkLoginConnection = command({
 export const disconnectLoginConnection = command({
   name: 'disconnectLoginConnection',
   // Source: spec doc2 §4.2, §4.3.
-  summary: "Takes one of the caller's own logins away, but the last one, and ends the sessions that it opened",
+  summary: "Takes one of the caller's own logins away, but the last one, and ends its sessions and their keys",
   rest: del('/v1/login-connections/{login_connection_id}'),
   guard: [firstParty],
   input: z.object({ login_connection_id: z.uuid() }),
@@ -75,7 +77,10 @@ export const disconnectLoginConnection = command({
     LAST_LOGIN: conflict('The last login connection cannot be removed'),
     PRIMARY_LOGIN: conflict('An account is shown with this login connection: choose another one for it first'),
   },
-  async run({ input: { login_connection_id }, caller: { user_id }, act, refuse }, services) {
+  async run({ input: { login_connection_id }, caller, act, refuse }, services) {
+    const { user_id, kind, credential_id } = caller;
+    const removed_with = await loginBehind(services.db, caller);
+    const session_id = kind === 'jwt' ? credential_id : null;
     const [primary] = await services.db.query(
       `select 1 from accounts a join login_connections c on c.id = a.primary_login_connection_id
        where a.primary_login_connection_id = $1 and c.user_id = $2 limit 1`,
@@ -85,7 +90,7 @@ export const disconnectLoginConnection = command({
     const { events } = await act(
       user,
       userStream(user_id),
-      { type: 'user:disconnect_login', login_connection_id },
+      { type: 'user:disconnect_login', login_connection_id, removed_with, session_id },
       {
         given: ({ logins }) => primary !== undefined && logins.has(login_connection_id) && refuse('PRIMARY_LOGIN'),
         reservations: loginReservations,

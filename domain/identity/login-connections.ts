@@ -36,8 +36,25 @@ const audited = { audit: { ...told_apart, omit: ['identity'] } } as const;
 
 /** Logins of a person. The provider's profile and tokens are rows (services/oauth/login-grants.ts). */
 export const userLoginEvents = {
-  'user:login_connected': event({ ...of, ...who, connected_at: instant() }, audited),
-  'user:login_disconnected': event({ ...of, ...who, disconnected_at: instant() }, audited),
+  'user:login_connected': event(
+    {
+      ...of,
+      ...who,
+      linked_with: z.uuid().nullable().describe('The login whose session linked it; null: unknown, or the first login'),
+      connected_at: instant(),
+    },
+    { ...audited, version: 2, upcast: [(data) => ({ ...data, linked_with: null })] },
+  ),
+  'user:login_disconnected': event(
+    {
+      ...of,
+      ...who,
+      removed_with: z.uuid().nullable().describe('The login whose session removed it; null: unknown, or an operator'),
+      session_id: z.uuid().nullable().describe('The session of the user that removed it'),
+      disconnected_at: instant(),
+    },
+    { ...audited, version: 2, upcast: [(data) => ({ ...data, removed_with: null, session_id: null })] },
+  ),
   /** The provider refuses the tokens that are kept: nothing is done with this login until its person was there. */
   'user:login_reconnect_required': event({ ...of, required_at: instant() }, { audit: told_apart }),
   'user:login_reconnect_cleared': event({ ...of, cleared_at: instant() }, { audit: told_apart }),
@@ -45,8 +62,15 @@ export const userLoginEvents = {
 type UserLoginEvent = Extract<UserEvent, { type: keyof typeof userLoginEvents }>;
 
 export type UserLoginCommand =
-  | ({ type: 'user:connect_login'; now: string } & Login)
-  | { type: 'user:disconnect_login'; login_connection_id: string; now: string }
+  | ({ type: 'user:connect_login'; linked_with?: string | null; now: string } & Login)
+  | {
+      type: 'user:disconnect_login';
+      login_connection_id: string;
+      /** Login and session of the user who removes it; absent for an operator. */
+      removed_with?: string | null;
+      session_id?: string | null;
+      now: string;
+    }
   | { type: 'user:require_login_reconnect'; login_connection_id: string; now: string }
   | { type: 'user:clear_login_reconnect'; login_connection_id: string; now: string };
 
@@ -65,9 +89,9 @@ export function decideUserLogin({ logins }: User, user_id: string, command: User
   const cleared = (login_connection_id: string) =>
     ({ type: 'user:login_reconnect_cleared', user_id, login_connection_id, cleared_at: now }) as const;
   if (command.type === 'user:connect_login') {
-    const { type: _type, now: connected_at, ...login } = command;
+    const { type: _type, now: connected_at, linked_with = null, ...login } = command;
     const known = loginOf(logins, login);
-    if (known === null) return [{ type: 'user:login_connected', user_id, ...login, connected_at }];
+    if (known === null) return [{ type: 'user:login_connected', user_id, ...login, linked_with, connected_at }];
     return known.reconnect_required ? [cleared(known.login_connection_id)] : [];
   }
   const { login_connection_id } = command;
@@ -77,8 +101,9 @@ export function decideUserLogin({ logins }: User, user_id: string, command: User
       if (known === undefined) throw new DomainError('LOGIN_NOT_FOUND', { login_connection_id });
       // Nobody could log in as this person any more.
       if (logins.size === 1) throw new DomainError('LAST_LOGIN', { login_connection_id });
+      const { removed_with = null, session_id = null } = command;
       const { provider, identity } = known;
-      const gone = { user_id, login_connection_id, provider, identity, disconnected_at: now };
+      const gone = { user_id, login_connection_id, provider, identity, removed_with, session_id, disconnected_at: now };
       return [{ type: 'user:login_disconnected', ...gone }];
     }
     case 'user:require_login_reconnect':

@@ -58,7 +58,9 @@ function decideUser(state: User, command: UserCommand): UserEvent[] {
     if (state.user_id !== null) throw new DomainError('USER_EXISTS', { user_id: state.user_id });
     const { user_id, login, now } = command;
     const registered = { type: 'user:registered', user_id, registered_at: now } as const;
-    return login ? [registered, { type: 'user:login_connected', user_id, ...login, connected_at: now }] : [registered];
+    return login
+      ? [registered, { type: 'user:login_connected', user_id, ...login, linked_with: null, connected_at: now }]
+      : [registered];
   }
   const { user_id } = state;
   if (user_id === null || state.deleted) throw new DomainError('USER_NOT_FOUND');
@@ -87,7 +89,7 @@ const deletion = (state: User, user_id: string, now: string): UserEvent[] => [
     return { type: 'user:admin_role_removed', user_id, role, removed_at: now };
   }),
   ...[...state.logins.values()].map(({ login_connection_id, provider, identity }): UserEvent => {
-    const login = { user_id, login_connection_id, provider, identity };
+    const login = { user_id, login_connection_id, provider, identity, removed_with: null, session_id: null };
     return { type: 'user:login_disconnected', ...login, disconnected_at: now };
   }),
   { type: 'user:deleted', user_id, deleted_at: now },

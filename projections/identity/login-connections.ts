@@ -5,7 +5,7 @@ import { all, eventProjection, lastPer, pick } from '../runtime/drive/handlers';
 /** Logins of people; a removed login leaves no row. */
 export const loginConnections = eventProjection({
   name: 'login-connections',
-  version: 1,
+  version: 2,
   tables: ['login_connections'],
   events: [
     pick(

@@ -22,7 +22,10 @@ export const memberKeys = reactor({
         'insert into member_keys (key_id, account_id, user_id) values ($1, $2, $3) on conflict (key_id) do nothing',
         [key_id, account_id, user_id],
       ),
-    'api_key:revoked': ({ key_id }, { keep }) => keep('delete from member_keys where key_id = $1', [key_id]),
+    'api_key:revoked'({ key_id }, { keep }) {
+      keep('delete from member_keys where key_id = $1', [key_id]);
+      keep('delete from credential_origins where credential_id = $1', [key_id]);
+    },
     'account:member_removed': revokeAll,
     // A key created concurrently with the removal follows it in the log and must not become valid again.
     'account:member_added': revokeAll,

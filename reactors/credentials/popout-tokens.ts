@@ -17,8 +17,10 @@ export const memberTokens = reactor({
          select $1, $2, unnest($3::uuid[]) on conflict do nothing`,
         [token_id, account_id, [...new Set([user_id, created_by])]],
       ),
-    'popout_token:revoked': ({ token_id }, { keep }) =>
-      keep('delete from member_tokens where token_id = $1', [token_id]),
+    'popout_token:revoked'({ token_id }, { keep }) {
+      keep('delete from member_tokens where token_id = $1', [token_id]);
+      keep('delete from credential_origins where credential_id = $1', [token_id]);
+    },
     'account:member_removed': revokeAll,
     // A token created concurrently with the removal follows it in the log and must not become valid again.
     'account:member_added': revokeAll,
@@ -26,6 +28,7 @@ export const memberTokens = reactor({
     'account:dissolved': ({ account_id }, { keep }) => {
       keep('delete from member_tokens where account_id = $1', [account_id]);
       keep('delete from bound_tokens where account_id = $1', [account_id]);
+      keep('delete from credential_origins where account_id = $1', [account_id]);
     },
   },
 });

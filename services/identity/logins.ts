@@ -67,7 +67,14 @@ export async function linkLogin(
     provider,
     said,
     access_token,
-  }: { user_id: string; provider: LoginProvider; said: ProviderIdentity; access_token: string },
+    linked_with,
+  }: {
+    user_id: string;
+    provider: LoginProvider;
+    said: ProviderIdentity;
+    access_token: string;
+    linked_with: string | null;
+  },
 ): Promise<string> {
   const identity = await identityHash(services, provider, said.provider_id);
   const login = { login_connection_id: newId('login'), provider, identity };
@@ -78,7 +85,7 @@ export async function linkLogin(
   const own = (await known())?.login_connection_id ?? login.login_connection_id;
   await writeLoginGrant(services, { ...grant, login_connection_id: own });
   try {
-    await connectLogin(act, user_id, login);
+    await connectLogin(act, user_id, { ...login, linked_with });
   } catch (error) {
     if ((await known()) === null) await dropLoginGrant(services.db, own);
     throw error;

@@ -95,7 +95,12 @@ export async function registerUser(
 /**
  * Connects an identity to the user; does nothing when it is connected. @throws Taken when it belongs to another user
  */
-export async function connectLogin(act: Act, user_id: string, login: Login, step = 'connect'): Promise<void> {
+export async function connectLogin(
+  act: Act,
+  user_id: string,
+  login: Login & { linked_with?: string | null },
+  step = 'connect',
+): Promise<void> {
   const connect = { type: 'user:connect_login', ...login } as const;
   await act(user, userStream(user_id), connect, { reservations: loginReservations, step });
 }

@@ -3,6 +3,7 @@ import type { UserEvent } from '../../domain/identity/users';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Act } from '../../app/write-path/act';
 import type { Services } from '../../app/services';
+import { revokeMadeWithLogin, type RemovedLogin } from './credential-origins';
 
 /** Dependencies of ending sessions. Absent `access`: this process has no caches to invalidate. */
 export type SessionRevocationDeps = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
@@ -26,33 +27,37 @@ export async function endSession(
   await services.access?.announce({ credential_id: session_id });
 }
 
-type RemovedLogin = Extract<UserEvent, { type: 'user:login_disconnected' }>;
-
-/** Ends the sessions that were opened by the logins removed in these events. */
+/** Ends the sessions that the logins removed in these events opened, and the keys and tokens that were made in them. */
 export async function endRemovedLogins(
   act: Act,
   services: SessionRevocationDeps,
   events: readonly UserEvent[],
 ): Promise<void> {
   for (const event of events)
-    if (event.type === 'user:login_disconnected')
-      await endAll(act, services, await sessionsOfLogin(services.db, event), 'revoked');
+    if (event.type === 'user:login_disconnected') {
+      const ids = await sessionsOfLogin(services.db, event);
+      // First, so that an ended session makes no further key.
+      await kill(services.db, ids);
+      await revokeMadeWithLogin(act, services, event);
+      await sayEnded(act, services, ids, 'revoked');
+    }
 }
 
 /**
- * Sessions opened by a login. A session of an earlier release has no login and counts for any login of its provider.
- * Dead sessions of the user that lack their event are among them: the rows that named their login are gone.
+ * Sessions opened by a login. A session of an earlier release has no login and ends with any, except the session that
+ * removed the login. Dead sessions of the user that lack their event are among them: the rows that named their login
+ * are gone.
  */
 export async function sessionsOfLogin(
   db: Pick<Queryable, 'query'>,
-  { user_id, login_connection_id, provider }: Omit<RemovedLogin, 'type'>,
+  { user_id, login_connection_id, session_id }: RemovedLogin,
 ): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
-    `select s.id from sessions s left join user_sessions u on u.id = s.id
-     where s.user_id = $1 and (s.login_connection_id = $2 or (s.login_connection_id is null and u.provider = $3))
+    `select s.id from sessions s where s.user_id = $1 and (s.login_connection_id = $2
+       or (s.login_connection_id is null and s.id is distinct from $3::uuid))
      union ${WITHOUT_END}
      order by id`,
-    [user_id, login_connection_id, provider],
+    [user_id, login_connection_id, session_id],
     'sessions-of-login',
   );
   return rows.map(({ id }) => id);

@@ -145,6 +145,7 @@ test('one that is assigned when it is taken away already is forgotten', async ()
   await appended(userStream(ada), {
     type: 'user:login_disconnected',
     ...{ user_id: ada, login_connection_id: login, provider: 'twitch', identity: 'x', disconnected_at: now },
+    ...{ removed_with: null, session_id: null },
   });
   await appended(accountStream(account_id), assigned(login), primary(login));
   const { state } = await aggregateCacheOf(events).load(account, accountStream(account_id));

@@ -12,8 +12,9 @@ import { googleIdentity } from '../../vendors/youtube/identity';
 import { testDatabase } from '../support/database';
 import { decider } from '../support/decider';
 import { feed, uuid } from '../support/identity';
+import { Client as Socket } from '../support/realtime';
 import { runLumio, startServer, type TestServer } from '../support/server';
-import { ApiClient } from '../support/vendor-cloud';
+import { ApiClient, eventually } from '../support/vendor-cloud';
 import { FakeDiscord } from '../vendors/discord-cloud';
 import type { FakeVendor } from '../vendors/fake';
 import { FakeKick } from '../vendors/kick-cloud';
@@ -28,11 +29,18 @@ describe('what a user logs in with', () => {
   const user_id = uuid(1);
   const login = (n: number) => ({ login_connection_id: uuid(n), provider: 'twitch', identity: `hash-${n}` }) as const;
   const registered: UserEvent = { type: 'user:registered', user_id, registered_at: now };
-  const connected = (n: number): UserEvent => ({
+  const connected = (n: number, connected_at = now): UserEvent => ({
     type: 'user:login_connected',
     user_id,
     ...login(n),
-    connected_at: now,
+    linked_with: null,
+    connected_at,
+  });
+  const removed = (n: number, removed_with: string | null = null, at = now): UserEvent => ({
+    type: 'user:login_disconnected',
+    user_id,
+    ...login(n),
+    ...{ removed_with, session_id: null, disconnected_at: at },
   });
   const required: UserEvent = {
     type: 'user:login_reconnect_required',
@@ -64,7 +72,7 @@ describe('what a user logs in with', () => {
     given(one).when(away).thenFails('LAST_LOGIN');
     given([...one, connected(3)])
       .when(away)
-      .then({ type: 'user:login_disconnected', user_id, ...login(2), disconnected_at: now });
+      .then(removed(2));
     given([...one, connected(3)])
       .when({ ...away, login_connection_id: uuid(4) })
       .thenFails('LOGIN_NOT_FOUND');
@@ -88,8 +96,7 @@ describe('what a user logs in with', () => {
 
   test('shows the same rows when a page comes twice', async () => {
     const t = await testDatabase();
-    const gone: UserEvent = { type: 'user:login_disconnected', user_id, ...login(3), disconnected_at: now };
-    await feed(t.db, loginConnections, [connected(2), connected(3), required, gone], 2);
+    await feed(t.db, loginConnections, [connected(2), connected(3), required, removed(3)], 2);
     expect(await t.db.query('select id, user_id, provider, reconnect_required from login_connections')).toEqual([
       { id: uuid(2), user_id, provider: 'twitch', reconnect_required: true },
     ]);
@@ -346,6 +353,63 @@ describe('logins on the server', () => {
     });
     // What is given back may log in as somebody else.
     expect((await eve.api.send('POST', '/v1/auth/link', second)).status).toBe(201);
+  });
+
+  test('a removed login takes with it all that was made in its sessions, and both logins are audited', async () => {
+    const ada = await loggedIn();
+    const stolen = person(kick);
+    const { id } = (await ada.api.send('POST', '/v1/auth/link', stolen)).body.data;
+    const own = (await ada.api.get('/v1/users/me/login-connections')).body.data[0].id;
+    const account = await ada.api.send('POST', '/v1/accounts', { name: 'Shared' });
+    const victim = new ApiClient(server.base_url, account.body.token ?? account.body.data.token);
+    const { active_account_id } = (await victim.get('/v1/users/me')).body.data;
+    const granting = ['admin', 'grant', '--account', active_account_id, '--feature', 'feature:apikeys'];
+    expect(await runLumio(granting, server.env)).toMatchObject({ code: 0 });
+    await eventually(async () => (await victim.get('/v1/api-keys')).status === 200 || undefined, 'the feature');
+    const thief = await loggedIn(stolen);
+    const remove = (api: ApiClient, login: string) => api.send('DELETE', `/v1/login-connections/${login}`, undefined);
+    const scope = { label: 'Made', permissions: ['events:read', 'apikeys:create', 'tokens:create'] };
+    const made = async (api: ApiClient, path: string) => {
+      const { status, body } = await api.send('POST', path, scope);
+      expect(status).toBe(201);
+      return new ApiClient(server.base_url, body.data.key ?? body.data.token);
+    };
+    const [kept, kept_page] = [await made(victim, '/v1/api-keys'), await made(victim, '/v1/tokens')];
+    const key = await made(thief.api, '/v1/api-keys');
+    const ending = [
+      key,
+      await made(key, '/v1/api-keys'),
+      await made(key, '/v1/tokens'),
+      await made(thief.api, '/v1/tokens'),
+    ];
+    // A key outlives its session, and not its login.
+    expect((await thief.api.send('POST', '/v1/auth/logout-session', {})).status).toBe(200);
+    const statuses = (clients: ApiClient[]) =>
+      Promise.all(clients.map(async (client) => (await client.get('/v1/tokens/me')).status));
+    expect(await statuses(ending)).toEqual([200, 200, 200, 200]);
+    const again = await loggedIn(stolen);
+    const socket = await Socket.open(server.ws_url, null, { headers: { authorization: `Bearer ${again.token}` } });
+
+    expect((await remove(victim, id)).status).toBe(204);
+    expect(await statuses([...ending, again.api])).toEqual([401, 401, 401, 401, 401]);
+    expect(await statuses([kept, kept_page, victim])).toEqual([200, 200, 200]);
+    expect(await socket.closed()).toBe(4401);
+    expect((await victim.get('/v1/api-keys')).body.data).toMatchObject([{ label: 'Made' }]);
+    expect(
+      await server.database!.db.query('select 1 from credential_origins where login_connection_id = $1', [id]),
+    ).toEqual([]);
+
+    const entries = async () => {
+      const { data } = (await ada.api.get('/v1/me/audit-log')).body;
+      const actions = ['user:login_connected', 'user:login_disconnected'];
+      const found = (data as any[]).filter(({ action, after, before }) => {
+        return actions.includes(action) && [after, before].some((part) => part?.login_connection_id === id);
+      });
+      return found.length === 2 ? found : undefined;
+    };
+    const audited = await eventually(entries, 'both entries');
+    expect(JSON.stringify(audited[1].after)).toContain(`"linked_with":"${own}"`);
+    expect(JSON.stringify(audited[0])).toContain(`"removed_with":"${own}"`);
   });
 
   test('a removed login ends the sessions that it opened, and no others', async () => {

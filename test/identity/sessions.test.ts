@@ -200,20 +200,21 @@ describe('in the database', () => {
   test('sessions of a removed login get their ends from the next try, where the first died after they did', async () => {
     const [gil, login_connection_id] = [uuid(24), uuid(60)];
     await t.db.query('insert into users (id, created_at) values ($1, now())', [gil]);
-    const [of_login, of_other, beginning] = [
-      await house.open(gil, null),
-      await house.open(gil, null),
-      await house.open(gil, null),
-    ].map((one) => one.session_id);
+    const opened = [];
+    for (let n = 0; n < 5; n += 1) opened.push((await house.open(gil, null)).session_id);
+    const [of_login, of_other, beginning, earlier, caller] = opened;
+    // Those of an earlier release know no login.
     await t.db.query(
-      `update sessions set login_connection_id = case when id = $1 then $2::uuid else $3::uuid end where user_id = $4`,
-      [of_login, login_connection_id, uuid(61), gil],
+      `update sessions set login_connection_id = case when id = $1 then $2::uuid else $3::uuid end
+       where id = any($4::uuid[])`,
+      [of_login, login_connection_id, uuid(61), [of_login, of_other]],
     );
     // A login whose session has its event, and not yet its row.
     await t.db.query('delete from sessions where id = $1', [beginning]);
     const removed: UserEvent = {
       type: 'user:login_disconnected',
       ...{ user_id: gil, login_connection_id, provider: 'twitch', identity: 'a'.repeat(64), disconnected_at: now },
+      ...{ removed_with: null, session_id: caller! },
     };
     const killed = new Error('killed');
     const dying = async () => {
@@ -222,10 +223,10 @@ describe('in the database', () => {
     await expect(endRemovedLogins(dying, services(), [removed])).rejects.toBe(killed);
     expect(await typesOf(of_login!)).toEqual(['session:started']);
     await endRemovedLogins(house.act, services(), [removed]);
-    expect(await typesOf(of_login!)).toEqual(['session:started', 'session:ended']);
-    for (const id of [of_other, beginning]) expect(await typesOf(id!)).toEqual(['session:started']);
+    for (const id of [of_login, earlier]) expect(await typesOf(id!)).toEqual(['session:started', 'session:ended']);
+    for (const id of [of_other, beginning, caller]) expect(await typesOf(id!)).toEqual(['session:started']);
     const listed = await t.db.query('select id from user_sessions where user_id = $1 order by id', [gil]);
-    expect(listed.map(({ id }) => id)).toEqual([of_other, beginning].sort());
+    expect(listed.map(({ id }) => id)).toEqual([of_other, beginning, caller].sort());
   });
 
   test('a user keeps the hundred sessions that were refreshed last', async () => {

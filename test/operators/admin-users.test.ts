@@ -22,7 +22,13 @@ const [user_id, account_id, login_connection_id] = [uuid(1), uuid(2), uuid(3)];
 describe('a user', () => {
   const login = { login_connection_id, provider: 'kick', identity: 'hash' } as const;
   const registered: UserEvent = { type: 'user:registered', user_id, registered_at: now };
-  const connected: UserEvent = { type: 'user:login_connected', user_id, ...login, connected_at: now };
+  const connected: UserEvent = {
+    type: 'user:login_connected',
+    user_id,
+    ...login,
+    linked_with: null,
+    connected_at: now,
+  };
   const assigned: UserEvent = { type: 'user:admin_role_assigned', user_id, role: 'super-admin', assigned_at: now };
   const deleted: UserEvent = { type: 'user:deleted', user_id, deleted_at: now };
 
@@ -32,7 +38,10 @@ describe('a user', () => {
       .when({ type: 'user:delete', now })
       .then(
         { type: 'user:admin_role_removed', user_id, role: 'super-admin', removed_at: now },
-        { type: 'user:login_disconnected', user_id, ...login, disconnected_at: now },
+        {
+          type: 'user:login_disconnected',
+          ...{ user_id, ...login, removed_with: null, session_id: null, disconnected_at: now },
+        },
         deleted,
       );
     for (const command of [

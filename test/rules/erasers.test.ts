@@ -37,6 +37,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'oauth_states',
     'system_connections',
     'checkpoints',
+    'credential_origins',
     'credential_uses',
     'deleted_users',
     'discord_shards',
