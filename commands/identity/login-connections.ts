@@ -76,6 +76,7 @@ export const disconnectLoginConnection = command({
     LOGIN_NOT_FOUND,
     LAST_LOGIN: conflict('The last login connection cannot be removed'),
     PRIMARY_LOGIN: conflict('An account is shown with this login connection: choose another one for it first'),
+    RECENT_LOGIN: forbidden('A login that was linked within the last 24 hours cannot remove an older one'),
   },
   async run({ input: { login_connection_id }, caller, act, refuse }, services) {
     const { user_id, kind, credential_id } = caller;

@@ -77,12 +77,21 @@ export type UserLoginCommand =
 /** A login of a user, by its id in their state. */
 export interface UserLogin extends Login {
   reconnect_required: boolean;
+  connected_at: string;
 }
 export type UserLogins = ReadonlyMap<string, UserLogin>;
 
 /** The login of a user with this provider and identity. */
 export const loginOf = (logins: UserLogins, login: Pick<Login, 'provider' | 'identity'>): UserLogin | null =>
   [...logins.values()].find((one) => loginKey(one) === loginKey(login)) ?? null;
+
+/** Time after which a linked login may remove older ones. Source: spec rulings, "logins that were removed". */
+const TRUSTED_AFTER_MS = 24 * 3_600_000;
+
+/** A login that a thief linked must not lock out the user, who has a day to remove it. */
+const isTooRecent = (remover: UserLogin, removed: UserLogin, now: string): boolean =>
+  Date.parse(removed.connected_at) < Date.parse(remover.connected_at) &&
+  Date.parse(now) - Date.parse(remover.connected_at) < TRUSTED_AFTER_MS;
 
 export function decideUserLogin({ logins }: User, user_id: string, command: UserLoginCommand): UserLoginEvent[] {
   const { now } = command;
@@ -102,6 +111,8 @@ export function decideUserLogin({ logins }: User, user_id: string, command: User
       // Nobody could log in as this person any more.
       if (logins.size === 1) throw new DomainError('LAST_LOGIN', { login_connection_id });
       const { removed_with = null, session_id = null } = command;
+      const remover = removed_with === null ? undefined : logins.get(removed_with);
+      if (remover && isTooRecent(remover, known, now)) throw new DomainError('RECENT_LOGIN', { login_connection_id });
       const { provider, identity } = known;
       const gone = { user_id, login_connection_id, provider, identity, removed_with, session_id, disconnected_at: now };
       return [{ type: 'user:login_disconnected', ...gone }];
@@ -123,8 +134,9 @@ export function evolveUserLogins(logins: UserLogins, event: UserLoginEvent): Use
   const known = logins.get(login_connection_id);
   switch (event.type) {
     case 'user:login_connected': {
-      const { provider, identity } = event;
-      return next.set(login_connection_id, { login_connection_id, provider, identity, reconnect_required: false });
+      const { provider, identity, connected_at } = event;
+      const login = { login_connection_id, provider, identity, connected_at, reconnect_required: false };
+      return next.set(login_connection_id, login);
     }
     case 'user:login_disconnected':
       next.delete(login_connection_id);

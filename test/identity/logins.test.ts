@@ -78,6 +78,24 @@ describe('what a user logs in with', () => {
       .thenFails('LOGIN_NOT_FOUND');
   });
 
+  test('is not taken away by a younger one in the first 24 hours of that', () => {
+    const [before, later, day_after] = [
+      '2026-01-01T00:00:00.000Z',
+      '2026-01-03T03:04:04.999Z',
+      '2026-01-03T03:04:05.000Z',
+    ];
+    const three = [registered, connected(2, before), connected(3), connected(4, later)];
+    const remove = (n: number, removed_with: string | null, at: string) =>
+      given(three).when({ type: 'user:disconnect_login', login_connection_id: uuid(n), removed_with, now: at });
+    remove(2, uuid(3), later).thenFails('RECENT_LOGIN');
+    remove(2, uuid(3), day_after).then(removed(2, uuid(3), day_after));
+    // A younger one, itself, and any by an older or unknown one.
+    remove(4, uuid(3), later).then(removed(4, uuid(3), later));
+    remove(3, uuid(3), later).then(removed(3, uuid(3), later));
+    remove(4, uuid(2), later).then(removed(4, uuid(2), later));
+    remove(2, null, later).then(removed(2, null, later));
+  });
+
   test('asks for its person once, until they were there', () => {
     const require = { type: 'user:require_login_reconnect', login_connection_id: uuid(2), now } as const;
     const clear = { type: 'user:clear_login_reconnect', login_connection_id: uuid(2), now } as const;
@@ -355,7 +373,7 @@ describe('logins on the server', () => {
     expect((await eve.api.send('POST', '/v1/auth/link', second)).status).toBe(201);
   });
 
-  test('a removed login takes with it all that was made in its sessions, and both logins are audited', async () => {
+  test('a login linked by a thief removes no older one, and takes with it all that was made in its sessions', async () => {
     const ada = await loggedIn();
     const stolen = person(kick);
     const { id } = (await ada.api.send('POST', '/v1/auth/link', stolen)).body.data;
@@ -367,7 +385,13 @@ describe('logins on the server', () => {
     expect(await runLumio(granting, server.env)).toMatchObject({ code: 0 });
     await eventually(async () => (await victim.get('/v1/api-keys')).status === 200 || undefined, 'the feature');
     const thief = await loggedIn(stolen);
+    const recent = {
+      error: 'FORBIDDEN',
+      message: 'A login that was linked within the last 24 hours cannot remove an older one',
+    };
     const remove = (api: ApiClient, login: string) => api.send('DELETE', `/v1/login-connections/${login}`, undefined);
+    expect(await remove(thief.api, own)).toMatchObject({ status: 403, body: recent });
+
     const scope = { label: 'Made', permissions: ['events:read', 'apikeys:create', 'tokens:create'] };
     const made = async (api: ApiClient, path: string) => {
       const { status, body } = await api.send('POST', path, scope);
@@ -376,6 +400,8 @@ describe('logins on the server', () => {
     };
     const [kept, kept_page] = [await made(victim, '/v1/api-keys'), await made(victim, '/v1/tokens')];
     const key = await made(thief.api, '/v1/api-keys');
+    // A key cannot do what its login may not.
+    expect(await remove(key, own)).toMatchObject({ status: 403, body: recent });
     const ending = [
       key,
       await made(key, '/v1/api-keys'),
