@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { actorOf } from '../../access/authentication/caller';
 import { hashToken } from '../../access/authentication/keys';
 import { command, conflict, del, feature, notFound, patch, permission, post } from '../../app/operation';
 import {
@@ -67,7 +68,7 @@ export const createChannelHistorySharedLink = command({
         password_hash: password ? await hashPassword(password) : null,
         allow_export: allow_export ?? false,
         expires_at: new Date(context.now + input.duration_secs * 1000).toISOString(),
-        created_by: caller.user_id,
+        created_by: actorOf(caller).user_id,
       },
       { given },
     );

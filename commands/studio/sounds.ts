@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { limitOf, PLAN_LIMIT_REACHED } from '../../access/authorization/plan-limits';
 import { command, del, feature, notFound, patch, permission, post, upload } from '../../app/operation';
-import type { Caller } from '../../access/authentication/caller';
+import { actorOf, type Caller } from '../../access/authentication/caller';
 import type { Services } from '../../app/services';
 import { sniffSound, SOUND_TYPES, sounds, soundsChannel, soundsStream } from '../../domain/studio/sounds';
 import { durationOf } from '../../services/studio/sound-files';
@@ -45,7 +45,7 @@ export const createSound = command({
   output: Sound,
   errors: PLAN_LIMIT_REACHED,
   async run({ input, file, caller, act, newId }, { db, blobs }) {
-    const { account_id, user_id } = caller;
+    const { account_id } = caller;
     const sound_id = newId('sound');
     const { filename, content_type, size_bytes, sha256, key: blob_key } = file;
     const [max_sounds, max_bytes] = await Promise.all([
@@ -57,7 +57,7 @@ export const createSound = command({
     const { events } = await act(sounds, soundsStream(account_id), {
       type: 'sound:create',
       ...{ sound_id, account_id, name: input.name ?? withoutExtension(filename), ...sound },
-      ...{ blob_key, sha256, created_by: user_id, max_sounds, max_bytes },
+      ...{ blob_key, sha256, created_by: actorOf(caller).user_id, max_sounds, max_bytes },
     });
     // Of a repetition the first, whose upload is the sound's, whatever has become of it since.
     const created = events.find((event) => event.type === 'sound:created')!;

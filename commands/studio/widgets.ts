@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { actorOf } from '../../access/authentication/caller';
 import { mintBoundToken, revokeBoundTokens } from '../../access/authentication/tokens/bound-tokens';
 import {
   badRequest,
@@ -101,7 +102,7 @@ export const createWidget = command({
     TYPE_DISABLED: featureDisabled('Feature not enabled: {flag}'),
   },
   async run({ input, caller, context, act, refuse, newId }, services) {
-    const { account_id, user_id } = caller;
+    const { account_id } = caller;
     const type = widgetType(input.widget_type);
     if (type === undefined) throw refuse('UNKNOWN_TYPE');
     if (type.flag !== null && !(await services.features.enabled(type.flag, account_id)))
@@ -114,7 +115,7 @@ export const createWidget = command({
     const made = { widget_type: type.slug, name: input.name ?? type.name };
     await act(widget, widgetStream(widget_id), {
       type: 'widget:create',
-      ...{ widget_id, account_id, created_by: user_id, ...made },
+      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, ...made },
       config: JSON.stringify(fullConfig(type, given)),
     });
     const at = new Date(context.now).toISOString();
@@ -198,7 +199,8 @@ export const duplicateWidget = command({
     const copy = { widget_type: found.widget_type, name: `${found.name.slice(0, 93)} (copy)` };
     await act(widget, widgetStream(widget_id), {
       type: 'widget:create',
-      ...{ widget_id, account_id, created_by: user_id, ...copy, config: JSON.stringify(found.config) },
+      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, ...copy },
+      config: JSON.stringify(found.config),
     });
     const at = new Date(context.now).toISOString();
     return {
@@ -248,7 +250,7 @@ export const grantWidgetAccess = command({
     if (!isAccessRole(role)) throw refuse('INVALID_ROLE');
     const member = 'select 1 from account_members where account_id = $1 and user_id = $2';
     if ((await db.query(member, [account_id, user_id], 'is-member')).length === 0) throw refuse('MEMBER_NOT_FOUND');
-    const granted_by = caller.user_id;
+    const { user_id: granted_by } = actorOf(caller);
     const entry = { entry_id: newId('widget-access'), user_id, role, granted_by };
     const { state } = await act(widget, widgetStream(id), { type: 'widget:grant_access', ...entry });
     const [row] = await accessOf(db, id, user_id);

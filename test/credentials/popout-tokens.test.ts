@@ -1,4 +1,5 @@
 import WebSocket from 'ws';
+import { PostgresDatabase } from '../../engines/postgres/pool';
 import { popoutCookie, popoutSessionIn } from '../../access/authentication/tokens/popout-cookie';
 import { popoutToken, type PopoutTokenEvent } from '../../domain/credentials/popout-tokens';
 import { popoutTokens } from '../../projections/credentials/popout-tokens';
@@ -8,6 +9,7 @@ import { feed, uuid } from '../support/identity';
 import { inTime, probeOf, promised } from '../support/patience';
 import { runLumio } from '../support/server';
 import { ownerAndStranger, sharedServer, type MadeAccount, type SharedServer } from '../support/shared-server';
+import { uploadedSound } from '../support/uploaded-sound';
 import { eventually, type ApiClient } from '../support/vendor-cloud';
 
 const now = '2026-01-02T03:04:05.000Z';
@@ -308,6 +310,37 @@ describe('over HTTP', () => {
     expect(data.accountAuditLog.items).toEqual([{ actor: { id: maker.user_id, actsFor: owner_id } }]);
     const verified = await runLumio(['audit', 'verify', '--account', account_id], server.env);
     expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining('1 of 1 chains hold') });
+  });
+
+  test('names its maker as the creator of all that it makes, also in a session', async () => {
+    const { account_id, user_id: owner_id } = account;
+    const maker = await server.member(account_id, 'administrator');
+    const permissions = ['apikeys:create', 'apikeys:read', 'sounds:create', 'widgets:create', 'widgets:access-grant'];
+    const { token } = await make({ permissions, user_id: owner_id }, as(maker.access_token));
+    const page = as(await session(token));
+    const made = async (method: string, path: string, body: object) => {
+      const answer = await page.send(method, path, body);
+      expect([path, answer.status, answer.body.error]).toEqual([path, method === 'PUT' ? 200 : 201, undefined]);
+      return answer.body.data;
+    };
+    const key = await made('POST', '/v1/service-keys', { label: 's', permissions: ['apikeys:read'] });
+    expect(key.created_by).toBe(maker.user_id);
+    const widget = await made('POST', '/v1/widgets', { widget_type: 'system-text' });
+    const copy = await made('POST', `/v1/widgets/${widget.id}/duplicate`, {});
+    const access = `/v1/widgets/${widget.id}/access/${owner_id}`;
+    expect((await made('PUT', access, { role: 'viewer' })).granted_by).toBe(maker.user_id);
+    const sound = await uploadedSound(server.base_url, token);
+
+    const db = new PostgresDatabase({ url: server.database_url, name: 'popout-makers', size: 1 });
+    const created = await db
+      .query<{ id: string; by: string }>(
+        `select coalesce(data->>'key_id', data->>'widget_id', data->>'sound_id') as id, data->>'created_by' as by
+         from domain_events where data->>'created_by' is not null and data->>'account_id' = $1`,
+        [account_id],
+      )
+      .finally(() => db.close());
+    const by = new Map(created.map((one) => [one.id, one.by]));
+    for (const id of [key.id, widget.id, copy.id, sound]) expect(by.get(id)).toBe(maker.user_id);
   });
 
   test('is traded for a session, also a cookie, that is the token and ends with it', async () => {

@@ -362,6 +362,25 @@ describe('shared links', () => {
     expect(listed.text).not.toContain(token);
   });
 
+  test('name the maker of the popout token that made them', async () => {
+    const { user_id, other } = server.credentials;
+    const roles = (await owner.get('/v1/roles')).body.data as { id: string; slug: string }[];
+    const role_id = roles.find(({ slug }) => slug === 'viewer')!.id;
+    const { code } = (await owner.send('POST', `/v1/accounts/${account_id}/invites`, { role_id })).body.data;
+    expect((await stranger.send('POST', `/v1/invites/${code}/accept`, {})).status).toBeLessThan(300);
+    const wanted = { permissions: ['history:share'], user_id: other.user_id };
+    const { token } = (await owner.send('POST', '/v1/tokens', wanted)).body.data;
+    const path = `/v1/history/reports/${(await finished()).id}/shared-links`;
+    const made = await new ApiClient(server.base_url, token).send('POST', path, { duration_secs: 3600 });
+    expect(made.status).toBe(201);
+    const [row] = await server.database!.db.query('select created_by from session_links where id = $1', [
+      made.body.data.id,
+    ]);
+    expect(row?.created_by).toBe(user_id);
+    const membership = `/v1/accounts/${account_id}/members/${other.user_id}`;
+    expect((await owner.send('DELETE', membership, undefined)).status).toBe(204);
+  });
+
   test('with a password; whatever is wrong is one answer', async () => {
     const { token, id } = (await link({ duration_secs: 3600, password: 'open sesame' })).body.data;
     expect((await shared(token, 'open sesame')).status).toBe(200);
