@@ -45,4 +45,25 @@ describe('keys and tokens', () => {
     // What one member has is not in another's way; an account's own keys are everybody's.
     expect((await make(other.access_token)).status).toBe(path === '/v1/service-keys' ? 409 : 201);
   });
+
+  test('a popout token that acts for another member counts for its maker alone', async () => {
+    const { account_id, user_id, door } = await server.account();
+    const maker = await server.member(account_id, 'administrator');
+    const make = (by: typeof door, acts_for: string) =>
+      by.rest('POST', '/v1/tokens', { body: { permissions: ['events:read'], user_id: acts_for } });
+    await db.query(
+      `with made as (
+         insert into popout_tokens
+           (id, account_id, user_id, created_by, token_hash, token_prefix, permissions, created_at)
+         select gen_random_uuid(), $1, $2, $3, md5(gen_random_uuid()::text), 'lm_pop_ab', '{events:read}', now()
+         from generate_series(1, $4::int) returning id)
+       insert into member_tokens (token_id, account_id, user_id) select id, $1, unnest(array[$2, $3]::uuid[]) from made`,
+      [account_id, user_id, maker.user_id, MOST - 1],
+    );
+    expect((await make(maker.door, user_id)).status).toBe(201);
+    for (const acts_for of [user_id, maker.user_id])
+      expect(await make(maker.door, acts_for)).toMatchObject({ status: 409, json: { error: 'CONFLICT' } });
+    expect((await make(door, user_id)).status).toBe(201);
+    expect((await make(door, maker.user_id)).status).toBe(201);
+  });
 });
