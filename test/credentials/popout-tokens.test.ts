@@ -218,8 +218,16 @@ describe('over HTTP', () => {
     expect(headers.get('set-cookie')).toContain(`lumio-popout-token=${exchanged.data.exchangePopoutToken.token}; `);
     expect(exchanged.data.exchangePopoutToken).toMatchObject({ accountId: account.account_id });
     const page = as(exchanged.data.exchangePopoutToken.token);
-    const ws = await page.gql('mutation { issuePopoutWsToken { wsToken } }');
+    const mint = 'mutation { issuePopoutWsToken { wsToken } }';
+    const ws = await page.gql(mint);
     expect(ws.data.issuePopoutWsToken.wsToken).toMatch(/^lm_eyJ/);
+    // Neither the raw token, nor the ws token, nor a person's session is a popout session.
+    for (const [by, code] of [
+      [token, 'FORBIDDEN'],
+      [account.access_token, 'FORBIDDEN'],
+      [ws.data.issuePopoutWsToken.wsToken, 'UNAUTHORIZED'],
+    ] as const)
+      expect((await as(by).gql(mint)).errors[0].extensions.code).toBe(code);
     const deleted = await owner.gql(`mutation { deletePopoutToken(id: "${made.id}") { success } }`);
     expect(deleted.data.deletePopoutToken).toEqual({ success: true });
   });
@@ -410,6 +418,7 @@ describe('over HTTP', () => {
     expect((await as(ws_token).get('/v1/tokens/me')).status).toBe(401);
     expect((await page('GET', `/v1/tokens/me?token=${ws_token}`, {})).status).toBe(401);
     expect((await page('GET', '/v1/tokens/me', cookie(ws_token))).status).toBe(401);
+    expect((await page('POST', `/v1/auth/popout/ws-token?token=${token}`, {})).status).toBe(403);
     for (const [who, status] of [
       ['', 401],
       [account.access_token, 403],
