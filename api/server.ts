@@ -154,6 +154,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     for (const one of plain) if (!one.operation.rest?.oauth) registerRest(app, one, rest);
     await app.register(async (scope) => {
       acceptForms(scope);
+      // A request without a unit of its own is refused for that, whatever else is wrong with it.
+      scope.setErrorHandler((error: FastifyError, request, reply) => {
+        sendFailure(request.state?.context.units?.refusal() ?? error, request, reply);
+      });
       for (const one of plain) if (one.operation.rest?.oauth) registerRest(scope, one, rest);
     });
     await app.register(async (scope) => {

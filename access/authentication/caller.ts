@@ -108,6 +108,8 @@ export interface RequestUnits {
    * @throws ApiError RATE_LIMIT_EXCEEDED where the bucket is used up
    */
   moveTo(bucket: Pick<Caller, 'rate_bucket' | 'rate_limit'>): Promise<void>;
+  /** The deferred refusal of the request's own unit; null where the unit was counted or moved. */
+  refusal(): Error | null;
 }
 
 /** Context of a request besides its body. */

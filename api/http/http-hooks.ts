@@ -2,6 +2,7 @@ import cors from '@fastify/cors';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { preflightBucket } from '../../access/limits/rate-buckets';
+import type { Caller } from '../../access/authentication/caller';
 import type { Resolution } from '../../access/authentication/resolve';
 import type { Settings } from '../../kernel/settings/settings';
 import type { Logger } from '../../engines/log/port';
@@ -22,6 +23,9 @@ export interface HttpHookOptions {
   limiter: Limiter;
   resolveCaller: ResolveCaller;
 }
+
+/** Body of a token request whose address has no units left; larger ones are refused unread. */
+const MAX_CREDENTIALS_BYTES = 16 * 1024;
 
 /** Routes without spans: load balancers call them every few seconds, which would bury all other spans. */
 const PROBES: ReadonlySet<string> = new Set(['/v1', '/v1/health']);
@@ -82,8 +86,19 @@ export function createHttpHooks(options: HttpHookOptions): {
   }
 
   function admit({ caller, failure }: Resolution, request: FastifyRequest, reply: FastifyReply): Promise<void> | null {
-    request.state = { caller, failure, context: { ...contextOf(request), units: limiter.unitsOf(caller, reply) } };
-    return limiter.countCaller(caller, 1, reply);
+    const units = limiter.unitsOf(caller, reply);
+    request.state = { caller, failure, context: { ...contextOf(request), units } };
+    const counted = limiter.countCaller(caller, 1, reply);
+    return counted && mayBeClient(request, caller) ? counted.catch(units.defer) : counted;
+  }
+
+  /**
+   * Whether the request may authenticate an OAuth client, which has a bucket of its own, at the cost of a small body
+   * and a look-up. An `Idempotency-Key` costs a row before the client is known.
+   */
+  function mayBeClient({ routeOptions, headers }: FastifyRequest, { kind }: Caller): boolean {
+    if (routeOptions.config.client_basic !== true || kind !== 'anonymous') return false;
+    return Number(headers['content-length']) <= MAX_CREDENTIALS_BYTES && headers['idempotency-key'] === undefined;
   }
 
   /**

@@ -29,7 +29,11 @@ export interface Limiter {
    */
   countCaller(caller: Caller, cost: number, reply: FastifyReply): Counted;
   /** Counts the cost of a request's operations beyond its first unit; headers show the bucket only on a refusal. */
-  unitsOf(caller: Caller, reply: FastifyReply): RequestUnits;
+  unitsOf(caller: Caller, reply: FastifyReply): DeferringUnits;
+}
+export interface DeferringUnits extends RequestUnits {
+  /** Keeps the refusal of the request's own unit, which `moveTo` drops; throws any other error. */
+  defer(refusal: unknown): void;
 }
 type Counted = Promise<void> | null;
 
@@ -59,13 +63,24 @@ export function createLimiter(counts: RateLimiter): Limiter {
       const shared = () => count(account, cost, reply, true);
       return own === null ? shared() : own.then(() => shared() ?? undefined);
     },
-    unitsOf: (caller, reply) => ({
-      take: async (bucket, units) => void (await count(bucket, units, reply, true)),
-      async moveTo(bucket) {
-        counts.giveBack(caller);
-        await count(bucket, 1, reply, true);
-      },
-    }),
+    unitsOf(caller, reply) {
+      let deferred: ApiError | null = null;
+      return {
+        take: async (bucket, units) => void (await count(bucket, units, reply, true)),
+        async moveTo(bucket) {
+          deferred = null;
+          counts.giveBack(caller);
+          const account = accountBucket(caller);
+          if (account !== null) counts.giveBack(account);
+          await count(bucket, 1, reply, false);
+        },
+        defer(refusal) {
+          if (!(refusal instanceof ApiError && refusal.code === 'RATE_LIMIT_EXCEEDED')) throw refusal;
+          deferred = refusal;
+        },
+        refusal: () => deferred,
+      };
+    },
     countCalls: (caller, name, per_minute, calls, reply) =>
       count(operationBucket(caller, name, per_minute), calls, reply, true),
   };

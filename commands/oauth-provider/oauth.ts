@@ -9,7 +9,7 @@ import {
   checkAuthorization,
   knownParameters,
 } from '../../services/oauth/oauth-authorization';
-import { readClient } from '../../services/oauth/oauth-clients';
+import { readClientInGroup } from '../../services/oauth/oauth-clients';
 import {
   dropCode,
   endSurplusGrants,
@@ -156,7 +156,11 @@ type Tokens = z.input<typeof OauthTokens>;
 /** The client of the request: authenticated by its secret, or a public client named by its id. */
 async function clientOf({ input, context, services }: Asking, grant_type: GrantType) {
   const { client_id, client_secret } = input;
-  const client = client_id && z.uuid().safeParse(client_id).success ? await readClient(services.db, client_id) : null;
+  const unpaid = context.units?.refusal();
+  // Only a secret authenticates a client at a network without calls.
+  if (!client_secret && unpaid) throw unpaid;
+  const known = client_id && z.uuid().safeParse(client_id).success;
+  const client = known ? await readClientInGroup(services.db, client_id) : null;
   if (client === null) throw refused('CLIENT_REFUSED');
   const presented = client_secret ? hashToken(client_secret) : null;
   if ((presented === null) !== (client.secret_hash === null)) throw refused('CLIENT_REFUSED');

@@ -109,7 +109,11 @@ test('what the own bucket of a token refuses costs its account nothing', async (
 
 test('an emitted event is counted in KiB against its account', async () => {
   const taken: unknown[] = [];
-  const units: RequestUnits = { take: async (...one) => void taken.push(one), moveTo: async () => undefined };
+  const units: RequestUnits = {
+    take: async (...one) => void taken.push(one),
+    moveTo: async () => undefined,
+    refusal: () => null,
+  };
   const context = { now: 0, idempotency_seed: null, units };
   const refuse = (code: string) => new Error(code);
   const services = {

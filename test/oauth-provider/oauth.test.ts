@@ -698,4 +698,47 @@ describe('OAuth for clients of others', () => {
     expect(anonymous.headers.get('ratelimit-remaining')).toBe('119');
     await owner.send('DELETE', `${admin}/${client_id}`, undefined);
   });
+
+  test('a right client is served at an address that has no calls left, and nobody else is', async () => {
+    const { account_id } = server.credentials;
+    const client = await register({ grant_types: ['client_credentials'], account_id });
+    const open = await register({ client_type: 'public' });
+    const { client_id, client_secret } = client as Record<string, string>;
+    const at = { 'x-forwarded-for': '192.0.2.9' };
+    const basic = (secret: string) => `Basic ${Buffer.from(`${client_id}:${secret}`).toString('base64')}`;
+    const by = (secret: string) => token('grant_type=client_credentials', { ...at, authorization: basic(secret) });
+    const wrong = `lm_oauth_${'0'.repeat(64)}`;
+    const guesses = (count: number) => Promise.all(Array.from({ length: count }, () => by(wrong)));
+    await Promise.all([0, 1, 2, 3].map(() => guesses(30)));
+    // Past the calls of the network, guesses are answered alike, whatever else is wrong with them.
+    const refusals = [
+      ...(await guesses(130)),
+      await token({ grant_type: 'client_credentials', client_id, client_secret: wrong }, at),
+      await token({ grant_type: 'client_credentials' }, at),
+      await token('grant_type=password', { ...at, authorization: basic(client_secret!) }),
+      await token(await agreed(open), at),
+      await token('grant_type=%ff', { ...at, authorization: basic(client_secret!) }),
+      await token(`grant_type=client_credentials&more=${'x'.repeat(20_000)}`, {
+        ...at,
+        authorization: basic(client_secret!),
+      }),
+    ];
+    for (const { status, body, headers } of refusals) {
+      expect([status, body.error]).toEqual([429, 'RATE_LIMIT_EXCEEDED']);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    const right = [
+      await by(client_secret!),
+      await token({ grant_type: 'client_credentials', client_id, client_secret }, at),
+    ];
+    expect(right.map(({ status }) => status)).toEqual([200, 200]);
+    const counted = right.map(({ headers }) => [headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]);
+    expect(counted).toEqual([
+      ['600', '599'],
+      ['600', '598'],
+    ]);
+    const anonymous = await fetch(`${server.base_url}/v1/.well-known/jwks.json`, { headers: at });
+    expect(anonymous.status).toBe(429);
+    for (const one of [client, open]) await owner.send('DELETE', `${admin}/${one.client_id}`, undefined);
+  });
 });
