@@ -158,6 +158,7 @@ function requirements(operation: Operation) {
     ),
     ...(kinds.has('first_party') ? ['Only for a logged-in user or their own API key.'] : []),
     ...(operation.per_minute === undefined ? [] : [`At most ${operation.per_minute} calls a minute and caller.`]),
+    ...(operation.rest?.standard_parameters ? ['Unknown parameters are ignored; a known one twice is 400.'] : []),
     ...(kinds.has('system_key') ? ['Only for a system key.'] : []),
     ...(kinds.has('popout') ? ['Only for a popout token or a session of one.'] : []),
   ];
@@ -185,7 +186,7 @@ function bodyOf(operation: Operation, names: ReadonlySet<string>, components: Re
       properties,
       ...(required.length > 0 ? { required } : {}),
       ...(either.length > 0 ? { allOf: either } : {}),
-      additionalProperties: false,
+      additionalProperties: operation.rest?.standard_parameters === true,
     },
   };
   return {

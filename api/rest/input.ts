@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Operation } from '../../app/operation';
 import { ApiError } from '../../kernel/errors';
+import { givenTwice } from '../http/requests/json-rules';
 import { shapeOf, unwrap } from '../openapi/schema-shape';
 
 type Members = Record<string, unknown>;
@@ -8,6 +9,8 @@ type Convert = (value: string | string[]) => unknown;
 
 /** Reads requests into the input of an operation. Made once per operation. */
 export interface InputReader {
+  /** Names of the input's members. */
+  readonly names: ReadonlySet<string>;
   /** Converts texts of path and query by their zod types; `typed` (a JSON body) is used unchanged. */
   merge(texts: Members, typed: Members): Members;
   /** @throws ApiError VALIDATION_ERROR naming the members at fault */
@@ -23,12 +26,17 @@ export function inputReader(operation: Operation): InputReader {
   const ids = Object.keys(shape).filter((name) => unwrap(shape[name]!, 'input').def.format === 'uuid');
   const mapInput = operation.rest?.mapInput;
   const aliases = Object.entries(operation.rest?.aliases ?? {});
+  const names = new Set(Object.keys(shape));
+  const standard = operation.rest?.standard_parameters === true;
   return {
-    merge(texts, typed) {
+    names,
+    merge(all_texts, all_typed) {
+      const texts = standard ? knownTexts(all_texts, names) : all_texts;
+      const typed = standard ? knownParameters(all_typed, names) : all_typed;
       let merged: Members = typed;
       for (const name in texts) {
         if (merged === typed) merged = { ...typed };
-        if (Object.hasOwn(typed, name)) throw new ApiError('VALIDATION_ERROR', `${name}: is given twice`);
+        if (Object.hasOwn(typed, name)) throw givenTwice(name);
         merged[name] = texts[name];
       }
       if (mapInput) merged = mapInput(merged);
@@ -52,6 +60,16 @@ export function inputReader(operation: Operation): InputReader {
       return read;
     },
   };
+}
+
+const knownParameters = (members: Members, names: ReadonlySet<string>): Members =>
+  Object.fromEntries(Object.entries(members).filter(([name, value]) => names.has(name) && value !== ''));
+
+/** @throws ApiError VALIDATION_ERROR for a known parameter that the query repeats */
+function knownTexts(texts: Members, names: ReadonlySet<string>): Members {
+  const known = knownParameters(texts, names);
+  for (const name in known) if (Array.isArray(known[name])) throw givenTwice(name);
+  return known;
 }
 
 function withoutAlias(members: Members, alias: string, name: string): Members {

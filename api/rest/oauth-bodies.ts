@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance } from 'fastify';
 import { ApiError } from '../../kernel/errors';
-import { isReservedMember, jsonRefusals } from '../http/requests/json-rules';
 
 /** Content type that the token endpoint accepts besides JSON. Source: RFC 6749 §4 and appendix B. */
 export const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -17,20 +16,23 @@ function invalidRequest(message: string): ApiError {
 
 /** Makes the routes of this instance accept forms. */
 export function acceptForms(app: FastifyInstance): void {
-  app.addContentTypeParser(FORM_TYPE, { parseAs: 'buffer', bodyLimit: MAX_BYTES }, (_request, body, done) => {
+  app.addContentTypeParser(FORM_TYPE, { parseAs: 'buffer', bodyLimit: MAX_BYTES }, (request, body, done) => {
     try {
-      done(null, parseForm(body as Buffer));
+      done(null, parseForm(body as Buffer, request.routeOptions.config.parameters));
     } catch (error) {
       done(error as Error, undefined);
     }
   });
 }
 
-/** @throws ApiError BAD_REQUEST for a malformed form, and for a repeated parameter, because it is ambiguous */
-export function parseForm(body: Buffer): Record<string, string> {
+/**
+ * Reads the known parameters of a form.
+ * @throws ApiError BAD_REQUEST for a malformed form, and for a repeated parameter, because it is ambiguous
+ */
+function parseForm(body: Buffer, known: ReadonlySet<string> = new Set()): Record<string, string> {
   const members: Record<string, string> = {};
   for (const [name, value] of readPairs(body)) {
-    if (isReservedMember(name)) throw jsonRefusals.member_name(name);
+    if (!known.has(name)) continue;
     if (Object.hasOwn(members, name)) throw invalidRequest(`${name}: is given twice`);
     members[name] = value;
   }

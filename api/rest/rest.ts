@@ -100,7 +100,10 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
   app.route({
     method: rest.method,
     url: fastifyPath(rest.path),
-    config: rest.oauth ? { challenge: CLIENT_CHALLENGE, client_basic: true } : {},
+    config: {
+      ...(rest.oauth && { challenge: CLIENT_CHALLENGE, client_basic: true }),
+      ...(rest.standard_parameters && { parameters: prepared.reader.names }),
+    },
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
       if (per_minute !== undefined) await options.limiter.countCalls(caller, name, per_minute, 1, reply);
@@ -177,7 +180,10 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
   // OAuth routes ignore the query, because every proxy logs URLs and must not see secrets.
   for (const name in rest?.oauth ? NOTHING : query) {
     // An assignment would change the object's prototype instead of adding a member.
-    if (name === '__proto__') throw new ApiError('VALIDATION_ERROR', '__proto__: is not a member of this request');
+    if (name === '__proto__') {
+      if (rest?.standard_parameters) continue;
+      throw new ApiError('VALIDATION_ERROR', '__proto__: is not a member of this request');
+    }
     // `token` is a browser source's credential, not a member of any input.
     if (name !== 'token') texts[name] = query[name];
   }

@@ -3,12 +3,7 @@ import { z } from 'zod';
 import type { Act } from '../../app/write-path/act';
 import type { RequestContext } from '../../access/authentication/caller';
 import { hashToken } from '../../access/authentication/keys';
-import {
-  AUTHORIZATION_ERRORS,
-  AuthorizationInput,
-  checkAuthorization,
-  knownParameters,
-} from '../../services/oauth/oauth-authorization';
+import { AUTHORIZATION_ERRORS, AuthorizationInput, checkAuthorization } from '../../services/oauth/oauth-authorization';
 import { readClientInGroup } from '../../services/oauth/oauth-clients';
 import {
   dropCode,
@@ -38,7 +33,7 @@ export const authorizeOauthClient = command({
   name: 'authorizeOauthClient',
   // Source: spec rulings, "OAuth clients".
   summary: 'Gives an OAuth client a code, in the name of the logged-in user and for the active account',
-  rest: post('/v1/auth/authorize', { mapInput: knownParameters(AuthorizationInput) }),
+  rest: post('/v1/auth/authorize', { standard_parameters: true }),
   graphql: { argument: 'input' },
   guard: [firstParty],
   input: AuthorizationInput.meta({ id: 'AuthorizeOauthClientInput' }),
@@ -117,7 +112,7 @@ export const issueOauthToken = command({
   name: 'issueOauthToken',
   // Source: spec rulings, "OAuth clients".
   summary: 'Gives an OAuth client its tokens, for a code, a refresh token or its own credentials',
-  rest: post('/v1/auth/token', { envelope: 'bare', oauth: true, mapInput: knownParameters(TokenInput) }),
+  rest: post('/v1/auth/token', { envelope: 'bare', oauth: true, standard_parameters: true }),
   graphql: { argument: 'input' },
   guard: [publicAccess],
   input: TokenInput,

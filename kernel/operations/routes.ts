@@ -35,15 +35,18 @@ export interface RestRoute {
   /** How REST shows one output, where the spec gives the protocols different shapes. Not for pages. */
   answer?: { schema: z.ZodType; of(output: unknown): unknown };
   /**
+   * The members of the input are parameters of another standard (RFC 6749 §3.1, §3.2): unknown and empty parameters are
+   * ignored, and a known one that is sent twice is refused.
+   */
+  standard_parameters?: true;
+  /**
    * A token endpoint of RFC 6749: takes forms beside JSON, nothing from the query, and HTTP Basic as the members
    * `client_id` and `client_secret`.
    */
   oauth?: true;
 }
 
-type RouteOptions = Partial<
-  Pick<RestRoute, 'status' | 'envelope' | 'mapInput' | 'aliases' | 'headers' | 'location' | 'answer' | 'oauth'>
->;
+type RouteOptions = Partial<Omit<RestRoute, 'method' | 'path'>>;
 const route =
   (method: RestRoute['method'], defaults: { status: number; envelope: Envelope }) =>
   (path: string, options: RouteOptions = {}): RestRoute => ({ method, path, ...defaults, ...options });

@@ -3,7 +3,6 @@ import {
   AUTHORIZATION_ERRORS,
   AuthorizationQuestion,
   checkAuthorization,
-  knownParameters,
 } from '../../services/oauth/oauth-authorization';
 import { firstParty, get, query } from '../../app/operation';
 
@@ -12,7 +11,7 @@ export const oauthAuthorizationRequest = query({
   name: 'oauthAuthorizationRequest',
   // Source: spec rulings, "OAuth clients".
   summary: 'Who asks the logged-in user for what, before they agree',
-  rest: get('/v1/auth/authorize', { mapInput: knownParameters(AuthorizationQuestion) }),
+  rest: get('/v1/auth/authorize', { standard_parameters: true }),
   guard: [firstParty],
   input: AuthorizationQuestion,
   output: z

@@ -19,18 +19,13 @@ export const AuthorizationInput = z.object({
   code_challenge_method: z.literal('S256'),
 });
 
-/** Query of our front end before the user agrees, with the parameters of the client's own URL. */
-export const AuthorizationQuestion = AuthorizationInput.pick({
-  client_id: true,
-  redirect_uri: true,
-  scope: true,
-}).extend({ response_type: AuthorizationInput.shape.response_type.nullish() });
-
-/** Drops parameters that are unknown to the schema or empty. Source: RFC 6749 §3.1, §3.2. */
-export const knownParameters =
-  ({ shape }: z.ZodObject) =>
-  (input: Record<string, unknown>): Record<string, unknown> =>
-    Object.fromEntries(Object.entries(input).filter(([name, value]) => Object.hasOwn(shape, name) && value !== ''));
+const { response_type, code_challenge, code_challenge_method } = AuthorizationInput.shape;
+/** Query of our front end before the user agrees: the client's own request, which may be cut to what the page shows. */
+export const AuthorizationQuestion = AuthorizationInput.extend({
+  response_type: response_type.nullish(),
+  code_challenge: code_challenge.nullish(),
+  code_challenge_method: code_challenge_method.nullish(),
+});
 
 export const AUTHORIZATION_ERRORS = {
   NOT_IN_A_SESSION: forbidden('This action requires a logged-in user'),

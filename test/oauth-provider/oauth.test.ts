@@ -248,6 +248,52 @@ describe('OAuth for clients of others', () => {
     expect(twin.data).toEqual({ authorizeOauthClient: { state: null, redirectUri: CALLBACK } });
   });
 
+  test('an authorization request is taken as OAuth libraries send it, with parameters of other standards', async () => {
+    const client = await register();
+    const { client_id } = client as Record<string, string>;
+    const request = asked(client, verifier()) as Record<string, string>;
+    const others = { nonce: 'n', prompt: 'consent', ui_locales: 'de', resource: 'https://deck.example/' };
+    const whole = `/v1/auth/authorize?${new URLSearchParams({ ...request, ...others })}`;
+    const repeated = '&resource=https://two.example/&prompt=&__proto__=x';
+    for (const path of [whole, whole + repeated])
+      expect(await owner.get(path)).toMatchObject({ status: 200, body: { data: { client_id } } });
+    const unasked = await owner.get(`/v1/auth/authorize?${new URLSearchParams({ ...request, state: '', nonce: '' })}`);
+    expect(unasked.status).toBe(200);
+    for (const [name, value] of Object.entries(request))
+      for (const second of [value, 'other', '']) {
+        const { status, body } = await owner.get(`${whole}&${name}=${encodeURIComponent(second)}`);
+        expect([name, status, body.message]).toEqual([name, 400, `${name}: is given twice`]);
+      }
+    const wrong = { code_challenge: 'short', code_challenge_method: 'plain', response_type: 'token' };
+    for (const [name, value] of Object.entries(wrong)) {
+      const { status, body } = await owner.get(
+        `/v1/auth/authorize?${new URLSearchParams({ ...request, [name]: value })}`,
+      );
+      expect([name, status, body.message]).toEqual([name, 400, expect.stringContaining(name)]);
+    }
+
+    const agree = async (members: string, query = '') => {
+      const answer = await fetch(`${server.base_url}/v1/auth/authorize${query}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${server.credentials.access_token}`, 'content-type': 'application/json' },
+        body: `{${members}}`,
+      });
+      return { status: answer.status, body: (await answer.json()) as Answer['body'] };
+    };
+    const odd = { more: { state: ['x'], a: '"state":' }, 'x\\': '"state":"\\', list: [{ state: 1 }, { state: 2 }] };
+    const members = JSON.stringify({ ...odd, ...request, ...others }).slice(1, -1);
+    expect(await agree(`${members},"nonce":"m","nonce":"o"`, '?nonce=p')).toMatchObject({
+      status: 200,
+      body: { data: { state: request.state } },
+    });
+    for (const twice of [
+      await agree(`${members},"state":"other"`),
+      await agree(`${members},"st\\u0061te" : "as it was"`),
+      await agree(members, '?state=other'),
+    ])
+      expect(twice).toMatchObject({ status: 400, body: { message: 'state: is given twice' } });
+  });
+
   test.each<[string, object, number, string]>([
     ['a prefix of the redirect', { redirect_uri: 'https://deck.example/c' }, 400, 'redirect_uri is not registered'],
     ['a trailing slash', { redirect_uri: `${CALLBACK}/` }, 400, 'redirect_uri is not registered'],
@@ -583,7 +629,8 @@ describe('OAuth for clients of others', () => {
     });
     const { client_id, client_secret } = client as Record<string, string>;
     const { client_id: _id, client_secret: _secret, ...sent } = (await agreed(client)) as Record<string, string>;
-    const given = await token(form({ ...sent, unknown: 'parameter', scope: '' }), basic(client_id!, client_secret!));
+    const unknown = '&unknown=parameter&unknown=again&__proto__=x';
+    const given = await token(form({ ...sent, scope: '' }) + unknown, basic(client_id!, client_secret!));
     expect(given.status).toBe(200);
     expect(given.headers.get('cache-control')).toBe('no-store');
     expect(Object.keys(given.body).sort()).toEqual([
@@ -602,6 +649,7 @@ describe('OAuth for clients of others', () => {
       ['invalid_client', await token(refresh)],
       ['invalid_request', await token({ ...refresh, client_id, client_secret }, basic(client_id!, client_secret!))],
       ['invalid_request', await token(`${form(refresh)}&grant_type=refresh_token`)],
+      ['invalid_request', await token(`${form(refresh)}&scope=&scope=`)],
       ['invalid_request', await token('grant_type=%ff')],
       ['invalid_request', await token({})],
       ['invalid_request', await token({ grant_type: 'refresh_token', client_id, client_secret })],
@@ -613,6 +661,10 @@ describe('OAuth for clients of others', () => {
     expect(said).toEqual(cases.map(([error]) => [error === 'invalid_client' ? 401 : 400, error]));
     for (const [, { body }] of cases) expect(body.error_description).toBe(body.message);
     expect(cases[0]![1].headers.get('www-authenticate')).toMatch(/^Basic /);
+    const { body: twice } = await token(`{"grant_type":"password","grant_type":"refresh_token"}`, {
+      'content-type': 'application/json',
+    });
+    expect(twice).toEqual({ error: 'VALIDATION_ERROR', message: 'grant_type: is given twice' });
     // Secrets in a URL count for nothing: proxies write it down.
     const inUrl = await fetch(
       `${server.base_url}/v1/auth/token?${form({ ...refresh, client_id: client_id!, client_secret: client_secret! })}`,

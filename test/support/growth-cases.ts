@@ -4,6 +4,7 @@ import type { Services } from '../../app/services';
 import { SettingsSchema } from '../../kernel/settings/settings';
 import { prepare } from '../../api/rest/invoke';
 import { parseJsonBody } from '../../api/http/requests/json-body';
+import { repeatedMember } from '../../api/http/requests/repeated-members';
 import { linkWith, ownPath } from '../../api/rest/links';
 import { originForm } from '../../api/http/requests/request-head';
 import { OPERATIONS } from '../../bin/areas';
@@ -76,6 +77,14 @@ const bytesOf = (shapes: Shapes<string>): Shapes<Buffer> =>
   Object.fromEntries(Object.entries(shapes).map(([name, make]) => [name, (n: number) => Buffer.from(make(n))]));
 
 feed('a JSON body', parseJsonBody, bytesOf(JSON_SHAPES));
+feed(
+  'a JSON body whose members are counted',
+  (body) => {
+    parseJsonBody(body);
+    return repeatedMember(body.toString('utf8'), new Set(['client_id']));
+  },
+  bytesOf(JSON_SHAPES),
+);
 
 const reader = (name: string) =>
   prepare(

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { ApiError } from '../../../kernel/errors';
 import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
+import { givenTwice } from './json-rules';
+import { repeatedMember } from './repeated-members';
 
 const unsupported = (message: string) => new ApiError('BAD_REQUEST', message, { status: 415 });
 
@@ -15,7 +17,11 @@ export function acceptJson(app: FastifyInstance): void {
         if (isEncoded(request.headers['content-encoding']) && body.length > 0) {
           throw unsupported('Unsupported content encoding: send the body as it is');
         }
-        done(null, parseJsonBody(body as Buffer));
+        const parsed = parseJsonBody(body as Buffer);
+        const { parameters } = request.routeOptions.config;
+        const repeated = parameters && repeatedMember(body.toString('utf8'), parameters);
+        if (repeated) throw givenTwice(repeated);
+        done(null, parsed);
       } catch (error) {
         done(error as Error, undefined);
       }

@@ -17,6 +17,9 @@ export const jsonRefusals = {
   number: () => new ApiError('VALIDATION_ERROR', 'A number is too large to be kept exactly: send it as a text'),
 } as const;
 
+/** Refusal of a member that a request has twice, because it is ambiguous. */
+export const givenTwice = (name: string): ApiError => new ApiError('VALIDATION_ERROR', `${name}: is given twice`);
+
 /** Names that change an object's prototype instead of becoming a member of it. */
 export const isReservedMember = (name: string): boolean => name === '__proto__' || name === 'constructor';
 
