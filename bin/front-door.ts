@@ -7,6 +7,7 @@ import { credentialsOf } from '../api/http/requests/credentials';
 import type { HealthCheck } from '../api/health/health';
 import { registerLivePage } from '../api/documents/live-page';
 import { createApi } from '../api/server';
+import { createFirstSubscriptions } from '../ingest/kick/first-subscriptions';
 import { createFirstMessages } from '../ingest/runtime/parse/first-messages';
 import { createParkedWebhooks } from '../ingest/runtime/parked/parked';
 import { TOPICS } from '../domain/common/records';
@@ -64,6 +65,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           connectionsBehind: createBehind({ db, events }, connections),
           records,
           first_messages: createFirstMessages({ db, records, subject_keys: engines.subject_keys }),
+          first_subscriptions: createFirstSubscriptions(db),
           parked: createParkedWebhooks({ db, texts: services.texts }),
           log,
           metrics,

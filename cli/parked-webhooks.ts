@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { createConnectionLookup } from '../services/connections/connection-lookup';
 import { isVendor, type Vendor } from '../domain/common/vendors';
 import { createPersonalTexts } from '../privacy/subject-keys/texts';
+import { createFirstSubscriptions } from '../ingest/kick/first-subscriptions';
 import { createFirstMessages } from '../ingest/runtime/parse/first-messages';
 import { createParkedWebhooks } from '../ingest/runtime/parked/parked';
 import { retryParkedWebhook } from '../ingest/runtime/parked/retry-parked';
@@ -70,6 +71,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
           connections,
           records,
           first_messages: createFirstMessages({ db, records, subject_keys }),
+          first_subscriptions: createFirstSubscriptions(db),
           parked,
           log,
         }).finally(() => connections.close());

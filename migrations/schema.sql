@@ -672,6 +672,14 @@ create table job_holders (
   constraint job_holders_pkey PRIMARY KEY (pool)
 );
 
+create table kick_first_subscriptions (
+  channel_id text not null,
+  type text not null,
+  subscription_id text not null,
+  seen_at timestamp with time zone not null,
+  constraint kick_first_subscriptions_pkey PRIMARY KEY (channel_id, type)
+);
+
 create table leases (
   name text not null,
   holder text not null,

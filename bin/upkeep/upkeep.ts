@@ -14,6 +14,7 @@ import type { Database } from '../../engines/postgres/port';
 import type { JobQueue } from '../../engines/jobs/port';
 import type { Logger } from '../../engines/log/port';
 import type { SubjectKeys } from '../../privacy/subject-keys/port';
+import { trimFirstSubscriptions } from '../../ingest/kick/first-subscriptions';
 import { trimParkedWebhooks } from '../../ingest/runtime/parked/parked';
 import { periodic, type JobDeclaration } from '../../kernel/job';
 import { sweepChat } from '../../maintenance/retention/chat';
@@ -70,6 +71,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(HOUR_MS, 'abandoned-profiles', () => dropAbandonedProfiles({ db, events })),
     every(HOUR_MS, 'oauth-states', () => sweepStates(db)),
     every(DAY_MS, 'connection-grants', () => sweepGrants(db)),
+    every(DAY_MS, 'kick-first-subscriptions', () => trimFirstSubscriptions(db)),
     every(DAY_MS, 'last-uses', () => sweepLastUses(db)),
     every(DAY_MS, 'finished-jobs', () => jobs.trim()),
     every(DAY_MS, 'uploads', (signal) => sweepUploads({ db, blobs, uploads }, signal)),

@@ -101,7 +101,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
   const sent_at = delivery.header('kick-event-message-timestamp');
   const rest = {
-    owner: { kind: 'channel', platform: 'kick', channel_id, ...subscriptionOf(delivery) },
+    owner: { kind: 'channel', platform: 'kick', channel_id, subscription_type: type, ...subscriptionOf(delivery) },
     ...kickIdentity(delivery, type, body.value, streamId(channel_id, reading)),
     occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
   } as const;
@@ -143,7 +143,7 @@ function channelOf(payload: unknown): string | null {
 
 /** Kick signs for every app with one key, while the legacy secret is ours alone. */
 const subscriptionOf = (delivery: Delivery) =>
-  delivery.id_signed ? { subscription_id: delivery.header('kick-event-subscription-id')?.trim() ?? null } : {};
+  delivery.id_signed ? { subscription_id: webhook.keptId(delivery.header('kick-event-subscription-id')) } : {};
 
 /**
  * A chat message has an id of its own, equal for every app that Kick delivers it to. Everything else uses the message

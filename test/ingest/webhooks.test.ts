@@ -1,4 +1,5 @@
 import { type ParkedWebhooks, trimParkedWebhooks } from '../../ingest/runtime/parked/parked';
+import { createFirstSubscriptions, trimFirstSubscriptions } from '../../ingest/kick/first-subscriptions';
 import { retryParkedWebhook } from '../../ingest/runtime/parked/retry-parked';
 import { webhookRoutes, type WebhookDeps } from '../../ingest/runtime/webhook/webhooks';
 import { testDatabase, type TestDatabase } from '../support/database';
@@ -178,7 +179,8 @@ describe('deliveries of Kick count only by subscriptions of the accounts that ha
       byChannel: async () => remembered,
       readByChannel: async () => stored,
     };
-    const routes = webhookRoutes({ ...deps, connections });
+    const first_subscriptions = createFirstSubscriptions(database.db);
+    const routes = webhookRoutes({ ...deps, connections, first_subscriptions });
     const deliver = (id: string | null, headers = kick()) =>
       support.deliver(routes, '/v1/webhooks/kick', follow, subscribed(headers, id), NOW);
     return { deliver, metrics, accounts: () => records.kept.map(({ account_id }) => account_id) };
@@ -201,6 +203,67 @@ describe('deliveries of Kick count only by subscriptions of the accounts that ha
     const creating = among([account(ACCOUNT, ['older'])], [account(ACCOUNT, null)]);
     await creating.deliver('newer');
     expect([made.accounts(), creating.accounts()]).toEqual([[ACCOUNT], [ACCOUNT]]);
+  });
+
+  describe('without ids of its own', () => {
+    const twin = (n: number) => support.kickHeaders(follow, 'channel.followed', `01JX-twin-${n}`, AT);
+    const silent = (age: string) =>
+      database.db.query(`update kick_first_subscriptions set seen_at = seen_at - interval '${age}'`);
+    beforeEach(() => database.db.query('truncate kick_first_subscriptions'));
+
+    test('the first subscription of a type wins, in every process, and others are counted', async () => {
+      const first = among([account(ACCOUNT, null), account(OTHER, ['others'])]);
+      await first.deliver('winner', twin(1));
+      await expect(first.deliver('twin', twin(2))).resolves.toEqual(OK);
+      await first.deliver('winner', twin(3));
+      expect(first.accounts()).toEqual([ACCOUNT, ACCOUNT]);
+      expect(first.metrics.counts.get('lumio_webhooks_total kick unknown_subscription')).toBe(1);
+      const second = among([account(ACCOUNT, null), account(OTHER, ['others'])]);
+      await second.deliver('twin', twin(2));
+      await second.deliver('others', twin(4));
+      await second.deliver('winner', twin(5));
+      expect(second.accounts()).toEqual([OTHER, ACCOUNT]);
+    });
+
+    test('two first deliveries at once have one winner', async () => {
+      const nodes = Array.from({ length: 4 }, () => among([account(ACCOUNT, null)]));
+      await Promise.all(nodes.map((node, n) => node.deliver(`app-${n}`, twin(n))));
+      expect(nodes.flatMap((node) => node.accounts())).toEqual([ACCOUNT]);
+    });
+
+    test('each type has its own winner', async () => {
+      const { deliver, accounts } = among([account(ACCOUNT, null)]);
+      await deliver('of-follows', twin(1));
+      await deliver('of-subscribers', support.kickHeaders(follow, 'channel.subscription.new', '01JX-new', AT));
+      expect(accounts()).toEqual([ACCOUNT, ACCOUNT]);
+    });
+
+    test('a winner that was silent for an hour gives way; a shorter silence changes nothing', async () => {
+      await among([account(ACCOUNT, null)]).deliver('ended', twin(1));
+      await silent('59 minutes');
+      const early = among([account(ACCOUNT, null)]);
+      await early.deliver('next', twin(2));
+      expect(early.accounts()).toEqual([]);
+      await silent('2 minutes');
+      const late = among([account(ACCOUNT, null)]);
+      await late.deliver('next', twin(3));
+      await late.deliver('ended', twin(4));
+      expect(late.accounts()).toEqual([ACCOUNT]);
+    });
+
+    test('a delivery without an id counts', async () => {
+      const { deliver, accounts } = among([account(ACCOUNT, null)]);
+      await deliver('winner', twin(1));
+      await deliver(null, twin(2));
+      expect(accounts()).toEqual([ACCOUNT, ACCOUNT]);
+    });
+
+    test('a winner without a delivery for a day is forgotten', async () => {
+      await among([account(ACCOUNT, null)]).deliver('ended', twin(1));
+      expect(await trimFirstSubscriptions(database.db)).toBe(0);
+      await silent('25 hours');
+      expect(await trimFirstSubscriptions(database.db)).toBe(1);
+    });
   });
 
   test('the legacy secret is of one app alone: its deliveries need no subscription', async () => {

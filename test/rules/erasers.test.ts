@@ -21,6 +21,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'account_feature_overrides',
     'adapter_links',
     'app_pauses',
+    'kick_first_subscriptions',
     'twitch_conduits',
     'twitch_conduit_subscriptions',
     'account_limit_overrides',

@@ -3,6 +3,7 @@ import type { RecordEnvelope, Topic } from '../../../domain/common/records';
 import type { Vendor } from '../../../domain/common/vendors';
 import type { Logger } from '../../../engines/log/port';
 import type { RecordLog } from '../../../engines/records/port';
+import type { FirstSubscriptions } from '../../kick/first-subscriptions';
 import { failureKind } from '../../../kernel/failures';
 import { envelopeOf } from '../parse/envelope';
 import { storageLimitViolation } from '../parse/storage-limits';
@@ -19,6 +20,8 @@ export interface IntakeDeps {
   records: RecordLog;
   /** Default: no events of first messages. */
   first_messages?: FirstMessages;
+  /** Default: on a channel without subscription ids every subscription counts. */
+  first_subscriptions?: FirstSubscriptions;
   log: Logger;
   /**
    * True while the read model of connections lacks events of its log: an unknown account may then be a known one.
@@ -36,7 +39,8 @@ export const ID_SIGNED = 'lumio-id-signed';
 export const TAKEN_AT = 'lumio-webhook';
 
 /** Reads a verified delivery with its vendor's normaliser, and stores it for each account that it is about. */
-export function createIntake({ connections, records, first_messages, log, connectionsBehind }: IntakeDeps) {
+export function createIntake(deps: IntakeDeps) {
+  const { connections, records, first_messages, first_subscriptions, log, connectionsBehind } = deps;
   return { normalise, store, ofNobody };
 
   /** An exception of a normaliser means an unforeseen payload: a dead letter, not an outage. */
@@ -107,17 +111,30 @@ export function createIntake({ connections, records, first_messages, log, connec
     return account === null ? [] : [account];
   }
 
-  async function connectedTo({ platform, channel_id, subscription_id }: DraftRecord['owner'] & { kind: 'channel' }) {
+  async function connectedTo(owner: ChannelOwner) {
+    const { platform, channel_id, subscription_id } = owner;
     const remembered = await connections.byChannel(platform, channel_id);
     if (subscription_id === undefined || remembered.length === 0) return remembered;
     const subscribed = remembered.filter(subscribedWith(subscription_id));
-    if (subscribed.length > 0) return subscribed;
+    if (subscribed.length > 0) return counted(owner, subscribed);
     // The subscription may be newer than the cached one.
     const stored = await connections.readByChannel(platform, channel_id);
     const now_subscribed = stored.filter(subscribedWith(subscription_id));
-    return now_subscribed.length > 0 ? now_subscribed : FOREIGN;
+    return now_subscribed.length > 0 ? counted(owner, now_subscribed) : FOREIGN;
+  }
+
+  /** Leaves out accounts without ids of their own, unless the subscription was the first of its type. */
+  async function counted(owner: ChannelOwner, accounts: readonly ConnectedAccount[]) {
+    const { channel_id, subscription_id, subscription_type } = owner;
+    const asked = first_subscriptions !== undefined && accounts.some(({ subscriptions }) => subscriptions === null);
+    if (!asked || !subscription_id || subscription_type === undefined) return accounts;
+    if (await first_subscriptions.counts(channel_id, subscription_type, subscription_id)) return accounts;
+    const own = accounts.filter(({ subscriptions }) => subscriptions !== null);
+    return own.length > 0 ? own : FOREIGN;
   }
 }
+
+type ChannelOwner = DraftRecord['owner'] & { kind: 'channel' };
 
 /** Reason of a letter whose channel no account has connected, according to a late read model of connections. */
 export const CONNECTIONS_BEHIND = 'connections_behind';

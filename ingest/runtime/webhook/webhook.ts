@@ -75,6 +75,8 @@ export type Owner =
        * subscriptions count. Null where the delivery names none; absent where the signature proves the app.
        */
       subscription_id?: string | null;
+      /** Type of this subscription; absent on a delivery that is not stored. */
+      subscription_type?: string;
     }
   | { kind: 'shop'; shop_domain: string }
   /** Received over a connection, which belongs to one account. */
