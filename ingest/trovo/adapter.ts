@@ -77,7 +77,7 @@ export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<
       return open(link, known ? last : Date.now() - SKEW_MS, known);
     },
     normalise: normaliseTrovoChat,
-    beforeSuccessor,
+    ownerOf: (received, state) => (isBeforeSuccessor(received, state) ? 'former' : 'successor'),
     async stop(session) {
       session.end();
       await session.ended.catch(() => undefined);
@@ -89,7 +89,7 @@ export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<
  * Whether an item was sent before the successor connected, which received only the newest of such items. An item that
  * both store has one id, so that differing clocks do no harm.
  */
-function beforeSuccessor({ text }: Received, state: Json): boolean {
+function isBeforeSuccessor({ text }: Received, state: Json): boolean {
   const [opened, at] = [member(state, 'opened'), sentAt(text)];
   return at !== null && typeof opened === 'number' && at <= opened + SKEW_MS;
 }

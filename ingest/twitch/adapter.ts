@@ -1,3 +1,4 @@
+import { pause } from '../../lib/async/signal';
 import { Slots } from '../../lib/async/slots';
 import type { Counter, Gauge, Metrics } from '../../engines/metrics/port';
 import type { EventSubFrame, EventSubSession, Twitch, TwitchLogin } from '../../vendors/twitch/port';
@@ -12,23 +13,19 @@ import {
 } from '../runtime/connection/adapter';
 import { member, textOf } from '../runtime/webhook/webhook';
 import type { Conduits } from './conduit/conduits';
+import { namedByFrame } from './conduit/condition';
 import { ConduitPart } from './conduit/part';
 import { EarlyFrames } from './early-frames';
 import { isObject, type Members, REVOKED } from './frame';
+import { ownerOf } from './handover/ownership';
+import { type Reading, readingsBefore } from './handover/readings';
+import { SETTLED_MS, SharedIds } from './handover/shared-ids';
 import { loginOf, validateHourly } from './login';
 import { lookBack, reportGap, type TimeGap } from './look-back';
 import { ModerationFilter } from './moderation-filter';
 import { normaliseTwitch } from './normalise';
 import { openSession, pauseUntilDrained } from './session-socket';
-import {
-  earlierThan,
-  isFrameBeforeFollowers,
-  type Known,
-  knownAfter,
-  NOTHING_KNOWN,
-  readState,
-  type SessionState,
-} from './state';
+import { type Known, knownAfter, NOTHING_KNOWN, readState, type SessionState } from './state';
 import { SUBSCRIBED, subscribeAll, type Subscribed, type Subscription, TokenUnusable } from './subscriptions';
 
 export interface TwitchAdapterDeps {
@@ -46,6 +43,8 @@ export interface TwitchAdapterDeps {
 const OPENING = 16;
 /** Pause after the owner's consent allowed no subscription at all. */
 const NOTHING_ALLOWED_MS = 10 * 60_000;
+/** Maximum sessions of one holding that failed while they were being opened. */
+const MAX_FAILED = 4;
 /** A type that reports the present state: where the conduit receives it, only a gap requires a catch-up. */
 const GOES_ON = 'stream.online';
 
@@ -69,8 +68,10 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     'lumio_twitch_twins_total',
     'Acts of moderators that were told twice, and kept once',
   );
+  const shared = new SharedIds();
+  const failed = new WeakMap<Link, readonly Reading[]>();
   const open = (link: Link, before: SessionState | null) =>
-    new Opened(link, deps, { cost, twins }, looking, before).begin(before !== null);
+    new Opened(link, deps, { cost, twins }, looking, before, { shared, failed }).begin(before !== null);
   return {
     vendor: 'twitch',
     opening,
@@ -78,7 +79,7 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     resume: (link, state) => open(link, readState(state)),
     normalise: normaliseTwitch,
     stop: (session) => session.close(),
-    beforeSuccessor: isFrameBeforeFollowers,
+    ownerOf: (received, state, holding) => ownerOf(received, state, holding, shared),
   };
 }
 
@@ -93,6 +94,12 @@ class Opened implements TwitchSession {
   private readonly early: EarlyFrames;
   private refused: Subscribed['refused'] = [];
   private since: Record<string, string> = {};
+  /** Of earlier sessions, those that could not be opened among them. */
+  private readonly readings: readonly Reading[];
+  /** Starts of the subscriptions while the socket is being opened. */
+  private beginning: Record<string, string> = {};
+  /** Time of the last delivered notification, as Twitch wrote it. */
+  private last_sent: string | undefined;
   private known: Known | null;
   private user_id: string;
   private reading = true;
@@ -111,7 +118,9 @@ class Opened implements TwitchSession {
     private readonly counts: { cost: Gauge; twins: Counter },
     private readonly looking: Slots,
     private readonly before: SessionState | null,
+    private readonly handover: { shared: SharedIds; failed: WeakMap<Link, readonly Reading[]> },
   ) {
+    this.readings = [...readingsBefore(before), ...(handover.failed.get(link) ?? [])];
     this.known = before?.known ?? null;
     this.moderation = new ModerationFilter((frame) => this.deliver(frame), counts.twins);
     this.early = new EarlyFrames(link, (frame) => this.deliver(frame));
@@ -139,6 +148,7 @@ class Opened implements TwitchSession {
       const wanted = this.conduit.onSocket();
       if (wanted.length > 0) await this.openSocket(wanted, signal);
       this.is_open = true;
+      this.handover.failed.delete(link);
       // From here on another process can see that this one receives.
       this.keep();
       this.early.release();
@@ -150,11 +160,14 @@ class Opened implements TwitchSession {
       const gap = is_missed || lost_at !== null ? { from: from === Infinity ? null : from, to: Date.now() } : null;
       // The session is open already: a new holder must find that this process reads on.
       this.look(gap ?? this.conduit.gapAfter(this.before?.gaps), login);
-      this.conduit.watch();
+      // A conduit that began at the boundary of two holders would receive their events under further ids.
+      if (follows && wanted.length > 0) void pause(SETTLED_MS, signal).then(() => this.conduit.watch());
+      else this.conduit.watch();
       return this;
     } catch (error) {
       this.early.discard();
       await this.close();
+      if (!this.is_open) this.noteFailed();
       if (this.revoked) throw this.revoked;
       if (error instanceof TokenUnusable) throw new ConnectionRefused('token_refused');
       throw error;
@@ -232,7 +245,10 @@ class Opened implements TwitchSession {
       now: () => socket.now(),
       reader: { channel_id, user_id: this.user_id },
       login: (refused) => this.login(refused),
-      onSince: (since) => this.link.keepBeginning(this.stateSince(since)),
+      onSince: (since) => {
+        this.beginning = since;
+        this.link.keepBeginning(this.stateSince(since));
+      },
       signal,
     });
     this.since = subscribed.since;
@@ -289,7 +305,16 @@ class Opened implements TwitchSession {
     const since = { ...this.conduit.since(), ...socket_since };
     const gaps = this.conduit.gap?.number;
     const known = this.known ?? NOTHING_KNOWN;
-    return { session_id, since, known, earlier: earlierThan(this.before), ...(gaps !== undefined && { gaps }) };
+    const { holding } = this.link;
+    return { session_id, since, known, holding, readings: [...this.readings], ...(gaps !== undefined && { gaps }) };
+  }
+
+  /** Keeps what a session received that was never completely open: a former holder leaves that to this one. */
+  private noteFailed(): void {
+    const { link, last_sent: until, beginning: since, handover } = this;
+    if (until === undefined) return;
+    const reading = { holding: link.holding, since, until };
+    handover.failed.set(link, [...(handover.failed.get(link) ?? []), reading].slice(-MAX_FAILED));
   }
 
   private onFrame(frame: EventSubFrame): void {
@@ -314,7 +339,9 @@ class Opened implements TwitchSession {
   private deliver(frame: EventSubFrame): void {
     if (this.early.hold(frame)) return;
     const { text, value, received_at, alive_at, age_ms } = frame;
-    void this.link.deliver({ text, value, received_at, alive_at, age_ms });
+    if (!this.is_open) this.last_sent = textOf(member(value, 'metadata', 'message_timestamp')) ?? this.last_sent;
+    const shared_id = this.handover.shared.ofSuccessor(frame);
+    void this.link.deliver({ text, value, received_at, alive_at, age_ms, shared_id });
     if (this.link.full && this.reading) void this.waitForRoom();
   }
 
@@ -343,6 +370,7 @@ class Opened implements TwitchSession {
     if (!SUBSCRIBED.has(type)) return;
     this.refused = [...this.refused.filter((one) => one.type !== type), { type, message: status.slice(0, 100) }];
     delete this.since[type];
+    delete this.since[namedByFrame(value)?.name ?? type];
     this.show();
   }
 }

@@ -8,6 +8,7 @@ export type Members = Readonly<Record<string, unknown>>;
 
 /** A parsed notification of EventSub. */
 export interface Notification {
+  /** Of the message, or the id that both holders of a handover give to its event. */
   message_id: string;
   /** As Twitch wrote it. */
   timestamp: unknown;
@@ -24,7 +25,7 @@ export type FrameReading =
   | { kind: 'bad'; reason: string; detail: string };
 
 /** Reads a frame of an EventSub socket (vendors' protocol: `metadata` and `payload`). */
-export function readFrame({ text, value }: Pick<Received, 'text' | 'value'>): FrameReading {
+export function readFrame({ text, value, shared_id }: Pick<Received, 'text' | 'value' | 'shared_id'>): FrameReading {
   const stored = storableJson(text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text);
   const reading = value === undefined || stored !== text ? readJson(stored) : ({ ok: true, value } as const);
   if (!reading.ok) return { kind: 'bad', reason: reading.reason, detail: reading.detail };
@@ -42,7 +43,7 @@ export function readFrame({ text, value }: Pick<Received, 'text' | 'value'>): Fr
   const raw = memberText(stored, ['payload', 'event']);
   if (raw === undefined) return bad('payload.event is missing');
   const timestamp = member(frame, 'metadata', 'message_timestamp');
-  return { kind: 'notification', notification: { message_id, timestamp, type, event, raw } };
+  return { kind: 'notification', notification: { message_id: shared_id ?? message_id, timestamp, type, event, raw } };
 }
 
 const bad = (detail: string): FrameReading => ({ kind: 'bad', reason: 'bad_payload', detail });

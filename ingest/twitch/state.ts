@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { Json } from '../../lib/json/json';
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
-import type { Received } from '../runtime/connection/adapter';
-import { readJson } from '../runtime/parse/text';
-import { instantAt, isBefore, mayBeBefore } from '../runtime/parse/times';
+import { instantAt } from '../runtime/parse/times';
 import { readSeconds, readTime } from '../../lib/time/vendor-times';
-import { idText, keptId, member, textOf } from '../runtime/webhook/webhook';
+import { idText, keptId } from '../runtime/webhook/webhook';
 import { isObject, type Members } from './frame';
+import { Holders } from './handover/readings';
 import { textAt } from './people';
 
 /** Present state of a channel from its events; ids alone. */
@@ -25,13 +24,9 @@ export type Known = z.output<typeof Known>;
 export const NOTHING_KNOWN: Known = { stream: null, hype_train: null, poll: null, prediction: null, goals: {} };
 
 /** State of a session for the next one, of this process or another. */
-const SessionState = z.object({
+const SessionState = Holders.extend({
   session_id: z.string(),
-  /** Start by type of subscription: time from which the session receives it, by Twitch's clock. */
-  since: z.record(z.string(), z.string()),
   known: Known,
-  /** Starts of the earlier sessions, the eldest first: those of former holders of the connection. */
-  earlier: z.array(z.record(z.string(), z.string())).default([]),
   /** Number of the conduit's last handled gap; absent where no conduit received the channel. */
   gaps: z.number().optional(),
 });
@@ -39,37 +34,6 @@ export type SessionState = z.output<typeof SessionState>;
 
 /** Null for a state that this release cannot read. */
 export const readState = (state: Json): SessionState | null => SessionState.safeParse(state).data ?? null;
-
-/** Maximum earlier sessions: a connection moves a few times at most while its former holder is paused. */
-const MAX_EARLIER = 3;
-
-/** Starts of all sessions before the next one. */
-export const earlierThan = (before: SessionState | null): SessionState['earlier'] =>
-  before === null ? [] : [...before.earlier, before.since].slice(-MAX_EARLIER);
-
-/**
- * Whether a message may have been sent before any follower of `own` was subscribed to its type. The connection may have
- * moved more than once since: the first follower counts, not the present holder. In doubt true: a message that both
- * receive counts once where it has one id, while one that neither stores is lost.
- */
-export function isBeforeFollowers(state: Json, own: Json, type: string, sent_at: unknown): boolean {
-  const follower = readState(state);
-  const sessions = follower === null ? [] : [...follower.earlier, follower.since];
-  const mine = member(readState(own)?.since, type);
-  const theirs = sessions.map((since) => member(since, type)).filter((since) => since !== undefined);
-  // A type that no follower receives at all counts as missed by all of them.
-  return theirs
-    .filter((since) => mine === undefined || isBefore(mine, since))
-    .every((since) => mayBeBefore(sent_at, since));
-}
-
-/** Whether a frame was sent before any follower was subscribed to its type; see {@link isBeforeFollowers}. */
-export function isFrameBeforeFollowers({ text, value }: Received, state: Json, own: Json): boolean {
-  const frame = value === undefined ? readJson(text) : { ok: true as const, value };
-  const metadata = frame.ok ? member(frame.value, 'metadata') : undefined;
-  const type = textOf(member(metadata, 'subscription_type')) ?? '';
-  return isBeforeFollowers(state, own, type, member(metadata, 'message_timestamp'));
-}
 
 /** State after an event of that type; the same object when the event does not change it. */
 export function knownAfter(known: Known, type: string, event: Members): Known {

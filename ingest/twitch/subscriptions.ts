@@ -62,7 +62,7 @@ export const SUBSCRIBED: ReadonlySet<string> = new Set(SUBSCRIPTIONS.map(({ type
 
 /** Result of subscribing to all of them. */
 export interface Subscribed {
-  /** Start by type: time from which it is received, by Twitch's clock (RFC 3339). */
+  /** Start by name, and by type: time from which it is received, by Twitch's clock (RFC 3339). */
   since: Record<string, string>;
   /** Refused types, with Twitch's reasons. */
   refused: { type: string; message: string }[];
@@ -108,9 +108,9 @@ export async function subscribeAll(options: SubscribeOptions): Promise<Subscribe
     for (let n = 0; n < count; n += 1) {
       const next = waiting.shift();
       if (next === undefined || signal.aborted) return;
-      note(done, next.type, await subscribe(options, next, reader));
+      note(done, next, await subscribe(options, next, reader));
       open.set(next.type, open.get(next.type)! - 1);
-      options.onSince(Object.fromEntries(Object.entries(done.since).filter(([type]) => open.get(type) === 0)));
+      options.onSince(Object.fromEntries(Object.entries(done.since).filter(([name]) => (open.get(name) ?? 0) === 0)));
     }
   };
   await work(1);
@@ -119,7 +119,7 @@ export async function subscribeAll(options: SubscribeOptions): Promise<Subscribe
   return done;
 }
 
-function note(done: Subscribed, type: string, made: Outcome): void {
+function note(done: Subscribed, { name, type }: Subscription, made: Outcome): void {
   if (made.kind === 'refused') {
     done.refused.push({ type, message: made.message === '' ? String(made.status) : made.message });
     return;
@@ -128,6 +128,7 @@ function note(done: Subscribed, type: string, made: Outcome): void {
   // For two subscriptions of one type the later start counts, because until then only one of them receives.
   const before = done.since[type];
   if (before === undefined || isBefore(before, made.since)) done.since[type] = made.since;
+  done.since[name] ??= made.since;
 }
 
 type Outcome =

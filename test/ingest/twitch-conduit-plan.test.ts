@@ -70,7 +70,11 @@ describe('what of a Twitch channel is received over the conduit', () => {
     const plan = planOf([made('channel.raid:to')]);
     expect(plan.since()).toEqual({});
     plan.note(made('channel.raid:from', '2026-11-25T11:00:00Z'));
-    expect(plan.since()).toEqual({ 'channel.raid': '2026-11-25T11:00:00Z' });
+    expect(plan.since()).toEqual({
+      'channel.raid': '2026-11-25T11:00:00Z',
+      'channel.raid:to': AT,
+      'channel.raid:from': '2026-11-25T11:00:00Z',
+    });
     plan.note(row('channel.raid:to', {}));
     expect(onSocket(plan)).toContain('channel.raid:to');
   });

@@ -482,8 +482,8 @@ describe('a channel on Twitch', () => {
     await until(async () => (await offering()).length === 2);
     await first.stop();
     clearInterval(timer);
-    await until(() => records.of('twitch:follower').length >= sent);
-    const users = records.of('twitch:follower').map(({ subject }) => Number(subject!.slice('twitch:'.length)));
+    await until(() => records.counted('twitch:follower').length >= sent);
+    const users = records.counted('twitch:follower').map(({ subject }) => Number(subject!.slice('twitch:'.length)));
     expect(users.sort((one, other) => one - other)).toEqual(Array.from({ length: sent }, (_, n) => n + 1));
   });
 
@@ -514,7 +514,7 @@ describe('a channel on Twitch', () => {
     expect(told).toHaveLength(sent);
     expect(
       records
-        .of('twitch:follower')
+        .counted('twitch:follower')
         .map(({ subject }) => subject)
         .sort(),
     ).toEqual(told.map((user) => `twitch:${user}`).sort());

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { readChatRecord } from '../../domain/chat/chat-messages';
 import { memberText } from '../../lib/json/members';
 import { normaliseTwitch } from '../../ingest/twitch/normalise';
-import { earlierThan, isBeforeFollowers, NOTHING_KNOWN, type SessionState } from '../../ingest/twitch/state';
+import { ownerOf } from '../../ingest/twitch/handover/ownership';
+import { readingsBefore } from '../../ingest/twitch/handover/readings';
+import { SharedIds } from '../../ingest/twitch/handover/shared-ids';
+import { NOTHING_KNOWN, type SessionState } from '../../ingest/twitch/state';
 import type { Outcome } from '../../ingest/runtime/webhook/webhook';
 import RECORDS from '../fixtures/twitch-records.json';
 import { channelOf, twitchFrame } from '../support/twitch-frames';
@@ -288,23 +291,71 @@ describe('whatever arrives', () => {
   });
 });
 
-test('what a paused process heard is its own until the first who followed listens, however often it has moved since', () => {
+describe('the owner of a message that a paused process received', () => {
   const at = (second: number) => `2026-11-21T10:00:${second}.500000000Z`;
-  const session = (second: number, before: SessionState | null): SessionState => ({
+  const TYPE = 'channel.cheer';
+  const session = (second: number, holding: number, before: SessionState | null): SessionState => ({
     session_id: String(second),
-    since: { 'channel.follow': at(second) },
+    since: { [TYPE]: at(second) },
     known: NOTHING_KNOWN,
-    earlier: earlierThan(before),
+    holding,
+    readings: readingsBefore(before),
   });
-  const [first, own] = [session(10, null), session(20, session(10, null))];
-  const follower = session(30, own);
-  const holder = session(50, session(40, follower));
-  const alone = (second: number, state: SessionState) => isBeforeFollowers(state, own, 'channel.follow', at(second));
-  for (const state of [follower, holder]) expect([25, 35, 45, 55].map((n) => alone(n, state))).toEqual([true, ...NOT]);
-  expect(isBeforeFollowers(holder, own, 'channel.cheer', at(45))).toBe(true);
-  // What a build before kept names the last holder alone.
-  const { earlier: _earlier, ...kept } = follower;
-  expect(isBeforeFollowers(kept, first, 'channel.follow', at(25))).toBe(true);
-  expect(session(60, holder).earlier).toHaveLength(3);
+  const frame = (sent_at: string, type = TYPE, bits = 1) => {
+    const metadata = { message_id: sent_at, message_type: 'notification', message_timestamp: sent_at };
+    const subscription = { id: 'own', type, condition: { broadcaster_user_id: '1' } };
+    const text = JSON.stringify({
+      metadata: { ...metadata, subscription_type: type },
+      payload: { subscription, event: { bits } },
+    });
+    return { text, received_at: 0 };
+  };
+  const own = session(20, 2, session(10, 1, null));
+  const owner = (sent_at: string, state: SessionState, type = TYPE) =>
+    ownerOf(frame(sent_at, type), state, 2, new SharedIds());
+  const OWNERS = ['former', 'successor', 'successor', 'successor'];
+
+  test('is the first later holder from its subscription on, however often the connection has moved since', () => {
+    const follower = session(30, 3, own);
+    const holder = session(50, 5, session(40, 4, follower));
+    for (const state of [follower, holder]) expect([25, 35, 45, 55].map((n) => owner(at(n), state))).toEqual(OWNERS);
+    const many = [...Array(20).keys()].reduce((state, n) => session(50, 6 + n, state), holder);
+    expect(many.readings).toHaveLength(8);
+  });
+
+  test('is the first later holder, whichever of both has opened the channel again', () => {
+    const again = session(35, 2, own);
+    const follower = session(50, 3, session(30, 3, own));
+    expect([25, 32, 36, 55].map((n) => owner(at(n), session(30, 3, again)))).toEqual(OWNERS);
+    expect([25, 35, 45, 55].map((n) => owner(at(n), follower))).toEqual(OWNERS);
+    expect(session(55, 3, follower).readings.filter(({ holding }) => holding === 3)).toEqual([
+      { holding: 3, since: { [TYPE]: at(30) } },
+    ]);
+  });
+
+  test('is the former holder for a type that no later holder receives', () => {
+    expect(owner(at(45), session(30, 3, own), 'channel.update')).toBe('former');
+  });
+
+  test('is the former holder after the end of a session that was never completely open', () => {
+    const failed = { holding: 3, since: { [TYPE]: at(30) }, until: at(40) };
+    const state = { ...session(50, 3, own), readings: [...readingsBefore(own), failed] };
+    expect([25, 35, 45, 55].map((n) => owner(at(n), state))).toEqual([...OWNERS.slice(0, 2), 'former', 'successor']);
+  });
+
+  test('is the present holder where its state has no number of a holding', () => {
+    const { holding: _holding, readings: _readings, ...kept } = session(30, 3, own);
+    expect([25, 35].map((n) => ownerOf(frame(at(n)), kept, 2, new SharedIds()))).toEqual(['former', 'successor']);
+  });
+
+  test('is both, under one id for each event, within a second of the subscription', () => {
+    const shared = new SharedIds();
+    const state = session(30, 3, own);
+    const near = ['2026-11-21T10:00:29.500Z', '2026-11-21T10:00:30.4Z', '2026-11-21T10:00:31.500Z'];
+    const ids = near.map((sent_at) => ownerOf(frame(sent_at), state, 2, shared)) as { shared_id: string }[];
+    expect(new Set(ids.map(({ shared_id }) => shared_id)).size).toBe(3);
+    expect(ownerOf(frame(near[1]!), state, 2, shared)).toEqual(ids[1]);
+    expect(ownerOf(frame('2026-11-21T10:00:31.501Z', TYPE, 2), state, 2, shared)).toBe('successor');
+    expect(ownerOf(frame('2026-11-21T10:00:29.499Z', TYPE, 2), state, 2, shared)).toBe('former');
+  });
 });
-const NOT = [false, false, false];

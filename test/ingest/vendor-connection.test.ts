@@ -176,21 +176,33 @@ describe('what a holder receives after another process took its link', () => {
   const FAST = { ...TIMINGS, handover_ms: 2_000, look_ms: 5, read_on_ms: 0 };
   /** State: the first number that the successor received. */
   const adapter: Partial<Adapter> = {
-    beforeSuccessor: ({ text }, state) => Number(text) < Number(state),
+    ownerOf: ({ text }, state) => (Number(text) < Number(state) ? 'former' : 'successor'),
     normalise: () => ({ kind: 'skip' }) as never,
   };
   /** A link that is not the holder's any more; what it stores without a fence all the same is `alone`. */
   function replaced(timings = FAST) {
-    const found: { successor: Successor; looks: number } = { successor: { taken: true, wanted: true }, looks: 0 };
+    const found: { successor: Successor; looks: number; unavailable: boolean } = {
+      ...{ successor: { taken: true, wanted: true }, looks: 0 },
+      unavailable: false,
+    };
+    const ending = new AbortController();
     const alone: string[] = [];
     const store = {
+      ending: ending.signal,
       item: (_vendor: unknown, _connection: unknown, _fence: unknown, received: Received) => ({ received, bytes: 1 }),
       async add({ received, unfenced }: { received: Received; unfenced?: boolean }) {
         if (unfenced === true) alone.push(received.text);
         return unfenced === true ? 'stored' : 'replaced';
       },
     };
-    const leases = { successor: async () => ((found.looks += 1), found.successor), report: async () => true };
+    const leases = {
+      async successor() {
+        found.looks += 1;
+        if (found.unavailable) throw new Error('the database is unavailable');
+        return found.successor;
+      },
+      report: async () => true,
+    };
     const link = new VendorConnection(
       { vendor: 'twitch', ...adapter } as Adapter,
       CONNECTION,
@@ -198,7 +210,7 @@ describe('what a holder receives after another process took its link', () => {
       { leases, store, log: silentLog, timings } as unknown as VendorConnectionDeps,
     );
     const deliver = (n: number) => link.deliver({ text: String(n), received_at: 0 });
-    return { found, alone, deliver };
+    return { found, alone, deliver, ending };
   }
 
   test('is left to the successor that receives it, once all is open', async () => {
@@ -221,6 +233,28 @@ describe('what a holder receives after another process took its link', () => {
     found.successor = { taken: true, wanted: true, state: 8 };
     await all;
     expect([...alone].sort()).toEqual(['4', '5']);
+  });
+
+  test('is not decided while the database does not answer', async () => {
+    const { found, alone, deliver } = replaced({ ...FAST, handover_ms: 0 });
+    found.unavailable = true;
+    const all = Promise.all([4, 5].map(deliver));
+    await until(() => found.looks > 10);
+    expect(alone).toEqual([]);
+    found.successor = { taken: true, wanted: true, state: 5 };
+    found.unavailable = false;
+    await all;
+    expect(alone).toEqual(['4']);
+  });
+
+  test('is given up when the process ends and the database does not answer', async () => {
+    const { found, alone, deliver, ending } = replaced();
+    found.unavailable = true;
+    const all = Promise.all([4].map(deliver));
+    await until(() => found.looks > 1);
+    ending.abort(new Error('the process ends'));
+    await all;
+    expect(alone).toEqual([]);
   });
 
   test('long after the handover waits for what the successor is about to report', async () => {

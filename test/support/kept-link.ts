@@ -22,6 +22,7 @@ export class KeptLink implements Link {
   full = false;
   last_heard: number | null = null;
   readonly handed_over = false;
+  readonly holding = 1;
   private readonly closing = new AbortController();
   readonly signal = this.closing.signal;
 

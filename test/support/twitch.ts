@@ -272,6 +272,16 @@ export class MemoryRecords implements Pick<RecordLog, 'append'> {
   of(type: string): RecordEnvelope[] {
     return this.records.filter((record) => record.type === type);
   }
+
+  /** Records of a type that the ledger counts: the first one of each external id of an account. */
+  counted(type: string): RecordEnvelope[] {
+    const firsts = new Map<string, RecordEnvelope>();
+    for (const record of this.of(type)) {
+      const key = `${record.account_id} ${record.external_id ?? record.id}`;
+      if (!firsts.has(key)) firsts.set(key, record);
+    }
+    return [...firsts.values()];
+  }
 }
 
 export interface LinkRow {

@@ -132,8 +132,16 @@ export class FakeTwitch extends FakeVendor {
     );
   }
 
-  /** Sends an event to every subscription to it; answers with how many there were. */
-  notify(channel_id: string, type: string, event: Members, metadata: Members = {}): number {
+  /**
+   * Sends an event to every subscription to it; answers with how many there were. A session for which `metadata` is
+   * null receives nothing.
+   */
+  notify(
+    channel_id: string,
+    type: string,
+    event: Members,
+    metadata: Members | ((session: Session) => Members | null) = {},
+  ): number {
     let sent = 0;
     for (const session of this.by_channel.get(channel_id) ?? []) {
       const subscription = [...session.subscriptions.values()].find(
@@ -141,12 +149,14 @@ export class FakeTwitch extends FakeVendor {
       );
       // What is sent over a socket that is being closed reaches nobody.
       if (subscription === undefined || session.ws.readyState !== session.ws.OPEN) continue;
-      this.send(session, notification(subscription, event, this.now(), metadata));
+      const own = typeof metadata === 'function' ? metadata(session) : metadata;
+      if (own === null) continue;
+      this.send(session, notification(subscription, event, this.now(), own));
       sent += 1;
     }
     const over = this.conduits.deliver(
       (one) => one.type === type && matches(one.condition, channel_id, event),
-      (one) => notification(one, event, this.now(), metadata),
+      (one) => notification(one, event, this.now(), typeof metadata === 'function' ? {} : metadata),
     );
     return sent + over;
   }
@@ -182,6 +192,11 @@ export class FakeTwitch extends FakeVendor {
   /** Closes the sockets of a channel. */
   drop(channel_id: string, code = 4000): void {
     for (const session of this.of(channel_id)) this.end(session, code);
+  }
+
+  /** Closes the socket of one session. */
+  dropSession(session_id: string, code = 4000): void {
+    this.end(this.sessions.get(session_id)!, code);
   }
 
   of(channel_id: string): Session[] {

@@ -43,7 +43,15 @@ export interface Received {
   connection?: LinkedConnection;
   /** Age of the message at its arrival, by the vendor's clock, where the adapter knows it. */
   age_ms?: number;
+  /** Id of the event for both holders of a handover, where the vendor gives each holder another one. */
+  shared_id?: string;
 }
+
+/**
+ * Holder that stores a message which a former holder received: the former holder, its successor, or both under one id,
+ * where the vendor's clock cannot decide.
+ */
+export type Owner = 'former' | 'successor' | { shared_id: string };
 
 /** State of a connection for its account and the operator. */
 export type LinkStatus =
@@ -89,6 +97,8 @@ export class LinkLost extends Error {
 /** Interface of the runtime for an adapter, for one connection that this process holds. */
 export interface Link {
   readonly connection: LinkedConnection;
+  /** Number of this holding, greater than the number of each former holder of the connection. */
+  readonly holding: number;
   /**
    * Aborted when this process gives the connection up: another process takes it, it no longer exists, or this process
    * stops.
@@ -120,7 +130,7 @@ export interface Link {
    */
   keep(state: Json): void;
   /**
-   * Stores the same state before all of the connection is open, for {@link Adapter.beforeSuccessor}: a former holder
+   * Stores the same state before all of the connection is open, for {@link Adapter.ownerOf}: a former holder
    * whose time ends by then does not store what is received here already.
    */
   keepBeginning(state: Json): void;
@@ -162,11 +172,11 @@ export interface Adapter<Session extends AdapterSession = AdapterSession> {
   /** Ends a session politely; received messages are delivered first. Must accept a session that has ended by itself. */
   stop(session: Session): Promise<void>;
   /**
-   * Whether a successor that kept `state` cannot have received this message: a process that was paused or cut off
-   * stores only such messages once it has been replaced. `own`: the kept state of this process; there may be other
-   * holders between both. Default: never.
+   * Owner of a message that this process received after it has been replaced, because it was paused, cut off, or hands
+   * the connection over. `state`: kept by the present holder; `holding`: of this process; there may be other holders
+   * between both. Default: the successor.
    */
-  beforeSuccessor?(received: Received, state: Json, own: Json): boolean;
+  ownerOf?(received: Received, state: Json, holding: number): Owner;
 }
 
 /** An open connection. */

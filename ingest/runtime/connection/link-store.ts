@@ -136,6 +136,11 @@ export class LinkStore {
     return this.groups.add(item);
   }
 
+  /** Aborted when nothing more is retried. */
+  get ending(): AbortSignal {
+    return this.closing.signal;
+  }
+
   /** Stops retrying items that cannot be stored now. */
   close(): void {
     this.closing.abort(new Error('the process ends'));

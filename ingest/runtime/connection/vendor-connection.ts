@@ -183,13 +183,16 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
   deliver(received: Received): Promise<void> {
     this.heard(received.alive_at ?? received.received_at);
     const { connection = this.connection } = received;
+    const item = this.itemOf(received, connection);
+    return item === null ? NOTHING_TO_STORE : this.store(item);
+  }
+
+  private itemOf(received: Received, connection: LinkedConnection): Item | null {
     const outcome = this.normalised(received, connection);
-    const { vendor } = this.adapter;
     // Drops the parsed value: until the item is stored, every garbage collection would traverse those objects.
     const { text, received_at, age_ms } = received;
     const waits: Received = { text, received_at, age_ms };
-    const item = this.deps.store.item(vendor, connection, this.taken.fence, waits, outcome);
-    return item === null ? NOTHING_TO_STORE : this.store(item);
+    return this.deps.store.item(this.adapter.vendor, connection, this.taken.fence, waits, outcome);
   }
 
   status(status: LinkStatus, detail?: string): void {
@@ -224,6 +227,10 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
       to: gap.to,
     };
     this.deps.log.warn(facts, 'a vendor may have said something while it was not listened to');
+  }
+
+  get holding(): number {
+    return this.taken.fence.token;
   }
 
   get handed_over(): boolean {
@@ -302,8 +309,10 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
     try {
       if (!this.replaced && (await this.deps.store.add(item)) === 'stored') return;
       this.replaced = true;
-      if (await this.successor.isMissedBySuccessor(received, this.state))
-        await this.deps.store.add({ ...item, unfenced: true });
+      const owner = await this.successor.ownerOf(received, this.deps.store.ending);
+      if (owner === 'successor') return;
+      const own = owner === 'former' ? item : this.itemOf({ ...received, ...owner }, item.connection);
+      if (own !== null) await this.deps.store.add({ ...own, unfenced: true });
     } catch (error) {
       const facts = { vendor: item.vendor, connection_id: this.connection.connection_id, err: error };
       this.deps.log.error(facts, 'what a vendor said was not stored: the process ends');

@@ -78,7 +78,10 @@ export class ChannelPlan {
     });
   }
 
-  /** Start by type: time from which the conduit receives it in all its conditions, by Twitch's clock (RFC 3339). */
+  /**
+   * Start by type, and by name where both differ: time from which the conduit receives it in all its conditions, by
+   * Twitch's clock (RFC 3339).
+   */
   since(): Readonly<Record<string, string>> {
     return (this.times ??= this.timesNow());
   }
@@ -89,6 +92,10 @@ export class ChannelPlan {
       const times = SUBSCRIPTIONS.filter((one) => one.type === type).map(({ name }) => this.sinceOf(name));
       if (times.some((time) => time === null)) continue;
       since[type] = (times as string[]).reduce((last, time) => (isBefore(last, time) ? time : last));
+    }
+    for (const { name, type } of SUBSCRIPTIONS) {
+      const own = name === type || since[type] === undefined ? null : this.sinceOf(name);
+      if (own !== null) since[name] = own;
     }
     return since;
   }

@@ -46,7 +46,7 @@ export function createShardAdapter(deps: ShardDeps): Adapter<ShardSession> {
     normalise: normaliseTwitch,
     stop: (session) => session.close(),
     // No other socket receives the notifications of this one.
-    beforeSuccessor: () => true,
+    ownerOf: () => 'former',
   };
 }
 

@@ -77,7 +77,7 @@ describe('a channel on Twitch over a conduit', () => {
     until(() => twitch.conduits.of(channel_id).length === count && twitch.conduits.connected === SHARDS);
   /** Sockets that are no shards. */
   const ownSockets = () => [...twitch.sessions.keys()].filter((id) => !twitch.conduits.uses(id)).length;
-  const cheers = () => records.of('twitch:cheer');
+  const cheers = () => records.counted('twitch:cheer');
 
   const callsTo = (method: string, path: string) =>
     twitch.calls.filter((call) => call.method === method && call.path === path).length;

@@ -184,6 +184,10 @@ describe('a session of EventSub', () => {
       onSince: () => undefined,
       signal: new AbortController().signal,
     });
-    expect(since).toEqual({ 'channel.raid': '2026-11-22T10:00:00.5Z' });
+    expect(since).toEqual({
+      'channel.raid': '2026-11-22T10:00:00.5Z',
+      'channel.raid:to': '2026-11-22T10:00:00Z',
+      'channel.raid:from': '2026-11-22T10:00:00.5Z',
+    });
   });
 });
