@@ -1,10 +1,9 @@
 import { migrate } from '../../engines/postgres/migrate';
-import { pause } from '../../lib/async/signal';
 import { silenceableLink, type SilenceableLink } from '../support/link';
 import { VendorWorkers } from '../support/vendor-workers';
 import { type Cluster, startCluster } from './support/cluster';
 
-/** The database is away for one of two workers that hold connections to vendors; the other reaches it. */
+/** The database is unavailable to one of two workers that hold connections to vendors; the other one reaches it. */
 describe('a worker that is cut off from the database', () => {
   let cluster: Cluster;
   let link: SilenceableLink;
@@ -27,11 +26,17 @@ describe('a worker that is cut off from the database', () => {
     for (const how of ['silent', 'refused'] as const) {
       const before = await all.allHeld();
       expect([how, before.length]).toEqual([how, 1]);
-      await pause(500);
+      await all.oneReader();
+      await all.eachStored();
+      const sessions = all.sessionsAtTwitch();
       link.partition(how);
       const successor = all.begin();
       await all.allHeld(before);
-      await pause(500);
+      // Both workers receive the same events.
+      await all.twoReaders();
+      // The one that is cut off opens its sessions again, later than its successor.
+      for (const id of sessions) all.twitch.dropSession(id);
+      await all.twoReaders();
       link.mend();
       await all.oneReader();
       await all.nothingMissingOrTwice();

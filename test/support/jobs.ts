@@ -1,4 +1,4 @@
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { createPostgresJobs, type PostgresJobsOptions } from '../../engines/jobs/postgres';
 import { createPayloadSealing } from '../../engines/jobs/sealing';
@@ -99,17 +99,25 @@ export interface Notebook {
   outside: string;
 }
 
-/** Calls the outside (a line in a file), waits for as long as it is told, and leaves one row. */
+/** Maximum time of a timer. */
+const FOREVER_MS = 2 ** 31 - 1;
+
+/**
+ * Calls the outside (a line in a file), waits, and leaves one row. A `held` job waits forever at its first call, so
+ * that its process or its database ends before its effect.
+ */
 export const noting = (after_unknown: 'repeat' | 'park' = 'repeat') =>
   job({
     name: `noting-${after_unknown}`,
-    payload: { note: z.string(), wait_ms: z.number() },
+    payload: { note: z.string(), wait_ms: z.number(), held: z.boolean().optional() },
     after_unknown,
     retries: 50,
-    async run({ note, wait_ms }, { key, signal }, { outside }: Notebook) {
+    async run({ note, wait_ms, held = false }, { key, signal }, { outside }: Notebook) {
       appendFileSync(outside, `${key}\n`);
+      const calls = readFileSync(outside, 'utf8').split('\n');
+      const is_first = calls.filter((call) => call === key).length === 1;
       await new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(resolve, wait_ms);
+        const timer = setTimeout(resolve, held && is_first ? FOREVER_MS : wait_ms);
         signal.addEventListener('abort', () => {
           clearTimeout(timer);
           reject(signal.reason as Error);

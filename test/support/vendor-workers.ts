@@ -25,6 +25,10 @@ import { FakeYoutube } from '../vendors/youtube-cloud';
 const CHILD = join(__dirname, '../../dist/test/support/vendor-child.js');
 const TWITCH_CHANNELS = ['1', '2', '3', '4'];
 const EVERY_MS = 50;
+/** Difference of the two times that Twitch gives to one event for two sessions. */
+const APART_MS = 400;
+/** Cheers of each channel that show an overlap of two sessions. */
+const ENOUGH = 5;
 const READ_EVERY_MS = 400;
 /** What a worker received within such a time of its kill may be lost with it, on a busy machine. */
 const IN_HAND_MS = 2_000;
@@ -87,6 +91,8 @@ export class VendorWorkers {
   /** What counts of it, by its number: what the ledger takes for one event has one id. */
   private readonly stored = new Map<string, Set<string>>();
   private readonly read_to = new Map<string, number>();
+  /** Number of cheers that two sessions of a channel received. */
+  private readonly doubled = new Map<string, number>();
   private readonly lost: [from: number, to: number][] = [];
   private words = FIRST_WORD;
 
@@ -180,11 +186,22 @@ export class VendorWorkers {
       },
     };
     let tipped = false;
-    // A cheer has another id in each session, so that one which two workers store counts twice.
+    // A cheer has another id and time in each session, so that one which two workers store counts twice.
     const cheered = (broadcaster_user_id: string): Speaker => ({
       name: `twitch ${broadcaster_user_id}`,
       repeats: false,
-      say: (user_id) => twitch.notify(broadcaster_user_id, 'channel.cheer', { user_id, broadcaster_user_id }) > 0,
+      say: (user_id) => {
+        const first = Number(user_id) % 2;
+        let sessions = 0;
+        const times = () => {
+          const late_ms = (first + sessions) % 2 === 0 ? 0 : APART_MS;
+          sessions += 1;
+          return { message_timestamp: new Date(Date.now() - late_ms).toISOString() };
+        };
+        const sent = twitch.notify(broadcaster_user_id, 'channel.cheer', { user_id, broadcaster_user_id }, times);
+        if (sent > 1) this.doubled.set(broadcaster_user_id, (this.doubled.get(broadcaster_user_id) ?? 0) + 1);
+        return sent > 0;
+      },
     });
     return [
       ...TWITCH_CHANNELS.map(cheered),
@@ -290,6 +307,25 @@ export class VendorWorkers {
     });
   }
 
+  /** Waits until something that each vendor sends from now on is stored. */
+  async eachStored(): Promise<void> {
+    const from = this.words;
+    const names = () =>
+      new Set([...this.told].filter(([word]) => Number(word) > from && this.stored.has(word)).map(nameOf));
+    await until(() => names().size === this.speakers.length);
+  }
+
+  /** Waits until two sessions of each channel at Twitch have received some cheers from now on. */
+  async twoReaders(): Promise<void> {
+    const before = new Map(this.doubled);
+    await until(() => TWITCH_CHANNELS.every((id) => (this.doubled.get(id) ?? 0) >= (before.get(id) ?? 0) + ENOUGH));
+  }
+
+  /** Ids of the sessions at Twitch that receive channels. */
+  sessionsAtTwitch(): string[] {
+    return TWITCH_CHANNELS.flatMap((channel_id) => this.twitch.of(channel_id).map(({ id }) => id));
+  }
+
   /** Waits until so many processes hold open connections. */
   async divided(processes: number): Promise<void> {
     await until(async () => {
@@ -361,6 +397,8 @@ export class VendorWorkers {
     return speaker.repeats || !this.lost.some(([from, to]) => at > from && at < to);
   }
 }
+
+const nameOf = ([, { speaker }]: [string, Word]): string => speaker.name;
 
 /** So short that the next one is no skip. */
 const TRACK_MS = 1_000;

@@ -21,7 +21,7 @@ describe('workers that hold connections of all vendors', () => {
     const patient = { timings: { handover_ms: 120_000, stop_handover_ms: 120_000 }, stop_within_ms: 150_000 };
     const first = all.begin(patient);
     const before = await all.allHeld();
-    await pause(500);
+    await all.eachStored();
     all.slow(150);
     all.begin(patient);
     await all.divided(2);
@@ -37,12 +37,12 @@ describe('workers that hold connections of all vendors', () => {
     async () => {
       const killed = all.begin();
       const first = await all.allHeld();
-      await pause(500);
+      await all.eachStored();
       all.kill(killed);
       await until(() => all.twitch.sessions.size === 0);
       const paused = all.begin();
       const second = await all.allHeld(first);
-      await pause(500);
+      await all.eachStored();
       await all.nothingMissingOrTwice();
 
       paused.kill('SIGSTOP');
