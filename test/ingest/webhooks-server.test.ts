@@ -41,6 +41,25 @@ test('a delivery that comes three times at once is three times 200 and one event
   expect((await known()).filter((external_id) => external_id === `kick:${id}`)).toHaveLength(1);
 });
 
+test('a delivery under a second subscription of Kick is dropped where no subscription is known', async () => {
+  const { connections, webhook_signing } = server.credentials;
+  const key = createPrivateKey(webhook_signing.kick_private_key);
+  const broadcaster = { user_id: Number(connections.kick.platform_channel_id) };
+  const body = Buffer.from(JSON.stringify({ broadcaster, subscriber: { user_id: 5 } }));
+  const ids = [randomUUID(), randomUUID(), randomUUID()];
+  const subscriptions = ['first', 'second', 'first'];
+  for (const [n, id] of ids.entries()) {
+    const headers = {
+      ...kickHeaders(body, 'channel.subscription.new', id, new Date().toISOString(), key),
+      'kick-event-subscription-id': subscriptions[n]!,
+    };
+    expect((await post('/v1/webhooks/kick', body, headers)).status).toBe(200);
+  }
+  const known = async () => (await events('kick:subscribe')).data.map(({ external_id }) => external_id);
+  await eventually(async () => ((await known()).includes(`kick:${ids[2]}`) ? true : undefined), 'the last delivery');
+  expect((await known()).sort()).toEqual([`kick:${ids[0]}`, `kick:${ids[2]}`].sort());
+});
+
 test('a signed delivery is taken whatever its content type says', async () => {
   const { connections, webhook_signing } = server.credentials;
   const path = '/v1/webhooks/trovo';
