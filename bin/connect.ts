@@ -1,7 +1,7 @@
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createArchiveReader } from '../maintenance/archive/reader';
-import type { FullContext } from '../cli/runtime/context';
+import type { ConnectOptions, FullContext } from '../cli/runtime/context';
 import { runningDatabase } from '../cli/runtime/running-database';
 import { openConnections } from './vendors/connections';
 import { openEngines } from './engines';
@@ -15,14 +15,15 @@ import { ShutdownStack } from '../lib/async/shutdown-stack';
  * Opens the engines for a command of the command line. With the embedded database it connects to the server that runs
  * on the data folder, or starts the database until the command ends.
  * @param command its first word, which names the database sessions
+ * @throws Error in one line when `restored` is true and the database has an unfinished restore
  */
-export async function connect(command: string): Promise<FullContext> {
+export async function connect(command: string, { restored = false }: ConnectOptions = {}): Promise<FullContext> {
   const settings = readSettings();
   const { log } = createLog('warn', { to: 'stderr' });
   const { running_url, folder } = settings.database.url === undefined ? await runningDatabase(settings.data_dir) : {};
   const lost = (reason: string) => log.error({ reason }, 'the database is gone');
   const metrics = createPrometheusMetrics({});
-  const engines = await openEngines({ settings, log, metrics, running_url, command, onLost: lost });
+  const engines = await openEngines({ settings, log, metrics, running_url, command, restored, onLost: lost });
   // Makes no calls to vendors: commands only enqueue jobs.
   const parts = { settings, engines, log, metrics, stops: new ShutdownStack() };
   const { at_vendors } = openConnections(parts);

@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
+import type { ConnectOptions } from '../cli/runtime/context';
 import { runProgram } from '../cli/runtime/program';
 import { VERSION } from './version';
 
@@ -11,6 +12,6 @@ setFlagsFromString('--no-allocation-site-pretenuring');
 
 /** Loads the engines only in commands that use them, so that help and usage errors are immediate. */
 const args = process.argv.slice(2);
-const connect = async () => (await import('./connect.js')).connect(args[0]!);
+const connect = async (options?: ConnectOptions) => (await import('./connect.js')).connect(args[0]!, options);
 
 void runProgram(args, { version: VERSION, connect });

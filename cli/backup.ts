@@ -57,6 +57,7 @@ export async function openPlace(text: string, own: () => Promise<Blobs>, fallbac
 
 /** `lumio backup PLACE`, `lumio backup verify PLACE`. docs/operating/backup.md. */
 export function register(program: Command, connect: Connect<FullContext>): void {
+  const restored = () => connect({ restored: true });
   const group = program
     .command('backup')
     .argument('<place>', PLACE_HELP, place)
@@ -65,7 +66,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     )
     .option('--with-blobs', 'copy the blobs too, not only their list')
     .action((text: string, options: { withBlobs?: boolean }) =>
-      runCommand(connect, async (context) => {
+      runCommand(restored, async (context) => {
         const name = new Date().toISOString().replaceAll(':', '').slice(0, 17);
         const target = await openPlace(text, async () => context.blobs, name);
         const bar = progressBar('backup {bar} {percentage}% | {what}');

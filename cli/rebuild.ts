@@ -18,6 +18,7 @@ interface RebuildFlags {
 
 /** `lumio rebuild NAME`: replays a read model into shadow tables while the old ones serve, then swaps them. */
 export function register(program: Command, connect: Connect): void {
+  const restored = () => connect({ restored: true });
   program
     .command('rebuild')
     .argument('[name]', 'the projection: event-log, …')
@@ -29,7 +30,7 @@ export function register(program: Command, connect: Connect): void {
     .action(async (name: string | undefined, flags: RebuildFlags, command: Command) => {
       if ((name === undefined) !== (flags.all === true))
         command.error('lumio: name one read model, or --all', { exitCode: 2 });
-      await runCommand(connect, async (context) => {
+      await runCommand(restored, async (context) => {
         const abort = new AbortController();
         const cancel = () => abort.abort(new Error('interrupted; the live read model is as it was'));
         process.once('SIGINT', cancel);

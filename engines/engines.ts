@@ -109,6 +109,8 @@ export interface OpenOptions {
   command?: string;
   /** Bounds the waits of a process that serves; a command may take as long as it needs. */
   serving?: boolean;
+  /** Refuses a database with an unfinished restore, as a process that serves does. */
+  restored?: boolean;
   /** Lets a process that serves take over a database of the other environment. Default false. */
   adopt?: boolean;
   /** Called when the embedded database ended unexpectedly, or the database came back on another timeline. */
@@ -147,7 +149,7 @@ async function open(options: OpenOptions & Declared, stops: ShutdownStack): Prom
   const tracing = opened(await openTracing(options));
   const url = options.running_url ?? settings.database.url ?? (await embedded(options, stops)).url;
   if (options.serving) await refuseOtherEnvironment(settings, url, options.adopt ?? false);
-  if (options.serving) await refuseUnfinished(url);
+  if (options.serving || options.restored) await refuseUnfinished(url, `lumio ${options.command ?? 'start'}`);
   await namingDatabase(settings, () => migrate(url));
   const master_keys: MasterKeys = parseMasterKeys(masterKeyText(settings));
 
@@ -236,8 +238,8 @@ async function open(options: OpenOptions & Declared, stops: ShutdownStack): Prom
 }
 
 /** Checks for an unfinished restore before the schema is changed. @throws Error in one line */
-async function refuseUnfinished(url: string): Promise<void> {
-  const client = await connectOnce(url, 'lumio start');
+async function refuseUnfinished(url: string, session: string): Promise<void> {
+  const client = await connectOnce(url, session);
   try {
     await refuseUnfinishedRestore(asQueryable(client));
   } finally {

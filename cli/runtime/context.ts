@@ -58,8 +58,13 @@ export interface FullContext extends CliContext {
   metrics: Metrics;
 }
 
+export interface ConnectOptions {
+  /** Refuses a database with an unfinished restore before anything is changed. Default false. */
+  restored?: boolean;
+}
+
 /** Connects to the engines; a command calls it once, after validating its arguments. */
-export type Connect<Context extends CliContext = CliContext> = () => Promise<Context>;
+export type Connect<Context extends CliContext = CliContext> = (options?: ConnectOptions) => Promise<Context>;
 
 /**
  * Runs a command's work with a connected context and closes it. Exit codes: 0 done, 1 failed (reason on stderr), 2

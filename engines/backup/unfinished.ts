@@ -55,7 +55,7 @@ export async function unfinishedRestore(db: Queryable): Promise<UnfinishedRestor
 export async function refuseUnfinishedRestore(db: Queryable): Promise<void> {
   // A lock of the statement's own transaction, and released with it.
   const [lock] = await db.query('select pg_try_advisory_xact_lock_shared($1) as free', [LOCKS.restore]);
-  if (!lock!.free) throw new Error('a restore of this database is under way: start Lumio when it has ended');
+  if (!lock!.free) throw new Error('a restore of this database is under way: run this command when it has ended');
   const mark = await unfinishedRestore(db);
   if (mark)
     throw new Error(

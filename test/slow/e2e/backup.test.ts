@@ -270,10 +270,14 @@ describe('backup and restore by the command line', () => {
       await holder.query('rollback');
       holder.release();
 
-      expect(await runLumio(['start'], killed_env)).toMatchObject({
-        code: 1,
-        stderr: expect.stringMatching(/^lumio: a restore of the backup of [^\n]* ended before its last step[^\n]*\n$/),
-      });
+      for (const command of [['start'], ['backup', path('unfinished')], ['rebuild', '--all']])
+        expect(await runLumio(command, killed_env)).toMatchObject({
+          code: 1,
+          stdout: '',
+          stderr: expect.stringMatching(
+            /^lumio: a restore of the backup of [^\n]* ended before its last step[^\n]*\n$/,
+          ),
+        });
       const again_whole = await runLumio(args, killed_env);
       expect(again_whole).toMatchObject({ code: 1, stderr: expect.stringMatching(/did not end; run .* --continue/) });
       const nightly = await runLumio(['restore', 'blob:nightly', '--continue'], killed_env);
