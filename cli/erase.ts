@@ -1,13 +1,14 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { validate as isUuid } from 'uuid';
 import { erasingOn } from '../bin/upkeep/erasers';
+import { othersRun } from '../engines/postgres/other-processes';
 import { isVendor } from '../domain/common/vendors';
 import { load } from '../app/write-path/aggregate-cache';
 import { user, userStream } from '../domain/identity/users';
 import type { Person } from '../kernel/eraser';
 import { erasePerson } from '../privacy/erasure/erase-person';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
-import { progressBar, progressLines } from './runtime/progress';
+import { stepProgress } from './runtime/progress';
 
 const person = (text: string): Person => {
   const colon = text.indexOf(':');
@@ -20,12 +21,6 @@ const person = (text: string): Person => {
     );
   return { subject: text, kind, id };
 };
-
-/** Whether the person is or was a user of this installation. */
-async function isUser({ events }: FullContext, { kind, id }: Person): Promise<boolean> {
-  if (kind !== 'user') return false;
-  return (await load(events, user, userStream(id))) !== null;
-}
 
 /** `lumio erase SUBJECT`: erases a person. Design §5. */
 export function register(program: Command, connect: Connect<FullContext>): void {
@@ -41,21 +36,22 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     )
     .action((who: Person) =>
       runCommand(connect, async (context) => {
-        const bar = progressBar('erasing {bar} {percentage}% | {value}/{total} | {what}');
-        const step = progressLines(`erasing ${who.subject}`);
+        const progress = stepProgress(`erasing ${who.subject}`);
         try {
-          const onProgress = ({ done, total, what }: { done: number; total: number; what: string }) => {
-            bar.update(done, total, what);
-            step(what);
-          };
-          const done = await erasePerson({ ...erasingOn(context), onProgress }, who);
+          const done = await erasePerson(
+            {
+              ...erasingOn(context),
+              isUser: async (id) => (await load(context.events, user, userStream(id))) !== null,
+              othersRun: () => othersRun(context.db, 'erase'),
+              onProgress: progress.update,
+            },
+            who,
+          );
           context.wakeups.notify('messages-erased');
-          bar.stop();
-          if (done.length === 0 && !(await isUser(context, who)))
-            throw new Error(`nothing is stored about ${who.subject}: check the id (one erased before may be gone)`);
+          progress.stop();
           process.stdout.write(`${who.subject}: ${done.join(', ') || 'nothing is left to erase'}\n`);
         } finally {
-          bar.stop();
+          progress.stop();
         }
       }),
     );

@@ -25,6 +25,8 @@ export interface ErasureServices {
 export interface Eraser {
   /** The tables that it cleans: every table is in one eraser, or known to hold nothing of anybody. */
   tables: readonly string[];
+  /** Whether a row of these tables names the person. */
+  names(person: Person, services: ErasureServices): Promise<boolean>;
   /**
    * Run twice it does the same.
    * @returns what it did, as the operator is told; null when there is nothing to tell of such a person

@@ -6,6 +6,10 @@ import type { Eraser } from '../../kernel/eraser';
  */
 export const answersEraser: Eraser = {
   tables: ['idempotency_keys'],
+  async names({ kind, id }, { db }) {
+    if (kind !== 'user') return false;
+    return (await db.query('select 1 as one from idempotency_keys where user_id = $1 limit 1', [id])).length > 0;
+  },
   async erase({ kind, id }, { db }) {
     if (kind !== 'user') return null;
     const gone = await db.query('delete from idempotency_keys where user_id = $1 returning 1 as one', [id]);

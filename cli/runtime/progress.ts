@@ -30,17 +30,46 @@ export function progressBar(format: string): Bar {
   };
 }
 
+/** A step that lasts longer is shown while it lasts. */
+const LONG_STEP_MS = 2_000;
+
+export interface StepProgress {
+  update(progress: { done: number; total: number; what: string }): void;
+  stop(): void;
+}
+
 /**
- * Prints a line on stderr for each new step of work of more than a second, where no bar can be shown. Returns a
- * function to call with the step's name.
+ * Shows the steps of work on stderr: a bar on a terminal, otherwise a line for each new step after the first second. A
+ * step that lasts for {@link LONG_STEP_MS} is shown in every case.
  */
-export function progressLines(task: string): (step: string) => void {
+export function stepProgress(task: string): StepProgress {
+  const bar = progressBar(`${task} {bar} {percentage}% | {value}/{total} | {what}`);
   const started = Date.now();
-  let last = '';
-  return (step) => {
-    if (process.stderr.isTTY || step === last || Date.now() - started < 1000) return;
-    last = step;
+  let step = '';
+  let printed = '';
+  let long: NodeJS.Timeout | undefined;
+  const print = () => {
+    if (process.stderr.isTTY || step === printed) return;
+    printed = step;
     process.stderr.write(`lumio: ${task}: ${step}\n`);
+  };
+  return {
+    update({ done, total, what }) {
+      bar.update(done, total, what);
+      if (what !== step) {
+        step = what;
+        clearTimeout(long);
+        long = setTimeout(() => {
+          bar.update(done, total, what);
+          print();
+        }, LONG_STEP_MS).unref();
+      }
+      if (Date.now() - started >= 1000) print();
+    },
+    stop() {
+      clearTimeout(long);
+      bar.stop();
+    },
   };
 }
 

@@ -154,6 +154,16 @@ export async function streamsOf(
   return rows.map(({ stream }) => stream);
 }
 
+/** Whether a record or an event with a personal part of the subject was ever indexed. */
+export async function indexesSubject(db: Queryable, subject: string): Promise<boolean> {
+  const rows = await db.query(
+    `(select 1 as one from subject_places where subject = $1 limit 1)
+     union all (select 1 from subject_streams where subject = $1 limit 1)`,
+    [bytes(subject)],
+  );
+  return rows.length > 0;
+}
+
 const bytes = (hash: string): Buffer => Buffer.from(hash, 'base64url');
 
 async function placesIn(records: Pick<RecordLog, 'subjectsOf'>, stored: readonly BrokerRecord[]) {

@@ -6,5 +6,6 @@ import type { Eraser } from '../../kernel/eraser';
  */
 export const auditLogEraser: Eraser = {
   tables: ['audit_log', 'audit_log_heads', 'audit_log_targets'],
+  names: async () => false,
   erase: async () => null,
 };

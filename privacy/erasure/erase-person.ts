@@ -1,21 +1,25 @@
 import type { ErasureServices, Eraser, Person } from '../../kernel/eraser';
 import { eraseSubject, type ErasureDeps } from './erasure';
+import { isKnown, noteSubject, type KnownPersonDeps } from './known-person';
 
 /** Dependencies of erasing a user of this installation. */
 export type UserErasureDeps = AreaErasureDeps & Pick<ErasureDeps, 'destroyKeys'>;
 
 type AreaErasureDeps = ErasureServices & { erasers: readonly Eraser[] };
 
-export type PersonErasureDeps = Omit<ErasureDeps, 'erasers'> &
-  UserErasureDeps & { db: ErasureDeps['db']; record_erasers: ErasureDeps['erasers'] };
+export type PersonErasureDeps = Omit<ErasureDeps, 'erasers'> & UserErasureDeps & KnownPersonDeps;
 
 /**
  * Erases a person everywhere: destroys their keys, then erases what read models, messages and areas store unencrypted.
  * Idempotent. Source: design §5.
- * @returns descriptions of the work, from each area; empty when there was nothing about the person
- * @throws as {@link eraseSubject}; then it must be repeated
+ * @returns descriptions of the work, from each area; empty when nothing was left to erase
+ * @throws Error when nothing is stored about the person; otherwise as {@link eraseSubject}; then it must be repeated
  */
 export async function erasePerson(deps: PersonErasureDeps, person: Person): Promise<string[]> {
+  deps.onProgress?.({ done: 0, total: 0, what: 'searching for the person' });
+  if (!(await isKnown(deps, person))) throw new Error(`nothing is stored about ${person.subject}: check the id`);
+  // The note comes first: a run that is repeated after an interruption finds it.
+  await noteSubject(deps, person.subject);
   if (person.kind === 'user') return eraseUser(deps, person.id);
   const erased = await eraseSubject({ ...deps, erasers: deps.record_erasers }, person.subject);
   const { keys, records, rows, messages } = erased;

@@ -23,6 +23,8 @@ export interface ErasureDeps {
   destroyKeys(subject: string): Promise<number>;
   /** Longest time for which another node may still use a destroyed key, plus a margin. Default 6 s. */
   keys_cached_ms?: number;
+  /** Whether another process may have keys or decoded batches in memory. Default: it may. */
+  othersRun?(): Promise<boolean>;
   /** Longest wait for running rebuilds, and for checkpoints during a rolling upgrade. Default 10 minutes. */
   patience_ms?: number;
   /** `what` names the step, while `total` is 0 until its size is known. */
@@ -71,9 +73,12 @@ export async function eraseWithoutKeys(
   const topics = [...new Set(deps.erasers.map(({ topic }) => topic))];
   const erased = { rows: 0, messages: 0, ids: new Set<string>() };
   for (const topic of topics) await sweep(deps, hash, erased, topic, () => 0);
-  deps.onProgress?.({ done: 0, total: 0, what: 'waiting until no process holds the keys in memory' });
-  await pause(deps.keys_cached_ms ?? 6000);
-  const unfenced = await unfencedNodesMayRun(deps.db);
+  const others = deps.othersRun === undefined || (await deps.othersRun());
+  if (others) {
+    deps.onProgress?.({ done: 0, total: 0, what: 'waiting until no process holds the keys in memory' });
+    await pause(deps.keys_cached_ms ?? 6000);
+  }
+  const unfenced = others && (await unfencedNodesMayRun(deps.db));
   for (const topic of topics) {
     if (unfenced) {
       deps.onProgress?.({ done: 0, total: 0, what: `waiting for nodes of the previous release to apply ${topic}` });
@@ -183,6 +188,7 @@ async function apply(deps: SweepDeps, eraser: RecordEraser, found: readonly Logg
       });
     } catch (error) {
       if (!(error instanceof RebuildRunning) || Date.now() > deadline) throw error;
+      deps.onProgress?.({ done: 0, total: 0, what: `waiting for a rebuild of ${eraser.projection}` });
       await pause(500);
     }
   }

@@ -132,6 +132,14 @@ export async function eraseProfile(deps: { db: Queryable; blobs: Blobs }, user_i
 
 export const profileEraser: Eraser = {
   tables: ['profiles', 'login_grants'],
+  async names({ kind, id }, { db }) {
+    if (kind !== 'user') return false;
+    const rows = await db.query(
+      'select 1 as one from profiles where user_id = $1 union all select 1 from login_grants where user_id = $1 limit 1',
+      [id],
+    );
+    return rows.length > 0;
+  },
   async erase({ kind, id }, services) {
     if (kind !== 'user') return null;
     return (await eraseProfile(services, id)) ? 'profile erased' : null;

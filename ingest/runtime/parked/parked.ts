@@ -61,6 +61,8 @@ export interface ParkedWebhooks extends ParkedWebhookSink {
    * that cannot be read any more. Returns their number.
    */
   erase(vendor: Vendor, person_id: string): Promise<number>;
+  /** Whether a readable delivery of the vendor mentions this id of a person as a whole word. */
+  mentions(vendor: Vendor, person_id: string): Promise<boolean>;
 }
 
 export interface ParkedWebhooksDeps {
@@ -140,22 +142,39 @@ export function createParkedWebhooks({ db, texts }: ParkedWebhooksDeps): ParkedW
     async erase(vendor, person_id) {
       const mentions = mentionOf(person_id);
       let erased = 0;
-      let after: string | null = null;
-      for (;;) {
-        const rows: ({ id: string } & KeptBody)[] = await db.query(
-          `select id, ${BODY} from ingest_dead_letters
-           where vendor = $1 and ($2::uuid is null or id > $2::uuid) order by id limit ${OPENED_AT_ONCE}`,
-          [vendor, after],
-        );
-        const bodies = await opened(texts, rows);
-        const theirs = rows.filter((_row, n) => bodies[n] === null || mentions(bodies[n]!)).map(({ id }) => id);
+      for await (const some of bodiesOf({ db, texts }, vendor)) {
+        const theirs = some.filter(({ body }) => body === null || mentions(body)).map(({ id }) => id);
         if (theirs.length > 0) await db.query('delete from ingest_dead_letters where id = any($1::uuid[])', [theirs]);
         erased += theirs.length;
-        if (rows.length < OPENED_AT_ONCE) return erased;
-        after = rows.at(-1)!.id;
       }
+      return erased;
+    },
+    async mentions(vendor, person_id) {
+      const mentions = mentionOf(person_id);
+      for await (const some of bodiesOf({ db, texts }, vendor))
+        if (some.some(({ body }) => body !== null && mentions(body))) return true;
+      return false;
     },
   };
+}
+
+/** All bodies of a vendor's deliveries, some at a time; null for those that cannot be read any more. */
+async function* bodiesOf(
+  { db, texts }: ParkedWebhooksDeps,
+  vendor: Vendor,
+): AsyncGenerator<{ id: string; body: Buffer | null }[]> {
+  let after: string | null = null;
+  for (;;) {
+    const rows: ({ id: string } & KeptBody)[] = await db.query(
+      `select id, ${BODY} from ingest_dead_letters
+       where vendor = $1 and ($2::uuid is null or id > $2::uuid) order by id limit ${OPENED_AT_ONCE}`,
+      [vendor, after],
+    );
+    const bodies = await opened(texts, rows);
+    yield rows.map(({ id }, n) => ({ id, body: bodies[n]! }));
+    if (rows.length < OPENED_AT_ONCE) return;
+    after = rows.at(-1)!.id;
+  }
 }
 
 /** Deletes deliveries last received more than {@link KEPT_DAYS} ago, settled or not. Returns their number. */
