@@ -2,6 +2,7 @@ import type { RequestContext } from '../../access/authentication/caller';
 import { EVENT_COLUMNS, eventRow, type EventRow } from '../../domain/events/events';
 import type { Database, Queryable } from '../../engines/postgres/port';
 import { literal } from '../../kernel/sql';
+import { decodedPatterns, unpaired } from './decoded-text';
 import { type EventQuery, type FoundEvents, pairConditions, withinBytes } from './events-pages';
 import { FairSearchQueue } from './fair-search-queue';
 
@@ -34,9 +35,9 @@ interface Hits {
 const turns = new FairSearchQueue(CONCURRENT, LONGEST_QUEUE);
 
 /**
- * Page of the events whose raw text contains `search`, case-insensitive; `%`, `_` and backslash are literal. Scans
- * newest first for at most `budget_ms`, including the wait in the queue. At the deadline it returns the hits so far
- * with `partial: true`, and `total` is a lower bound.
+ * Page of the events whose decoded raw text contains `search`, without regard to case; JSON as it is stored is found
+ * too. Scans newest first for at most `budget_ms`, including the wait in the queue. At the deadline it returns the hits
+ * so far with `partial: true`, and `total` is a lower bound.
  * @throws DomainError `TOO_MANY_SEARCHES` when too many searches wait
  */
 export async function searchEvents(
@@ -50,7 +51,7 @@ export async function searchEvents(
   const first = filter.offset;
   const hits: Hits = { total: 0, keys: [], partial: false };
   const look = async () => {
-    await db.transaction((tx) => lookThrough(tx, filter, patterns(search), first + filter.limit, hits, deadline));
+    await db.transaction((tx) => lookThrough(tx, filter, search, first + filter.limit, hits, deadline));
     return true;
   };
   try {
@@ -68,12 +69,15 @@ export async function searchEvents(
 async function lookThrough(
   tx: Queryable,
   filter: EventQuery,
-  like: readonly string[],
+  search: string,
   wanted: number,
   hits: Hits,
   deadline: number,
 ): Promise<void> {
   await tx.query('set transaction isolation level repeatable read, read only');
+  const patterns = decodedPatterns(search);
+  // Only a search with a backslash can match stored escapes that decoded text does not have.
+  const stored = search.includes('\\') ? `%${literal(search)}%` : null;
   for (const window of await windows(tx, filter)) {
     const left = deadline - Date.now();
     if (left <= 0) {
@@ -81,14 +85,15 @@ async function lookThrough(
       return;
     }
     await tx.query(`select set_config('statement_timeout', $1, true)`, [String(left)]);
-    const values: unknown[] = [filter.account_id, window.from, window.to, like, wanted - hits.keys.length];
+    const values: unknown[] = [filter.account_id, window.from, window.to, patterns, wanted - hits.keys.length];
     const pairs = pairConditions(filter, { add: (value) => `$${values.push(value)}` });
     const user = filter.user_id === null ? '' : ` and user_id = $${values.push(filter.user_id)}`;
+    const as_stored = stored === null ? '' : ` or raw::text ilike $${values.push(stored)}`;
     const found = await tx.query(
       `with hit as materialized (
          select id, created_at from platform_event_logs
          where account_id = $1 and created_at >= $2 and created_at < $3${pairs.sql}${user}
-           and raw::text ilike any($4::text[])
+           and (${unpaired('raw::text')} ~ all($4::text[])${as_stored})
        )
        select (select count(*) from hit) as total, key.id, key.created_at
        from (select true) one
@@ -147,22 +152,6 @@ function within(window: Window, { from, to }: EventQuery): Window[] {
     to: to !== null && to < window.to ? to : window.to,
   };
   return clipped.from < clipped.to ? [clipped] : [];
-}
-
-/**
- * The search as LIKE patterns: as typed, and as JSON spells it (`"` as `\"`, and non-ASCII as `\u00e4` where the sender
- * escapes it).
- */
-function patterns(search: string): string[] {
-  const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
-  const ascii = (text: string) =>
-    escaped(text).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  const spellings = new Set([search, escaped(search)]);
-  if (/[^\u0020-\u007e]/.test(search)) {
-    spellings.add(ascii(search.toLowerCase()));
-    spellings.add(ascii(search.toUpperCase()));
-  }
-  return [...spellings].map((text) => `%${literal(text)}%`);
 }
 
 async function eventsByKey(

@@ -22,7 +22,7 @@ const EventFilterInput = z
     types: names.nullish().describe('Exact event types'),
     platform: z.string().max(1000).nullish().describe('Vendor slug; several by commas'),
     user_id: z.string().max(200).nullish().describe("The vendor's id of the person the event is about"),
-    search: z.string().max(500).nullish().describe('Part of the raw JSON, whatever its case'),
+    search: z.string().max(500).nullish().describe('Part of the raw JSON or of its decoded text, whatever its case'),
     from: readInstant('from').nullish().describe('ISO 8601: not before this'),
     to: readInstant('to').nullish().describe('ISO 8601: before this'),
   })

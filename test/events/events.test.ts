@@ -218,6 +218,14 @@ describe('pages of the event log', () => {
   });
 });
 
+/** A character in a JSON text, in one of the spellings that senders choose. */
+function spelled(c: string, spelling: number): string {
+  const units = [...Array(c.length).keys()].map((n) => c.charCodeAt(n).toString(16).padStart(4, '0'));
+  const escaped = units.map((hex) => `\\u${spelling === 1 ? hex : hex.toUpperCase()}`).join('');
+  if (spelling === 1 || spelling === 2) return escaped;
+  return c === '/' ? '\\/' : JSON.stringify(c).slice(1, -1);
+}
+
 describe('search', () => {
   const find = async (account_id: string, search: string, given: Asked = {}) =>
     (await searchEvents(t.db, all(account_id, given), search)).total;
@@ -242,6 +250,52 @@ describe('search', () => {
     expect(await find(account_id, 'e "x"')).toBe(1);
     expect(await find(account_id, 'absent')).toBe(0);
     expect(await find(v4(), 'a')).toBe(0);
+  });
+
+  test.each([
+    // Encoders of Go and Rails escape &, < and >, PHP /, others every letter outside ASCII.
+    ['D\\u0026D Dice \\u003c2', ['D&D', 'd&d dice <2', '<2']],
+    ['\\u00c4rger\\u00fcber', ['Ärgerüber', 'äRGERÜBER', 'rü']],
+    ['\\u041f\\u0440\\u0418\\u0432\\u0435\\u0442', ['Привет', 'ПРИВЕТ']],
+    ['ΟΔΟΣ', ['οδος', 'οδοσ']],
+    ['οδος', ['ΟΔΟΣ']],
+    ['İzmir', ['izmir']],
+    ['<\\/p> gid:\\/\\/shop', ['</p>', 'gid://shop', '<\\/p>']],
+    ['\\u0061\\u0062c', ['abc', 'ABC']],
+    ['a\\nb\\u000ac\\td', ['a\nb', 'b\nc', 'c\td']],
+    ['\\uD83D\\uDE00 \\ud83d\\ude01 😂', ['😀', '😁 😂']],
+    ['C:\\\\u0026 \\u005c \\"q\\u0022', ['C:\\u0026', ' \\ ', '"q"']],
+  ])('of text that the sender wrote as %s finds %j', async (written, searches) => {
+    const account_id = v4();
+    await store([record(account_id, { raw: `{"title":"${written}"}` }), record(account_id, { raw: '{"title":"-"}' })]);
+    for (const search of searches) expect([search, await find(account_id, search)]).toEqual([search, 1]);
+  });
+
+  test('does not take an escaped backslash for the begin of an escape', async () => {
+    const account_id = v4();
+    await store([record(account_id, { raw: '{"title":"C:\\\\u0026 \\\\/ \\\\n"}' })]);
+    for (const search of ['C:&', '\n', '\u0001']) expect([search, await find(account_id, search)]).toEqual([search, 0]);
+  });
+
+  test('finds each part of a text, in whatever case it is asked for and however it was escaped', async () => {
+    const unit = fc.constantFrom(...'aZkſKßẞéÉжЖσςΣ&</\\"n0%_.*[(?+^$|{ \n\t\u0001\u2028😀𐐨𐐀');
+    const text = fc.string({ unit, minLength: 1, maxLength: 60 });
+    const bits = fc.array(fc.nat({ max: 3 }), { minLength: 61, maxLength: 61 });
+    await fc.assert(
+      fc.asyncProperty(text, bits, bits, fc.nat(), fc.nat(), async (whole, spelling, letters, from, length) => {
+        const chars = [...whole];
+        const at = from % chars.length;
+        const search = chars
+          .slice(at, at + 1 + (length % chars.length))
+          .map((c, n) => [c, c.toLowerCase(), c.toUpperCase(), c][letters[n]!]!)
+          .map((c, n) => ([...c].length === 1 ? c : chars[at + n]!))
+          .join('');
+        const account_id = v4();
+        await store([record(account_id, { raw: `{"a":"${chars.map((c, n) => spelled(c, spelling[n]!)).join('')}"}` })]);
+        expect(await find(account_id, search)).toBe(1);
+      }),
+      { numRuns: 60 },
+    );
   });
 
   test('obeys the other filters and pages newest first', async () => {
