@@ -16,6 +16,7 @@ import { asyncApiDocument } from './documents/asyncapi';
 import { acceptJson } from './http/requests/bodies';
 import { type BodyLimits, boundBodies } from './http/requests/body-room';
 import { clientIp, trustedProxies } from './http/requests/client-ip';
+import { answerInTurn } from './http/requests/pipelined-requests';
 import { challengeOf } from './http/answers/challenges';
 import { registerDocs } from './documents/docs';
 import { restBody, toFailure } from './http/answers/errors';
@@ -126,6 +127,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   });
   // Set before the first route, because a route keeps the handler of its registration.
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
+  answerInTurn(app);
   await hooks.install(app);
   acceptJson(app);
   boundBodies(app, deps.bodies);
@@ -179,6 +181,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     await registerDocs(app, {
       settings,
       schema,
+      sendText,
       asyncapi: () => asyncApiDocument(deps.channels ?? [], { version: deps.version, public_url: settings.public_url }),
       openapi: () =>
         openApiDocument(deps.operations, {

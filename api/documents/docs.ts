@@ -4,11 +4,13 @@ import { printSchema, type GraphQLSchema } from 'graphql';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Settings } from '../../kernel/settings/settings';
+import type { SendText } from '../http/answers/slow-readers';
 import { JSON_TYPE } from '../rest/rest';
 
 export interface DocsOptions {
   settings: Settings;
   schema: GraphQLSchema;
+  sendText: SendText;
   /** The OpenAPI document, made on its first request. */
   openapi(): Record<string, unknown>;
   /** The AsyncAPI document of the WebSocket, made on its first request. */
@@ -30,25 +32,27 @@ const GRAPHIQL_CSP =
  * §1, §9.3.
  */
 export async function registerDocs(app: FastifyInstance, options: DocsOptions): Promise<void> {
-  const { settings, schema, openapi, asyncapi } = options;
+  const { settings, schema, sendText, openapi, asyncapi } = options;
   const sdl = `${printSchema(schema)}\n`;
-  app.get('/v1/schema', async (_request, reply) => reply.type('text/plain; charset=utf-8').send(sdl));
+  app.get('/v1/schema', async (_request, reply) => sendText(reply.type('text/plain; charset=utf-8'), sdl, true));
 
   let text: string | undefined;
   const document = () => (text ??= JSON.stringify(openapi()));
   if (settings.docs.swagger_ui) {
     app.get('/v1/api-doc/openapi.json', async (_request, reply) =>
-      reply.header('content-type', JSON_TYPE).send(document()),
+      sendText(reply.header('content-type', JSON_TYPE), document(), true),
     );
     await registerSwagger(app);
   }
   if (settings.docs.openapi_json) {
-    app.get('/v1/openapi.json', async (_request, reply) => reply.header('content-type', JSON_TYPE).send(document()));
+    app.get('/v1/openapi.json', async (_request, reply) =>
+      sendText(reply.header('content-type', JSON_TYPE), document(), true),
+    );
   }
   let channels: string | undefined;
   if (settings.docs.openapi_json) {
     app.get('/v1/asyncapi.json', async (_request, reply) =>
-      reply.header('content-type', JSON_TYPE).send((channels ??= JSON.stringify(asyncapi()))),
+      sendText(reply.header('content-type', JSON_TYPE), (channels ??= JSON.stringify(asyncapi())), true),
     );
   }
   if (settings.graphql.playground) {

@@ -2,6 +2,7 @@ import type { Operation } from '../../app/operation';
 import { ERROR_STATUS, type ErrorCode } from '../../kernel/errors';
 import type { OperationError } from '../../kernel/operations/errors';
 import type { RestRoute } from '../../kernel/operations/routes';
+import { AnswerTooLarge } from '../http/answers/answer-size';
 import { GENERIC_MESSAGES } from '../http/answers/errors';
 import { gateOf, GUARD_MESSAGES } from '../rest/guard';
 import { RATE_LIMIT_MESSAGE } from '../http/rate-limit';
@@ -26,7 +27,7 @@ interface Refusal {
  */
 export function failures(operation: Operation, rest: RestRoute): Json {
   const byStatus = new Map<number, Refusal[]>();
-  for (const refusal of [...ofTransport(rest), ...ofGuards(operation), ...declared(operation)]) {
+  for (const refusal of [...ofTransport(operation, rest), ...ofGuards(operation), ...declared(operation)]) {
     const status = refusal.status ?? ERROR_STATUS[refusal.code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), refusal]);
   }
@@ -60,9 +61,10 @@ const GENERIC: readonly Refusal[] = (['INTERNAL_SERVER_ERROR', 'DATABASE_ERROR']
   text: GENERIC_MESSAGES[code],
 }));
 
-function ofTransport(rest: RestRoute): Refusal[] {
+function ofTransport({ sends }: Operation, rest: RestRoute): Refusal[] {
   return [
     { code: 'BAD_REQUEST' },
+    ...(sends ? [] : [{ code: 'BAD_REQUEST', text: new AnswerTooLarge().message } as const]),
     { code: 'VALIDATION_ERROR' },
     { code: 'RATE_LIMIT_EXCEEDED', text: RATE_LIMIT_MESSAGE },
     ...GENERIC,

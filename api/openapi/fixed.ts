@@ -1,3 +1,5 @@
+import { AnswerTooLarge } from '../http/answers/answer-size';
+import { GENERIC_MESSAGES } from '../http/answers/errors';
 import { HEAD_TOO_LARGE, RETRY_AFTER } from './failures';
 
 type Json = Record<string, unknown>;
@@ -40,6 +42,7 @@ const GRAPHQL_ERRORS: Json = {
   ),
 };
 const REFUSED = object({ errors: GRAPHQL_ERRORS });
+const NO_ROOM = `INTERNAL_SERVER_ERROR: ${GENERIC_MESSAGES.INTERNAL_SERVER_ERROR}`;
 
 const upgradeRefusal = (codes: readonly string[]) => object({ error: { enum: codes }, message: text });
 
@@ -71,6 +74,7 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
         200: { description: 'SDL.', content: { 'text/plain': { schema: text } } },
         429: { ...sent('RATE_LIMIT_EXCEEDED', { $ref: '#/components/schemas/Error' }), headers: RETRY_AFTER },
         431: HEAD_TOO_LARGE,
+        503: { ...sent(NO_ROOM, { $ref: '#/components/schemas/Error' }), headers: RETRY_AFTER },
       },
     },
   },
@@ -97,13 +101,14 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
           object({ data: { type: ['object', 'null'] }, errors: GRAPHQL_ERRORS }, []),
         ),
         400: sent(
-          'Not executed: the document, its variables or its size are not in order. Or the answer is larger than 16 MiB.',
+          `Not executed: the document, its variables or its size are not in order. Or: ${new AnswerTooLarge().message}`,
           REFUSED,
         ),
         413: sent('BAD_REQUEST: the body is larger than 1 MiB', REFUSED),
         415: sent('BAD_REQUEST: the content type is not application/json', REFUSED),
         429: { ...sent('RATE_LIMIT_EXCEEDED', REFUSED), headers: RETRY_AFTER },
         431: HEAD_TOO_LARGE,
+        503: { ...sent(NO_ROOM, REFUSED), headers: RETRY_AFTER },
       },
     },
   },

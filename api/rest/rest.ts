@@ -7,7 +7,9 @@ import type { RestRoute } from '../../kernel/operations/routes';
 import type { Idempotency, StoredAnswer } from './idempotency';
 import type { Asked, Prepared } from './invoke';
 import { ApiError } from '../../kernel/errors';
+import { RawJsonTooLong } from '../../lib/json/raw-json';
 import { onAnswerEnd } from '../http/answers/answer-end';
+import { AnswerTooLarge, holdText, MAX_ANSWER_BYTES } from '../http/answers/answer-size';
 import { ConcurrencyLimit } from '../http/answers/concurrency-limit';
 import { envelopeOf } from './envelopes';
 import { ownPath } from './links';
@@ -212,10 +214,16 @@ type Writer = (request: FastifyRequest, result: unknown) => string | null;
 function answerWriter(operation: Operation, rest: RestRoute, origin: RestOptions['origin']): Writer {
   const envelope = envelopeOf(operation);
   if (envelope === null) return () => null;
-  const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, envelope);
+  const serialise = compileSerialiser(rest.answer?.schema ?? operation.output, envelope, MAX_ANSWER_BYTES);
   const shown = (output: unknown) => (rest.answer ? rest.answer.of(output) : output);
   const pathOf = (request: FastifyRequest, output: unknown) => rest.location?.(output as never) ?? ownPath(request.url);
-  return (request, output) => serialise(envelope.body(shown(output), origin(request) + pathOf(request, output)));
+  return (request, output) => {
+    try {
+      return holdText(serialise(envelope.body(shown(output), origin(request) + pathOf(request, output))));
+    } catch (error) {
+      throw error instanceof RawJsonTooLong ? new AnswerTooLarge() : error;
+    }
+  };
 }
 
 /** Refuses malformed escapes, which would otherwise reach operations undecoded. */

@@ -30,13 +30,17 @@ export function tellOptions({ zodSchema, jsonSchema }: { zodSchema: unknown; jso
 
 /**
  * Compiles the writer of an operation's answers. Only members of the schema are sent; a `RawJson` inside is sent byte
- * for byte.
+ * for byte. The writer throws RawJsonTooLong where these have more than `longest` characters.
  */
-export function compileSerialiser(output: z.ZodType, envelope: Pick<Enveloped, 'schema'>): (answer: unknown) => string {
+export function compileSerialiser(
+  output: z.ZodType,
+  envelope: Pick<Enveloped, 'schema'>,
+  longest = Infinity,
+): (answer: unknown) => string {
   const full = outputJsonSchema(output);
   const whole = writable(envelope.schema(full), (full.$defs ?? {}) as Record<string, Schema>, []);
   const write = fastJsonStringify(whole as unknown as Parameters<typeof fastJsonStringify>[0]);
-  return (answer) => withRawJson(() => write(answer));
+  return (answer) => withRawJson(() => write(answer), longest);
 }
 
 /**

@@ -9,6 +9,8 @@
 
 /** Texts of the serialiser that runs now, by the number of their placeholder; null while none runs. */
 let handed_over: string[] | null = null;
+/** Characters of them that may still follow. */
+let left = Infinity;
 /** Of this process alone: no caller can send a placeholder. */
 const mark = Math.random().toString(36).slice(2);
 const BEGIN = `@raw-${mark}:`;
@@ -22,20 +24,31 @@ export class RawJson {
   /** @throws Error when a serialiser meets it that would send the placeholder */
   toJSON(): string {
     if (handed_over === null) throw new Error('RawJson reached JSON.stringify outside withRawJson()');
+    left -= this.text.length;
+    if (left < 0) throw new RawJsonTooLong();
     const number = handed_over.push(this.text) - 1;
     return placeholder(number);
   }
 }
 
-/** Runs a synchronous serialiser, and gives its JSON with the text of every {@link RawJson} that it met. */
-export function withRawJson(serialise: () => string): string {
+/** The texts of one JSON have more characters than allowed. */
+export class RawJsonTooLong extends Error {}
+
+/**
+ * Runs a synchronous serialiser, and gives its JSON with the text of every {@link RawJson} that it met.
+ * @throws RawJsonTooLong as soon as their texts together have more than `longest` characters
+ */
+export function withRawJson(serialise: () => string, longest = Infinity): string {
   const outer = handed_over;
+  const outer_left = left;
   const texts: string[] = (handed_over = []);
+  left = longest;
   try {
     const json = serialise();
     return texts.length === 0 ? json : (filledInOrder(json, texts) ?? filled(json, texts));
   } finally {
     handed_over = outer;
+    left = outer_left;
   }
 }
 

@@ -19,7 +19,7 @@ class Reader {
 const user = (user_id: string) =>
   ({ kind: 'jwt', user_id, account_id: null, rate_bucket: user_id, rate_limit: 600 }) as unknown as Caller;
 const [ada, bob, eve] = [user('ada'), user('bob'), user('eve')];
-const bounds = { stalled_ms: 1000, bytes_per_second: 100, share_bytes: 60, all_bytes: 100 };
+const bounds = { stalled_ms: 1000, stalled_bytes: 100, share_bytes: 60, all_bytes: 100 };
 
 describe('the pace of a reader', () => {
   beforeEach(() => void jest.useFakeTimers());
@@ -38,12 +38,11 @@ describe('the pace of a reader', () => {
     return { reader, leave: createAnswerRoom(bounds).enter(ada, 50, reader.socket) };
   };
 
-  test('counts as an average: a reader in bursts is not cut, a slower one is cut once it is behind far enough', () => {
+  test('is enough in bursts; one that takes too little in the time is cut', () => {
     const { reader } = entered();
     pass(reader, times(20, 0, 0, 0, 0, 50));
     expect(reader.cut).toBe(false);
-    // At half the pace a second is lost in two.
-    pass(reader, times(19, 5));
+    pass(reader, times(9, 5));
     expect(reader.cut).toBe(false);
     pass(reader, times(1, 5));
     expect(reader.cut).toBe(true);
@@ -67,27 +66,40 @@ describe('the pace of a reader', () => {
 });
 
 describe('a full room', () => {
-  test('refuses a read of the largest share, and cuts the reader of a larger one', () => {
+  test('refuses reads of a caller with the most bytes, and of all, and cuts nobody', () => {
     const room = createAnswerRoom(bounds);
-    const reader = new Reader();
-    room.enter(ada, 50, reader.socket);
-    expect([room.makeRoom(ada, 11, true), room.makeRoom(bob, 51, true)]).toEqual(['share', 'all']);
-    expect([reader.cut, room.makeRoom(bob, 50, true)]).toEqual([false, null]);
-    room.enter(bob, 50, new Reader().socket);
-    expect([room.makeRoom(eve, 20, true), reader.cut]).toEqual([null, true]);
+    const readers = [new Reader(), new Reader()];
+    const leave = room.enter(ada, 50, readers[0]!.socket);
+    expect([room.makeRoom(ada, 10, true), room.makeRoom(ada, 11, true), room.makeRoom(bob, 50, true)]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    room.enter(bob, 50, readers[1]!.socket);
+    expect(room.makeRoom(eve, 1, true)).toBe(false);
+    leave();
+    expect([room.makeRoom(eve, 50, true), ...readers.map(({ cut }) => cut)]).toEqual([true, false, false]);
   });
 
-  test('takes the answer of a command, and cuts readers until it fits, also those of its own share', () => {
+  test('counts a caller without a rate limit too', () => {
+    const room = createAnswerRoom(bounds);
+    const unlimited = { ...ada, kind: 'system_key', rate_limit: null, rate_bucket: 'system' } as Caller;
+    room.enter(unlimited, 60, new Reader().socket);
+    expect([room.makeRoom(unlimited, 1, true), room.makeRoom(ada, 1, true)]).toEqual([false, true]);
+  });
+
+  test('takes the answer of a command, and cuts readers until it fits, those of its own share first', () => {
     const room = createAnswerRoom(bounds);
     const [own, other] = [new Reader(), new Reader()];
     room.enter(ada, 55, own.socket);
     room.enter(bob, 20, other.socket);
-    expect(room.makeRoom(ada, 50, true)).toBe('share');
-    expect([room.makeRoom(ada, 50, false), own.cut, other.cut]).toEqual([null, true, false]);
+    expect([room.makeRoom(ada, 50, false), own.cut, other.cut]).toEqual([true, true, false]);
     const next = new Reader();
     room.enter(ada, 50, next.socket);
+    // Of the largest share.
+    expect([room.makeRoom(eve, 50, false), next.cut, other.cut]).toEqual([true, true, false]);
     // More than the room holds in all.
-    expect([room.makeRoom(ada, 500, false), next.cut, other.cut]).toEqual([null, true, true]);
-    expect(room.makeRoom(eve, 500, true)).toBe('share');
+    expect([room.makeRoom(ada, 500, false), other.cut]).toEqual([true, true]);
+    expect(room.makeRoom(eve, 500, true)).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from 'node:net';
 import { z } from 'zod';
 import { authenticated } from '../../access/authorization/guards';
-import { command, numbered, publicAccess, query } from '../../app/operation';
+import { command, numbered, publicAccess, query, whole } from '../../app/operation';
 import { createLocalRateLimits } from '../../engines/rate-limits/local';
 import { get, post } from '../../kernel/operations/routes';
 import { RawJson } from '../../lib/json/raw-json';
@@ -31,6 +31,19 @@ const operations = [
     async run({ page: { limit, max_bytes } }) {
       const rows = Math.min(limit, Math.ceil(max_bytes / MiB));
       return { items: Array.from({ length: rows }, (_, id) => ({ id, raw: MEGABYTE })), total: 100, cut: rows < limit };
+    },
+  }),
+  query({
+    name: 'lists',
+    summary: 'Rows of a megabyte, all of them',
+    rest: get('/v1/lists'),
+    pages: whole(),
+    guard: [authenticated],
+    input: z.object({ rows: z.coerce.number().int(), plain: z.literal('yes').optional() }),
+    output: z.object({ raw: z.unknown() }).meta({ id: 'GreatOfList' }),
+    async run({ input: { rows, plain } }) {
+      const raw = plain ? 'x'.repeat(MiB) : MEGABYTE;
+      return Array.from({ length: rows }, () => ({ raw }));
     },
   }),
   query({
@@ -73,7 +86,7 @@ let api: DeclaredApi;
 let impatient: DeclaredApi;
 beforeAll(async () => {
   api = await serveDeclared(operations, {}, callers, {}, { bodies: { network_bytes: 4 * MiB, all_bytes: 6 * MiB } });
-  const reading = { stalled_ms: STALLED_MS, bytes_per_second: 64 * MiB };
+  const reading = { stalled_ms: STALLED_MS, stalled_bytes: 16 * MiB };
   impatient = await serveDeclared(operations, {}, callers, {}, { reading });
 });
 afterAll(() => Promise.all([api?.close(), impatient?.close()]));
@@ -111,70 +124,66 @@ describe('answers', () => {
     return socket.pause();
   };
 
+  const status = async (server: DeclaredApi, as: string) => (await server.rest('GET', '/v1/greats', { as })).status;
+  const becomes = async (server: DeclaredApi, as: string, wanted: number) => {
+    const look = async () => ((await status(server, as)) === wanted ? true : undefined);
+    expect(await promised(look, `${wanted} for ${as}`, 5_000)).toBe(true);
+  };
+
   test('that wait for their readers are bounded for each user and in all', async () => {
-    const reading = { share_bytes: 13 * MiB, all_bytes: 26 * MiB };
+    const reading = { share_bytes: 16 * MiB, all_bytes: 25 * MiB };
     const bounded = await serveDeclared(operations, {}, callers, {}, { reading });
-    const status = async (as: string) => (await bounded.rest('GET', '/v1/greats', { as })).status;
     const readers = [await begun(bounded, 'rest')];
-    expect(await status('rest')).toBe(429);
+    const refused = await bounded.rest('GET', '/v1/greats', { as: 'rest' });
+    expect([refused.status, refused.headers.get('retry-after'), refused.json]).toEqual([
+      503,
+      '5',
+      { error: 'INTERNAL_SERVER_ERROR', message: 'An internal server error occurred' },
+    ]);
+    expect((await bounded.gql(`{ ${rows('a')} ${rows('b')} }`, { as: 'rest' })).status).toBe(503);
+    expect(await status(bounded, 'bob')).toBe(200);
     readers.push(await begun(bounded, 'ada'));
-    expect(await status('ada')).toBe(503);
+    // Its own share is empty.
+    expect(await status(bounded, 'bob')).toBe(503);
     for (const reader of readers) reader.destroy();
-    for (const as of ['rest', 'ada']) {
-      const room = async () => ((await status(as)) === 200 ? true : undefined);
-      expect(await promised(room, `room for ${as}`, 5_000)).toBe(true);
-    }
+    for (const as of ['rest', 'ada', 'bob']) await becomes(bounded, as, 200);
     await bounded.close();
   });
 
   test('that wait for the keys of one account share their room', async () => {
     const bounded = await serveDeclared(operations, {}, callers, {}, { reading: { share_bytes: 13 * MiB } });
     const reader = await begun(bounded, 'key');
-    expect((await bounded.rest('GET', '/v1/greats', { as: 'other_key' })).status).toBe(429);
-    expect((await bounded.rest('GET', '/v1/greats', { as: 'rest' })).status).toBe(200);
+    expect(await status(bounded, 'other_key')).toBe(503);
+    expect(await status(bounded, 'rest')).toBe(200);
     reader.destroy();
     await bounded.close();
   });
 
-  test('that fill the room give way to those of others, the largest share first', async () => {
-    const reading = { share_bytes: 16 * MiB, all_bytes: 17 * MiB };
+  test('are cut where their reader takes too little of them in the time', async () => {
+    const reading = { stalled_ms: STALLED_MS, stalled_bytes: 16 * MiB, share_bytes: 13 * MiB };
     const bounded = await serveDeclared(operations, {}, callers, {}, { reading });
-    const reader = await begun(bounded, 'rest');
-    expect((await bounded.gql(`{ ${rows('a')} ${rows('b')} }`, { as: 'bob' })).status).toBe(200);
+    const reader = await deaf(bounded.url, great('bob'));
     let closed = false;
-    reader.once('close', () => (closed = true)).resume();
+    reader.once('close', () => (closed = true));
+    await new Promise<void>((done) => reader.once('data', () => done()).resume());
+    reader.pause().on('data', () => reader.pause());
+    const trickle = setInterval(() => reader.resume(), 50);
     const look = async () => closed || undefined;
-    expect(await promised(look, 'the connection of the reader is cut', 5_000)).toBe(true);
-    expect(reader.bytesRead).toBeLessThan(12 * MiB);
-    await bounded.close();
-  });
-
-  test('are cut where their reader is slower than the pace on the average', async () => {
-    const reading = { stalled_ms: STALLED_MS, bytes_per_second: MiB, share_bytes: 13 * MiB };
-    const bounded = await serveDeclared(operations, {}, callers, {}, { reading });
-    const status = async () => (await bounded.rest('GET', '/v1/greats', { as: 'bob' })).status;
-    const reader = await begun(bounded, 'bob');
-    expect(await status()).toBe(429);
-    reader.on('data', () => reader.pause());
-    const trickle = setInterval(() => reader.resume(), 200);
-    const look = async () => ((await status()) === 200 ? true : undefined);
-    expect(await promised(look, 'the answer leaves its room', 6_000)).toBe(true);
+    expect(await promised(look, 'the connection is closed', 6_000)).toBe(true);
     clearInterval(trickle);
-    reader.destroy();
+    expect(reader.bytesRead).toBeLessThan(12 * MiB);
+    await becomes(bounded, 'bob', 200);
     await bounded.close();
   });
 
-  test('that are queued on a connection leave their room when it is reset', async () => {
-    const bounded = await serveDeclared(operations, {}, callers, {}, { reading: { share_bytes: 9 * MiB } });
-    const both = `{ ${['a', 'b'].map(rows).join(' ')} }`;
-    const status = async () => (await bounded.gql(both, { as: 'rest' })).status;
-    const page = 'GET /v1/greats HTTP/1.1\r\nhost: x\r\nauthorization: Bearer rest\r\n\r\n';
-    const reader = await deaf(bounded.url, page + page);
-    const becomes = (wanted: number) => async () => ((await status()) === wanted ? true : undefined);
-    expect(await promised(becomes(429), 'both pages wait', 5_000)).toBe(true);
-    reader.resetAndDestroy();
-    expect(await promised(becomes(200), 'room for both pages', 5_000)).toBe(true);
-    await bounded.close();
+  test.each([
+    ['payloads', ''],
+    ['values', '&plain=yes'],
+  ])('of %s over 16 MiB are refused on REST', async (_what, plain) => {
+    const { status: refused, json } = await api.rest('GET', `/v1/lists?rows=16${plain}`);
+    const message = 'The answer is larger than 16 MiB; ask for fewer items';
+    expect([refused, json]).toEqual([400, { error: 'BAD_REQUEST', message }]);
+    expect((await api.rest('GET', `/v1/lists?rows=15${plain}`)).status).toBe(200);
   });
 
   test('a page of great rows arrives whole at a reader', async () => {
@@ -203,7 +212,7 @@ describe('answers', () => {
     }
     expect(texts.size).toBe(1);
     const refusal = {
-      message: `The answer is larger than ${16 * MiB} bytes: ask for fewer rows or fields`,
+      message: 'The answer is larger than 16 MiB; ask for fewer items',
       extensions: { code: 'BAD_REQUEST' },
     };
     const { errors, data } = JSON.parse([...texts][0]!) as { errors?: unknown; data?: Record<string, unknown> };
@@ -272,14 +281,11 @@ describe('bodies', () => {
     end();
   });
 
-  test('that are queued on a connection leave their room when it is reset', async () => {
+  test('of requests that wait for their turn on a connection take no room', async () => {
     const end = hold();
     const queued = await four(head('GET /v1/waits') + begun() + body);
-    await works(4);
-    expect((await free()).status).toBe(429);
-    for (const socket of queued) socket.resetAndDestroy();
-    const look = async () => ((await free()).status === 200 ? true : undefined);
-    expect(await promised(look, 'room for a body', 5_000)).toBe(true);
+    for (let count = 0; count < 10; count += 1) expect((await free()).status).toBe(200);
+    for (const socket of queued) socket.destroy();
     end();
   });
 
@@ -289,6 +295,66 @@ describe('bodies', () => {
   ])('are refused in a short text, whatever %s they have', async (_what, body) => {
     const { status, text } = await api.rest('POST', '/v1/read', { body });
     expect([status, text.length < 1_000]).toEqual([400, true]);
+  });
+});
+
+describe('pipelined requests', () => {
+  test('run one after the other, each once the answer before it was sent', async () => {
+    let end = (): void => undefined;
+    waiting = new Promise((done) => (end = done));
+    working = 0;
+    const body = JSON.stringify({ kind: 'waits', raw: 1 });
+    const read = head('POST /v1/read', `content-type: application/json\r\ncontent-length: ${body.length}\r\n`) + body;
+    const last = head('GET /v1/greats?limit=1', 'connection: close\r\n');
+    const socket = await deaf(api.url, read.repeat(5) + last);
+    const look = async () => (working === 1 ? true : undefined);
+    expect(await promised(look, 'the first request runs', 5_000)).toBe(true);
+    // Another connection is answered meanwhile.
+    expect((await api.rest('GET', '/v1/greats?limit=1')).status).toBe(200);
+    expect(working).toBe(1);
+    end();
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).resume();
+    await ended(socket);
+    expect([working, text.match(/HTTP\/1\.1 \d+/g)]).toEqual([5, Array.from({ length: 6 }, () => 'HTTP/1.1 200')]);
+    expect(text.indexOf('"characters"')).toBeLessThan(text.indexOf('"_meta"'));
+  });
+
+  test('behind an answer that is not read do not run, and hold one answer', async () => {
+    const bounded = await serveDeclared(operations, {}, callers, {}, { reading: { share_bytes: 17 * MiB } });
+    const page = (headers = '') => head('GET /v1/lists?rows=15', headers);
+    const reader = await deaf(bounded.url, page() + page() + page('connection: close\r\n'));
+    await new Promise<void>((done) => reader.once('data', () => done()).resume());
+    reader.pause();
+    // Fits next to one answer alone.
+    expect((await bounded.rest('GET', '/v1/lists?rows=1', { as: 'ada' })).status).toBe(200);
+    reader.resume();
+    await ended(reader);
+    expect(reader.bytesRead).toBeGreaterThan(3 * 15 * MiB);
+    await bounded.close();
+  });
+
+  test('of a connection that ends do not run', async () => {
+    let end = (): void => undefined;
+    waiting = new Promise((done) => (end = done));
+    working = 0;
+    const body = JSON.stringify({ kind: 'waits', raw: 1 });
+    const read = head('POST /v1/read', `content-type: application/json\r\ncontent-length: ${body.length}\r\n`) + body;
+    const socket = await deaf(api.url, read.repeat(3));
+    const look = async () => (working === 1 ? true : undefined);
+    expect(await promised(look, 'the first request runs', 5_000)).toBe(true);
+    socket.resetAndDestroy();
+    end();
+    expect((await api.rest('POST', '/v1/read', { body: { raw: 1 } })).status).toBe(200);
+    expect(working).toBe(1);
+  });
+
+  test('beyond a hundred on a connection close it', async () => {
+    waiting = new Promise(() => undefined);
+    const socket = await deaf(api.url, head('GET /v1/waits').repeat(200));
+    socket.resume();
+    await ended(socket);
+    expect(socket.bytesRead).toBe(0);
   });
 });
 

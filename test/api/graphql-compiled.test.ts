@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
-import { AnswerTooLarge, holdText } from '../../api/graphql/limits/answer-size';
+import { AnswerTooLarge, holdText } from '../../api/http/answers/answer-size';
 import { createAnswers } from '../../api/graphql/answers';
 import { createDocuments, type ReadyDocument } from '../../api/graphql/compiled/documents';
 import { createExecutor, type Executor } from '../../api/graphql/compiled/executor';

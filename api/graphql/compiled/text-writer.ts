@@ -1,5 +1,5 @@
 import type { FieldNode, FragmentDefinitionNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
-import { AnswerTooLarge } from '../limits/answer-size';
+import { AnswerTooLarge } from '../../http/answers/answer-size';
 import { rootSourceOf, type RootSource } from '../sources';
 import type { Specialised } from './specialise';
 import { TextCompiler } from './text-compiler';

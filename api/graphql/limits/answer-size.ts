@@ -1,14 +1,7 @@
 import type { ExecutionResult } from 'graphql';
-import { ApiError } from '../../../kernel/errors';
 import { MAX_PAGE_BYTES } from '../../../kernel/operations/pages';
 import { RawJson } from '../../../lib/json/raw-json';
-
-/** An answer with more bytes than allowed. The commands of its document have had their effect. */
-export class AnswerTooLarge extends ApiError {
-  constructor(max_bytes: number) {
-    super('BAD_REQUEST', `The answer is larger than ${max_bytes} bytes: ask for fewer rows or fields`);
-  }
-}
+import { AnswerTooLarge } from '../../http/answers/answer-size';
 
 /**
  * Refuses a result whose text would be too large, before that text is made, because aliases repeat values that are in
@@ -36,13 +29,6 @@ export function holdResult(result: ExecutionResult, max_bytes: number): Executio
   };
   count(result.data);
   return result;
-}
-
-/** @throws AnswerTooLarge */
-export function holdText(text: string, max_bytes: number): string {
-  // A character has at most three bytes.
-  if (text.length * 3 > max_bytes && Buffer.byteLength(text) > max_bytes) throw new AnswerTooLarge(max_bytes);
-  return text;
 }
 
 /** Share of an answer that rows of pages may have; their other members take the rest. */

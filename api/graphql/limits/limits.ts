@@ -14,6 +14,7 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { MAX_ANSWER_BYTES } from '../../http/answers/answer-size';
 
 /** Upper bounds for a document. Every count includes spread fragments. */
 export interface GraphqlLimits {
@@ -44,7 +45,7 @@ export const DEFAULT_LIMITS: GraphqlLimits = {
   root_fields: 20,
   directives: 20,
   nested_lists: 4,
-  answer_bytes: 16 * 1024 * 1024,
+  answer_bytes: MAX_ANSWER_BYTES,
 };
 
 const LIST_FACTOR = 5;

@@ -2,10 +2,9 @@ import type { Socket } from 'node:net';
 import type { Caller } from '../../../access/authentication/caller';
 
 export interface ReadingBounds {
-  /** Time by which a reader may fall behind the slowest pace before its connection is cut. */
+  /** Time in which a reader must take {@link stalled_bytes} of an answer, or its connection is closed. */
   stalled_ms: number;
-  /** Slowest pace at which large answers are read, as a running average. */
-  bytes_per_second: number;
+  stalled_bytes: number;
   /** Most bytes of large answers that wait for their readers: of one account, user or network, and of all. */
   share_bytes: number;
   all_bytes: number;
@@ -19,32 +18,34 @@ interface Waiting {
 
 export interface AnswerRoom {
   /**
-   * Cuts readers of the largest share while the room is full. Returns the reason to refuse an answer; null for one that
-   * is not `refusable`, for which readers are cut also when the caller's own share is the largest.
+   * Whether an answer fits. For one that is not `refusable`, readers are cut until it does, those of its own share
+   * first.
    */
-  makeRoom(caller: Caller, bytes: number, refusable: boolean): 'share' | 'all' | null;
+  makeRoom(caller: Caller, bytes: number, refusable: boolean): boolean;
   /** Counts an answer that waits for its reader. Returns its release, which may be called again. */
   enter(caller: Caller, bytes: number, socket: Socket): () => void;
 }
 
-export function createAnswerRoom({ stalled_ms, bytes_per_second, share_bytes, all_bytes }: ReadingBounds): AnswerRoom {
+export function createAnswerRoom({ stalled_ms, stalled_bytes, share_bytes, all_bytes }: ReadingBounds): AnswerRoom {
   const waiting = new Set<Waiting>();
   const shares = new Map<string, number>();
-  const paces = new Map<Socket, { pace: Pace; answers: number; timer: NodeJS.Timeout }>();
+  const readers = new Map<Socket, { progress: Progress; answers: number; timer: NodeJS.Timeout }>();
   const look_ms = stalled_ms / 10;
   let all = 0;
+
+  const heldBy = (share: string): number => shares.get(share) ?? 0;
 
   function leave(one: Waiting): void {
     if (!waiting.delete(one)) return;
     all -= one.bytes;
-    const share = shares.get(one.share)! - one.bytes;
+    const share = heldBy(one.share) - one.bytes;
     if (share === 0) shares.delete(one.share);
     else shares.set(one.share, share);
-    const watched = paces.get(one.socket)!;
-    watched.answers -= 1;
-    if (watched.answers > 0) return;
-    clearInterval(watched.timer);
-    paces.delete(one.socket);
+    const reader = readers.get(one.socket)!;
+    reader.answers -= 1;
+    if (reader.answers > 0) return;
+    clearInterval(reader.timer);
+    readers.delete(one.socket);
   }
 
   function cut(socket: Socket): void {
@@ -52,83 +53,82 @@ export function createAnswerRoom({ stalled_ms, bytes_per_second, share_bytes, al
     socket.destroy();
   }
 
-  /** Watches the pace of a connection; its answers share the pace, because they wait behind each other. */
+  /** Watches the progress of a connection. */
   function watch(socket: Socket): void {
-    const watched = paces.get(socket);
+    const watched = readers.get(socket);
     if (watched) {
       watched.answers += 1;
       return;
     }
-    const pace = new Pace(socket, bytes_per_second, look_ms);
+    const progress = new Progress(socket, stalled_bytes, look_ms);
     const timer = setInterval(() => {
-      if (pace.measure() >= stalled_ms) cut(socket);
+      if (progress.measure() >= stalled_ms) cut(socket);
     }, look_ms).unref();
-    paces.set(socket, { pace, answers: 1, timer });
+    readers.set(socket, { progress, answers: 1, timer });
   }
 
-  function largestShare(): [share: string, bytes: number] {
-    let largest: [string, number] = ['', 0];
+  function largestShare(): string {
+    let largest: [share: string, bytes: number] = ['', 0];
     for (const share of shares) if (share[1] > largest[1]) largest = share;
-    return largest;
+    return largest[0];
   }
 
-  /** The reader of this share that is furthest behind its pace, the oldest of several. */
+  /** The reader of this share whose last progress is furthest back, the oldest of several. */
   function slowestOf(share: string): Socket {
-    let slowest: { socket: Socket; behind_ms: number } | null = null;
+    let slowest: { socket: Socket; stalled_ms: number } | null = null;
     for (const one of waiting) {
       if (one.share !== share) continue;
-      const behind_ms = paces.get(one.socket)!.pace.measure();
-      if (slowest === null || behind_ms > slowest.behind_ms) slowest = { socket: one.socket, behind_ms };
+      const stalled_ms = readers.get(one.socket)!.progress.measure();
+      if (slowest === null || stalled_ms > slowest.stalled_ms) slowest = { socket: one.socket, stalled_ms };
     }
     return slowest!.socket;
   }
 
   return {
     makeRoom(caller, bytes, refusable) {
-      const own = (shares.get(shareOf(caller)) ?? 0) + bytes;
-      if (refusable && caller.rate_limit !== null && own > share_bytes) return 'share';
-      while (all + bytes > all_bytes) {
-        const [share, held] = largestShare();
-        if (refusable && own > held) return 'all';
-        if (held === 0) break;
-        cut(slowestOf(share));
-      }
-      return null;
+      const share = shareOf(caller);
+      if (heldBy(share) + bytes <= share_bytes && all + bytes <= all_bytes) return true;
+      if (refusable) return false;
+      while (heldBy(share) > 0 && heldBy(share) + bytes > share_bytes) cut(slowestOf(share));
+      while (all > 0 && all + bytes > all_bytes) cut(slowestOf(largestShare()));
+      return true;
     },
     enter(caller, bytes, socket) {
       const one = { share: shareOf(caller), bytes, socket };
       waiting.add(one);
       all += bytes;
-      shares.set(one.share, (shares.get(one.share) ?? 0) + bytes);
+      shares.set(one.share, heldBy(one.share) + bytes);
       watch(socket);
       return () => leave(one);
     },
   };
 }
 
-/** Measures how far the reader of a connection is behind the slowest pace. Time ahead of the pace is not saved up. */
-class Pace {
-  private behind_ms = 0;
+/** Measures the time since the reader of a connection began to take its last `bytes`. */
+class Progress {
+  private since_ms = 0;
   private measured_at = performance.now();
-  private read: number;
+  private from: number;
 
   constructor(
     private readonly socket: Socket,
-    private readonly bytes_per_second: number,
+    private readonly bytes: number,
     private readonly look_ms: number,
   ) {
-    this.read = bytesTaken(socket);
+    this.from = bytesTaken(socket);
   }
 
   measure(): number {
     const now = performance.now();
-    const read = bytesTaken(this.socket);
+    const taken = bytesTaken(this.socket);
     // Bounded, because a stalled process could not write either.
-    const passed_ms = Math.min(now - this.measured_at, 2 * this.look_ms);
-    this.behind_ms = Math.max(0, this.behind_ms + passed_ms - ((read - this.read) / this.bytes_per_second) * 1000);
+    this.since_ms += Math.min(now - this.measured_at, 2 * this.look_ms);
     this.measured_at = now;
-    this.read = read;
-    return this.behind_ms;
+    if (taken - this.from >= this.bytes) {
+      this.from = taken;
+      this.since_ms = 0;
+    }
+    return this.since_ms;
   }
 }
 

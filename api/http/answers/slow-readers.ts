@@ -3,14 +3,13 @@ import { Readable } from 'node:stream';
 import { ApiError } from '../../../kernel/errors';
 import { onAnswerEnd } from './answer-end';
 import { createAnswerRoom, type ReadingBounds } from './answer-room';
-import { RATE_LIMIT_MESSAGE } from '../rate-limit';
 import { stateOf } from '../requests/request-state';
 
 const MiB = 1024 * 1024;
 const BOUNDS: ReadingBounds = {
   stalled_ms: 30_000,
-  bytes_per_second: 64 * 1024,
-  share_bytes: 64 * MiB,
+  stalled_bytes: 64 * 1024,
+  share_bytes: 32 * MiB,
   all_bytes: 256 * MiB,
 };
 
@@ -21,9 +20,10 @@ const RETRY_SECONDS = 5;
 
 /**
  * Sends a body of text. A large one is held once, as bytes, is written as fast as its reader takes it, and is cut off
- * with its connection where the reader falls too far behind, or where its share is the largest and room is needed.
- * @param refusable true for reads, which may be refused while too much waits
- * @throws ApiError RATE_LIMIT_EXCEEDED for the share, 503 for all
+ * with its connection where the reader takes too little of it.
+ * @param refusable true for reads, which are refused while too much waits for the caller or for all; for the answer of
+ * a command other readers of the caller are cut
+ * @throws ApiError 503
  */
 export type SendText = (reply: FastifyReply, text: string, refusable: boolean) => FastifyReply;
 
@@ -33,17 +33,13 @@ export function createSendText(given: Partial<ReadingBounds> = {}): SendText {
     if (text.length < LARGE_CHARACTERS) return reply.send(text);
     const { caller } = stateOf(reply.request);
     const body = Buffer.from(text);
-    const full = room.makeRoom(caller, body.length, refusable);
-    if (full !== null) throw refusalOf(full);
+    if (!room.makeRoom(caller, body.length, refusable)) throw noRoom();
     onAnswerEnd(reply, room.enter(caller, body.length, reply.request.raw.socket));
     return reply.header('content-length', body.length).send(Readable.from(pieces(body), { objectMode: false }));
   };
 }
 
-function refusalOf(full: 'share' | 'all'): ApiError {
-  if (full === 'share') {
-    return new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, { retry_after_seconds: RETRY_SECONDS });
-  }
+function noRoom(): ApiError {
   const message = 'too much waits for slow readers';
   return new ApiError('INTERNAL_SERVER_ERROR', message, { status: 503, retry_after_seconds: RETRY_SECONDS });
 }

@@ -33,7 +33,7 @@ const STALLED_MS = 300;
 /** Cuts off slow readers early. */
 let impatient: DeclaredApi;
 beforeAll(async () => {
-  const reading = { stalled_ms: STALLED_MS, bytes_per_second: 64 * MiB };
+  const reading = { stalled_ms: STALLED_MS, stalled_bytes: 16 * MiB, share_bytes: 256 * MiB };
   impatient = await serveDeclared(operations, {}, callers, {}, { reading });
 });
 afterAll(() => impatient?.close());
